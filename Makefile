@@ -1,0 +1,73 @@
+# Everything here works without root, on a machine that has Python 3.11 or newer, git and make.
+# The two that matter:  make run   and   make test
+
+SHELL         := /bin/bash
+.SHELLFLAGS   := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help run test unit lint format coverage bench docs clean
+MAKEFLAGS     += --no-print-directory
+
+VENV ?= .venv
+ARGS ?=
+BIN  := $(VENV)/bin
+# The newest Python that really runs and can make a virtual environment. Set PYTHON=… to choose another.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+    $$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { command -v $$p; break; }; done)
+
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+BACKENDS := ram,sqlite,postgres
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Holdfast needs Python 3.11 or newer with its venv module, and none was found on PATH." \
+	  "Install one (on Debian and Ubuntu: python3-venv too), or say which: make run PYTHON=path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is $$($(PYTHON) --version 2>&1); Holdfast needs Python 3.11 or newer."; exit 1; }
+	@echo "Making $(VENV) with $$($(PYTHON) --version) …"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Holdfast …"
+	@$(INSTALL) '.[standard]'
+	@touch $@
+
+$(VENV)/.ready-dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Holdfast and what its tests need …"
+	@$(INSTALL) '.[all,dev]'
+	@touch $@ $(VENV)/.ready
+
+run: $(VENV)/.ready ## set up, then watch an agent survive being killed
+	@$(BIN)/holdfast demo $(ARGS)
+
+test: $(VENV)/.ready-dev ## every test, on every engine; a missing engine is a failure
+	@HOLDFAST_REQUIRE_BACKENDS=$(BACKENDS) $(BIN)/python -m pytest -q --hypothesis-profile=ci $(ARGS)
+
+unit: $(VENV)/.ready-dev ## the fast tests
+	@$(BIN)/python -m pytest -q -m 'not slow' $(ARGS)
+
+lint: $(VENV)/.ready-dev ## style, types, layers and the project's own gates
+	@echo "ruff check";  $(BIN)/ruff check --quiet .
+	@echo "ruff format"; $(BIN)/ruff format --quiet --check . || { echo "Run: make format"; exit 1; }
+	@echo "mypy";        $(BIN)/mypy --no-error-summary
+	@echo "import-linter"; out=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
+	@echo "gates";       $(BIN)/python -m pytest -q tests/gates -m 'not slow'
+
+format: $(VENV)/.ready-dev ## put the source into its one form
+	@$(BIN)/ruff check --quiet --fix-only . ; $(BIN)/ruff format --quiet .
+
+coverage: $(VENV)/.ready-dev ## which branches the tests did not take
+	@rm -f .coverage .coverage.*
+	@HOLDFAST_REQUIRE_BACKENDS=$(BACKENDS) $(BIN)/coverage run -m pytest -q $(ARGS)
+	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report
+
+bench: $(VENV)/.ready-dev ## measure, beside the baseline, and print a table
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(VENV)/.ready-dev ## write docs/cli.md again from the command itself
+	@$(BIN)/python tools/cli_docs.py
+
+clean: ## remove the environment and everything that can be made again
+	@rm -rf $(VENV) build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,43 @@
+"""Time, as a thing that is passed in.
+
+Inside the store a moment is an integer: microseconds since 1970 in UTC. At the surface it is an aware ``datetime``.
+Deliberately absent: any call of the wall clock outside ``SystemClock``; rooms receive a clock and ask it.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from holdfast.errors import Invalid
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Clock(Protocol):
+    """Says what time it is."""
+
+    def now(self) -> int:
+        """Return microseconds since 1970 in UTC."""
+        ...
+
+
+class SystemClock:
+    """The wall clock of this machine."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000
+
+
+def to_micros(moment: datetime) -> int:
+    """Turn an aware datetime into microseconds; a naive one is refused, because it names no moment."""
+    if moment.tzinfo is None:
+        raise Invalid(f"{moment!r} has no time zone; use datetime.now(timezone.utc) or attach one")
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def to_datetime(micros: int) -> datetime:
+    """Turn microseconds into an aware UTC datetime."""
+    return _EPOCH + timedelta(microseconds=micros)

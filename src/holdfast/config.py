@@ -1,0 +1,22 @@
+"""Settings from outside. This is the only reader of the environment.
+
+Deliberately absent: anything read at import. A variable counts at the moment it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+
+DATABASE_VARIABLE = "HOLDFAST_DB"
+TENANT_VARIABLE = "HOLDFAST_TENANT"
+DEFAULT_TENANT = "default"
+
+
+def database() -> str | None:
+    """The database to open when none is named."""
+    return os.environ.get(DATABASE_VARIABLE) or None
+
+
+def tenant() -> str:
+    """The tenant to work in when none is named."""
+    return os.environ.get(TENANT_VARIABLE) or DEFAULT_TENANT

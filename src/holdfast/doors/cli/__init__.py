@@ -1,0 +1,32 @@
+"""The command: everything a person does with a store from a shell.
+
+``app`` names the commands, ``desk`` is what each of them works with, ``looking``, ``points`` and ``moving`` are the
+commands themselves, ``demo`` and its neighbours the demonstration. Only ``main`` is here, so that the words for a
+missing extra can be said before anything of that extra is imported. Deliberately absent: rules about threads or state.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+_EXTRA = {"typer", "rich", "click", "shellingham", "pydantic"}  # typer and rich, and what they bring along
+_ADVICE = 'the command needs {name}, which is not installed: pip install "holdfast[command]"'
+
+
+def main() -> None:
+    """Run the command with this process's arguments and end the process with its exit code."""
+    try:
+        from holdfast.doors.cli.app import run  # noqa: PLC0415 - needs the extra, whose absence has words of its own
+    except ModuleNotFoundError as error:
+        name = (error.name or "").split(".")[0]
+        if name not in _EXTRA:
+            raise
+        sys.exit(_without_the_extra(_ADVICE.format(name=name)))
+    sys.exit(run(sys.argv[1:]))
+
+
+def _without_the_extra(advice: str) -> int:
+    facts = {"code": "unsupported", "message": advice, "extra": "command"}
+    print(json.dumps({"error": facts}) if "--json" in sys.argv else f"holdfast: {advice}", file=sys.stderr)
+    return 2  # not that of Unsupported: nothing was asked of a store yet

@@ -1,0 +1,74 @@
+"""Which exit code means what. Scripts rely on these numbers, so they stay.
+
+One mapping from an error's code to an exit code, complete for every class in ``errors.py`` (a test looks).
+Deliberately absent: anything that prints or ends the process.
+"""
+
+from __future__ import annotations
+
+from holdfast.errors import HoldfastError
+
+OK = 0
+NO = 1
+USAGE = 2
+NOT_FOUND = 3
+CONFLICT = 4
+UNAVAILABLE = 5
+CORRUPT = 6
+SCHEMA = 7
+STALE = 8
+UNSUPPORTED = 9
+MISCONFIGURED = 10
+INTERNAL = 70
+INTERRUPTED = 130
+READER_GONE = 141  # 128 + SIGPIPE, what a shell reports for any other program whose reader left
+
+MEANINGS: dict[int, str] = {
+    OK: "done",
+    NO: "the answer is no: verify found problems, a claim of the demo did not hold, or you declined",
+    USAGE: "the call cannot be carried out as written",
+    NOT_FOUND: "there is no such store, thread, entry, revision or checkpoint",
+    CONFLICT: "someone else changed it first, or it exists already",
+    UNAVAILABLE: "the store cannot answer now: try again later",
+    CORRUPT: "stored data or a file is damaged",
+    SCHEMA: "a stored state and its schema do not fit",
+    STALE: "facts are too old to act on",
+    UNSUPPORTED: "another engine, or an extra, is needed",
+    MISCONFIGURED: "the store cannot be opened this way",
+    INTERNAL: "a fault in Holdfast itself",
+    INTERRUPTED: "interrupted from the keyboard",
+    READER_GONE: "whoever read the output went away",
+}
+
+BY_CODE: dict[str, int] = {
+    "error": INTERNAL,
+    "internal": INTERNAL,
+    "usage": USAGE,
+    "invalid": USAGE,
+    "key_reused": USAGE,
+    "too_large": USAGE,
+    "not_found": NOT_FOUND,
+    "erased": NOT_FOUND,
+    "conflict": CONFLICT,
+    "unavailable": UNAVAILABLE,
+    "outcome_unknown": UNAVAILABLE,
+    "corrupt": CORRUPT,
+    "schema": SCHEMA,
+    "schema_unknown": SCHEMA,
+    "schema_too_new": SCHEMA,
+    "migration_missing": SCHEMA,
+    "migration_failed": SCHEMA,
+    "state_invalid": SCHEMA,
+    "stale": STALE,
+    "unsupported": UNSUPPORTED,
+    "misconfigured": MISCONFIGURED,
+}
+
+
+def exit_code(error: HoldfastError) -> int:
+    """Return the exit code of an error; a class of someone else's counts as the nearest class of ours."""
+    for kind in type(error).__mro__:
+        code = BY_CODE.get(getattr(kind, "code", ""))
+        if code is not None:
+            return code
+    return INTERNAL

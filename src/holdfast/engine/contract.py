@@ -1,0 +1,320 @@
+"""What a storage engine promises: bytes, a few indexed columns, and one atomic commit.
+
+Two shapes of data. A **record** is a named thing with a body and a version. A record may own a **stream**: an
+append-only list of events numbered 1, 2, 3 … without gaps, chained by digest. A fork makes a new stream that shares
+its parent's first events instead of copying them. Everything is changed by one verb, ``commit``, which takes a list
+of operations and applies all of them or none; every other verb reads or tends.
+
+Each promise in a docstring here is a test in ``holdfast.testing.contract``. Deliberately absent: what a thread, a
+state or a step is (the rooms know), SQL, encodings, and any lock, lease or queue (built above compare-and-set, once).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+GENESIS = bytes(16)
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Where a thing belongs inside its tenant."""
+
+    user: str | None = None
+    agent: str | None = None
+    thread: str | None = None
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A point of a stream that never moves, whatever is appended, rewound or forked later."""
+
+    stream: int
+    position: int
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One item of a stream. ``position`` and ``digest`` are given by the engine when it is appended."""
+
+    kind: str
+    body: bytes
+    time: int
+    key: str | None = None
+    position: int = 0
+    digest: bytes = b""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A named thing: its body, its version, its place, and the head of its stream when it owns one."""
+
+    kind: str
+    id: str
+    version: int
+    body: bytes
+    scope: Scope
+    created: int
+    time: int
+    expires: int | None = None
+    tags: tuple[str, ...] = ()
+    stream: int | None = None
+    base: int = 0
+    head: int = 0
+    digest: bytes = GENESIS
+
+    @property
+    def mark(self) -> Mark:
+        if self.stream is None:
+            raise ValueError(f"{self.kind} {self.id!r} owns no stream")
+        return Mark(self.stream, self.head)
+
+
+def same_bytes(stored: Event, offered: Event) -> bool:
+    """The default meaning of "the same content": equal kind and equal bytes."""
+    return stored.kind == offered.kind and stored.body == offered.body
+
+
+class Put(msgspec.Struct, frozen=True):
+    """Write a record's body. ``expect``: None any version, 0 it must be new, n it must be at version n."""
+
+    kind: str
+    id: str
+    body: bytes
+    expect: int | None = None
+    scope: Scope = Scope()
+    tags: tuple[str, ...] = ()
+    expires: int | None = None
+
+
+class Delete(msgspec.Struct, frozen=True):
+    """Remove a record and give up its stream. Deleting what is absent is no error unless ``expect`` names a version."""
+
+    kind: str
+    id: str
+    expect: int | None = None
+
+
+class Append(msgspec.Struct, frozen=True):
+    """Add events to a record's stream, and make its time the commit's.
+
+    An event whose key the stream already holds is not added again; ``same`` decides whether it is a repetition
+    (the stored event is returned) or another content under the same key (``KeyReused``). When every event is a
+    repetition, ``expect`` is not looked at: the first attempt already met it. ``expect``: None any head, n the head
+    must be n. ``new`` is the record to make when there is none yet; without it an absent record is ``NotFound``. Where
+    ``new`` names a user, agent or thread, a record that belongs to another one is ``Invalid``.
+    With no events the record is only touched.
+    """
+
+    kind: str
+    id: str
+    events: tuple[Event, ...] = ()
+    expect: int | None = None
+    new: Put | None = None
+    same: Callable[[Event, Event], bool] = same_bytes
+
+
+class Fork(msgspec.Struct, frozen=True):
+    """Make a record's stream continue from a mark, sharing everything up to it: O(1) in storage.
+
+    With ``new`` the record must not exist. Without it the record must exist and, if ``expect`` is given, be at that
+    head; its own later events stay stored and can still be reached by a mark.
+    """
+
+    kind: str
+    id: str
+    source: Mark
+    new: Put | None = None
+    expect: int | None = None
+
+
+class Guard(msgspec.Struct, frozen=True):
+    """Write nothing, but fail the commit with ``Conflict`` unless the record is at this version (0: absent)."""
+
+    kind: str
+    id: str
+    version: int
+
+
+class Strand(msgspec.Struct, frozen=True):
+    """A stream's own part: whose it is, what it shares (``parent`` up to ``base``), and the events it added itself."""
+
+    stream: int
+    kind: str
+    id: str
+    parent: int | None = None
+    base: int = 0
+    digest: bytes = GENESIS
+    events: tuple[Event, ...] = ()
+
+
+class Adopt(msgspec.Struct, frozen=True):
+    """Take in records and strands as they were in another store, keeping every number, time and digest.
+
+    What is here and equal, or here and further along, is left alone, so repeating is harmless; what is here and
+    different is a ``Conflict``. Strands name their ancestors first.
+    """
+
+    records: tuple[Record, ...] = ()
+    strands: tuple[Strand, ...] = ()
+
+
+Op = Put | Delete | Append | Fork | Guard | Adopt
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What a commit did. ``events`` holds, per Append, its events as stored (repetitions included)."""
+
+    feed: int
+    time: int
+    events: tuple[tuple[Event, ...], ...] = ()
+    heads: tuple[int, ...] = ()
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True):
+    """One thing a commit changed: ``version`` is a record's version, or a stream's new head."""
+
+    action: str
+    kind: str
+    id: str
+    version: int
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """One item of the feed. Batches that reached the disk together share one."""
+
+    position: int
+    time: int
+    changes: tuple[Change, ...]
+
+
+class Query(msgspec.Struct, frozen=True):
+    """Which records to scan. Order is newest activity first; ``before`` continues a page from its last record."""
+
+    kind: str
+    user: str | None = None
+    agent: str | None = None
+    thread: str | None = None
+    tag: str | None = None
+    since: int | None = None
+    until: int | None = None
+    before: tuple[int, str] | None = None
+    limit: int = 100
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One damaged thing, named so that a person can find it."""
+
+    where: str
+    what: str
+    tenant: str = ""
+    kind: str = ""
+    id: str = ""
+    position: int = 0
+
+
+class View(Protocol):
+    """Reads. Each call sees every commit acknowledged before it began (read your writes)."""
+
+    def get(self, tenant: str, kind: str, id: str) -> Record | None:
+        """Return the record, or None."""
+        ...
+
+    def scan(self, tenant: str, query: Query) -> list[Record]:
+        """Return matching records by (time, id) descending, at most ``limit``; expired ones are left out."""
+        ...
+
+    def read(
+        self,
+        tenant: str,
+        mark: Mark,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        newest: bool = False,
+        key: str | None = None,
+    ) -> list[Event]:
+        """Return events of a stream up to ``mark`` in ascending order, those with position over ``after``.
+
+        ``limit`` keeps the first ones, or with ``newest`` the last ones; ``key`` keeps the one that carries it.
+        Events shared with a parent stream read as the stream's own. The cost grows with what is returned, not with
+        what came before it. A stream that is not here has no events.
+        """
+        ...
+
+    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
+        """Return commits after a position in the order they became durable; positions have no gap.
+
+        When there is none, wait up to ``timeout_s`` for one (a snapshot never waits).
+        """
+        ...
+
+    def strand(self, tenant: str, stream: int) -> Strand | None:
+        """Return a stream's own part without its events, or None."""
+        ...
+
+    def tenants(self) -> list[str]:
+        """Return every tenant that holds anything, sorted."""
+        ...
+
+
+class Engine(View, Protocol):
+    """A place that keeps records and streams. Safe for many threads; durable ones also for many processes."""
+
+    durable: bool
+
+    def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+        """Apply all operations in order, atomically, and return once they are durable.
+
+        Fails with ``Conflict`` (an expectation was not met), ``NotFound``, ``Erased``, ``KeyReused``, ``Unavailable``
+        (nothing was written) or ``OutcomeUnknown`` (it may have been): in every case but the last, nothing changed.
+        Commits of one tenant are serial: each sees all of those before it.
+        """
+        ...
+
+    def snapshot(self) -> AbstractContextManager[View]:
+        """Give a view in which nothing changes while it is open, whatever others commit."""
+        ...
+
+    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
+        """Remove every record in the scope with all events no other stream reaches; return how many records.
+
+        An empty scope is refused. ``bury`` leaves a mark of each id (a digest, not the id) so that a late writer
+        gets ``Erased`` instead of bringing it back.
+        """
+        ...
+
+    def backup(self, path: Path) -> None:
+        """Write a consistent, verified copy of everything while others keep writing.
+
+        ``Unsupported`` where the engine has no physical form; the store then writes a logical one.
+        """
+        ...
+
+    def check(self) -> list[Problem]:
+        """Re-derive every digest and count; return what does not agree, nothing when all is well."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything. Closing twice is harmless; any other call afterwards is ``Misconfigured``."""
+        ...
+
+
+Outcome = tuple[object, Receipt | None, BaseException | None]
+"""A submitted batch's end: the caller's ticket, and either the receipt or the error."""
+
+Notify = Callable[[list[Outcome]], None]
+
+
+@runtime_checkable
+class Submits(Protocol):
+    """A capability: commits that can be handed over without blocking a thread for each."""
+
+    def submit(self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object) -> None:
+        """Like ``commit``, but return at once.
+
+        ``notify`` is called from another thread, once for all batches of the same group that gave the same
+        ``notify``; a ``ticket`` says which is which. An accepted batch is carried out whatever its caller does.
+        """
+        ...

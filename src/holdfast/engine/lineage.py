@@ -1,0 +1,93 @@
+"""How streams share history, and what may go when an owner goes.
+
+A strand knows its parent and how much of it it shares. Reading climbs that line; erasing keeps exactly what a
+surviving fork still reaches. Deliberately absent: I/O. Callers bring strands, this room says what follows from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from typing import NamedTuple
+
+from holdfast.engine.contract import Change, Mark, Problem, Record, Scope, Strand
+from holdfast.engine.plan import Changes
+from holdfast.errors import Invalid
+
+
+class Part(NamedTuple):
+    """Positions ``after`` < n <= ``upto`` of one strand."""
+
+    stream: int
+    after: int
+    upto: int
+
+
+def parts(strand_of: Callable[[int], Strand | None], mark: Mark, after: int) -> Iterator[Part]:
+    """Yield the parts that make up positions ``after`` to ``mark``, newest first; stop early and nothing older is looked at."""
+    stream: int | None = mark.stream
+    upto = mark.position
+    while stream is not None and upto > after:
+        strand = strand_of(stream)
+        if strand is None:
+            return
+        if upto > strand.base:
+            yield Part(stream, max(after, strand.base), upto)
+        stream, upto = strand.parent, min(upto, strand.base)
+
+
+def keeps(strands: Iterable[Strand], doomed: set[int]) -> dict[int, int]:
+    """Say for each doomed strand up to which position a surviving fork still needs it (0: not at all)."""
+    by_stream = {strand.stream: strand for strand in strands}
+    kept = dict.fromkeys(doomed, 0)
+    for survivor in by_stream.values():
+        if survivor.stream in doomed:
+            continue
+        parent, reach = survivor.parent, survivor.base
+        # Everything above a doomed ancestor that is already kept this far is kept too, so climbing can stop there.
+        while parent in doomed and kept[parent] < reach:
+            kept[parent] = reach
+            parent, reach = by_stream[parent].parent, min(reach, by_stream[parent].base)
+    return kept
+
+
+def grave(kind: str, id: str) -> bytes:
+    """The mark that an erased thing leaves: enough to recognise its id, not enough to read it."""
+    return sha256(f"{kind}\x00{id}".encode()).digest()
+
+
+def refuse_empty(scope: Scope) -> None:
+    if scope == Scope():
+        raise Invalid("erase needs a user, an agent or a thread; an empty scope would erase the whole tenant")
+
+
+def inside(scope: Scope, wanted: Scope) -> bool:
+    return (
+        (wanted.user is None or scope.user == wanted.user)
+        and (wanted.agent is None or scope.agent == wanted.agent)
+        and (wanted.thread is None or scope.thread == wanted.thread)
+    )
+
+
+def erasure(tenant: str, records: Iterable[Record]) -> Changes:
+    """The feed's word about an erasure: kinds and counts of what went, but no ids, which may be personal."""
+    counts: dict[str, int] = {}
+    for record in records:
+        counts[record.kind] = counts.get(record.kind, 0) + 1
+    changes = Changes()
+    changes.feed[tenant] = [Change("erase", kind, "", count) for kind, count in sorted(counts.items())]
+    return changes
+
+
+def problems(tenant: str, strand: Strand, breaks: Iterator[tuple[int, str]]) -> list[Problem]:
+    """Name the owner of each break in a strand's chain."""
+    owner = f"{strand.kind} {strand.id!r}" if strand.kind else f"stream {strand.stream}"
+    return [Problem(owner, what, tenant, strand.kind, strand.id, position) for position, what in breaks]
+
+
+def short(tenant: str, strand: Strand, last: int, needed: int) -> list[Problem]:
+    """Name events that must exist after the last one found, because a record or a fork counts on them."""
+    if last >= needed:
+        return []
+    span = str(needed) if needed == last + 1 else f"{last + 1} to {needed}"
+    return problems(tenant, strand, iter([(last + 1, f"entry {span} is missing")]))

@@ -1,0 +1,400 @@
+"""The meaning of every operation, worked out before anything is written.
+
+A plan takes batches one after the other, checks each against what is stored and what earlier batches of the same
+plan already decided, and collects the rows to write. A batch that fails leaves no trace in it, so an engine can put
+many callers' batches into one transaction without savepoints. Every engine shares this room; an engine only loads
+(``Source``) and writes (``Changes``). Deliberately absent: SQL, locks and I/O of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from holdfast.engine import chain
+from holdfast.engine.contract import (
+    GENESIS,
+    Adopt,
+    Append,
+    Change,
+    Delete,
+    Event,
+    Fork,
+    Guard,
+    Mark,
+    Op,
+    Put,
+    Receipt,
+    Record,
+    Scope,
+    Strand,
+)
+from holdfast.errors import Conflict, Erased, Invalid, KeyReused, NotFound
+from holdfast.ids import Ids
+
+Name = tuple[str, str, str]
+
+
+def hour_of(time: int) -> int:
+    """The hour that an engine's index of activity knows: it changes rarely, so most appends leave the index alone."""
+    return time // 3_600_000_000
+
+
+class Source(Protocol):
+    """What a plan needs to know of the data as it is inside the transaction."""
+
+    def get(self, tenant: str, kind: str, id: str) -> Record | None: ...
+
+    def read(
+        self, tenant: str, mark: Mark, *, after: int = 0, limit: int | None = None, key: str | None = None
+    ) -> list[Event]: ...
+
+    def strand(self, tenant: str, stream: int) -> Strand | None: ...
+
+    def buried(self, tenant: str, kind: str, id: str) -> bool: ...
+
+
+class Changes:
+    """Rows to write. ``records`` maps a name to its new row (None: delete); ``moved`` are rows of which
+    head, digest and time alone changed, within the same hour."""
+
+    __slots__ = ("events", "feed", "keyed", "moved", "records", "released", "strands")
+
+    def __init__(self) -> None:
+        self.records: dict[Name, Record | None] = {}
+        self.moved: dict[Name, Record] = {}
+        self.strands: dict[int, tuple[str, Strand]] = {}
+        self.events: list[tuple[str, int, Event]] = []
+        self.keyed: dict[tuple[int, str], Event] = {}
+        self.released: list[tuple[str, int]] = []
+        self.feed: dict[str, list[Change]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.feed)
+
+    def absorb(self, other: Changes) -> None:
+        for name in other.records:
+            self.moved.pop(name, None)  # the whole row holds what moved
+        self.records.update(other.records)
+        for name, record in other.moved.items():
+            # A row that this plan also creates or rewrites is written once, whole.
+            (self.records if name in self.records else self.moved)[name] = record
+        self.strands.update(other.strands)
+        self.events += other.events
+        self.keyed.update(other.keyed)
+        self.released += other.released
+        for tenant, changes in other.feed.items():
+            self.feed.setdefault(tenant, []).extend(changes)
+
+
+class Plan:
+    """Batches decided so far. ``changes`` is what they come to."""
+
+    def __init__(self, source: Source, ids: Ids) -> None:
+        self._source = source
+        self._ids = ids
+        self.changes = Changes()
+
+    def add(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+        """Decide one batch; on an error the plan is as it was. The receipt's feed position is filled in later."""
+        draft = _Draft(self._source, self._ids, self.changes, tenant, time)
+        for op in ops:
+            draft.decide(op)
+        if self.changes:
+            self.changes.absorb(draft.changes)
+        elif draft.changes:
+            self.changes = draft.changes
+        return Receipt(0, time, tuple(draft.stored), tuple(draft.heads))
+
+
+class _Draft:
+    """One batch being decided: it sees the store, the plan before it, and itself, in that order of depth."""
+
+    def __init__(self, source: Source, ids: Ids, before: Changes, tenant: str, time: int) -> None:
+        self._source, self._ids, self._before = source, ids, before
+        self._tenant, self._time = tenant, time
+        self.changes = Changes()
+        self.stored: list[tuple[Event, ...]] = []
+        self.heads: list[int] = []
+
+    def decide(self, op: Op) -> None:
+        _DECISIONS[type(op)](self, op)
+
+    # What is there now
+
+    def _get(self, kind: str, id: str) -> Record | None:
+        name = (self._tenant, kind, id)
+        for changes in (self.changes, self._before):
+            if name in changes.moved:
+                return changes.moved[name]
+            if name in changes.records:
+                return changes.records[name]
+        return self._source.get(self._tenant, kind, id)
+
+    def _strand(self, stream: int) -> Strand | None:
+        for changes in (self.changes, self._before):
+            if stream in changes.strands:
+                return changes.strands[stream][1]
+        return self._source.strand(self._tenant, stream)
+
+    def _keyed(self, record: Record, key: str) -> Event | None:
+        """Find a key in a record's stream, through everything it shares with its ancestors."""
+        stream, upto = record.stream, record.head
+        while stream is not None:
+            for changes in (self.changes, self._before):
+                event = changes.keyed.get((stream, key))
+                if event is not None and event.position <= upto:
+                    return event
+            if not record.base:
+                break
+            strand = self._strand(stream)
+            if strand is None:
+                break
+            stream, upto = strand.parent, min(upto, strand.base)
+        found = self._source.read(self._tenant, record.mark, key=key) if record.stream is not None else []
+        return found[0] if found else None
+
+    # Operations
+
+    def _append(self, op: Append) -> None:
+        record = self._get(op.kind, op.id)
+        if record is None:
+            record = self._create(op.kind, op.id, op.new)
+        elif op.new is not None and op.new.scope != record.scope:
+            _refuse_other_scope(record, op.new.scope)
+        if record.stream is None:
+            record = self._give_stream(record)
+        stored, fresh, head, digest = self._chain(record, op)
+        if op.expect is not None and op.expect != record.head and (fresh or not op.events):
+            raise Conflict(
+                f"{op.kind} {op.id!r} is at {record.head}, not at the expected {op.expect}",
+                kind=op.kind, id=op.id, expected=op.expect, actual=record.head,
+            )  # fmt: skip
+        self.stored.append(tuple(stored))
+        self.heads.append(head)
+        if fresh or not op.events:
+            self._move(record, head, digest)
+
+    def _chain(self, record: Record, op: Append) -> tuple[list[Event], bool, int, bytes]:
+        """Link the events that are new to the stream; return all as stored, whether any was new, head and digest."""
+        stored: list[Event] = []
+        head, digest, fresh = record.head, record.digest, False
+        stream = record.stream
+        assert stream is not None
+        for event in op.events:
+            known = self._keyed(record, event.key) if event.key is not None else None
+            if known is None and event.key is not None:
+                known = self.changes.keyed.get((stream, event.key))
+            if known is not None:
+                if not op.same(known, event):
+                    raise KeyReused(
+                        f"key {event.key!r} of {op.kind} {op.id!r} already names other content (entry {known.position})",
+                        key=event.key, kind=op.kind, id=op.id, position=known.position,
+                    )  # fmt: skip
+                stored.append(known)
+                continue
+            head, fresh = head + 1, True
+            digest = chain.link(digest, head, event.kind, event.key, event.time, event.body)
+            event = Event(event.kind, event.body, event.time, event.key, head, digest)
+            self.changes.events.append((self._tenant, stream, event))
+            if event.key is not None:
+                self.changes.keyed[(stream, event.key)] = event
+            stored.append(event)
+        return stored, fresh, head, digest
+
+    def _create(self, kind: str, id: str, new: Put | None) -> Record:
+        if self._source.buried(self._tenant, kind, id):
+            raise Erased(f"{kind} {id!r} was erased and stays erased", kind=kind, id=id)
+        if new is None:
+            raise NotFound(f"there is no {kind} {id!r}", kind=kind, id=id)
+        record = Record(kind, id, 1, new.body, new.scope, self._time, self._time, new.expires, new.tags)
+        self._write("put", record, 1)
+        return record
+
+    def _give_stream(self, record: Record) -> Record:
+        stream = self._ids.stream(self._time)
+        self.changes.strands[stream] = (self._tenant, Strand(stream, record.kind, record.id))
+        record = msgspec.structs.replace(record, stream=stream)
+        self.changes.records[(self._tenant, record.kind, record.id)] = record
+        return record
+
+    def _move(self, record: Record, head: int, digest: bytes) -> None:
+        moved = Record(
+            record.kind, record.id, record.version, record.body, record.scope, record.created, self._time,
+            record.expires, record.tags, record.stream, record.base, head, digest,
+        )  # fmt: skip
+        name = (self._tenant, record.kind, record.id)
+        whole = name in self.changes.records or hour_of(record.time) != hour_of(self._time)
+        (self.changes.records if whole else self.changes.moved)[name] = moved
+        self._note("append", record.kind, record.id, head)
+
+    def _put(self, op: Put) -> None:
+        record = self._get(op.kind, op.id)
+        if op.expect is not None:
+            self._expect_version(op.kind, op.id, record, op.expect)
+        if record is None:
+            self._create(op.kind, op.id, op)
+            return
+        record = msgspec.structs.replace(
+            record, version=record.version + 1, body=op.body, scope=op.scope, tags=op.tags, expires=op.expires,
+            time=self._time,
+        )  # fmt: skip
+        self._write("put", record, record.version)
+
+    def _delete(self, op: Delete) -> None:
+        record = self._get(op.kind, op.id)
+        if op.expect is not None:
+            self._expect_version(op.kind, op.id, record, op.expect)
+        if record is None:
+            return
+        name = (self._tenant, op.kind, op.id)
+        self.changes.moved.pop(name, None)
+        self.changes.records[name] = None
+        if record.stream is not None:
+            self.changes.released.append((self._tenant, record.stream))
+        self._note("delete", op.kind, op.id, record.version)
+
+    def _fork(self, op: Fork) -> None:
+        record = self._get(op.kind, op.id)
+        if op.new is not None and record is not None:
+            raise Conflict(f"{op.kind} {op.id!r} already exists", kind=op.kind, id=op.id, expected=0, actual=record.head)
+        if record is None:
+            record = self._create(op.kind, op.id, op.new)
+        elif op.expect is not None and record.head != op.expect:
+            raise Conflict(
+                f"{op.kind} {op.id!r} is at {record.head}, not at the expected {op.expect}",
+                kind=op.kind, id=op.id, expected=op.expect, actual=record.head,
+            )  # fmt: skip
+        source = self._settle(op.source)
+        digest = self._digest_at(source)
+        stream = self._ids.stream(self._time)
+        parent = source.stream if source.position else None
+        self.changes.strands[stream] = (self._tenant, Strand(stream, op.kind, op.id, parent, source.position, digest))
+        record = msgspec.structs.replace(
+            record, stream=stream, base=source.position, head=source.position, digest=digest, time=self._time
+        )
+        self._write("fork", record, source.position)
+
+    def _settle(self, mark: Mark) -> Mark:
+        """Climb to the strand that really holds the position, so that forks of forks do not pile up."""
+        strand = self._strand(mark.stream)
+        while strand is not None and strand.parent is not None and mark.position <= strand.base:
+            mark = Mark(strand.parent, mark.position)
+            strand = self._strand(mark.stream)
+        if strand is None:
+            raise NotFound(f"there is no stream {mark.stream}", stream=mark.stream)
+        return mark
+
+    def _digest_at(self, mark: Mark) -> bytes:
+        if not mark.position:
+            return GENESIS
+        for changes in (self.changes, self._before):
+            for _, stream, event in changes.events:
+                if stream == mark.stream and event.position == mark.position:
+                    return event.digest
+        strand = self._strand(mark.stream)
+        if strand is not None and strand.base == mark.position:
+            return strand.digest
+        found = self._source.read(self._tenant, mark, after=mark.position - 1, limit=1)
+        if not found:
+            raise NotFound(f"the stream has no position {mark.position}", stream=mark.stream, position=mark.position)
+        return found[0].digest
+
+    def _guard(self, op: Guard) -> None:
+        self._expect_version(op.kind, op.id, self._get(op.kind, op.id), op.version)
+
+    def _adopt(self, op: Adopt) -> None:
+        for strand in op.strands:
+            self._adopt_strand(strand)
+        for record in op.records:
+            self._adopt_record(record)
+
+    def _adopt_strand(self, strand: Strand) -> None:
+        known = self._strand(strand.stream)
+        if known is None:
+            self.changes.strands[strand.stream] = (self._tenant, msgspec.structs.replace(strand, events=()))
+        elif (known.parent, known.base, known.digest) != (strand.parent, strand.base, strand.digest):
+            raise _differs(strand.kind, strand.id, "its history begins elsewhere")
+        present = {e.position: e for e in self._own_events(strand)} if known is not None else {}
+        position, digest = strand.base, strand.digest
+        for event in strand.events:
+            if event.position != position + 1 or event.digest != chain.link(
+                digest, event.position, event.kind, event.key, event.time, event.body
+            ):
+                raise Conflict(f"entry {position + 1} of {strand.kind} {strand.id!r} does not continue the chain")
+            position, digest = event.position, event.digest
+            here = present.get(position)
+            if here is None:
+                self.changes.events.append((self._tenant, strand.stream, event))
+                if event.key is not None:
+                    self.changes.keyed[(strand.stream, event.key)] = event
+            elif here.digest != digest:
+                raise _differs(strand.kind, strand.id, f"entry {position} is another one here")
+
+    def _own_events(self, strand: Strand) -> Iterable[Event]:
+        last = strand.events[-1].position if strand.events else strand.base
+        return self._source.read(self._tenant, Mark(strand.stream, last), after=strand.base)
+
+    def _adopt_record(self, record: Record) -> None:
+        known = self._get(record.kind, record.id)
+        if known is None:
+            if self._source.buried(self._tenant, record.kind, record.id):
+                raise Erased(f"{record.kind} {record.id!r} was erased and stays erased", kind=record.kind, id=record.id)
+            self._write("adopt", record, record.version)
+            return
+        if known.stream != record.stream:
+            raise _differs(record.kind, record.id, "it was begun or rewound separately")
+        if known.version == record.version and known.body != record.body:
+            raise _differs(record.kind, record.id, f"version {record.version} is another one here")
+        newer = max(known, record, key=lambda r: (r.version, r.head))
+        longer = max(known, record, key=lambda r: r.head)
+        merged = msgspec.structs.replace(
+            newer, head=longer.head, digest=longer.digest, time=max(known.time, record.time)
+        )
+        if merged != known:
+            self._write("adopt", merged, merged.version)
+
+    # Bookkeeping
+
+    def _expect_version(self, kind: str, id: str, record: Record | None, expected: int) -> None:
+        actual = record.version if record is not None else 0
+        if actual != expected:
+            raise Conflict(
+                f"{kind} {id!r} is at version {actual}, not at the expected {expected}",
+                kind=kind, id=id, expected=expected, actual=actual,
+            )  # fmt: skip
+
+    def _write(self, action: str, record: Record, version: int) -> None:
+        name = (self._tenant, record.kind, record.id)
+        self.changes.moved.pop(name, None)
+        self.changes.records[name] = record
+        self._note(action, record.kind, record.id, version)
+
+    def _note(self, action: str, kind: str, id: str, version: int) -> None:
+        self.changes.feed.setdefault(self._tenant, []).append(Change(action, kind, id, version))
+
+
+_DECISIONS: dict[type, Callable[[_Draft, Any], None]] = {
+    Append: _Draft._append,
+    Put: _Draft._put,
+    Fork: _Draft._fork,
+    Delete: _Draft._delete,
+    Guard: _Draft._guard,
+    Adopt: _Draft._adopt,
+}
+
+
+def _refuse_other_scope(record: Record, scope: Scope) -> None:
+    """A writer that names an owner must not write into another owner's record of the same name."""
+    for what in ("user", "agent", "thread"):
+        ours, theirs = getattr(scope, what), getattr(record.scope, what)
+        if ours is not None and ours != theirs:
+            raise Invalid(
+                f"{record.kind} {record.id!r} belongs to {what} {theirs!r}, not {ours!r}", kind=record.kind, id=record.id
+            )
+
+
+def _differs(kind: str, id: str, why: str) -> Conflict:
+    return Conflict(f"{kind} {id!r} is already here and differs: {why}", kind=kind, id=id)

@@ -1,0 +1,678 @@
+"""The engine on Postgres: psycopg 3 with a pool, no session state, and row-level security under every statement.
+
+A commit takes its tenant's row in ``tenants`` first and keeps it until the transaction is durable. So the commits of a
+tenant are serial, as the contract says, whatever they touch: a guard on an absent record, a fork from a stream that
+another wants to prune, and a creation beside an erasure need no thought of their own. Locks on single records would
+leave those open, and would win little, because the feed's counter is such a lock anyway, held over the flush. A group
+takes its tenants in order of name, so two groups cannot deadlock. It costs two round trips: one takes, and fetches all
+that the group names; one writes, and commits. The tenant is set inside each transaction with ``set_config(…, true)``,
+statements are not prepared, and nothing is LISTENed to, so a transaction pooler may stand in between. Settings of the
+same kind bound how long a dead client can hold a tenant, and keep a commit durable where the server's default is not.
+
+A transaction that lost a race or its connection is run again; that is safe until ``COMMIT`` is sent. A connection that
+breaks after that leaves the outcome unknown, and the caller is told so. Dead connections are found by using them, not
+by a question before each use. Deliberately absent: advisory locks, a physical backup, and messages about connection
+failures in other languages than English (``libpq`` gives no code for them; the unknown ones count as ``Unavailable``).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import threading
+import time as _time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from holdfast.clock import Clock
+from holdfast.engine import lineage, migrate, relational
+from holdfast.engine.contract import (
+    Adopt,
+    Append,
+    Commit,
+    Event,
+    Mark,
+    Op,
+    Problem,
+    Query,
+    Receipt,
+    Record,
+    Scope,
+    Strand,
+    View,
+)
+from holdfast.engine.group import GroupCommit, Job
+from holdfast.engine.plan import Changes, Name, Plan
+from holdfast.engine.relational import Reads, Row, Run, Tending
+from holdfast.errors import (
+    Corrupt,
+    HoldfastError,
+    Invalid,
+    Misconfigured,
+    OutcomeUnknown,
+    TooLarge,
+    Unavailable,
+    Unsupported,
+)
+from holdfast.ids import Ids
+
+T = TypeVar("T")
+_Connection = psycopg.Connection[Row]
+
+_OLDEST_SERVER = 15  # views that read with the asker's rights
+_WRITE_TRIES = 10
+_READ_TRIES = 2  # an idle connection may have died unnoticed; the second one is new
+_NAP_S = 0.05
+_POLL_S = (0.02, 0.25)
+
+_RACES = {"40001", "40P01", "23505"}  # serialization failure, deadlock, unique violation
+_FAREWELLS = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}  # errors with which a server ends a connection
+_REFUSED = re.compile(
+    r"authentication failed|no password supplied|no pg_hba.conf entry|(database|role) .* does not exist|"
+    r"not permitted to log in|SSL was required|certificate verify failed|invalid connection option"
+)
+_MEANINGS: tuple[tuple[str, tuple[type[HoldfastError], str]], ...] = (
+    ("22", (Invalid, "Postgres cannot store this: {said}")),
+    ("54", (TooLarge, "too large for Postgres: {said}")),
+    ("53100", (Unavailable, "the disk of {place} is full: nothing of this was written")),
+    ("55P03", (Unavailable, "{place} stayed locked by another process for too long")),
+    ("25006", (Unavailable, "{place} is read-only at present: {said}")),
+    ("28", (Misconfigured, "{place} refuses the connection: {said}")),
+    ("3D", (Misconfigured, "{place} refuses the connection: {said}")),
+    ("42", (Misconfigured, "{place} is not as Holdfast left it, or its role may not do this: {said}")),
+    ("XX001", (Corrupt, "{place} is damaged: {said}; restore it from a backup")),
+    ("XX002", (Corrupt, "{place} is damaged: {said}; rebuild the index, or restore it from a backup")),
+)
+
+_BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_FREEZE = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_BECOME = b"SELECT set_config('holdfast.tenant', %s, true)"
+_BOUNDS = (
+    b"SELECT set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true), "
+    b"CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
+)
+_TAKE = (
+    "INSERT INTO tenants (name, feed) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET feed = tenants.feed + 1 "
+    "RETURNING feed"
+)
+_GIVE_BACK = "UPDATE tenants SET feed = feed - 1 WHERE name = ?"
+_DROP_EMPTY = "DELETE FROM tenants WHERE name = ? AND feed = 0"
+_RECORDS = f"SELECT {relational.RECORD} FROM records WHERE tenant = ? AND kind = ? AND id = ANY(?)"
+_KEYED = (
+    f"SELECT stream, {relational.EVENT} FROM events WHERE tenant = ? AND key = ANY(?) "
+    "AND stream = ANY(ARRAY(SELECT stream FROM records WHERE tenant = ? AND kind = ? AND id = ANY(?)))"
+)
+_GRAVES = "SELECT grave FROM graves WHERE tenant = ? AND grave = ANY(?)"
+
+
+class PostgresEngine:
+    """Records and streams in a Postgres database."""
+
+    durable = True
+
+    def __init__(
+        self,
+        url: str,
+        clock: Clock,
+        ids: Ids,
+        *,
+        pool_size: int = 10,
+        connect_timeout_s: float = 10.0,
+        busy_timeout_s: float = 60.0,
+    ) -> None:
+        self._clock, self._ids = clock, ids
+        self._address = _Address(url, connect_timeout_s, busy_timeout_s)
+        self._pid = os.getpid()
+        self._closed = False
+        self._arrived = threading.Condition()
+        with self._address.connected() as connection:
+            _prepare(connection, self._address)
+        self._pool = self._address.pool(pool_size)
+        self._outside = Reads(self._run_outside, clock, remember=True)
+        self._group = GroupCommit(self._commit_jobs)
+
+    # Reading
+
+    def get(self, tenant: str, kind: str, id: str) -> Record | None:
+        return self._outside.get(tenant, kind, id)
+
+    def scan(self, tenant: str, query: Query) -> list[Record]:
+        return self._outside.scan(tenant, query)
+
+    def read(
+        self,
+        tenant: str,
+        mark: Mark,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        newest: bool = False,
+        key: str | None = None,
+    ) -> list[Event]:
+        return self._outside.read(tenant, mark, after=after, limit=limit, newest=newest, key=key)
+
+    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
+        deadline = _time.monotonic() + timeout_s
+        nap, longest = _POLL_S
+        while not (found := self._outside.feed(tenant, after, limit)):
+            left = deadline - _time.monotonic()
+            if left <= 0:
+                break
+            with self._arrived:  # this process wakes us at once; others are noticed by looking again
+                self._arrived.wait(min(left, nap))
+            nap = min(nap * 1.5, longest)
+        return found
+
+    def strand(self, tenant: str, stream: int) -> Strand | None:
+        return self._outside.strand(tenant, stream)
+
+    def tenants(self) -> list[str]:
+        return self._outside.tenants()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[View]:
+        with self._frozen() as run:
+            yield Reads(run, self._clock, remember=True)
+
+    # Writing
+
+    def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+        self._refuse_after_fork()
+        return self._group.commit(tenant, ops, time)
+
+    def submit(self, tenant: str, ops: Sequence[Op], time: int) -> Future[Receipt]:
+        self._refuse_after_fork()
+        return self._group.submit(tenant, ops, time)
+
+    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
+        lineage.refuse_empty(scope)
+
+        def work(session: _Session) -> tuple[Changes, bool]:
+            positions = {tenant: session.run(tenant, _TAKE, (tenant,))[0][0]}
+            changes = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury)
+            if changes is not None:
+                session.publish(changes, positions, time)
+            return changes or Changes(), changes is not None
+
+        changes = self._write(work)
+        self._announce()
+        return sum(change.version for change in changes.feed.get(tenant, ()))
+
+    def _commit_jobs(self, jobs: list[Job]) -> None:
+        """Commit a group in one transaction; a job that may not go in fails alone."""
+        try:
+            ends = self._write(lambda session: self._decide(session, jobs))
+        except Invalid:
+            # The server refuses a value and does not say whose it was.
+            if len(jobs) == 1:
+                raise
+            for job in jobs:
+                self._commit_alone(job)
+            return
+        for job, end in zip(jobs, ends, strict=True):
+            if isinstance(end, Receipt):
+                job.receipt = end
+            else:
+                job.error = end
+        self._announce()
+
+    def _commit_alone(self, job: Job) -> None:
+        try:
+            self._commit_jobs([job])
+        except HoldfastError as error:
+            job.error = error
+
+    def _decide(self, session: _Session, jobs: list[Job]) -> tuple[list[Receipt | Exception], bool]:
+        """Plan all jobs and write what they come to. How each ended is not told before the commit is through:
+        a conflict may be with a batch of the same group, which is not there yet."""
+        source = _Source(session, self._clock)
+        positions = source.load(jobs)
+        plan = Plan(source, self._ids)
+        ends = [_add(plan, job) for job in jobs]
+        changes = plan.changes
+        relational.write(changes, session.run_many)
+        for tenant, stream in changes.released:
+            Tending(session.run, session.run_many).prune(tenant, {stream})
+        if changes:
+            session.publish(changes, positions, max(job.time for job in jobs))
+        given = {tenant: position - (tenant not in changes.feed) for tenant, position in positions.items()}
+        return [
+            msgspec.structs.replace(end, feed=given[job.tenant]) if isinstance(end, Receipt) else end
+            for job, end in zip(jobs, ends, strict=True)
+        ], bool(changes)
+
+    def _announce(self) -> None:
+        with self._arrived:
+            self._arrived.notify_all()
+
+    # Tending
+
+    def backup(self, path: Path) -> None:
+        raise Unsupported("a Postgres server is backed up with its own tools; the store writes a logical copy instead")
+
+    def check(self) -> list[Problem]:
+        with self._frozen() as run:
+            return relational.check(Reads(run, self._clock, remember=True), run)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._pid != os.getpid():
+            return  # a forked child must not touch its parent's connections
+        self._group.close()
+        self._pool.close()
+
+    # Connections
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[_Connection]:
+        connection = self._borrow()
+        try:
+            yield connection
+        finally:
+            _settle(connection)
+            lost = connection.closed
+            self._pool.putconn(connection)
+            if lost and not self._pool.closed:
+                self._pool.check()  # where one died the others may have, too
+
+    def _borrow(self) -> _Connection:
+        self._refuse_after_fork()
+        try:
+            return self._pool.getconn()
+        except PoolClosed:
+            raise Misconfigured("this store is closed") from None
+        except PoolTimeout:
+            # The pool does not say why it could not connect. Asking again does, or shows that all are in use.
+            with self._address.connected():
+                raise Unavailable(f"all connections to {self._address} stayed in use for too long") from None
+
+    def _insist(self, attempt: Callable[[_Connection], T], tries: int) -> T:
+        """Run something that may be repeated until it is through, again if it lost a race or its connection."""
+        while True:
+            try:
+                with self._address.translated(), self._borrowed() as connection, _noticing(connection):
+                    return attempt(connection)
+            except _Again as again:
+                tries -= 1
+                if not tries:
+                    raise self._address.translate(again.error) from again.error
+            _time.sleep(random.uniform(0.0, _NAP_S))
+
+    def _run_outside(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one query. Statements of a pipeline share a transaction, so the tenant holds for it and no longer."""
+
+        def ask(connection: _Connection) -> list[Row]:
+            with connection.pipeline():
+                connection.execute(_BECOME, (tenant,))
+                cursor = connection.execute(_dialect(sql), values, binary=True)
+            return cursor.fetchall()
+
+        return self._insist(ask, _READ_TRIES)
+
+    @contextmanager
+    def _frozen(self) -> Iterator[Run]:
+        """Lend a transaction in which nothing changes. Its first query fixes what it sees."""
+        with self._borrowed() as connection:
+            session = _Session(connection)
+
+            def run(tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+                with self._address.translated():
+                    return session.run(tenant, sql, values)
+
+            with self._address.translated():
+                connection.execute(_FREEZE)
+                connection.execute(b"SELECT 1 FROM tenants LIMIT 1")
+            yield run
+
+    def _write(self, work: Callable[[_Session], tuple[T, bool]]) -> T:
+        """Run ``work``, which says whether there is anything to commit. ``COMMIT`` travels with the last writes."""
+
+        def attempt(connection: _Connection) -> T:
+            committing = False
+            try:
+                with connection.pipeline():
+                    connection.execute(_BEGIN)
+                    connection.execute(_BOUNDS, self._address.bounds)
+                    result, committing = work(_Session(connection))
+                    end = connection.execute(b"COMMIT" if committing else b"ROLLBACK")
+            except psycopg.Error as error:
+                if committing and _died(connection, error):
+                    raise OutcomeUnknown(f"the connection to {self._address} broke during a commit") from error
+                raise
+            if committing and end.statusmessage != "COMMIT":
+                raise Unavailable(f"{self._address} rolled the commit back", place=str(self._address))
+            return result
+
+        return self._insist(attempt, _WRITE_TRIES)
+
+    def _refuse_after_fork(self) -> None:
+        if self._pid != os.getpid():
+            raise Misconfigured("this store was opened before the process forked; open it again in the child")
+
+
+class _Session:
+    """A transaction's way to run SQL. It knows for which tenant the transaction may speak at the moment."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+        self._tenant = ""
+
+    def ask(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Row]:
+        """Send a statement. In a pipeline the answer is only waited for when its rows are fetched."""
+        self._become(tenant)
+        return self._connection.execute(_dialect(sql), values, binary=True)
+
+    def run(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self.ask(tenant, sql, values).fetchall()
+
+    def run_many(self, tenant: str, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._become(tenant)
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_dialect(sql), rows)
+
+    def publish(self, changes: Changes, positions: dict[str, int], time: int) -> None:
+        """Add one feed item per changed tenant, and give back the positions of the others."""
+        for tenant, position in positions.items():
+            if tenant in changes.feed:
+                row = (tenant, position, time, relational.changes_text(changes.feed[tenant]))
+                self.ask(tenant, relational.INSERT_FEED, row)
+            else:
+                self.ask(tenant, _GIVE_BACK, (tenant,))
+                self.ask(tenant, _DROP_EMPTY, (tenant,))
+
+    def _become(self, tenant: str) -> None:
+        if tenant and tenant != self._tenant:
+            self._connection.execute(_BECOME, (tenant,))
+            self._tenant = tenant
+
+
+class _Source(Reads):
+    """What a plan sees of its transaction: all that the group names is fetched at once, the rest when asked for."""
+
+    def __init__(self, session: _Session, clock: Clock) -> None:
+        super().__init__(session.run, clock, remember=True)
+        self._session = session
+        self._records: dict[Name, Record | None] = {}
+        self._keyed: dict[tuple[str, int, str], Event | None] = {}
+        self._buried: dict[Name, bool] = {}
+
+    def load(self, jobs: list[Job]) -> dict[str, int]:
+        """Take the tenants of a group and fetch what its operations name; return each tenant's next feed position."""
+        wanted: dict[str, _Wanted] = defaultdict(_Wanted)
+        for job in jobs:
+            wanted[job.tenant].add(job.ops)
+        taken = {}
+        arrivals = []
+        for tenant in sorted(wanted):
+            taken[tenant] = self._session.ask(tenant, _TAKE, (tenant,))
+            arrivals += self._ask_for(tenant, wanted[tenant])
+        positions = {tenant: cursor.fetchall()[0][0] for tenant, cursor in taken.items()}
+        for arrive in arrivals:
+            arrive()
+        return positions
+
+    def get(self, tenant: str, kind: str, id: str) -> Record | None:
+        name = (tenant, kind, id)
+        return self._records[name] if name in self._records else super().get(tenant, kind, id)
+
+    def read(
+        self,
+        tenant: str,
+        mark: Mark,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        newest: bool = False,
+        key: str | None = None,
+    ) -> list[Event]:
+        if key is not None and (tenant, mark.stream, key) in self._keyed:
+            event = self._keyed[(tenant, mark.stream, key)]
+            return [event] if event is not None and after < event.position <= mark.position else []
+        return super().read(tenant, mark, after=after, limit=limit, newest=newest, key=key)
+
+    def buried(self, tenant: str, kind: str, id: str) -> bool:
+        name = (tenant, kind, id)
+        return self._buried[name] if name in self._buried else super().buried(tenant, kind, id)
+
+    def _ask_for(self, tenant: str, wanted: _Wanted) -> Iterator[Callable[[], None]]:
+        for kind, ids in wanted.ids.items():
+            yield self._ask_records(tenant, kind, ids)
+        for kind, keys in wanted.keys.items():
+            yield self._ask_keyed(tenant, kind, keys)
+        yield self._ask_graves(tenant, [(kind, id) for kind, ids in wanted.ids.items() for id in ids])
+
+    def _ask_records(self, tenant: str, kind: str, ids: set[str]) -> Callable[[], None]:
+        cursor = self._session.ask(tenant, _RECORDS, (tenant, kind, list(ids)))
+
+        def arrive() -> None:
+            self._records.update(((tenant, kind, id), None) for id in ids)
+            for record in map(relational.record_from, cursor.fetchall()):
+                self._records[(tenant, kind, record.id)] = record
+
+        return arrive
+
+    def _ask_keyed(self, tenant: str, kind: str, keys: dict[str, set[str]]) -> Callable[[], None]:
+        """Ask for the events that carry these keys. A fork's older keys lie in its ancestors; those are not fetched."""
+        cursor = self._session.ask(tenant, _KEYED, (tenant, list(set().union(*keys.values())), tenant, kind, list(keys)))
+
+        def arrive() -> None:
+            found = {(stream, event[3]): Event(*event) for stream, *event in cursor.fetchall()}
+            for id, names in keys.items():
+                record = self._records[(tenant, kind, id)]
+                if record is not None and record.stream is not None and not record.base:
+                    for key in names:
+                        self._keyed[(tenant, record.stream, key)] = found.get((record.stream, key))
+
+        return arrive
+
+    def _ask_graves(self, tenant: str, names: list[tuple[str, str]]) -> Callable[[], None]:
+        graves = {lineage.grave(kind, id): (tenant, kind, id) for kind, id in names}
+        cursor = self._session.ask(tenant, _GRAVES, (tenant, list(graves)))
+
+        def arrive() -> None:
+            self._buried.update(dict.fromkeys(graves.values(), False))
+            self._buried.update((graves[grave], True) for (grave,) in cursor.fetchall())
+
+        return arrive
+
+
+class _Wanted:
+    """What the operations of one tenant name: ids by kind, and by kind and id the keys of events to append."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, set[str]] = defaultdict(set)
+        self.keys: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+
+    def add(self, ops: Sequence[Op]) -> None:
+        for op in ops:
+            for named in op.records if isinstance(op, Adopt) else (op,):
+                self.ids[named.kind].add(named.id)
+            if isinstance(op, Append) and (keys := {event.key for event in op.events if event.key is not None}):
+                self.keys[op.kind][op.id] |= keys
+
+
+def _add(plan: Plan, job: Job) -> Receipt | Exception:
+    try:
+        return plan.add(job.tenant, job.ops, job.time)
+    except psycopg.Error:
+        raise
+    except Exception as error:
+        return error
+
+
+class _Again(Exception):
+    """Nothing was committed and it may go through next time; the driver's error says why it did not."""
+
+    def __init__(self, error: psycopg.Error) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def _noticing(connection: _Connection) -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        if error.sqlstate in _RACES or _died(connection, error):
+            raise _Again(error) from error
+        raise
+
+
+def _died(connection: _Connection, error: psycopg.Error) -> bool:
+    return connection.closed or error.sqlstate in _FAREWELLS or (error.sqlstate or "").startswith("08")
+
+
+def _settle(connection: _Connection) -> None:
+    """Leave no transaction behind. A connection that is in the middle of something is of no more use."""
+    try:
+        if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            connection.rollback()
+    except psycopg.Error:
+        pass
+    if connection.info.transaction_status != TransactionStatus.IDLE:
+        connection.close()
+
+
+@cache
+def _dialect(sql: str) -> bytes:
+    """Our SQL with psycopg's sign for a value. As bytes, because psycopg takes a ``str`` only where it is a literal."""
+    return sql.replace("?", "%s").encode()
+
+
+class _Address:
+    """Where the database is: how to reach it, how long to bear with it, and what its errors mean."""
+
+    def __init__(self, url: str, connect_timeout_s: float, busy_timeout_s: float) -> None:
+        try:
+            given = conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise Misconfigured(f"this is not a Postgres URL: {str(error).strip()}") from error
+        self._url = url
+        self._timeout_s = connect_timeout_s
+        self._name = f"{given.get('host') or 'localhost'}:{given.get('port') or 5432}/{given.get('dbname') or ''}"
+        patience_ms = max(1, round(busy_timeout_s * 1_000))
+        self.bounds = (str(patience_ms), str(patience_ms))
+        defaults: dict[str, Any] = {
+            "application_name": "holdfast",
+            "connect_timeout": max(1, round(connect_timeout_s)),
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 30_000,
+        }
+        self._options = {name: value for name, value in defaults.items() if name not in given}
+        self._options |= {"autocommit": True, "prepare_threshold": None, "client_encoding": "utf8"}
+
+    def __str__(self) -> str:
+        return self._name
+
+    @contextmanager
+    def connected(self) -> Iterator[_Connection]:
+        with self.translated(), psycopg.connect(self._url, **self._options) as connection:
+            yield connection
+
+    def pool(self, size: int) -> ConnectionPool[_Connection]:
+        return ConnectionPool(
+            self._url, kwargs=self._options, min_size=0, max_size=size, open=True, name="holdfast-pool", num_workers=1,
+            timeout=self._timeout_s, reconnect_timeout=self._timeout_s,
+        )  # fmt: skip
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise self.translate(error) from error
+        except UnicodeEncodeError as error:
+            raise Invalid("text with a lone surrogate cannot be stored") from error
+
+    def translate(self, error: psycopg.Error) -> HoldfastError:
+        """Say in our words what Postgres said. No driver error leaves this file."""
+        said = str(error).strip().partition("\n")[0]
+        kind, pattern = _meaning(error)
+        return kind(pattern.format(place=self._name, said=said), place=self._name, sqlstate=error.sqlstate)
+
+
+def _meaning(error: psycopg.Error) -> tuple[type[HoldfastError], str]:
+    state = error.sqlstate
+    if state is None:
+        text = str(error)
+        if isinstance(error, psycopg.DataError):
+            return Invalid, "Postgres cannot store this: {said}"
+        if _REFUSED.search(text):
+            return Misconfigured, "{place} refuses the connection: {said}"
+        return Unavailable, "{place} cannot be reached: {said}"
+    for prefix, meaning in _MEANINGS:
+        if state.startswith(prefix):
+            return meaning
+    return Unavailable, "Postgres failed at {place}: {said}"
+
+
+def _prepare(connection: _Connection, address: _Address) -> None:
+    """Check that the server can carry a store, and that the tables in it are ours and up to date."""
+    if connection.info.server_version < _OLDEST_SERVER * 10_000:
+        raise Misconfigured(f"{address} is Postgres {connection.info.server_version // 10_000}; at least {_OLDEST_SERVER} is needed")
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise Misconfigured(f"{address} keeps text as {encoding}; a store needs a database with encoding UTF8")
+    for tries in range(_WRITE_TRIES, 0, -1):
+        try:
+            version = _version(connection, address)
+            if version is None or migrate.pending("postgres", version):
+                _migrate(connection, address)
+            return
+        except psycopg.Error as error:
+            # Two first openers meet in the catalogue, where IF NOT EXISTS does not look.
+            if error.sqlstate not in _RACES or tries == 1:
+                raise
+        _time.sleep(random.uniform(0.0, _NAP_S))
+
+
+def _version(connection: _Connection, address: _Address) -> int | None:
+    """Return the version of the store in the schema where we would make one, None when there is none."""
+    here = b"SELECT current_schema(), to_regclass(quote_ident(current_schema()) || '.holdfast_meta')"
+    schema, meta = connection.execute(here).fetchall()[0]
+    if schema is None:
+        raise Misconfigured(f"no schema of the search path exists at {address}")
+    if meta is None:
+        return None
+    rows = connection.execute(b"SELECT version FROM holdfast_meta").fetchall()
+    version, known = int(rows[0][0]), migrate.newest("postgres")
+    if version > known:
+        raise Misconfigured(
+            f"{address} was written by a newer Holdfast (store version {version}; this one knows up to {known}); upgrade holdfast",
+            place=str(address), version=version, known=known,
+        )  # fmt: skip
+    return version
+
+
+def _migrate(connection: _Connection, address: _Address) -> None:
+    """Bring the tables up to date; whoever comes second waits for the lock and finds nothing left to do."""
+    with connection.transaction():
+        connection.execute(_BOUNDS, address.bounds)
+        connection.execute(b"CREATE TABLE IF NOT EXISTS holdfast_meta (version bigint NOT NULL)")
+        connection.execute(b"LOCK TABLE holdfast_meta IN ACCESS EXCLUSIVE MODE")
+        rows = connection.execute(b"SELECT version FROM holdfast_meta").fetchall()
+        if not rows:
+            connection.execute(b"INSERT INTO holdfast_meta (version) VALUES (0)")
+        for version, sql in migrate.pending("postgres", rows[0][0] if rows else 0):
+            try:
+                connection.execute(sql.encode())
+            except psycopg.errors.DuplicateTable as error:
+                said = str(error).partition("\n")[0]
+                raise Misconfigured(f"{address} is in use for something else: {said}", place=str(address)) from error
+            connection.execute(b"UPDATE holdfast_meta SET version = %s", (version,))

@@ -1,0 +1,211 @@
+"""The engine that keeps everything in this process's memory, for tests and for throwing away.
+
+It is also the model the other engines are compared with, so it stays plain: dictionaries behind one lock, the
+shared plan for meaning, and copies by sharing for snapshots. Deliberately absent: durability, and other processes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time as _time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.engine import chain, lineage
+from holdfast.engine.contract import Commit, Event, Mark, Op, Problem, Query, Receipt, Record, Scope, Strand, View
+from holdfast.engine.plan import Changes, Plan
+from holdfast.errors import Misconfigured, Unsupported
+from holdfast.ids import Ids
+
+
+class _Tenant:
+    """All that one tenant holds."""
+
+    def __init__(self) -> None:
+        self.records: dict[tuple[str, str], Record] = {}
+        self.strands: dict[int, Strand] = {}
+        self.events: dict[int, list[Event]] = {}
+        self.graves: set[bytes] = set()
+        self.feed: list[Commit] = []
+
+    def copy(self) -> _Tenant:
+        twin = _Tenant()
+        twin.records, twin.strands = dict(self.records), dict(self.strands)
+        twin.events = {stream: list(events) for stream, events in self.events.items()}
+        twin.graves, twin.feed = set(self.graves), list(self.feed)
+        return twin
+
+
+class _Reads:
+    """The reading half, over a dictionary of tenants that someone else may be changing."""
+
+    def __init__(self, clock: Clock, tenants: dict[str, _Tenant], lock: threading.Condition) -> None:
+        self._clock = clock
+        self._tenants = tenants
+        self._lock = lock
+
+    def _of(self, tenant: str) -> _Tenant:
+        return self._tenants.get(tenant) or _Tenant()
+
+    def get(self, tenant: str, kind: str, id: str) -> Record | None:
+        with self._lock:
+            return self._of(tenant).records.get((kind, id))
+
+    def scan(self, tenant: str, query: Query) -> list[Record]:
+        now = self._clock.now()
+        with self._lock:
+            found = [r for r in self._of(tenant).records.values() if _matches(r, query, now)]
+        found.sort(key=lambda r: (r.time, r.id), reverse=True)
+        return found[: query.limit]
+
+    def read(
+        self,
+        tenant: str,
+        mark: Mark,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        newest: bool = False,
+        key: str | None = None,
+    ) -> list[Event]:
+        with self._lock:
+            data = self._of(tenant)
+            events: list[Event] = []
+            for part in reversed(list(lineage.parts(data.strands.get, mark, after))):
+                events += [e for e in data.events.get(part.stream, ()) if part.after < e.position <= part.upto]
+        if key is not None:
+            events = [e for e in events if e.key == key]
+        if limit is None:
+            return events
+        return events[max(0, len(events) - limit) :] if newest else events[:limit]
+
+    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
+        deadline = _time.monotonic() + timeout_s
+        with self._lock:
+            while len(self._of(tenant).feed) <= after:
+                left = deadline - _time.monotonic()
+                if left <= 0 or not self._lock.wait(left):
+                    break
+            return self._of(tenant).feed[after : after + limit]
+
+    def strand(self, tenant: str, stream: int) -> Strand | None:
+        with self._lock:
+            return self._of(tenant).strands.get(stream)
+
+    def tenants(self) -> list[str]:
+        with self._lock:
+            return sorted(self._tenants)
+
+    def buried(self, tenant: str, kind: str, id: str) -> bool:
+        return lineage.grave(kind, id) in self._of(tenant).graves
+
+
+class RamEngine(_Reads):
+    """Everything in memory; gone when the process is."""
+
+    durable = False
+
+    def __init__(self, clock: Clock, ids: Ids) -> None:
+        super().__init__(clock, {}, threading.Condition(threading.RLock()))
+        self._ids = ids
+        self._closed = False
+
+    def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+        with self._lock:
+            self._refuse_when_closed()
+            plan = Plan(self, self._ids)
+            receipt = plan.add(tenant, ops, time)
+            if not plan.changes:
+                return msgspec.structs.replace(receipt, feed=len(self._of(tenant).feed))
+            self._apply(self._tenants.setdefault(tenant, _Tenant()), plan.changes)
+            position = self._publish(tenant, plan.changes, time)
+            return msgspec.structs.replace(receipt, feed=position)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[View]:
+        with self._lock:
+            self._refuse_when_closed()
+            frozen = {name: data.copy() for name, data in self._tenants.items()}
+        yield _Reads(self._clock, frozen, threading.Condition(threading.RLock()))
+
+    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
+        lineage.refuse_empty(scope)
+        with self._lock:
+            self._refuse_when_closed()
+            data = self._of(tenant)
+            doomed = [r for r in data.records.values() if lineage.inside(r.scope, scope)]
+            for record in doomed:
+                del data.records[(record.kind, record.id)]
+                if bury:
+                    data.graves.add(lineage.grave(record.kind, record.id))
+            owners = {(r.kind, r.id) for r in doomed}
+            self._prune(data, {s.stream for s in data.strands.values() if (s.kind, s.id) in owners})
+            if doomed:
+                self._publish(tenant, lineage.erasure(tenant, doomed), time)
+            return len(doomed)
+
+    def backup(self, path: Path) -> None:
+        raise Unsupported("a store in memory has no file to copy")
+
+    def check(self) -> list[Problem]:
+        problems: list[Problem] = []
+        with self._lock:
+            for tenant, data in self._tenants.items():
+                for strand in data.strands.values():
+                    events = data.events.get(strand.stream, [])
+                    problems += lineage.problems(tenant, strand, chain.breaks(events, strand.base, strand.digest))
+        return problems
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise Misconfigured("this store is closed")
+
+    def _apply(self, data: _Tenant, changes: Changes) -> None:
+        for _, strand in changes.strands.values():
+            data.strands[strand.stream] = strand
+        for _, stream, event in changes.events:
+            data.events.setdefault(stream, []).append(event)
+        for (_, kind, id), record in (*changes.records.items(), *changes.moved.items()):
+            if record is None:
+                data.records.pop((kind, id), None)
+            else:
+                data.records[(kind, id)] = record
+        if changes.released:
+            self._prune(data, {stream for _, stream in changes.released})
+
+    def _prune(self, data: _Tenant, streams: set[int]) -> None:
+        for stream, keep in lineage.keeps(data.strands.values(), streams).items():
+            if keep == 0:
+                data.events.pop(stream, None)
+                del data.strands[stream]
+            else:
+                data.events[stream] = [e for e in data.events.get(stream, []) if e.position <= keep]
+                data.strands[stream] = msgspec.structs.replace(data.strands[stream], kind="", id="")
+
+    def _publish(self, tenant: str, changes: Changes, time: int) -> int:
+        feed = self._tenants[tenant].feed
+        feed.append(Commit(len(feed) + 1, time, tuple(changes.feed[tenant])))
+        self._lock.notify_all()
+        return len(feed)
+
+
+def _matches(record: Record, query: Query, now: int) -> bool:
+    scope = record.scope
+    return (
+        record.kind == query.kind
+        and (query.user is None or scope.user == query.user)
+        and (query.agent is None or scope.agent == query.agent)
+        and (query.thread is None or scope.thread == query.thread)
+        and (query.tag is None or query.tag in record.tags)
+        and (query.since is None or record.time >= query.since)
+        and (query.until is None or record.time < query.until)
+        and (query.before is None or (record.time, record.id) < query.before)
+        and (record.expires is None or record.expires > now)
+    )

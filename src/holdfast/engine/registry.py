@@ -1,0 +1,92 @@
+"""Which engine a URL means, found and imported only when it is asked for.
+
+A scheme maps to a factory and to the extra that brings what it needs. Others add theirs through the
+entry-point group ``holdfast.engines`` (name: scheme, value: factory). Deliberately absent: registration by import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from holdfast.clock import Clock
+from holdfast.engine.contract import Engine
+from holdfast.errors import Misconfigured, Unsupported
+from holdfast.ids import Ids
+
+Factory = Callable[[str, Clock, Ids], Engine]
+
+
+def open_engine(url: str, clock: Clock, ids: Ids) -> Engine:
+    """Open the engine that a URL or a plain file path names."""
+    scheme = _scheme(url)
+    factory = _FACTORIES.get(scheme) or _third_party(scheme)
+    try:
+        return factory(url, clock, ids)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get(scheme)
+        if extra is None:
+            raise
+        raise Unsupported(
+            f'{scheme}: needs {error.name}, which is not installed: pip install "holdfast[{extra}]"', extra=extra
+        ) from error
+
+
+def _scheme(url: str) -> str:
+    if not url or url == ":memory:":
+        raise Misconfigured('name a database: a file path such as "agent.db", "postgresql://…", or "ram:" for memory only')
+    head, colon, _ = url.partition(":")
+    # One letter before a colon is a drive, not a scheme; a path separator before it means a file name with a colon.
+    if not colon or len(head) == 1 or "/" in head or "\\" in head:
+        return "sqlite"
+    return head.lower()
+
+
+def _third_party(scheme: str) -> Factory:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - costs more than all of holdfast, and is rarely needed
+
+    for entry in entry_points(group="holdfast.engines", name=scheme):
+        factory: Factory = entry.load()
+        return factory
+    known = ", ".join(f"{name}:" for name in sorted(_FACTORIES))
+    raise Misconfigured(f"no engine for {scheme}:; known are {known} or a plain file path", scheme=scheme)
+
+
+def sqlite_path(url: str) -> Path:
+    """The file that a SQLite URL or plain path means: ``agent.db``, ``sqlite:agent.db`` or ``sqlite:///abs/agent.db``."""
+    if _scheme(url) == "sqlite" and url.lower().startswith("sqlite:"):
+        parts = urlsplit(url)
+        if parts.netloc:
+            raise Misconfigured(f"{url} names a host; write sqlite:///absolute/path or sqlite:relative/path")
+        url = unquote(parts.path)
+    if "\x00" in url or not url:
+        raise Misconfigured("the path of the database is empty or contains a NUL character")
+    return Path(url).expanduser()
+
+
+def _open_ram(url: str, clock: Clock, ids: Ids) -> Engine:
+    from holdfast.engine.ram import RamEngine  # noqa: PLC0415 - engines load when they are asked for
+
+    return RamEngine(clock, ids)
+
+
+def _open_sqlite(url: str, clock: Clock, ids: Ids) -> Engine:
+    from holdfast.engine.sqlite import SqliteEngine  # noqa: PLC0415 - engines load when they are asked for
+
+    return SqliteEngine(sqlite_path(url), clock, ids)
+
+
+def _open_postgres(url: str, clock: Clock, ids: Ids) -> Engine:
+    from holdfast.engine.postgres import PostgresEngine  # noqa: PLC0415 - engines load when they are asked for
+
+    return PostgresEngine(url, clock, ids)
+
+
+_FACTORIES: dict[str, Factory] = {
+    "ram": _open_ram,
+    "sqlite": _open_sqlite,
+    "postgresql": _open_postgres,
+    "postgres": _open_postgres,
+}
+_EXTRAS = {"postgresql": "postgres", "postgres": "postgres"}

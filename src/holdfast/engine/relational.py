@@ -1,0 +1,365 @@
+"""What the SQL engines have in common: the reading half, the rows a plan writes, pruning and checking.
+
+SQL here is the part both dialects understand, with ``?`` for values; an engine brings a function that runs it.
+Deliberately absent: connections, transactions, locks and errors of a driver. Those differ, and live with the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.engine import chain, lineage
+from holdfast.engine.contract import Change, Commit, Event, Mark, Problem, Query, Record, Scope, Strand
+from holdfast.engine.plan import Changes, hour_of
+
+Row = tuple[Any, ...]
+
+RECORD = (
+    "kind, id, version, body, scope_user, scope_agent, scope_thread, created, time, expires, tags, "
+    "stream, base, head, digest"
+)
+EVENT = "kind, body, time, key, position, digest"
+_STRAND = "stream, kind, id, parent, base, digest"
+_PAGE = 1_000
+
+_changes_decoder = msgspec.json.Decoder(tuple[Change, ...])
+_tags_decoder = msgspec.json.Decoder(tuple[str, ...])
+_encoder = msgspec.json.Encoder()
+
+INSERT_EVENT = (
+    "INSERT INTO events (tenant, stream, position, kind, key, time, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_STRAND = f"INSERT INTO strands (tenant, {_STRAND}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+MOVE_RECORD = "UPDATE records SET head = ?, digest = ?, time = ? WHERE tenant = ? AND kind = ? AND id = ?"
+UPSERT_RECORD = (
+    f"INSERT INTO records (tenant, {RECORD}, hour) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (tenant, kind, id) DO UPDATE SET version = excluded.version, body = excluded.body, "
+    "scope_user = excluded.scope_user, scope_agent = excluded.scope_agent, scope_thread = excluded.scope_thread, "
+    "time = excluded.time, expires = excluded.expires, tags = excluded.tags, stream = excluded.stream, "
+    "base = excluded.base, head = excluded.head, digest = excluded.digest, hour = excluded.hour"
+)
+DELETE_RECORD = "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ?"
+DELETE_TAGS = "DELETE FROM tags WHERE tenant = ? AND kind = ? AND id = ?"
+INSERT_TAG = "INSERT INTO tags (tenant, kind, tag, id) VALUES (?, ?, ?, ?)"
+INSERT_FEED = "INSERT INTO feed (tenant, position, time, changes) VALUES (?, ?, ?, ?)"
+INSERT_GRAVE = "INSERT INTO graves (tenant, grave) VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+
+class Run(Protocol):
+    """Runs a query for a tenant and returns all its rows."""
+
+    def __call__(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]: ...
+
+
+class RunMany(Protocol):
+    """Runs one statement for each row of values."""
+
+    def __call__(self, tenant: str, sql: str, rows: Iterable[Sequence[Any]]) -> None: ...
+
+
+class Keys:
+    """How a dialect writes a tenant and a stream into its rows: as they are, unless it knows something shorter."""
+
+    def tenant(self, name: str) -> Any:
+        return name
+
+    def stream(self, tenant: str, number: int) -> Any:
+        return number
+
+
+AS_THEY_ARE = Keys()
+
+
+class Reads:
+    """The ``View`` verbs over any way to run a query. With ``remember`` strands are looked up once."""
+
+    def __init__(self, run: Run, clock: Clock, *, remember: bool = False, keys: Keys = AS_THEY_ARE) -> None:
+        self._run = run
+        self._clock = clock
+        self._keys = keys
+        self._strands: dict[tuple[str, int], Strand] | None = {} if remember else None
+
+    def get(self, tenant: str, kind: str, id: str) -> Record | None:
+        sql = f"SELECT {RECORD} FROM records WHERE tenant = ? AND kind = ? AND id = ?"
+        rows = self._run(tenant, sql, (self._keys.tenant(tenant), kind, id))
+        return record_from(rows[0]) if rows else None
+
+    def scan(self, tenant: str, query: Query) -> list[Record]:
+        where, values = _conditions(self._keys.tenant(tenant), query, self._clock.now())
+        # The index knows the hour; only records active in the same hour are sorted here.
+        order = "ORDER BY hour DESC, time DESC, id DESC LIMIT ?"
+        rows = self._run(tenant, f"SELECT {RECORD} FROM records WHERE {where} {order}", (*values, query.limit))
+        return [record_from(row) for row in rows]
+
+    def read(
+        self,
+        tenant: str,
+        mark: Mark,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        newest: bool = False,
+        key: str | None = None,
+    ) -> list[Event]:
+        parts: Iterable[lineage.Part] = lineage.parts(lambda stream: self.strand(tenant, stream), mark, after)
+        if key is not None:
+            return self._read_key(tenant, parts, key)
+        if not newest:
+            parts = reversed(list(parts))
+        events: list[Event] = []
+        for part in parts:
+            left = None if limit is None else limit - len(events)
+            if left is not None and left <= 0:
+                break
+            found = self._read_part(tenant, part, left, newest)
+            events = found + events if newest else events + found
+        return events
+
+    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
+        sql = "SELECT position, time, changes FROM feed WHERE tenant = ? AND position > ? ORDER BY position LIMIT ?"
+        rows = self._run(tenant, sql, (self._keys.tenant(tenant), after, limit))
+        return [Commit(position, time, _changes_decoder.decode(changes)) for position, time, changes in rows]
+
+    def strand(self, tenant: str, stream: int) -> Strand | None:
+        if self._strands is not None and (tenant, stream) in self._strands:
+            return self._strands[(tenant, stream)]
+        sql = f"SELECT {_STRAND} FROM strands WHERE tenant = ? AND stream = ?"
+        rows = self._run(tenant, sql, (self._keys.tenant(tenant), stream))
+        if not rows:
+            return None
+        strand = Strand(*rows[0])
+        if self._strands is not None:
+            if len(self._strands) >= 10_000:
+                self._strands.clear()
+            self._strands[(tenant, stream)] = strand
+        return strand
+
+    def tenants(self) -> list[str]:
+        return [name for (name,) in self._run("", "SELECT name FROM tenants ORDER BY name")]
+
+    def buried(self, tenant: str, kind: str, id: str) -> bool:
+        sql = "SELECT 1 FROM graves WHERE tenant = ? AND grave = ?"
+        return bool(self._run(tenant, sql, (self._keys.tenant(tenant), lineage.grave(kind, id))))
+
+    def strands_of(self, tenant: str) -> Iterator[Strand]:
+        """Yield every strand of a tenant in order of its number."""
+        last = -1
+        sql = f"SELECT {_STRAND} FROM strands WHERE tenant = ? AND stream > ? ORDER BY stream LIMIT ?"
+        while rows := self._run(tenant, sql, (self._keys.tenant(tenant), last, _PAGE)):
+            yield from (Strand(*row) for row in rows)
+            last = rows[-1][0]
+
+    def own_events(self, tenant: str, strand: Strand) -> Iterator[Event]:
+        """Yield all events stored under a strand, also those no record counts any more."""
+        last = 0
+        place = self._place(tenant, strand.stream)
+        sql = f"SELECT {EVENT} FROM events WHERE tenant = ? AND stream = ? AND position > ? ORDER BY position LIMIT ?"
+        while rows := self._run(tenant, sql, (*place, last, _PAGE)):
+            yield from (Event(*row) for row in rows)
+            last = rows[-1][4]
+
+    def _place(self, tenant: str, stream: int) -> tuple[Any, Any]:
+        return self._keys.tenant(tenant), self._keys.stream(tenant, stream)
+
+    def _read_part(self, tenant: str, part: lineage.Part, limit: int | None, newest: bool) -> list[Event]:
+        order = "DESC" if newest else "ASC"
+        sql = (
+            f"SELECT {EVENT} FROM events WHERE tenant = ? AND stream = ? AND position > ? AND position <= ? "
+            f"ORDER BY position {order}"
+        )
+        values: tuple[Any, ...] = (*self._place(tenant, part.stream), part.after, part.upto)
+        if limit is not None:
+            sql, values = f"{sql} LIMIT ?", (*values, limit)
+        events = [Event(*row) for row in self._run(tenant, sql, values)]
+        if newest:
+            events.reverse()
+        return events
+
+    def _read_key(self, tenant: str, parts: Iterable[lineage.Part], key: str) -> list[Event]:
+        sql = f"SELECT {EVENT} FROM events WHERE tenant = ? AND stream = ? AND key = ? AND position > ? AND position <= ?"
+        for part in parts:
+            rows = self._run(tenant, sql, (*self._place(tenant, part.stream), key, part.after, part.upto))
+            if rows:
+                return [Event(*rows[0])]
+        return []
+
+
+def _conditions(tenant: Any, query: Query, now: int) -> tuple[str, list[Any]]:
+    where, values = ["tenant = ?", "kind = ?"], [tenant, query.kind]
+    for column, value in (("user", query.user), ("agent", query.agent), ("thread", query.thread)):
+        if value is not None:
+            where.append(f"scope_{column} = ?")
+            values.append(value)
+    if query.tag is not None:
+        where.append("id IN (SELECT t.id FROM tags t WHERE t.tenant = ? AND t.kind = ? AND t.tag = ?)")
+        values += [tenant, query.kind, query.tag]
+    if query.since is not None:
+        where.append("hour >= ? AND time >= ?")
+        values += [hour_of(query.since), query.since]
+    if query.until is not None:
+        where.append("hour <= ? AND time < ?")
+        values += [hour_of(query.until), query.until]
+    if query.before is not None:
+        where.append("hour <= ? AND (time, id) < (?, ?)")
+        values += [hour_of(query.before[0]), *query.before]
+    where.append("(expires IS NULL OR expires > ?)")
+    values.append(now)
+    return " AND ".join(where), values
+
+
+def record_from(row: Row) -> Record:
+    kind, id, version, body, user, agent, thread, created, time, expires, tags, stream, base, head, digest = row
+    names = () if tags == "[]" else _tags_decoder.decode(tags)
+    return Record(
+        kind, id, version, body, Scope(user, agent, thread), created, time, expires, names, stream, base, head, digest
+    )
+
+
+def record_row(tenant: Any, record: Record) -> Row:
+    scope = record.scope
+    tags = _encoder.encode(record.tags).decode() if record.tags else "[]"
+    return (
+        tenant, record.kind, record.id, record.version, record.body, scope.user, scope.agent, scope.thread,
+        record.created, record.time, record.expires, tags, record.stream, record.base, record.head, record.digest,
+        hour_of(record.time),
+    )  # fmt: skip
+
+
+def changes_text(changes: Sequence[Change]) -> str:
+    return _encoder.encode(changes).decode()
+
+
+def write(changes: Changes, run_many: RunMany, keys: Keys = AS_THEY_ARE) -> None:
+    """Write everything a plan decided, apart from the feed, whose positions the engine gives out."""
+    for tenant in changes.feed:
+        _write_tenant(tenant, changes, run_many, keys)
+
+
+def _write_tenant(tenant: str, changes: Changes, run_many: RunMany, keys: Keys) -> None:
+    place = keys.tenant(tenant)
+    strands = [
+        (place, s.stream, s.kind, s.id, s.parent, s.base, s.digest)
+        for owner, s in changes.strands.values()
+        if owner == tenant
+    ]
+    if strands:
+        run_many(tenant, INSERT_STRAND, strands)
+    events = [
+        (place, keys.stream(tenant, stream), e.position, e.kind, e.key, e.time, e.digest, e.body)
+        for owner, stream, e in changes.events
+        if owner == tenant
+    ]
+    if events:
+        run_many(tenant, INSERT_EVENT, events)
+    moved = [
+        (r.head, r.digest, r.time, place, kind, id) for (owner, kind, id), r in changes.moved.items() if owner == tenant
+    ]
+    if moved:
+        run_many(tenant, MOVE_RECORD, moved)
+    written = {(kind, id): record for (owner, kind, id), record in changes.records.items() if owner == tenant}
+    if written:
+        _write_records(tenant, written, run_many, place)
+
+
+def _write_records(
+    tenant: str, written: dict[tuple[str, str], Record | None], run_many: RunMany, place: Any
+) -> None:
+    gone = [(place, *name) for name, record in written.items() if record is None]
+    kept = [record for record in written.values() if record is not None]
+    run_many(tenant, DELETE_TAGS, [(place, *name) for name in written])
+    run_many(tenant, DELETE_RECORD, gone)
+    run_many(tenant, UPSERT_RECORD, [record_row(place, record) for record in kept])
+    run_many(tenant, INSERT_TAG, [(place, r.kind, tag, r.id) for r in kept for tag in sorted(set(r.tags))])
+
+
+class Tending:
+    """What deletes rows: both verbs need to look and to write in the same transaction."""
+
+    def __init__(self, run: Run, run_many: RunMany, keys: Keys = AS_THEY_ARE) -> None:
+        self._run, self._run_many, self._keys = run, run_many, keys
+        self._reads = Reads(run, _NoClock(), keys=keys)
+
+    def prune(self, tenant: str, doomed: set[int]) -> None:
+        """Delete what the doomed strands alone reach; what a surviving fork shares stays, under nobody's name."""
+        if not doomed:
+            return
+        place = self._keys.tenant(tenant)
+        kept = lineage.keeps(list(self._reads.strands_of(tenant)), doomed)
+        events = [(place, self._keys.stream(tenant, stream), keep) for stream, keep in kept.items()]
+        gone = [(place, stream) for stream, keep in kept.items() if keep == 0]
+        shared = [(place, stream) for stream, keep in kept.items() if keep > 0]
+        self._run_many(tenant, "DELETE FROM events WHERE tenant = ? AND stream = ? AND position > ?", events)
+        self._run_many(tenant, "DELETE FROM strands WHERE tenant = ? AND stream = ?", gone)
+        self._run_many(tenant, "UPDATE strands SET kind = '', id = '' WHERE tenant = ? AND stream = ?", shared)
+
+    def erase(self, tenant: str, scope: Scope, *, bury: bool) -> Changes | None:
+        """Delete a scope's records, tags and events; return the feed's word about it, None when there was nothing."""
+        place = self._keys.tenant(tenant)
+        records = self._inside(tenant, scope)
+        if not records:
+            return None
+        names = [(place, r.kind, r.id) for r in records]
+        owned = "SELECT stream FROM strands WHERE tenant = ? AND kind = ? AND id = ?"
+        doomed = {stream for name in names for (stream,) in self._run(tenant, owned, name)}
+        self._run_many(tenant, DELETE_TAGS, names)
+        self._run_many(tenant, DELETE_RECORD, names)
+        if bury:
+            self._run_many(tenant, INSERT_GRAVE, [(place, lineage.grave(kind, id)) for _, kind, id in names])
+        self.prune(tenant, doomed)
+        return lineage.erasure(tenant, records)
+
+    def _inside(self, tenant: str, scope: Scope) -> list[Record]:
+        where, values = ["tenant = ?"], [self._keys.tenant(tenant)]
+        for column, value in (("user", scope.user), ("agent", scope.agent), ("thread", scope.thread)):
+            if value is not None:
+                where.append(f"scope_{column} = ?")
+                values.append(value)
+        rows = self._run(tenant, f"SELECT {RECORD} FROM records WHERE {' AND '.join(where)}", values)
+        return [record_from(row) for row in rows]
+
+
+def check(view: Reads, run: Run, keys: Keys = AS_THEY_ARE) -> list[Problem]:
+    """Walk every chain of every tenant and compare it with what records and forks count on."""
+    problems: list[Problem] = []
+    for tenant in view.tenants():
+        needed: dict[int, int] = {}
+        digests: dict[int, bytes] = {}
+        for strand in view.strands_of(tenant):
+            if strand.parent is not None:
+                needed[strand.parent] = max(needed.get(strand.parent, 0), strand.base)
+        sql = "SELECT stream, head, digest FROM records WHERE tenant = ? AND stream IS NOT NULL"
+        for stream, head, digest in run(tenant, sql, (keys.tenant(tenant),)):
+            needed[stream] = max(needed.get(stream, 0), head)
+            digests[stream] = digest
+        for strand in view.strands_of(tenant):
+            problems += _check_strand(view, tenant, strand, needed.pop(strand.stream, 0), digests.get(strand.stream))
+        problems += [Problem(f"stream {s}", "the whole stream is missing", tenant) for s in needed]
+    return problems
+
+
+def _check_strand(view: Reads, tenant: str, strand: Strand, needed: int, digest: bytes | None) -> list[Problem]:
+    last, final = strand.base, strand.digest
+
+    def watched() -> Iterator[Event]:
+        nonlocal last, final
+        for event in view.own_events(tenant, strand):
+            yield event
+            last, final = event.position, event.digest
+
+    problems = lineage.problems(tenant, strand, chain.breaks(watched(), strand.base, strand.digest))
+    problems += lineage.short(tenant, strand, last, needed)
+    if not problems and digest is not None and digest != final:
+        problems += lineage.problems(tenant, strand, iter([(last, "the head's digest does not match its last entry")]))
+    return problems
+
+
+class _NoClock:
+    """For reads that ask no time."""
+
+    def now(self) -> int:
+        return 0
+

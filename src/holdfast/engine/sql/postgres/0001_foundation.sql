@@ -1,0 +1,128 @@
+-- The tables of a Holdfast store. Times are microseconds since 1970 in UTC. Tenant leads every index.
+-- Names are compared byte by byte (COLLATE "C"), so that they sort as on the other engines whatever the server's locale.
+
+-- One row per tenant. Whoever writes for a tenant holds its row until the commit is durable; feed is the last position
+-- given out. No row-level security here: the row is needed before anything else is known, and holds nothing but a name.
+CREATE TABLE tenants (
+    name text   COLLATE "C" NOT NULL PRIMARY KEY,
+    feed bigint NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE records (
+    num          bigint GENERATED ALWAYS AS IDENTITY,
+    tenant       text   COLLATE "C" NOT NULL,
+    kind         text   COLLATE "C" NOT NULL,
+    id           text   COLLATE "C" NOT NULL,
+    version      bigint NOT NULL,
+    scope_user   text   COLLATE "C",
+    scope_agent  text   COLLATE "C",
+    scope_thread text   COLLATE "C",
+    created      bigint NOT NULL,
+    time         bigint NOT NULL,
+    expires      bigint,
+    tags         text   COLLATE "C" NOT NULL,
+    body         bytea  NOT NULL,
+    stream       bigint,
+    base         bigint NOT NULL,
+    head         bigint NOT NULL,
+    digest       bytea  NOT NULL,
+    hour         bigint NOT NULL,
+    PRIMARY KEY (tenant, kind, id)
+);
+-- By the hour of the last activity, not its moment: most appends leave every index alone and update in place.
+CREATE INDEX records_hour   ON records (tenant, kind, hour);
+CREATE INDEX records_user   ON records (tenant, scope_user, kind)   WHERE scope_user   IS NOT NULL;
+CREATE INDEX records_agent  ON records (tenant, scope_agent, kind)  WHERE scope_agent  IS NOT NULL;
+CREATE INDEX records_thread ON records (tenant, scope_thread, kind) WHERE scope_thread IS NOT NULL;
+
+CREATE TABLE tags (
+    tenant text COLLATE "C" NOT NULL,
+    kind   text COLLATE "C" NOT NULL,
+    tag    text COLLATE "C" NOT NULL,
+    id     text COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant, kind, tag, id)
+);
+
+CREATE TABLE strands (
+    tenant text   COLLATE "C" NOT NULL,
+    stream bigint NOT NULL,
+    kind   text   COLLATE "C" NOT NULL,
+    id     text   COLLATE "C" NOT NULL,
+    parent bigint,
+    base   bigint NOT NULL,
+    digest bytea  NOT NULL,
+    PRIMARY KEY (tenant, stream)
+);
+CREATE INDEX strands_owner ON strands (tenant, kind, id);
+
+CREATE TABLE events (
+    num      bigint GENERATED ALWAYS AS IDENTITY,
+    tenant   text   COLLATE "C" NOT NULL,
+    stream   bigint NOT NULL,
+    position bigint NOT NULL,
+    kind     text   COLLATE "C" NOT NULL,
+    key      text   COLLATE "C",
+    time     bigint NOT NULL,
+    digest   bytea  NOT NULL,
+    body     bytea  NOT NULL,
+    PRIMARY KEY (tenant, stream, position)
+);
+CREATE UNIQUE INDEX events_key ON events (tenant, stream, key) WHERE key IS NOT NULL;
+
+CREATE TABLE graves (
+    tenant text  COLLATE "C" NOT NULL,
+    grave  bytea NOT NULL,
+    PRIMARY KEY (tenant, grave)
+);
+
+CREATE TABLE feed (
+    tenant   text   COLLATE "C" NOT NULL,
+    position bigint NOT NULL,
+    time     bigint NOT NULL,
+    changes  text   COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant, position)
+);
+
+-- The wall between tenants. It binds the tables' owner too; only superusers and BYPASSRLS roles see over it. A setting
+-- that was never made reads as NULL, one whose transaction has ended as '': in both cases no row matches.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['records', 'tags', 'strands', 'events', 'graves', 'feed'] LOOP
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
+        EXECUTE format(
+            'CREATE POLICY tenant_wall ON %I USING (tenant = nullif(current_setting(''holdfast.tenant'', true), ''''))'
+            ' WITH CHECK (tenant = nullif(current_setting(''holdfast.tenant'', true), ''''))',
+            name
+        );
+    END LOOP;
+END
+$$;
+
+-- For people with their own tools. A body is two characters that name its encoding ("j1": JSON), then the value.
+-- The views read with the rights of whoever asks, so the wall stands in them as well.
+CREATE VIEW holdfast_threads WITH (security_invoker = true) AS
+    SELECT tenant, id AS thread, scope_user AS "user", scope_agent AS agent, tags, head AS entries,
+           to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
+           to_char(to_timestamp(time    / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS active
+    FROM records WHERE kind = 'thread';
+
+CREATE VIEW holdfast_entries WITH (security_invoker = true) AS
+    SELECT e.tenant, s.id AS thread, e.position AS number, e.kind, e.key,
+           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
+           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
+    FROM events e JOIN strands s ON s.tenant = e.tenant AND s.stream = e.stream WHERE s.kind = 'thread';
+
+CREATE VIEW holdfast_states WITH (security_invoker = true) AS
+    SELECT e.tenant, s.id AS thread, e.position AS revision,
+           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
+           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
+    FROM events e JOIN strands s ON s.tenant = e.tenant AND s.stream = e.stream WHERE s.kind = 'state';
+
+CREATE VIEW holdfast_checkpoints WITH (security_invoker = true) AS
+    SELECT tenant, scope_thread AS thread, id AS checkpoint,
+           to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
+           CASE WHEN substr(body, 1, 2) = 'j1'::bytea THEN convert_from(substr(body, 3), 'UTF8') END AS content
+    FROM records WHERE kind = 'checkpoint';

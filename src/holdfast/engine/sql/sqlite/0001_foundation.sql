@@ -1,0 +1,111 @@
+-- The tables of a Holdfast store. Times are microseconds since 1970 in UTC. Tenant leads every index.
+-- Rows name their tenant and stream by a small number of this file: it is in every row, so its size counts.
+
+CREATE TABLE tenants (
+    num  INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+
+CREATE TABLE records (
+    num          INTEGER PRIMARY KEY,
+    tenant       INTEGER NOT NULL,
+    kind         TEXT    NOT NULL,
+    id           TEXT    NOT NULL,
+    version      INTEGER NOT NULL,
+    scope_user   TEXT,
+    scope_agent  TEXT,
+    scope_thread TEXT,
+    created      INTEGER NOT NULL,
+    time         INTEGER NOT NULL,
+    expires      INTEGER,
+    tags         TEXT    NOT NULL,
+    body         BLOB    NOT NULL,
+    stream       INTEGER,
+    base         INTEGER NOT NULL,
+    head         INTEGER NOT NULL,
+    digest       BLOB    NOT NULL,
+    hour         INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX records_name ON records (tenant, kind, id);
+-- By the hour of the last activity, not its moment: most appends leave this index alone.
+CREATE INDEX records_hour   ON records (tenant, kind, hour);
+CREATE INDEX records_user   ON records (tenant, scope_user, kind)   WHERE scope_user   IS NOT NULL;
+CREATE INDEX records_agent  ON records (tenant, scope_agent, kind)  WHERE scope_agent  IS NOT NULL;
+CREATE INDEX records_thread ON records (tenant, scope_thread, kind) WHERE scope_thread IS NOT NULL;
+
+CREATE TABLE tags (
+    tenant INTEGER NOT NULL,
+    kind   TEXT NOT NULL,
+    tag    TEXT NOT NULL,
+    id     TEXT NOT NULL,
+    PRIMARY KEY (tenant, kind, tag, id)
+) WITHOUT ROWID;
+
+-- AUTOINCREMENT: a number is never given out twice, so a process that remembers an erased one finds nothing.
+CREATE TABLE strands (
+    num    INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant INTEGER NOT NULL,
+    stream INTEGER NOT NULL,
+    kind   TEXT    NOT NULL,
+    id     TEXT    NOT NULL,
+    parent INTEGER,
+    base   INTEGER NOT NULL,
+    digest BLOB    NOT NULL
+);
+CREATE UNIQUE INDEX strands_stream ON strands (tenant, stream);
+CREATE INDEX strands_owner ON strands (tenant, kind, id);
+
+-- Rows arrive in the order of commits, so pages fill up; the index finds a stream's part of them.
+-- Here "stream" is the strand's num.
+CREATE TABLE events (
+    num      INTEGER PRIMARY KEY,
+    tenant   INTEGER NOT NULL,
+    stream   INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    kind     TEXT    NOT NULL,
+    key      TEXT,
+    time     INTEGER NOT NULL,
+    digest   BLOB    NOT NULL,
+    body     BLOB    NOT NULL
+);
+CREATE UNIQUE INDEX events_position ON events (tenant, stream, position);
+CREATE UNIQUE INDEX events_key      ON events (tenant, stream, key) WHERE key IS NOT NULL;
+
+CREATE TABLE graves (
+    tenant INTEGER NOT NULL,
+    grave  BLOB NOT NULL,
+    PRIMARY KEY (tenant, grave)
+) WITHOUT ROWID;
+
+CREATE TABLE feed (
+    tenant   INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    time     INTEGER NOT NULL,
+    changes  TEXT    NOT NULL,
+    PRIMARY KEY (tenant, position)
+) WITHOUT ROWID;
+
+-- For people with their own tools. A body is two characters that name its encoding ("j1": JSON), then the value.
+CREATE VIEW holdfast_threads AS
+    SELECT t.name AS tenant, id AS thread, scope_user AS user, scope_agent AS agent, tags, head AS entries,
+           strftime('%Y-%m-%dT%H:%M:%SZ', created / 1000000, 'unixepoch') AS created,
+           strftime('%Y-%m-%dT%H:%M:%SZ', time    / 1000000, 'unixepoch') AS active
+    FROM records r JOIN tenants t ON t.num = r.tenant WHERE kind = 'thread';
+
+CREATE VIEW holdfast_entries AS
+    SELECT t.name AS tenant, s.id AS thread, e.position AS number, e.kind, e.key,
+           strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
+           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
+    FROM events e JOIN strands s ON s.num = e.stream JOIN tenants t ON t.num = e.tenant WHERE s.kind = 'thread';
+
+CREATE VIEW holdfast_states AS
+    SELECT t.name AS tenant, s.id AS thread, e.position AS revision,
+           strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
+           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
+    FROM events e JOIN strands s ON s.num = e.stream JOIN tenants t ON t.num = e.tenant WHERE s.kind = 'state';
+
+CREATE VIEW holdfast_checkpoints AS
+    SELECT t.name AS tenant, scope_thread AS thread, id AS checkpoint,
+           strftime('%Y-%m-%dT%H:%M:%SZ', created / 1000000, 'unixepoch') AS created,
+           CASE WHEN substr(body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(body, 3) AS TEXT) END AS content
+    FROM records r JOIN tenants t ON t.num = r.tenant WHERE kind = 'checkpoint';

@@ -1,0 +1,406 @@
+"""The engine on one SQLite file: WAL, ``synchronous=FULL``, one writer with group commit, readers apart.
+
+One connection writes; whoever leads the group commit uses it, in ``BEGIN IMMEDIATE``. Reads go through a pool of
+read-only connections. SQLite is apsw's own library, because the system's may have the WAL-reset bug. Other processes
+may open the same file; they queue for the write lock, and no lock error reaches a caller before ``busy_timeout_s``.
+Deliberately absent: connections shared across ``fork``, and work on the file itself (``sqlite_file`` has it).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time as _time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from holdfast.clock import Clock
+from holdfast.engine import lineage, relational, sqlite_file
+from holdfast.engine.contract import Commit, Event, Mark, Notify, Op, Problem, Query, Receipt, Record, Scope, Strand, View
+from holdfast.engine.group import GroupCommit, Job
+from holdfast.engine.plan import Changes, Name, Plan
+from holdfast.engine.relational import Keys, Reads, Row, Run, Tending
+from holdfast.engine.sqlite_file import translate, translated
+from holdfast.errors import Conflict, Corrupt, Misconfigured, OutcomeUnknown, Unavailable
+from holdfast.ids import Ids
+
+_POLL_S = 0.02
+_KNOWN_LIMIT = 20_000
+
+
+class SqliteEngine:
+    """Records and streams in one file."""
+
+    durable = True
+
+    def __init__(self, path: Path, clock: Clock, ids: Ids, *, busy_timeout_s: float = 60.0) -> None:
+        self._path = path
+        self._clock = clock
+        self._busy_timeout_s = busy_timeout_s
+        self._pid = os.getpid()
+        self._closed = False
+        self._idle: deque[apsw.Connection] = deque()
+        self._arrived = threading.Condition()
+        self._waiting = 0
+        self._writer = _Writer(path, clock, ids, busy_timeout_s)
+        self._outside = Reads(self._run_outside, clock, remember=True, keys=_LocalKeys(self._run_outside))
+        self._group = GroupCommit(self._commit_jobs)
+
+    # Reading
+
+    def get(self, tenant: str, kind: str, id: str) -> Record | None:
+        return self._outside.get(tenant, kind, id)
+
+    def scan(self, tenant: str, query: Query) -> list[Record]:
+        return self._outside.scan(tenant, query)
+
+    def read(
+        self,
+        tenant: str,
+        mark: Mark,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        newest: bool = False,
+        key: str | None = None,
+    ) -> list[Event]:
+        return self._outside.read(tenant, mark, after=after, limit=limit, newest=newest, key=key)
+
+    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
+        deadline = _time.monotonic() + timeout_s
+        while not (found := self._outside.feed(tenant, after, limit)):
+            left = deadline - _time.monotonic()
+            if left <= 0:
+                break
+            with self._arrived:  # this process wakes us at once; others are noticed by looking again
+                self._waiting += 1
+                self._arrived.wait(min(left, _POLL_S))
+                self._waiting -= 1
+        return found
+
+    def strand(self, tenant: str, stream: int) -> Strand | None:
+        return self._outside.strand(tenant, stream)
+
+    def tenants(self) -> list[str]:
+        return self._outside.tenants()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[View]:
+        with self._reader() as connection, translated(self._path), _frozen(connection):
+            yield _reads(connection, self._clock)
+
+    # Writing
+
+    def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+        self._refuse_after_fork()
+        return self._group.commit(tenant, ops, time)
+
+    def submit(self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object) -> None:
+        self._refuse_after_fork()
+        self._group.submit(tenant, ops, time, notify, ticket)
+
+    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
+        lineage.refuse_empty(scope)
+        self._refuse_after_fork()
+        with self._group.alone():
+            changes = self._writer.erase(tenant, scope, time, bury)
+        self._announce()
+        return sum(change.version for change in changes.feed.get(tenant, ()))
+
+    def _commit_jobs(self, jobs: list[Job]) -> None:
+        self._writer.commit(jobs)
+        self._announce()
+
+    def _announce(self) -> None:
+        if self._waiting:
+            with self._arrived:
+                self._arrived.notify_all()
+
+    # Tending
+
+    def backup(self, path: Path) -> None:
+        if path.exists():
+            raise Conflict(f"{path} already exists; a backup never overwrites", path=str(path))
+        draft = path.with_name(f".{path.name}.{os.getpid()}.{random.getrandbits(32):08x}.part")
+        try:
+            with translated(self._path), self._reader() as source:
+                sqlite_file.copy_database(source, draft)
+            problems = verify_file(draft, self._clock)
+            if problems:
+                raise Corrupt(f"the copy failed its check: {problems[0].where}: {problems[0].what}", problems=problems)
+            sqlite_file.sync_path(draft)
+            os.rename(draft, path)
+            sqlite_file.sync_path(path.parent)
+        except OSError as error:
+            raise Unavailable(f"cannot write the backup {path}: {error}", path=str(path)) from error
+        finally:
+            for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm"), Path(f"{draft}-journal")):
+                leftover.unlink(missing_ok=True)
+
+    def check(self) -> list[Problem]:
+        with self._reader() as connection, translated(self._path):
+            return check_connection(connection, self._clock)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._pid != os.getpid():
+            return  # a forked child must not touch its parent's connections
+        self._group.close()
+        while self._idle:
+            self._idle.pop().close()
+        self._writer.close()
+
+    # Read connections
+
+    @contextmanager
+    def _reader(self) -> Iterator[apsw.Connection]:
+        connection = self._borrow()
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def _borrow(self) -> apsw.Connection:
+        self._refuse_after_fork()
+        if self._closed:
+            raise Misconfigured("this store is closed")
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return sqlite_file.open_reader(self._path, self._busy_timeout_s)
+
+    def _give_back(self, connection: apsw.Connection) -> None:
+        if self._closed:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    def _run_outside(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        connection = self._borrow()
+        try:
+            return connection.execute(sql, values).fetchall()
+        except apsw.Error as error:
+            raise translate(error, self._path) from error
+        finally:
+            self._give_back(connection)
+
+    def _refuse_after_fork(self) -> None:
+        if self._pid != os.getpid():
+            raise Misconfigured("this store was opened before the process forked; open it again in the child")
+
+
+class _LocalKeys(Keys):
+    """The small numbers by which this file's rows name tenants and streams. A number never changes its meaning."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._tenants: dict[str, int] = {}
+        self._streams: dict[tuple[str, int], int] = {}
+
+    def tenant(self, name: str) -> int:
+        if name not in self._tenants:
+            rows = self._run(name, "SELECT num FROM tenants WHERE name = ?", (name,))
+            if not rows:
+                return 0
+            self._tenants[name] = rows[0][0]
+        return self._tenants[name]
+
+    def stream(self, tenant: str, number: int) -> int:
+        num = self._streams.get((tenant, number))
+        if num is None:
+            sql = "SELECT num FROM strands WHERE tenant = ? AND stream = ?"
+            rows = self._run(tenant, sql, (self.tenant(tenant), number))
+            if not rows:
+                return 0
+            if len(self._streams) >= _KNOWN_LIMIT:
+                self._streams.clear()
+            num = self._streams[(tenant, number)] = rows[0][0]
+        return num
+
+    def forget(self) -> None:
+        self._tenants.clear()
+        self._streams.clear()
+
+
+class _Writer:
+    """The one connection that writes, with what it still knows from its last commits.
+
+    It remembers records and feed positions as long as ``data_version`` says that no other connection wrote, so that
+    the common commit asks nothing before it writes. Only the leader of the group commit may use it.
+    """
+
+    def __init__(self, path: Path, clock: Clock, ids: Ids, busy_timeout_s: float) -> None:
+        self._path, self._ids, self._busy_timeout_s = path, ids, busy_timeout_s
+        self._connection = sqlite_file.open_writer(path, busy_timeout_s)
+        self._keys = _LocalKeys(self._run)
+        self._reads = Reads(self._run, clock, keys=self._keys)
+        self._tending = Tending(self._run, self._run_many, self._keys)
+        self._version = 0
+        self._records: dict[Name, Record | None] = {}
+        self._positions: dict[str, int] = {}
+        self.read, self.strand, self.buried = self._reads.read, self._reads.strand, self._reads.buried
+
+    def get(self, tenant: str, kind: str, id: str) -> Record | None:
+        """Look up a record for a plan, asking the database only for what is not known."""
+        name = (tenant, kind, id)
+        if name not in self._records:
+            self._records[name] = self._reads.get(tenant, kind, id)
+        return self._records[name]
+
+    def commit(self, jobs: list[Job]) -> None:
+        """Commit a group in one transaction; a job that may not go in fails alone."""
+        committing = False
+        try:
+            self._begin()
+            plan = Plan(self, self._ids)
+            receipts = [(job, receipt) for job in jobs if (receipt := _decide(plan, job)) is not None]
+            self._write(plan.changes, max(job.time for job in jobs))
+            committing = True
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            raise self._abandon(error, committing) from error
+        self._learn(plan.changes)
+        for job, receipt in receipts:
+            job.receipt = Receipt(self._position(job.tenant), receipt.time, receipt.events, receipt.heads)
+
+    def erase(self, tenant: str, scope: Scope, time: int, bury: bool) -> Changes:
+        committing = False
+        try:
+            self._begin()
+            changes = self._tending.erase(tenant, scope, bury=bury) or Changes()
+            self._publish(changes, time)
+            committing = True
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            raise self._abandon(error, committing) from error
+        self._forget()
+        return changes
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _begin(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        version = self._connection.execute("PRAGMA data_version").fetchall()[0][0]
+        if version != self._version or len(self._records) > _KNOWN_LIMIT:
+            self._forget()
+            self._version = version
+
+    def _write(self, changes: Changes, time: int) -> None:
+        for tenant in changes.feed:
+            if not self._keys.tenant(tenant):
+                self._run(tenant, "INSERT INTO tenants (name) VALUES (?)", (tenant,))
+        relational.write(changes, self._run_many, self._keys)
+        for tenant, stream in changes.released:
+            self._tending.prune(tenant, {stream})
+        self._publish(changes, time)
+
+    def _publish(self, changes: Changes, time: int) -> None:
+        """Add one feed item per tenant."""
+        for tenant, changed in changes.feed.items():
+            position = self._positions[tenant] = self._position(tenant) + 1
+            row = (self._keys.tenant(tenant), position, time, relational.changes_text(changed))
+            self._connection.execute(relational.INSERT_FEED, row)
+
+    def _position(self, tenant: str) -> int:
+        if tenant not in self._positions:
+            sql = "SELECT max(position) FROM feed WHERE tenant = ?"
+            self._positions[tenant] = self._run(tenant, sql, (self._keys.tenant(tenant),))[0][0] or 0
+        return self._positions[tenant]
+
+    def _learn(self, changes: Changes) -> None:
+        self._records.update(changes.records)
+        self._records.update(changes.moved)
+
+    def _forget(self) -> None:
+        self._records.clear()
+        self._positions.clear()
+
+    def _run(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def _run_many(self, tenant: str, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection.executemany(sql, rows)
+
+    def _abandon(self, error: BaseException, committing: bool) -> BaseException:
+        """Undo what was begun and say in our words what went wrong."""
+        self._forget()
+        self._keys.forget()
+        suspect = committing and isinstance(error, apsw.IOError)
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except apsw.Error:
+            suspect = True
+        if suspect:  # after a failed fsync only the file itself can say what it holds
+            self._connection.close(True)
+            self._connection = sqlite_file.open_writer(self._path, self._busy_timeout_s)
+        if not isinstance(error, apsw.Error):
+            return error
+        if committing and isinstance(error, apsw.IOError):
+            return OutcomeUnknown(f"the disk failed while committing to {self._path}: {error}")
+        return translate(error, self._path)
+
+
+def _decide(plan: Plan, job: Job) -> Receipt | None:
+    """Plan one job. Its own mistake ends that job alone; trouble with the database ends the group."""
+    try:
+        return plan.add(job.tenant, job.ops, job.time)
+    except apsw.Error:
+        raise
+    except Exception as error:
+        job.error = error
+        return None
+
+
+def _reads(connection: apsw.Connection, clock: Clock) -> Reads:
+    run = _runner(connection)
+    return Reads(run, clock, remember=True, keys=_LocalKeys(run))
+
+
+@contextmanager
+def _frozen(connection: apsw.Connection) -> Iterator[None]:
+    connection.execute("BEGIN")
+    try:
+        # A deferred transaction takes its snapshot with its first read, not with BEGIN.
+        connection.execute("SELECT 1 FROM tenants LIMIT 1").fetchall()
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _runner(connection: apsw.Connection) -> relational.Run:
+    def run(tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        return connection.execute(sql, values).fetchall()
+
+    return run
+
+
+def verify_file(path: Path, clock: Clock) -> list[Problem]:
+    """Check a database file that nobody is writing to."""
+    with translated(path):
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            sqlite_file.recognise(connection, path)
+            return check_connection(connection, clock)
+        finally:
+            connection.close()
+
+
+def check_connection(connection: apsw.Connection, clock: Clock) -> list[Problem]:
+    """Check the pages and indexes first; walk the chains only over a file that is sound."""
+    with _frozen(connection):
+        found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)").fetchall()]
+        if found != ["ok"]:
+            return [Problem("database file", text) for text in found]
+        run = _runner(connection)
+        keys = _LocalKeys(run)
+        return relational.check(Reads(run, clock, remember=True, keys=keys), run, keys)

@@ -1,0 +1,202 @@
+"""One SQLite file as a Holdfast store: recognising it, setting it up, copying it, and naming what goes wrong with it.
+
+Deliberately absent: opening the live file in any way but through SQLite. Closing such a handle would drop SQLite's
+locks, so size and age come from ``stat``, and a copy goes through SQLite's backup interface. Also absent: what the
+tables mean.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time as _time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from holdfast.engine import migrate
+from holdfast.errors import Corrupt, HoldfastError, Misconfigured, TooLarge, Unavailable
+
+APPLICATION_ID = 0x48464454  # "HFDT"
+_PAGE_SIZE = 4096
+_WRITE_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+
+
+def open_writer(path: Path, busy_timeout_s: float) -> apsw.Connection:
+    """Open the connection that writes, making or bringing up to date the store when needed."""
+    with translated(path):
+        _look_before_opening(path)
+        connection = _connect(path, _WRITE_FLAGS, busy_timeout_s)
+        try:
+            _prepare(connection, path, busy_timeout_s)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def open_reader(path: Path, busy_timeout_s: float) -> apsw.Connection:
+    """Open a connection that cannot write."""
+    with translated(path):
+        connection = _connect(path, apsw.SQLITE_OPEN_READONLY, busy_timeout_s)
+        pragma(connection, "query_only = ON")
+        return connection
+
+
+def _connect(path: Path, flags: int, busy_timeout_s: float) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=flags)
+    connection.set_busy_handler(_Patience(busy_timeout_s))
+    return connection
+
+
+class _Patience:
+    """Waits for another process's write lock in short, uneven naps. SQLite's own back-off starves late comers."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._since = 0.0
+
+    def __call__(self, tries: int) -> bool:
+        now = _time.monotonic()
+        if tries == 0:
+            self._since = now
+        if now - self._since > self._timeout_s:
+            return False
+        _time.sleep(random.uniform(0.0002, 0.002))
+        return True
+
+
+def _look_before_opening(path: Path) -> None:
+    """Refuse, with the reason, a path where no store can be. Only ``stat`` is used: see the module's note."""
+    if path.is_dir():
+        raise Misconfigured(f"{path} is a directory, not a database file", path=str(path))
+    if not path.parent.is_dir():
+        raise Misconfigured(f"the directory {path.parent} does not exist", path=str(path))
+    target = path if path.exists() else path.parent
+    if not os.access(target, os.W_OK):
+        raise Misconfigured(f"{target} is read-only; a store needs to write its file and the files beside it", path=str(path))
+
+
+def _prepare(connection: apsw.Connection, path: Path, timeout_s: float) -> None:
+    """Check that the file is ours, set it up for durability, and bring its tables up to date."""
+    deadline = _time.monotonic() + timeout_s
+    while True:
+        try:
+            recognise(connection, path)
+            _configure(connection, path)
+            _migrate(connection, path)
+            return
+        except apsw.BusyError:
+            # Changing the journal mode does not ask the busy handler, so two first openers may meet here.
+            if _time.monotonic() > deadline:
+                raise
+            _time.sleep(random.uniform(0.001, 0.01))
+
+
+def pragma(connection: apsw.Connection, text: str) -> Any:
+    rows = connection.execute(f"PRAGMA {text}").fetchall()
+    return rows[0][0] if rows else None
+
+
+def recognise(connection: apsw.Connection, path: Path) -> None:
+    owner = pragma(connection, "application_id")
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
+    if owner != APPLICATION_ID and (owner or tables):
+        raise Misconfigured(f"{path} is an SQLite database, but not a Holdfast store", path=str(path))
+    version, known = pragma(connection, "user_version"), migrate.newest("sqlite")
+    if version > known:
+        raise Misconfigured(
+            f"{path} was written by a newer Holdfast (store version {version}; this one knows up to {known}); upgrade holdfast",
+            path=str(path), version=version, known=known,
+        )  # fmt: skip
+    wal = Path(f"{path}-wal")
+    expected = pragma(connection, "page_count") * pragma(connection, "page_size")
+    if tables and not (wal.exists() and wal.stat().st_size) and path.stat().st_size < expected:
+        raise Corrupt(
+            f"{path} is cut short: it has {path.stat().st_size} of {expected} bytes; restore it from a backup", path=str(path)
+        )
+
+
+def _configure(connection: apsw.Connection, path: Path) -> None:
+    if pragma(connection, "page_count") <= 1:
+        pragma(connection, f"page_size = {_PAGE_SIZE}")
+    mode = pragma(connection, "journal_mode = WAL")
+    if mode != "wal":
+        raise Misconfigured(f"{path} is on a file system where SQLite cannot use WAL (it offers {mode!r})", path=str(path))
+    for setting in (
+        "synchronous = FULL",
+        "fullfsync = ON",
+        "checkpoint_fullfsync = ON",
+        "foreign_keys = ON",
+        "journal_size_limit = 33554432",
+        "cache_size = -16384",
+    ):
+        pragma(connection, setting)
+
+
+def _migrate(connection: apsw.Connection, path: Path) -> None:
+    if not migrate.pending("sqlite", pragma(connection, "user_version")):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for version, sql in migrate.pending("sqlite", pragma(connection, "user_version")):
+            connection.execute(sql).fetchall()
+            pragma(connection, f"user_version = {version}")
+        pragma(connection, f"application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def copy_database(source: apsw.Connection, target: Path) -> None:
+    """Copy a database, live or not, through SQLite's backup interface; the copy is one plain file."""
+    copy = apsw.Connection(str(target))
+    try:
+        with copy.backup("main", source, "main") as transfer:
+            while not transfer.done:
+                transfer.step(-1)
+        pragma(copy, "journal_mode = DELETE")
+    finally:
+        copy.close()
+
+
+def sync_path(path: Path) -> None:
+    """Make a finished file, or a directory's new name for one, survive a power cut."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except apsw.Error as error:
+        raise translate(error, path) from error
+
+
+def translate(error: apsw.Error, path: Path) -> HoldfastError:
+    """Say in our words what SQLite said. No driver error leaves this file."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return Unavailable(f"{path} stayed locked by another process for too long", path=str(path))
+        case apsw.FullError():
+            return Unavailable(f"the disk is full: nothing of this was written to {path}", path=str(path))
+        case apsw.NotADBError():
+            return Corrupt(f"{path} is not an SQLite database", path=str(path))
+        case apsw.CorruptError():
+            return Corrupt(f"{path} is damaged: {error}; restore it from a backup", path=str(path))
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
+            return Misconfigured(f"{path} cannot be opened for writing: {error}", path=str(path))
+        case apsw.TooBigError():
+            return TooLarge(f"too large for SQLite: {error}")
+        case apsw.ConnectionClosedError():
+            return Misconfigured("this store is closed")
+    return Unavailable(f"SQLite failed on {path}: {error}", path=str(path))

@@ -1,0 +1,164 @@
+"""Every error Holdfast raises, as one tree whose branches say what the caller can do.
+
+    HoldfastError
+    ├── Conflict            someone else changed it: read again, then retry
+    ├── Unavailable         the store cannot answer now: retry later
+    │   └── OutcomeUnknown  a commit may or may not have happened: retry with the same key
+    ├── NotFound            there is no such thing
+    │   └── Erased          there was, and it stays deleted
+    ├── Invalid             fix the call
+    │   ├── KeyReused       this key already names other content
+    │   └── TooLarge        over a size limit
+    ├── SchemaError         stored state and today's code do not fit
+    │   ├── SchemaUnknown   no such schema is registered
+    │   ├── SchemaTooNew    written by newer code
+    │   ├── MigrationMissing  a hole in the chain of migrations
+    │   ├── MigrationFailed   a migration raised
+    │   └── StateInvalid    the value does not validate
+    ├── Stale               facts must be verified before acting on them
+    ├── Unsupported         another engine, or an extra, is needed
+    ├── Corrupt             stop, and run verify
+    └── Misconfigured       fix how the store is opened
+
+Each class has a stable ``code`` and says whether retrying can help. Facts are attributes, so nobody has to parse a
+message; a class's docstring is its default message. Deliberately absent: exit codes and HTTP statuses (the doors map
+those), and names that shadow builtins.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class HoldfastError(Exception):
+    """Something went wrong in Holdfast."""
+
+    code: ClassVar[str] = "error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str | None = None, **facts: Any) -> None:
+        super().__init__(message or (self.__doc__ or "").strip().splitlines()[0])
+        self.facts = facts
+
+    def __getattr__(self, name: str) -> Any:
+        facts = self.__dict__.get("facts", {})
+        if name in facts:
+            return facts[name]
+        raise AttributeError(f"{type(self).__name__} has no fact {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), str(self), self.facts)
+
+
+def _rebuild(kind: type[HoldfastError], message: str, facts: dict[str, Any]) -> HoldfastError:
+    return kind(message, **facts)
+
+
+class Conflict(HoldfastError):
+    """Someone else changed this first. Read it again and retry."""
+
+    code = "conflict"
+    retryable = True
+
+
+class Unavailable(HoldfastError):
+    """The store cannot answer right now. Retry later."""
+
+    code = "unavailable"
+    retryable = True
+
+
+class OutcomeUnknown(Unavailable):
+    """The connection broke during a commit: it may or may not have happened. Retry with the same key."""
+
+    code = "outcome_unknown"
+
+
+class NotFound(HoldfastError):
+    """There is no such thing in this store."""
+
+    code = "not_found"
+
+
+class Erased(NotFound):
+    """This was erased, and stays erased."""
+
+    code = "erased"
+
+
+class Invalid(HoldfastError):
+    """The call cannot be carried out as written."""
+
+    code = "invalid"
+
+
+class KeyReused(Invalid):
+    """This key already names other content."""
+
+    code = "key_reused"
+
+
+class TooLarge(Invalid):
+    """This is larger than the store accepts."""
+
+    code = "too_large"
+
+
+class SchemaError(HoldfastError):
+    """The stored state and today's code do not fit together."""
+
+    code = "schema"
+
+
+class SchemaUnknown(SchemaError):
+    """No schema of this name is registered."""
+
+    code = "schema_unknown"
+
+
+class SchemaTooNew(SchemaError):
+    """This state was written by newer code."""
+
+    code = "schema_too_new"
+
+
+class MigrationMissing(SchemaError):
+    """The chain of migrations has a hole."""
+
+    code = "migration_missing"
+
+
+class MigrationFailed(SchemaError):
+    """A migration raised an error."""
+
+    code = "migration_failed"
+
+
+class StateInvalid(SchemaError):
+    """The value does not fit its schema."""
+
+    code = "state_invalid"
+
+
+class Stale(HoldfastError):
+    """Facts in this state are too old to act on."""
+
+    code = "stale"
+
+
+class Unsupported(HoldfastError):
+    """This engine or installation cannot do that."""
+
+    code = "unsupported"
+
+
+class Corrupt(HoldfastError):
+    """Stored data is damaged. Stop, and run verify."""
+
+    code = "corrupt"
+
+
+class Misconfigured(HoldfastError):
+    """The store cannot be opened this way."""
+
+    code = "misconfigured"

@@ -1,0 +1,42 @@
+"""Identifiers: the ones we make, and the check of the ones callers give us.
+
+A stream number is 63 bits: milliseconds first, so that numbers made later sort later, then randomness, so that two
+processes never need to agree. Deliberately absent: meaning inside a caller's id; it is text that we compare.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+from holdfast.errors import Invalid
+
+MAX_ID_CHARS = 512
+_RANDOM_BITS = 21
+
+
+class Ids:
+    """Makes stream numbers from a moment and a source of randomness."""
+
+    def __init__(self, randbits: Callable[[int], int] = secrets.randbits) -> None:
+        self._randbits = randbits
+
+    def stream(self, now: int) -> int:
+        return ((now // 1_000) << _RANDOM_BITS | self._randbits(_RANDOM_BITS)) & (2**63 - 1)
+
+
+def check_id(value: object, what: str) -> str:
+    """Return ``value`` when it can name something on every engine, otherwise raise ``Invalid`` saying why not."""
+    if not isinstance(value, str):
+        raise Invalid(f"{what} must be a string, not {type(value).__name__}", what=what)
+    if not value:
+        raise Invalid(f"{what} must not be empty", what=what)
+    if len(value) > MAX_ID_CHARS:
+        raise Invalid(f"{what} has {len(value)} characters; at most {MAX_ID_CHARS} are allowed", what=what)
+    if "\x00" in value:
+        raise Invalid(f"{what} contains a NUL character", what=what)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Invalid(f"{what} contains a lone surrogate, which is not text", what=what) from None
+    return value

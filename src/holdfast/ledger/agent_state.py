@@ -1,0 +1,49 @@
+"""A ready-made state for a conversational agent: what it knows, what it is doing, and what is still open.
+
+Deliberately absent: everything particular to one agent. Subclass ``AgentState`` and declare the subclass under a name
+of its own to add fields or to choose other limits; or write a type from scratch, nothing here is special.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from holdfast.ledger.schema import schema
+
+
+class Fact(msgspec.Struct):
+    """Something that was confirmed: what, when, and by whom."""
+
+    value: Any
+    confirmed_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    confirmed_by: str = ""
+
+
+class Task(msgspec.Struct):
+    """What the agent is doing now."""
+
+    description: str
+    status: str = "active"
+    last_action: str = ""
+
+
+# A fact is what an agent acts on, so an old one must be verified first. A task moves faster than facts do: a status
+# that nobody touched for a day deserves a question, not a stop. Preferences hold until the user says otherwise.
+@schema(
+    "agent", version=1, fresh={"confirmed_facts.*": "30d", "active_task.status": "1d"}, critical=["confirmed_facts.*"]
+)
+class AgentState(msgspec.Struct):
+    """The small document that an agent decides from."""
+
+    user_preferences: dict[str, Any] = {}
+    confirmed_facts: dict[str, Fact] = {}
+    active_task: Task | None = None
+    unresolved_issues: list[str] = []
+
+    def with_fact(self, name: str, value: Any, *, at: datetime, by: str = "") -> AgentState:
+        """Return this state with one fact confirmed at a moment, which must have a time zone."""
+        facts = {**self.confirmed_facts, name: Fact(value, at, by)}
+        return msgspec.structs.replace(self, confirmed_facts=facts)

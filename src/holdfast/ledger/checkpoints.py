@@ -1,0 +1,78 @@
+"""Named points of a thread, and the operations that go back to one or branch off from one.
+
+A checkpoint holds marks, not copies: a stream and a position for the log and one for the state. History is never
+changed, so a mark stays good whatever happens to the thread later. Deliberately absent: deleting what was rewound.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from holdfast.clock import to_datetime
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Fork, Mark, Op, Put, Record, Scope
+from holdfast.ids import check_id
+from holdfast.records import Checkpoint
+
+KIND = "checkpoint"
+
+
+class Point(NamedTuple):
+    """Where a thread's log and state stood together. ``state`` is None when no state was saved by then."""
+
+    log: Mark
+    state: Mark | None
+
+
+def record_id(thread: str, name: str) -> str:
+    """Checkpoints of all threads share one kind; the length in front keeps ("a/b", "c") apart from ("a", "b/c")."""
+    return f"{len(thread)}:{thread}/{check_id(name, 'checkpoint name')}"
+
+
+def to_put(thread: str, name: str, point: Point, note: str, scope: Scope, *, replace: bool) -> Put:
+    content = {"name": name, "note": note, "log": _plain(point.log), "state": _plain(point.state)}
+    expect = None if replace else 0
+    return Put(KIND, record_id(thread, name), encode(content), expect, scope)
+
+
+def _plain(mark: Mark | None) -> dict[str, int] | None:
+    return None if mark is None else {"stream": mark.stream, "position": mark.position}
+
+
+def _mark(plain: dict[str, int] | None) -> Mark | None:
+    return None if plain is None else Mark(plain["stream"], plain["position"])
+
+
+def to_point(record: Record) -> Point:
+    content = decode(record.body)
+    log = _mark(content["log"])
+    assert log is not None
+    return Point(log, _mark(content["state"]))
+
+
+def to_checkpoint(record: Record) -> Checkpoint:
+    content: dict[str, Any] = decode(record.body)
+    state = content["state"]
+    return Checkpoint(
+        name=content["name"],
+        entries=content["log"]["position"],
+        revision=state["position"] if state else 0,
+        time=to_datetime(record.time),
+        note=content["note"],
+    )
+
+
+def rewind_ops(thread: str, point: Point, log: Record, state: Record | None) -> tuple[Op, ...]:
+    """Make a thread continue from a point. Both heads are expected as read, so a late writer is not cut off unseen."""
+    ops: list[Op] = [Fork("thread", thread, point.log, expect=log.head)]
+    if state is not None and state.stream is not None:
+        ops.append(Fork("state", thread, point.state or Mark(state.stream, 0), expect=state.head))
+    return tuple(ops)
+
+
+def fork_ops(thread: str, point: Point, new: Put, new_state: Put) -> tuple[Op, ...]:
+    """Make a new thread that shares everything up to a point."""
+    ops: list[Op] = [Fork("thread", thread, point.log, new=new)]
+    if point.state is not None:
+        ops.append(Fork("state", thread, point.state, new=new_state))
+    return tuple(ops)

@@ -1,0 +1,70 @@
+"""The log: what an entry is, how it goes into a thread's stream and how it comes out.
+
+An entry is stored once, as the event of the same number in the stream of its thread. Deliberately absent: any change
+of what was said. A correction is another entry; hiding is a matter of reading.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Event
+from holdfast.errors import Invalid
+from holdfast.ids import check_id
+from holdfast.records import ENTRY_KINDS, Draft, Entry
+
+
+def drafts(items: Sequence[Any], kind: str, key: str | None) -> list[Draft]:
+    """Read what a caller wants to append; one key over several items becomes one key for each."""
+    if not items:
+        raise Invalid("nothing to append")
+    found = [_draft(item, kind) for item in items]
+    if key is None:
+        return found
+    if any(draft.key for draft in found):
+        raise Invalid("give one key for the whole append, or one for each item, not both")
+    names = [key, *(f"{key}#{number}" for number in range(2, len(found) + 1))]
+    return [Draft(draft.kind, draft.content, name) for draft, name in zip(found, names, strict=True)]
+
+
+def _draft(item: Any, kind: str) -> Draft:
+    draft = item if isinstance(item, Draft) else Draft(kind, item)
+    if draft.kind not in ENTRY_KINDS:
+        raise Invalid(f"{draft.kind!r} is no kind of entry; the kinds are {', '.join(ENTRY_KINDS)}", kind=draft.kind)
+    if draft.key is not None:
+        check_id(draft.key, "key")
+    content = draft.content
+    if type(content) is dict:
+        return draft
+    return Draft(draft.kind, plain(content), draft.key)
+
+
+def plain(content: Any) -> Any:
+    """Turn a message object of a client library into the plain data it stands for."""
+    if isinstance(content, str):
+        raise Invalid('a bare string says neither who nor what; append {"role": …, "content": …} or holdfast.note("…")')
+    if hasattr(content, "model_dump"):
+        return content.model_dump(mode="json", exclude_none=True)
+    if isinstance(content, msgspec.Struct) or (dataclasses.is_dataclass(content) and not isinstance(content, type)):
+        return msgspec.to_builtins(content)
+    return content
+
+
+def to_event(draft: Draft, time: int) -> Event:
+    return Event(draft.kind, encode(draft.content, "content"), time, draft.key)
+
+
+def same_entry(stored: Event, offered: Event) -> bool:
+    """The same key may be offered again with the same content, whatever the order of its fields."""
+    if stored.kind != offered.kind:
+        return False
+    return stored.body == offered.body or bool(decode(stored.body) == decode(offered.body))
+
+
+def to_entry(thread: str, event: Event) -> Entry:
+    return Entry(thread, event.position, event.kind, decode(event.body), event.key, event.time, event.digest)

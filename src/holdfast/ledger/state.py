@@ -1,0 +1,378 @@
+"""The state of a thread: typed documents saved as revisions, never overwritten.
+
+A revision is an event in the thread's state stream; its number is its position. What is stored is the value as plain
+data with the name and version of its schema, and when each tracked field was last confirmed. Loading migrates and
+validates in memory; the stored bytes change only by the next save, which is compare-and-set. Refreshers run outside
+any commit. Deliberately absent: what a schema, a path or freshness means (their modules say).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from holdfast.clock import to_datetime, to_micros
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Append, Event, Mark, Op, Put, Receipt, Record, Scope
+from holdfast.errors import Conflict, Corrupt, Invalid, NotFound, Stale
+from holdfast.ledger import freshness, paths
+from holdfast.ledger import schema as schemas
+from holdfast.ledger.core import Core
+from holdfast.ledger.freshness import Marks
+from holdfast.ledger.schema import PLAIN, Schema, Where
+from holdfast.records import Loaded, Revision
+
+Expect = int | Literal["any"] | None
+OnStale = Literal["report", "refresh", "raise"]
+_TRIES = 20
+_PAGE = 50
+_log = logging.getLogger(__name__)
+
+
+class Document(msgspec.Struct, frozen=True):
+    """What a revision holds."""
+
+    schema: str
+    version: int
+    value: Any
+    confirmed: Marks = {}
+    by: str = ""
+
+
+class Saving(NamedTuple):
+    """A save that is worked out: its operation, and how to read the revision number off the receipt."""
+
+    op: Append
+    finish: Callable[[Receipt, int], int]
+
+
+class _Current(NamedTuple):
+    """A revision in the form today's code works with."""
+
+    revision: int
+    time: int
+    document: Document
+    schema: Schema
+    value: Any
+    migrated_from: int | None
+
+
+class StateBook:
+    """The revisions of one thread's state. It remembers the one it last loaded or saved, for compare-and-set."""
+
+    def __init__(self, core: Core, thread: str, scope: Scope) -> None:
+        self._core = core
+        self._thread = thread
+        self._new = Put("state", thread, encode({}), scope=scope)
+        self._seen: tuple[int, Document | None] | None = None
+
+    # Where things are
+
+    def record(self) -> Record | None:
+        return self._core.engine.get(self._core.tenant, "state", self._thread)
+
+    def mark(self) -> Mark | None:
+        record = self.record()
+        return record.mark if record is not None and record.head else None
+
+    def mark_at(self, time: int) -> Mark | None:
+        """The mark of the revision that was current at a moment."""
+        record = self.record()
+        event = None if record is None else self._event_at(record, time)
+        return Mark(record.mark.stream, event.position) if record is not None and event is not None else None
+
+    def forget(self) -> None:
+        """Forget what was seen, because the thread was moved to another point."""
+        self._seen = None
+
+    # Loading
+
+    def load(
+        self,
+        type: Any = None,
+        *,
+        default: Any = None,
+        revision: int | None = None,
+        as_of: datetime | None = None,
+        on_stale: Literal["report", "raise"] = "report",
+    ) -> Loaded[Any]:
+        newest = revision is None and as_of is None
+        event = self._find(revision, as_of)
+        if event is None:
+            if newest:
+                self._seen = (0, None)
+            return Loaded(default, 0)
+        if newest:
+            self._seen = (event.position, to_document(event))
+        loaded = self._loaded(self._current(event, type))
+        if on_stale != "raise" or not (loaded.stale or loaded.must_verify):
+            return loaded
+        fields = tuple(dict.fromkeys((*loaded.must_verify, *(field.path for field in loaded.stale))))
+        raise Stale(
+            f"state of thread {self._thread!r}, revision {loaded.revision}: verify {', '.join(fields)} before acting on it",
+            thread=self._thread, revision=loaded.revision, fields=fields, stale=loaded.stale, must_verify=loaded.must_verify,
+        )  # fmt: skip
+
+    def _find(self, revision: int | None, as_of: datetime | None) -> Event | None:
+        if revision is not None and as_of is not None:
+            raise Invalid("give either revision or as_of")
+        record = self.record()
+        if record is None or not record.head:
+            if revision is not None:
+                raise self._no_revision(revision, 0)
+            return None
+        if as_of is not None:
+            return self._event_at(record, to_micros(as_of))
+        wanted = record.head if revision is None else revision
+        if not 1 <= wanted <= record.head:
+            raise self._no_revision(wanted, record.head)
+        return self._event(record, wanted)
+
+    def _no_revision(self, revision: int, head: int) -> NotFound:
+        has = f"has revisions 1 to {head}" if head else "has no saved state"
+        return NotFound(f"thread {self._thread!r} {has}, not {revision}", thread=self._thread, revision=revision)
+
+    def _event(self, record: Record, revision: int) -> Event:
+        mark = Mark(record.mark.stream, revision)
+        found = self._core.engine.read(self._core.tenant, mark, after=revision - 1)
+        if not found:
+            raise Corrupt(f"state revision {revision} of thread {self._thread!r} is missing; run verify", thread=self._thread)
+        return found[0]
+
+    def _event_at(self, record: Record, time: int) -> Event | None:
+        return next((event for event in self._backwards(record) if event.time <= time), None)
+
+    def _backwards(self, record: Record) -> Iterator[Event]:
+        position = record.head
+        while position:
+            mark = Mark(record.mark.stream, position)
+            events = self._core.engine.read(self._core.tenant, mark, limit=_PAGE, newest=True)
+            if not events:
+                return
+            yield from reversed(events)
+            position = events[0].position - 1
+
+    def _current(self, event: Event, type: Any = None) -> _Current:
+        """Bring a stored revision to today's schema, in memory."""
+        document = to_document(event)
+        where = Where(self._thread, event.position)
+        if type is dict:  # as stored, whatever it is
+            return _Current(event.position, event.time, document, PLAIN, document.value, None)
+        value, migrated_from = schemas.migrate(
+            self._core.schemas, document.schema, document.version, document.value, where
+        )
+        schema = schemas.registered(self._core.schemas, document.schema, where)
+        if type is not None:
+            wanted = schemas.find(self._core.schemas, type)
+            if wanted.name != schema.name:
+                raise Invalid(
+                    f"thread {self._thread!r} holds a state of schema {schema.name!r}, not {wanted.name!r}",
+                    thread=self._thread, revision=event.position, schema=schema.name, wanted=wanted.name,
+                )  # fmt: skip
+        return _Current(event.position, event.time, document, schema, value, migrated_from)
+
+    def _loaded(self, current: _Current) -> Loaded[Any]:
+        document, schema = current.document, current.schema
+        value = schemas.revive(schema, current.value, Where(self._thread, current.revision))
+        report = freshness.report(schema, current.value, document.confirmed, self._core.clock.now())
+        version = document.version if schema is PLAIN else schema.version
+        return Loaded(
+            value, current.revision, document.schema, version, current.migrated_from, to_datetime(current.time),
+            report.stale, report.must_verify,
+        )  # fmt: skip
+
+    # Saving
+
+    def save(
+        self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent", key: str | None = None, touch: Op
+    ) -> int:
+        for _ in range(_TRIES):
+            time = self._core.clock.now()
+            saving = self.saving(value, expect=expect, schema=schema, by=by, key=key, time=time)
+            try:
+                return saving.finish(self._core.engine.commit(self._core.tenant, (touch, saving.op), time), 1)
+            except Conflict:
+                if expect != "any":
+                    raise
+        raise Conflict(f"the state of thread {self._thread!r} keeps changing", thread=self._thread)
+
+    def saving(
+        self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent", key: str | None = None, time: int
+    ) -> Saving:
+        """Work out a save: validate, carry confirmations over from the revision it is based on, encode."""
+        base = self._base(expect)
+        previous = self._document(base)
+        chosen = self._schema_of(value, schema, previous)
+        plain = schemas.prepare(chosen, value, Where(self._thread, base + 1))
+        old_value, old_marks = self._carried(previous, chosen, base)
+        marks = freshness.carry(chosen, old_value, old_marks, plain, now=time, by=by)
+        return self._saving(Document(chosen.name, chosen.version, plain, marks, by), base, time, key)
+
+    def patch(self, path: str, value: Any, *, expect: int | None, by: str, touch: Op) -> int:
+        def change(current: _Current, now: int) -> tuple[Any, Marks]:
+            new = paths.with_value(current.value, path, schemas.dump(value))
+            return new, freshness.carry(current.schema, current.value, current.document.confirmed, new, now=now, by=by)
+
+        return self._rewrite(change, expect, by, touch)
+
+    def confirm(self, path: str, *, by: str, touch: Op) -> int:
+        def change(current: _Current, now: int) -> tuple[Any, Marks]:
+            return freshness.confirmed(current.schema, current.value, current.document.confirmed, path, now=now, by=by)
+
+        return self._rewrite(change, None, by, touch)
+
+    def _rewrite(
+        self, change: Callable[[_Current, int], tuple[Any, Marks]], expect: int | None, by: str, touch: Op
+    ) -> int:
+        """Change the current revision into the next; when someone else was faster and nothing was expected, do it again."""
+        for _ in range(_TRIES):
+            event = self._find(None, None)
+            if event is None:
+                raise NotFound(f"thread {self._thread!r} has no saved state yet", thread=self._thread)
+            if expect is not None and expect != event.position:
+                raise Conflict(
+                    f"state of thread {self._thread!r} is at revision {event.position}, not {expect}",
+                    thread=self._thread, expected=expect, actual=event.position,
+                )  # fmt: skip
+            current = self._current(event)
+            time = self._core.clock.now()
+            changed, marks = change(current, time)
+            value = schemas.prepare(current.schema, changed, Where(self._thread, event.position + 1))
+            document = Document(current.schema.name, current.schema.version, value, marks, by)
+            saving = self._saving(document, event.position, time, None)
+            try:
+                return saving.finish(self._core.engine.commit(self._core.tenant, (touch, saving.op), time), 1)
+            except Conflict:
+                if expect is not None:
+                    raise
+        raise Conflict(f"the state of thread {self._thread!r} keeps changing", thread=self._thread)
+
+    def _saving(self, document: Document, base: int, time: int, key: str | None) -> Saving:
+        body = encode(msgspec.to_builtins(document), f"state of thread {self._thread!r}")
+        event = Event("revision", body, time, key)
+        op = Append("state", self._thread, (event,), base, self._new, _same_document)
+
+        def finish(receipt: Receipt, index: int) -> int:
+            stored = receipt.events[index][0]
+            self._seen = (stored.position, document if stored.body == body else to_document(stored))
+            return stored.position
+
+        return Saving(op, finish)
+
+    def _base(self, expect: Expect) -> int:
+        """The revision that a save is based on."""
+        if expect == "any":
+            record = self.record()
+            return record.head if record is not None else 0
+        if expect is None:
+            return self._seen[0] if self._seen is not None else 0
+        if type(expect) is not int or expect < 0:
+            raise Invalid(f'expect must be a revision number or "any", not {expect!r}')
+        return expect
+
+    def _document(self, revision: int) -> Document | None:
+        if revision == 0:
+            return None
+        if self._seen is not None and self._seen[0] == revision:
+            return self._seen[1]
+        record = self.record()
+        if record is None or record.head < revision:
+            return None  # the commit will say so, as a conflict
+        return to_document(self._event(record, revision))
+
+    def _schema_of(self, value: Any, schema: Any, previous: Document | None) -> Schema:
+        """A plain dict stays under the schema of the revision it follows, rather than losing it unseen."""
+        if schema is None and type(value) is dict and previous is not None and previous.schema:
+            return schemas.registered(self._core.schemas, previous.schema, Where(self._thread, 0))
+        return schemas.find(self._core.schemas, value if schema is None else schema)
+
+    def _carried(self, previous: Document | None, schema: Schema, base: int) -> tuple[Any, Marks]:
+        if previous is None or previous.schema != schema.name:
+            return None, {}
+        where = Where(self._thread, base)
+        value, _ = schemas.migrate(self._core.schemas, previous.schema, previous.version, previous.value, where)
+        return value, previous.confirmed
+
+    def refresh(self, type: Any, touch: Op) -> Loaded[Any]:
+        """Ask the refreshers of what is stale, outside any commit, and save what they found as one revision.
+
+        A refresher that raises leaves its field stale, and the log says why; the others count all the same.
+        """
+        for _ in range(_TRIES):
+            event = self._find(None, None)
+            if event is None:
+                raise NotFound(f"thread {self._thread!r} has no saved state yet", thread=self._thread)
+            current = self._current(event, type)
+            found = self._fetched(current)
+            if not found:
+                self._seen = (event.position, current.document)
+                return self._loaded(current)
+
+            def change(current: _Current, now: int, found: dict[str, Any] = found) -> tuple[Any, Marks]:
+                return self._with_fetched(current, found, now)
+
+            try:
+                self._rewrite(change, event.position, "refresher", touch)
+            except Conflict:
+                continue  # someone saved meanwhile: what is stale may be another thing now
+            return self.load(type)
+        raise Conflict(f"the state of thread {self._thread!r} keeps changing", thread=self._thread)
+
+    def _fetched(self, current: _Current) -> dict[str, Any]:
+        loaded = self._loaded(current)
+        stale = dict.fromkeys((*(field.path for field in loaded.stale), *loaded.must_verify))
+        found: dict[str, Any] = {}
+        for path in stale:
+            refresher = self._core.schemas.refresher_of(current.schema.name, path)
+            if refresher is None:
+                continue
+            try:
+                found[path] = schemas.dump(refresher(loaded.value, path))
+            except Exception:
+                _log.exception("the refresher of %s in thread %r failed; it stays stale", path, self._thread)
+        return found
+
+    def _with_fetched(self, current: _Current, found: dict[str, Any], now: int) -> tuple[Any, Marks]:
+        """Put fetched values in and confirm them, also those that turned out unchanged."""
+        value = current.value
+        for path, item in found.items():
+            value = paths.with_value(value, path, item)
+        schema, marks = current.schema, current.document.confirmed
+        marks = freshness.carry(schema, current.value, marks, value, now=now, by="refresher")
+        for path in found:
+            value, marks = freshness.confirmed(schema, value, marks, path, now=now, by="refresher")
+        return value, marks
+
+    # History
+
+    def revisions(self, last: int | None = None) -> list[Revision]:
+        record = self.record()
+        if record is None:
+            return []
+        events = self._core.engine.read(self._core.tenant, record.mark, limit=last, newest=last is not None)
+        return [_to_revision(event) for event in events]
+
+    def diff(self, old: int, new: int | None = None) -> list[paths.Difference]:
+        before, after = self._find(old, None), self._find(new, None)
+        if before is None or after is None:
+            raise self._no_revision(old, 0)
+        return paths.diff(to_document(before).value, to_document(after).value)
+
+
+def to_document(event: Event) -> Document:
+    return msgspec.convert(decode(event.body), Document)
+
+
+def _to_revision(event: Event) -> Revision:
+    document = to_document(event)
+    return Revision(event.position, to_datetime(event.time), document.schema, document.version, document.by)
+
+
+def _same_document(stored: Event, offered: Event) -> bool:
+    """A repeated save is the same when its value is; the times of confirmation differ from try to try."""
+    old, new = to_document(stored), to_document(offered)
+    return (old.schema, old.version, old.value) == (new.schema, new.version, new.value)

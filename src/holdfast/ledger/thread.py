@@ -1,0 +1,318 @@
+"""A thread: the handle through which callers write and read one conversation or task.
+
+It holds no data of its own beyond its name and the state revision it last saw, so any number of handles in any
+number of processes may name the same thread. Each public method is one read or one commit. Deliberately absent:
+encoding (``log``, ``state``), meaning of operations (the engine's plan), and choosing parts (``store.py``).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, TypeVar, overload
+
+from holdfast.clock import to_datetime
+from holdfast.engine.codec import encode
+from holdfast.engine.contract import Append, Mark, Op, Put, Query, Receipt, Record, Scope
+from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.ids import check_id
+from holdfast.ledger import checkpoints, log
+from holdfast.ledger.checkpoints import Point
+from holdfast.ledger.core import Core, Pending
+from holdfast.ledger.paths import Difference
+from holdfast.ledger.state import Expect, OnStale, StateBook
+from holdfast.ledger.turn import Turn
+from holdfast.records import Checkpoint, Draft, Entry, Loaded, Revision, ThreadInfo
+
+T = TypeVar("T")
+_TRIES = 20
+
+
+class Thread:
+    """One ongoing conversation or task. It comes into being with its first write."""
+
+    def __init__(self, core: Core, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> None:
+        self._core = core
+        self._scope = scope
+        self._new = Put("thread", id, _EMPTY, scope=scope, tags=tags)
+        self._book = StateBook(core, id, scope)
+        self.id = id
+
+    def __repr__(self) -> str:
+        return f"Thread({self.id!r}, user={self._scope.user!r}, agent={self._scope.agent!r})"
+
+    # The log
+
+    @overload
+    def append(self, item: Any, /, *, kind: str = ..., key: str | None = ..., expect: int | None = ...) -> Entry: ...
+    @overload
+    def append(self, item: Any, second: Any, /, *more: Any, kind: str = ..., key: str | None = ..., expect: int | None = ...) -> list[Entry]: ...  # fmt: skip
+    def append(
+        self, *items: Any, kind: str = "message", key: str | None = None, expect: int | None = None
+    ) -> Entry | list[Entry]:
+        """Add entries to the log in one durable commit and return them as stored.
+
+        With ``key`` a repetition returns the first entry again instead of adding another; the same key with other
+        content is ``KeyReused``. With ``expect`` the log must hold exactly that many entries, or it is ``Conflict``.
+        """
+        return self._core.commit(self._appending(log.drafts(items, kind, key), expect))
+
+    def _appending(self, drafts: list[Draft], expect: int | None) -> Pending[Entry | list[Entry]]:
+        time = self._core.clock.now()
+        op = self._append_op(drafts, time, expect)
+        single = len(drafts) == 1
+
+        def finish(receipt: Receipt) -> Entry | list[Entry]:
+            entries = [log.to_entry(self.id, event) for event in receipt.events[0]]
+            return entries[0] if single else entries
+
+        return Pending((op,), time, finish)
+
+    def _append_op(self, drafts: list[Draft], time: int, expect: int | None) -> Append:
+        events = tuple(log.to_event(draft, time) for draft in drafts)
+        return Append("thread", self.id, events, expect, self._new, log.same_entry)
+
+    def log(self, last: int | None = None, *, after: int = 0, limit: int | None = None) -> list[Entry]:
+        """Read entries in order: the ``last`` ones, or those ``after`` a number, or all. Older history is not touched."""
+        if last is not None and (after or limit is not None):
+            raise Invalid("give either last, or after and limit")
+        for name, value in (("last", last), ("after", after), ("limit", limit)):
+            if value is not None and (type(value) is not int or value < 0):
+                raise Invalid(f"{name} must be a whole number of 0 or more, not {value!r}")
+        record = self._record()
+        if record is None:
+            return []
+        newest = last is not None
+        events = self._core.engine.read(
+            self._core.tenant, record.mark, after=after, limit=last if newest else limit, newest=newest
+        )
+        return [log.to_entry(self.id, event) for event in events]
+
+    def entry(self, number: int | None = None, *, key: str | None = None) -> Entry:
+        """Read a single entry by its number or by the key it was appended with."""
+        if (number is None) == (key is None):
+            raise Invalid("give either a number or a key")
+        record = self._existing()
+        if key is not None:
+            events = self._core.engine.read(self._core.tenant, record.mark, key=key)
+        else:
+            assert number is not None
+            wanted = Mark(record.mark.stream, min(number, record.head))
+            events = self._core.engine.read(self._core.tenant, wanted, after=number - 1) if number > 0 else []
+        if not events:
+            which = f"key {key!r}" if key is not None else f"number {number}"
+            raise NotFound(f"thread {self.id!r} has no entry with {which}", thread=self.id, number=number, key=key)
+        return log.to_entry(self.id, events[0])
+
+    def info(self) -> ThreadInfo:
+        """Say what a listing says: whose it is, its tags, how many entries, when it began and was last active."""
+        return to_info(self._existing())
+
+    def exists(self) -> bool:
+        """Whether anything was ever written to this thread."""
+        return self._record() is not None
+
+    def count(self) -> int:
+        """How many entries the log holds."""
+        record = self._record()
+        return 0 if record is None else record.head
+
+    def tag(self, *tags: str) -> ThreadInfo:
+        """Add tags."""
+        return self._retag(lambda now: tuple(sorted({*now, *check_tags(tags)})))
+
+    def untag(self, *tags: str) -> ThreadInfo:
+        """Take tags away; those it does not have are no error."""
+        return self._retag(lambda now: tuple(tag for tag in now if tag not in tags))
+
+    # Turns
+
+    def turn(self, *, key: str | None = None, expect: int | None = None) -> Turn:
+        """Begin a turn: what is put into it is committed together at the end of the ``with`` block, or not at all.
+
+        With ``key`` the whole turn is idempotent: repeating it after an unknown outcome changes nothing. With
+        ``expect`` the log must hold exactly that many entries when the turn commits, or it is ``Conflict``.
+        """
+        return Turn(self, self._core, self._book, key, expect)
+
+    # State
+
+    @overload
+    def state(self, type: type[T], *, default: T, revision: int | None = ..., as_of: datetime | None = ..., on_stale: OnStale = ...) -> Loaded[T]: ...  # fmt: skip
+    @overload
+    def state(self, type: type[T], *, revision: int | None = ..., as_of: datetime | None = ..., on_stale: OnStale = ...) -> Loaded[T]: ...  # fmt: skip
+    @overload
+    def state(self, type: None = ..., *, default: Any = ..., revision: int | None = ..., as_of: datetime | None = ..., on_stale: OnStale = ...) -> Loaded[Any]: ...  # fmt: skip
+    def state(
+        self,
+        type: Any = None,
+        *,
+        default: Any = None,
+        revision: int | None = None,
+        as_of: datetime | None = None,
+        on_stale: OnStale = "report",
+    ) -> Loaded[Any]:
+        """Load the state, migrated to today's schema, with a report of what is no longer fresh.
+
+        ``revision`` or ``as_of`` read an older one. Nothing saved yet gives ``default`` at revision 0. ``on_stale``:
+        ``report`` only tells, ``refresh`` runs the registered refreshers and saves, ``raise`` refuses with ``Stale``.
+        """
+        if on_stale not in ("report", "refresh", "raise"):
+            raise Invalid(f"on_stale must be report, refresh or raise, not {on_stale!r}")
+        self._record()  # a handle that names another owner stops here
+        if on_stale != "refresh":
+            return self._book.load(type, default=default, revision=revision, as_of=as_of, on_stale=on_stale)
+        if revision is not None or as_of is not None:
+            raise Invalid("only the current state can be refreshed, not an older revision")
+        return self._book.refresh(type, self._touch()) if self._book.mark() else Loaded(default, 0)
+
+    def save(
+        self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent", key: str | None = None
+    ) -> int:
+        """Save the whole state as the next revision and return its number.
+
+        ``expect`` is the revision this one is based on: by default the one this handle last loaded or saved (0 if
+        none). When someone else saved since, it is ``Conflict``. ``expect="any"`` overwrites whatever is there.
+        """
+        return self._book.save(value, expect=expect, schema=schema, by=by, key=key, touch=self._touch())
+
+    def patch(self, path: str, value: Any, *, expect: int | None = None, by: str = "agent") -> int:
+        """Set a single path of the state and save. Without ``expect`` other people's changes elsewhere are kept."""
+        return self._book.patch(path, value, expect=expect, by=by, touch=self._touch())
+
+    def confirm(self, path: str, *, by: str = "agent") -> int:
+        """Record that the value at a path was checked just now and still holds."""
+        return self._book.confirm(path, by=by, touch=self._touch())
+
+    def refresh(self, type: Any = None) -> Loaded[Any]:
+        """Run the registered refreshers of every stale field, save what they found, and return the state."""
+        return self._book.refresh(type, self._touch())
+
+    def revisions(self, last: int | None = None) -> list[Revision]:
+        """List saved revisions, oldest first, without their values."""
+        self._record()
+        return self._book.revisions(last)
+
+    def diff(self, old: int, new: int | None = None) -> list[Difference]:
+        """Say what changed between two revisions (``new``: the current one)."""
+        self._record()
+        return self._book.diff(old, new)
+
+    # Checkpoints
+
+    def checkpoint(self, name: str, *, note: str = "", replace: bool = False) -> Checkpoint:
+        """Name this point of the thread. A name can be used once unless ``replace`` is given."""
+        record = self._existing()
+        point = Point(record.mark, self._book.mark())
+        put = checkpoints.to_put(self.id, name, point, note, record.scope, replace=replace)
+        try:
+            self._commit_ops((put, self._touch()))
+        except Conflict as error:
+            raise Conflict(
+                f"thread {self.id!r} already has a checkpoint {name!r}; give replace=True to move it",
+                thread=self.id, checkpoint=name,
+            ) from error  # fmt: skip
+        return checkpoints.to_checkpoint(self._checkpoint(name))
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """List checkpoints, oldest first."""
+        self._record()
+        query = Query(checkpoints.KIND, thread=self.id, limit=10_000)
+        found = self._core.engine.scan(self._core.tenant, query)
+        return [checkpoints.to_checkpoint(record) for record in reversed(found)]
+
+    def rewind(self, to: str | int) -> Checkpoint:
+        """Go back to a checkpoint, or to the moment after entry number ``to``. O(1): nothing is copied or deleted.
+
+        What came after stays stored; the checkpoint that is returned names the place the thread was at before.
+        """
+        record, state = self._existing(), self._book.record()
+        point = self._point(to, record, state)
+        name = f"before-rewind-{self._core.clock.now()}"
+        here = Point(record.mark, state.mark if state is not None else None)
+        put = checkpoints.to_put(self.id, name, here, f"rewound to {to!r}", record.scope, replace=False)
+        self._commit_ops((put, *checkpoints.rewind_ops(self.id, point, record, state)))
+        self._book.forget()
+        return checkpoints.to_checkpoint(self._checkpoint(name))
+
+    def fork(
+        self, id: str, *, at: str | int | None = None, user: str | None = None, agent: str | None = None
+    ) -> Thread:
+        """Begin a new thread that shares this one's history up to a checkpoint, an entry number, or now. O(1)."""
+        record, state = self._existing(), self._book.record()
+        point = self._point(at, record, state)
+        scope = Scope(user or record.scope.user, agent or record.scope.agent, check_id(id, "thread id"))
+        origin = encode({"forked_from": {"thread": self.id, "entries": point.log.position}})
+        new = Put("thread", id, origin, scope=scope, tags=record.tags)
+        self._commit_ops(checkpoints.fork_ops(id, point, new, Put("state", id, _EMPTY, scope=scope)))
+        return Thread(self._core, id, scope, record.tags)
+
+    # Inside
+
+    def _touch(self) -> Append:
+        """The operation that makes a commit count as this thread's activity, and creates the thread if need be."""
+        return Append("thread", self.id, new=self._new)
+
+    def _commit_ops(self, ops: tuple[Op, ...]) -> Receipt:
+        return self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
+
+    def _record(self) -> Record | None:
+        record = self._core.engine.get(self._core.tenant, "thread", self.id)
+        if record is not None:
+            refuse_other_owner(record, self._scope)
+        return record
+
+    def _existing(self) -> Record:
+        record = self._record()
+        if record is None:
+            raise NotFound(f"there is no thread {self.id!r}", thread=self.id)
+        return record
+
+    def _checkpoint(self, name: str) -> Record:
+        record = self._core.engine.get(self._core.tenant, checkpoints.KIND, checkpoints.record_id(self.id, name))
+        if record is None:
+            raise NotFound(f"thread {self.id!r} has no checkpoint {name!r}", thread=self.id, checkpoint=name)
+        return record
+
+    def _point(self, at: str | int | None, record: Record, state: Record | None) -> Point:
+        if at is None:
+            return Point(record.mark, state.mark if state is not None else None)
+        if isinstance(at, str):
+            return checkpoints.to_point(self._checkpoint(at))
+        if not 0 <= at <= record.head:
+            raise NotFound(f"thread {self.id!r} has entries 1 to {record.head}, not {at}", thread=self.id, number=at)
+        time = self.entry(at).time_us if at else 0
+        return Point(Mark(record.mark.stream, at), self._book.mark_at(time))
+
+    def _retag(self, change: Any) -> ThreadInfo:
+        for _ in range(_TRIES):
+            record = self._existing()
+            put = Put("thread", self.id, record.body, record.version, record.scope, change(record.tags))
+            try:
+                self._commit_ops((put,))
+            except Conflict:
+                continue  # someone else changed the tags; look again
+            return self.info()
+        raise Conflict(f"the tags of thread {self.id!r} keep changing", thread=self.id)
+
+
+_EMPTY = encode({})
+
+
+def to_info(record: Record) -> ThreadInfo:
+    scope = record.scope
+    return ThreadInfo(
+        record.id, scope.user, scope.agent, record.tags, record.head, to_datetime(record.created), to_datetime(record.time)
+    )
+
+
+def check_tags(tags: Any) -> tuple[str, ...]:
+    if isinstance(tags, str):
+        raise Invalid("tags must be several strings, not one string")
+    return tuple(check_id(tag, "tag") for tag in tags)
+
+
+def refuse_other_owner(record: Record, scope: Scope) -> None:
+    """A handle that names an owner must not read or write someone else's thread of the same name."""
+    for what, theirs, ours in (("user", record.scope.user, scope.user), ("agent", record.scope.agent, scope.agent)):
+        if ours is not None and ours != theirs:
+            raise Invalid(f"thread {record.id!r} belongs to {what} {theirs!r}, not {ours!r}", thread=record.id)

@@ -1,0 +1,101 @@
+"""A turn: what one exchange adds to a thread, in one commit.
+
+Inside the ``with`` block things are only collected; the commit comes at its end, and an exception in the block means
+that nothing happened. Deliberately absent: a transaction held open while a model thinks.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from holdfast.engine.contract import Op, Receipt
+from holdfast.errors import Invalid
+from holdfast.ledger import log
+from holdfast.ledger.core import Core, Pending
+from holdfast.ledger.state import Expect, StateBook
+from holdfast.records import Draft, Entry
+
+if TYPE_CHECKING:
+    from holdfast.ledger.thread import Thread
+
+
+class Turn:
+    """Entries and state on their way into one commit. ``entries`` and ``revision`` are there once it is done."""
+
+    def __init__(self, thread: Thread, core: Core, book: StateBook, key: str | None, expect: int | None) -> None:
+        self._thread, self._core, self._book = thread, core, book
+        self._key, self._expect = key, expect
+        self._drafts: list[Draft] = []
+        self._save: dict[str, Any] | None = None
+        self._phase = "new"
+        self.entries: list[Entry] = []
+        self.revision: int | None = None
+
+    def append(self, *items: Any, kind: str = "message", key: str | None = None) -> None:
+        """Add entries to this turn."""
+        self._refuse_unless("open")
+        self._drafts += log.drafts(items, kind, key)
+
+    def state(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
+        """Save a state with this turn; given twice, the later one counts."""
+        self._refuse_unless("open")
+        self._save = {"value": value, "expect": expect, "schema": schema, "by": by}
+
+    save = state
+
+    def __enter__(self) -> Self:
+        self._begin()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            self._abandon()
+            return
+        self._core.commit(self._pending())
+
+    def _begin(self) -> None:
+        self._refuse_unless("new")
+        self._phase = "open"
+
+    def _abandon(self) -> None:
+        self._phase = "abandoned"
+
+    @property
+    def _saves(self) -> bool:
+        return self._save is not None
+
+    def _pending(self) -> Pending[None]:
+        """Work out the one commit that this turn comes to."""
+        self._refuse_unless("open")
+        self._phase = "committing"
+        time = self._core.clock.now()
+        drafts = self._keyed_drafts()
+        if not drafts and self._save is None:
+            raise Invalid("an empty turn: append something to it or save a state")
+        ops: list[Op] = [self._thread._append_op(drafts, time, self._expect)]
+        saving = None
+        if self._save is not None:
+            saving = self._book.saving(**self._save, key=self._key, time=time)
+            ops.append(saving.op)
+
+        def finish(receipt: Receipt) -> None:
+            self.entries = [log.to_entry(self._thread.id, event) for event in receipt.events[0]]
+            if saving is not None:
+                self.revision = saving.finish(receipt, 1)
+            self._phase = "committed"
+
+        return Pending(tuple(ops), time, finish)
+
+    def _keyed_drafts(self) -> list[Draft]:
+        """Under a key of the turn every entry gets one of its own, so that a repetition is recognised as a whole."""
+        if self._key is None:
+            return self._drafts
+        return [
+            draft if draft.key is not None else Draft(draft.kind, draft.content, f"{self._key}#{number}")
+            for number, draft in enumerate(self._drafts, 1)
+        ]
+
+    def _refuse_unless(self, phase: str) -> None:
+        if self._phase != phase:
+            raise Invalid(f"this turn is {self._phase}, not {phase}; begin a new one with thread.turn()")

@@ -1,0 +1,142 @@
+"""The store: opens an engine, wires the rooms to it, and is the only place that picks parts.
+
+A store works in one tenant, which every read and write names. Deliberately absent: rules about threads, states or
+archives (their rooms have them), and any background thread of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from holdfast import config
+from holdfast.clock import Clock, SystemClock, to_micros
+from holdfast.engine.contract import Commit, Query, Scope
+from holdfast.engine.registry import open_engine
+from holdfast.errors import Invalid, Misconfigured
+from holdfast.ids import Ids, check_id
+from holdfast.ledger.core import Core
+from holdfast.ledger.schema import DEFAULT, Registry
+from holdfast.ledger.thread import Thread, check_tags, to_info
+from holdfast.records import Report, ThreadInfo
+
+_PAGE = 500
+
+
+def open(
+    url: str | Path | None = None,
+    *,
+    tenant: str | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    schemas: Registry | None = None,
+) -> Store:
+    """Open a store: a file path for SQLite, ``postgresql://…``, or ``ram:``. Without one, ``HOLDFAST_DB`` says which.
+
+    A file that does not exist yet is made. The tables are brought up to date, also when ten processes open at once.
+    """
+    url = config.database() if url is None else str(url)
+    if url is None:
+        raise Misconfigured('no database named: holdfast.open("agent.db"), or set HOLDFAST_DB')
+    name = check_id(config.tenant() if tenant is None else tenant, "tenant")
+    clock = clock or SystemClock()
+    engine = open_engine(url, clock, ids or Ids())
+    return Store(Core(engine, name, clock, schemas or DEFAULT))
+
+
+class Store:
+    """One tenant's threads in one durable place. Close it, or use it in a ``with`` block."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    @property
+    def tenant(self) -> str:
+        return self._core.tenant
+
+    def thread(
+        self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()
+    ) -> Thread:
+        """Give a handle of a thread. It is created by its first write; user, agent and tags count from then on."""
+        for what, value in (("user", user), ("agent", agent)):
+            if value is not None:
+                check_id(value, what)
+        scope = Scope(user, agent, check_id(id, "thread id"))
+        return Thread(self._core, id, scope, tuple(sorted(set(check_tags(tags)))))
+
+    def threads(
+        self,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = 100,
+    ) -> list[ThreadInfo]:
+        """List threads, latest activity first, without reading any log or state. ``limit=None`` lists them all."""
+        wanted = Query(
+            "thread",
+            user=user,
+            agent=agent,
+            tag=tag,
+            since=None if since is None else to_micros(since),
+            until=None if until is None else to_micros(until),
+        )
+        return list(self._scan_threads(wanted, limit))
+
+    def _scan_threads(self, wanted: Query, limit: int | None) -> Iterator[ThreadInfo]:
+        left = limit
+        before = None
+        while left is None or left > 0:
+            page = _PAGE if left is None else min(left, _PAGE)
+            query = Query(
+                wanted.kind, wanted.user, wanted.agent, wanted.thread, wanted.tag, wanted.since, wanted.until, before, page
+            )
+            records = self._core.engine.scan(self._core.tenant, query)
+            yield from map(to_info, records)
+            if len(records) < page:
+                return
+            before = (records[-1].time, records[-1].id)
+            left = None if left is None else left - page
+
+    def watch(self, *, after: int = 0, timeout_s: float | None = None) -> Iterator[Commit]:
+        """Yield commits in the order they became durable, waiting for more; end after ``timeout_s`` without one."""
+        while True:
+            commits = self._core.engine.feed(self._core.tenant, after, 100, 60.0 if timeout_s is None else timeout_s)
+            if not commits and timeout_s is not None:
+                return
+            yield from commits
+            after = commits[-1].position if commits else after
+
+    def erase(
+        self, *, thread: str | None = None, user: str | None = None, agent: str | None = None, forever: bool = True
+    ) -> int:
+        """Remove everything of a thread, user or agent and return how many records went.
+
+        What a fork outside the scope still shares stays with that fork. With ``forever`` an erased id cannot be
+        written again, so that a late writer does not bring it back; ``forever=False`` frees the id.
+        """
+        if thread is None and user is None and agent is None:
+            raise Invalid("say what to erase: a thread, a user or an agent")
+        now = self._core.clock.now()
+        return self._core.engine.erase(self._core.tenant, Scope(user, agent, thread), time=now, bury=forever)
+
+    def verify(self) -> Report:
+        """Re-derive every digest and count in the whole store and name whatever does not agree."""
+        problems = self._core.engine.check()
+        threads = self.threads(limit=None)
+        return Report(len(threads), sum(info.entries for info in threads), tuple(problems))
+
+    def close(self) -> None:
+        """Let go of files and connections. Everything acknowledged is durable already."""
+        self._core.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,182 @@
+"""What ``feed`` and ``snapshot`` promise to those who follow: order without gaps, waiting, and standing still."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from holdfast.engine.contract import Change, Commit, Delete, Mark, Put, Query
+from holdfast.testing.contract.scene import ACME, ANA, GLOBEX, Scene, append, contents, event, fork, note, rewind
+
+PATIENCE_S = 60.0  # a guard against hanging for ever, not a measurement
+
+
+class FeedPromises:
+    """Promises about ``feed``."""
+
+    def test_every_commit_is_in_the_feed_in_order_and_without_a_gap(self, scene: Scene) -> None:
+        """Positions are 1, 2, 3 …; each item carries its commit's time."""
+        receipts = [scene.commit(note(id)) for id in "abc"]
+        feed = scene.engine.feed(ACME)
+        assert [item.position for item in feed] == [r.feed for r in receipts] == [1, 2, 3]
+        assert [item.time for item in feed] == [r.time for r in receipts]
+
+    def test_an_item_names_each_change_with_its_version_or_head(self, scene: Scene) -> None:
+        """A record's new version, a stream's new head, in the order of the operations."""
+        scene.commit(note("n"), note("n"))
+        scene.commit(append("t", "one", "two"))
+        scene.commit(append("t", "three"), fork("f", scene.mark("t", at=1)))
+        scene.commit(Delete("note", "n"), rewind("t", scene.mark("t", at=2)))
+        assert [item.changes for item in scene.engine.feed(ACME)] == [
+            (Change("put", "note", "n", 1), Change("put", "note", "n", 2)),
+            (Change("put", "thread", "t", 1), Change("append", "thread", "t", 2)),
+            (Change("append", "thread", "t", 3), Change("put", "thread", "f", 1), Change("fork", "thread", "f", 1)),
+            (Change("delete", "note", "n", 2), Change("fork", "thread", "t", 2)),
+        ]
+
+    def test_after_and_limit_give_a_page(self, scene: Scene) -> None:
+        """``after`` is the last position already seen; ``limit`` keeps the first ones."""
+        for id in "abcde":
+            scene.commit(note(id))
+        assert [item.position for item in scene.engine.feed(ACME, after=2)] == [3, 4, 5]
+        assert [item.position for item in scene.engine.feed(ACME, after=1, limit=2)] == [2, 3]
+        assert scene.engine.feed(ACME, after=5) == scene.engine.feed(ACME, after=99) == []
+
+    def test_repetitions_and_failures_are_not_in_the_feed(self, scene: Scene) -> None:
+        """The feed speaks of changes only."""
+        scene.commit(append("t", event("one", "k")))
+        scene.commit(append("t", event("one", "k")))
+        with pytest.raises(Exception):  # noqa: B017, PT011 - which error is another promise
+            scene.commit(note("n", expect=5))
+        assert [item.position for item in scene.engine.feed(ACME)] == [1]
+
+    def test_each_tenant_has_its_own_feed(self, scene: Scene) -> None:
+        """Positions count per tenant, and nobody reads another's."""
+        scene.commit(note("a"))
+        scene.commit(note("b"), tenant=GLOBEX)
+        assert [(item.position, item.changes[0].id) for item in scene.engine.feed(GLOBEX)] == [(1, "b")]
+        assert scene.engine.feed("nobody") == []
+
+    def test_tenants_are_listed_sorted(self, scene: Scene) -> None:
+        """Every tenant that holds anything, by name; one whose only commit failed or changed nothing is not there."""
+        scene.commit(note("a"), tenant="b")
+        scene.commit(note("a"), tenant="ä")
+        scene.commit(note("a"), tenant="a")
+        scene.commit(tenant="empty")
+        with pytest.raises(Exception):  # noqa: B017, PT011 - which error is another promise
+            scene.commit(note("a", expect=5), tenant="failed")
+        assert scene.engine.tenants() == ["a", "b", "ä"]
+
+    def test_waiting_returns_nothing_when_nothing_comes(self, scene: Scene) -> None:
+        """After ``timeout_s`` an empty list, also for a tenant that is not there, and while others write."""
+        scene.commit(note("a"))
+        scene.commit(note("a"), tenant=GLOBEX)
+        assert scene.engine.feed(ACME, after=1, timeout_s=0.01) == []
+        assert scene.engine.feed("nobody", timeout_s=0.01) == []
+
+    def test_waiting_does_not_delay_what_is_there(self, scene: Scene) -> None:
+        """A timeout is only for when there is none."""
+        scene.commit(note("a"))
+        found = _in_thread(lambda: scene.engine.feed(ACME, timeout_s=PATIENCE_S * 10))
+        assert [item.position for item in found] == [1]
+
+    def test_waiting_wakes_up_for_a_commit(self, scene: Scene) -> None:
+        """A follower gets the next commit of its tenant, and is not misled by another tenant's."""
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(scene.engine.feed, ACME, 0, 100, PATIENCE_S)
+            scene.commit(note("x"), tenant=GLOBEX)
+            scene.commit(note("a"))
+            found = waiting.result(PATIENCE_S)
+        assert [(item.position, item.changes[0].id) for item in found] == [(1, "a")]
+
+    def test_a_follower_misses_nothing_while_many_write(self, scene: Scene) -> None:
+        """Positions arrive in order and without a gap, and every change is in exactly one item."""
+        with ThreadPoolExecutor(5) as pool:
+            following = pool.submit(_follow_until, scene, 80)
+            list(pool.map(lambda n: [scene.commit(note(f"{n}-{i}")) for i in range(20)], range(4)))
+            items = following.result(PATIENCE_S)
+        assert [item.position for item in items] == list(range(1, len(items) + 1))
+        changed = [change.id for item in items for change in item.changes]
+        assert sorted(changed) == sorted(f"{n}-{i}" for n in range(4) for i in range(20))
+
+
+class SnapshotPromises:
+    """Promises about ``snapshot``."""
+
+    def test_nothing_changes_in_a_snapshot(self, scene: Scene) -> None:
+        """While it is open every verb shows what was there when it began, whatever others commit."""
+        scene.commit(note("n", b"1", tags=("red",)), append("t", "one"))
+        mark = scene.mark("t")
+        with scene.engine.snapshot() as view:
+            before = contents(view)
+            scene.commit(note("n", b"2"), append("t", "two"), note("m"))
+            scene.commit(note("n"), tenant=GLOBEX)
+            assert contents(view) == before
+            record = view.get(ACME, "note", "n")
+            assert record is not None
+            assert record.body == b"1"
+            assert [e.body for e in view.read(ACME, Mark(mark.stream, 99))] == [b"one"]
+            assert [r.id for r in view.scan(ACME, Query("note", tag="red"))] == ["n"]
+            assert view.tenants() == [ACME]
+        assert contents(scene.engine) != before
+
+    def test_a_snapshot_outlives_what_is_erased_meanwhile(self, scene: Scene) -> None:
+        """Erasing is a change like any other: an open snapshot does not see it, a new one does."""
+        scene.commit(append("t", "one"))
+        mark = scene.mark("t")
+        with scene.engine.snapshot() as view:
+            scene.erase(ANA)
+            assert [e.body for e in view.read(ACME, mark)] == [b"one"]
+            assert view.strand(ACME, mark.stream) is not None
+        with scene.engine.snapshot() as view:
+            assert view.read(ACME, mark) == []
+
+    def test_a_snapshot_sees_what_was_acknowledged_before_it(self, scene: Scene) -> None:
+        """Read your writes, here too."""
+        scene.commit(append("t", "one"), Put("note", "n", b""))
+        with scene.engine.snapshot() as view:
+            assert contents(view) == contents(scene.engine)
+
+    def test_a_snapshot_never_waits(self, scene: Scene) -> None:
+        """Nothing can come, so a timeout has no meaning in it."""
+        scene.commit(note("a"))
+        with scene.engine.snapshot() as view:
+            assert _in_thread(lambda: view.feed(ACME, after=1, timeout_s=PATIENCE_S * 10)) == []
+
+    def test_snapshots_may_be_open_side_by_side(self, scene: Scene) -> None:
+        """Each stands at its own moment."""
+        scene.commit(note("a"))
+        with scene.engine.snapshot() as first:
+            scene.commit(note("b"))
+            with scene.engine.snapshot() as second:
+                scene.commit(note("c"))
+                seen = [len(view.scan(ACME, Query("note"))) for view in (first, second)]
+        assert seen == [1, 2]
+
+    def test_an_error_inside_a_snapshot_passes_through(self, scene: Scene) -> None:
+        """Leaving by an error closes the snapshot like any other way out; the engine goes on."""
+        with pytest.raises(ZeroDivisionError), scene.engine.snapshot():
+            raise ZeroDivisionError
+        scene.commit(note("a"))
+        with scene.engine.snapshot() as view:
+            assert view.get(ACME, "note", "a") is not None
+
+
+def _follow_until(scene: Scene, wanted: int) -> list[Commit]:
+    items: list[Commit] = []
+    while sum(len(item.changes) for item in items) < wanted:
+        found = scene.engine.feed(ACME, items[-1].position if items else 0, 7, PATIENCE_S)
+        if not found:
+            break
+        items += found
+    return items
+
+
+def _in_thread(look: Callable[[], list[Commit]]) -> list[Commit]:
+    """Run in a thread that may hang without hanging the suite."""
+    outcome: Future[list[Commit]] = Future()
+    threading.Thread(target=lambda: outcome.set_result(look()), daemon=True).start()
+    return outcome.result(PATIENCE_S)

