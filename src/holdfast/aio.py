@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -51,14 +51,15 @@ class _Hands:
         call = functools.partial(contextvars.copy_context().run, work, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
-    async def commit(self, pending: Pending[T]) -> T:
-        """Commit a prepared write through the engine's own queue where it has one."""
+    def commit(self, pending: Pending[Any]) -> Awaitable[Receipt]:
+        """Hand a prepared write to the engine's own queue where it has one; the caller finishes it."""
+        engine, tenant = self._core.engine, self._core.tenant
         if self._submits is None:
-            return await self.run(self._core.commit, pending)
+            return self.run(engine.commit, tenant, pending.ops, pending.time)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Receipt] = loop.create_future()
-        self._submits.submit(self._core.tenant, pending.ops, pending.time, self._notify(loop), future)
-        return pending.finish(await future)
+        self._submits.submit(tenant, pending.ops, pending.time, self._notify(loop), future)
+        return future
 
     def _notify(self, loop: asyncio.AbstractEventLoop) -> Notify:
         """The way back to an event loop: one call for a whole group of commits, not one for each."""
@@ -206,7 +207,8 @@ class AsyncThread:
     async def append(
         self, *items: Any, kind: str = "message", key: str | None = None, expect: int | None = None
     ) -> Entry | list[Entry]:
-        return await self._hands.commit(self._thread._appending(log.drafts(items, kind, key), expect))
+        pending = self._thread._appending(log.drafts(items, kind, key), expect)
+        return pending.finish(await self._hands.commit(pending))
 
     async def log(self, last: int | None = None, *, after: int = 0, limit: int | None = None) -> list[Entry]:
         return await self._hands.run(self._thread.log, last, after=after, limit=limit)
@@ -316,4 +318,4 @@ class AsyncTurn:
             return
         # Working a turn out may read the revision it is based on, so that part is not for the event loop.
         pending = await self._hands.run(self._turn._pending) if self._turn._saves else self._turn._pending()
-        await self._hands.commit(pending)
+        pending.finish(await self._hands.commit(pending))

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from struct import Struct
 
 from holdfast.engine.contract import GENESIS, Event
 
 DIGEST_BYTES = len(GENESIS)
+_FRAME = Struct(">qqii").pack
 
 
 def link(previous: bytes, position: int, kind: str, key: str | None, time: int, body: bytes) -> bytes:
-    """Return the digest of an event that follows ``previous``."""
+    """Return the digest of an event that follows ``previous``. Lengths keep neighbouring fields apart."""
     name = kind.encode()
-    mark = b"-" if key is None else key.encode()
-    frame = b"%d %d %d %d%s " % (position, time, len(name), len(mark), b"" if key is None else b"k")
+    mark = b"" if key is None else key.encode()
+    frame = _FRAME(position, time, len(name), -1 if key is None else len(mark))
     return blake2b(b"".join((previous, frame, name, mark, body)), digest_size=DIGEST_BYTES).digest()
 
 

@@ -69,13 +69,13 @@ def inside(scope: Scope, wanted: Scope) -> bool:
     )
 
 
-def erasure(tenant: str, records: Iterable[Record]) -> Changes:
+def erasure(records: Iterable[Record]) -> Changes:
     """The feed's word about an erasure: kinds and counts of what went, but no ids, which may be personal."""
     counts: dict[str, int] = {}
     for record in records:
         counts[record.kind] = counts.get(record.kind, 0) + 1
     changes = Changes()
-    changes.feed[tenant] = [Change("erase", kind, "", count) for kind, count in sorted(counts.items())]
+    changes.feed += [Change("erase", kind, "", count) for kind, count in sorted(counts.items())]
     return changes
 
 

@@ -34,7 +34,7 @@ from holdfast.engine.contract import (
 from holdfast.errors import Conflict, Erased, Invalid, KeyReused, NotFound
 from holdfast.ids import Ids
 
-Name = tuple[str, str, str]
+Name = tuple[str, str]
 
 
 def hour_of(time: int) -> int:
@@ -43,7 +43,7 @@ def hour_of(time: int) -> int:
 
 
 class Source(Protocol):
-    """What a plan needs to know of the data as it is inside the transaction."""
+    """What a plan needs to know of a tenant's data as it is inside the transaction."""
 
     def get(self, tenant: str, kind: str, id: str) -> Record | None: ...
 
@@ -57,7 +57,7 @@ class Source(Protocol):
 
 
 class Changes:
-    """Rows to write. ``records`` maps a name to its new row (None: delete); ``moved`` are rows of which
+    """A tenant's rows to write. ``records`` maps a name to its new row (None: delete); ``moved`` are rows of which
     head, digest and time alone changed, within the same hour."""
 
     __slots__ = ("events", "feed", "keyed", "moved", "records", "released", "strands")
@@ -65,11 +65,11 @@ class Changes:
     def __init__(self) -> None:
         self.records: dict[Name, Record | None] = {}
         self.moved: dict[Name, Record] = {}
-        self.strands: dict[int, tuple[str, Strand]] = {}
-        self.events: list[tuple[str, int, Event]] = []
+        self.strands: dict[int, Strand] = {}
+        self.events: list[tuple[int, Event]] = []
         self.keyed: dict[tuple[int, str], Event] = {}
-        self.released: list[tuple[str, int]] = []
-        self.feed: dict[str, list[Change]] = {}
+        self.released: list[int] = []
+        self.feed: list[Change] = []
 
     def __bool__(self) -> bool:
         return bool(self.feed)
@@ -85,26 +85,26 @@ class Changes:
         self.events += other.events
         self.keyed.update(other.keyed)
         self.released += other.released
-        for tenant, changes in other.feed.items():
-            self.feed.setdefault(tenant, []).extend(changes)
+        self.feed += other.feed
 
 
 class Plan:
-    """Batches decided so far. ``changes`` is what they come to."""
+    """Batches of one tenant decided so far. ``changes`` is what they come to."""
 
-    def __init__(self, source: Source, ids: Ids) -> None:
+    def __init__(self, tenant: str, source: Source, ids: Ids) -> None:
+        self._tenant = tenant
         self._source = source
         self._ids = ids
         self.changes = Changes()
 
-    def add(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+    def add(self, ops: Sequence[Op], time: int) -> Receipt:
         """Decide one batch; on an error the plan is as it was. The receipt's feed position is filled in later."""
-        draft = _Draft(self._source, self._ids, self.changes, tenant, time)
+        draft = _Draft(self._tenant, time, self._source, self._ids, self.changes)
         for op in ops:
-            draft.decide(op)
-        if self.changes:
+            _DECISIONS[type(op)](draft, op)
+        if self.changes.feed:
             self.changes.absorb(draft.changes)
-        elif draft.changes:
+        elif draft.changes.feed:
             self.changes = draft.changes
         return Receipt(0, time, tuple(draft.stored), tuple(draft.heads))
 
@@ -112,20 +112,17 @@ class Plan:
 class _Draft:
     """One batch being decided: it sees the store, the plan before it, and itself, in that order of depth."""
 
-    def __init__(self, source: Source, ids: Ids, before: Changes, tenant: str, time: int) -> None:
-        self._source, self._ids, self._before = source, ids, before
+    def __init__(self, tenant: str, time: int, source: Source, ids: Ids, before: Changes) -> None:
         self._tenant, self._time = tenant, time
+        self._source, self._ids, self._before = source, ids, before
         self.changes = Changes()
         self.stored: list[tuple[Event, ...]] = []
         self.heads: list[int] = []
 
-    def decide(self, op: Op) -> None:
-        _DECISIONS[type(op)](self, op)
-
     # What is there now
 
     def _get(self, kind: str, id: str) -> Record | None:
-        name = (self._tenant, kind, id)
+        name = (kind, id)
         for changes in (self.changes, self._before):
             if name in changes.moved:
                 return changes.moved[name]
@@ -136,7 +133,7 @@ class _Draft:
     def _strand(self, stream: int) -> Strand | None:
         for changes in (self.changes, self._before):
             if stream in changes.strands:
-                return changes.strands[stream][1]
+                return changes.strands[stream]
         return self._source.strand(self._tenant, stream)
 
     def _keyed(self, record: Record, key: str) -> Event | None:
@@ -198,7 +195,7 @@ class _Draft:
             head, fresh = head + 1, True
             digest = chain.link(digest, head, event.kind, event.key, event.time, event.body)
             event = Event(event.kind, event.body, event.time, event.key, head, digest)
-            self.changes.events.append((self._tenant, stream, event))
+            self.changes.events.append((stream, event))
             if event.key is not None:
                 self.changes.keyed[(stream, event.key)] = event
             stored.append(event)
@@ -215,9 +212,9 @@ class _Draft:
 
     def _give_stream(self, record: Record) -> Record:
         stream = self._ids.stream(self._time)
-        self.changes.strands[stream] = (self._tenant, Strand(stream, record.kind, record.id))
+        self.changes.strands[stream] = Strand(stream, record.kind, record.id)
         record = msgspec.structs.replace(record, stream=stream)
-        self.changes.records[(self._tenant, record.kind, record.id)] = record
+        self.changes.records[(record.kind, record.id)] = record
         return record
 
     def _move(self, record: Record, head: int, digest: bytes) -> None:
@@ -225,7 +222,7 @@ class _Draft:
             record.kind, record.id, record.version, record.body, record.scope, record.created, self._time,
             record.expires, record.tags, record.stream, record.base, head, digest,
         )  # fmt: skip
-        name = (self._tenant, record.kind, record.id)
+        name = (record.kind, record.id)
         whole = name in self.changes.records or hour_of(record.time) != hour_of(self._time)
         (self.changes.records if whole else self.changes.moved)[name] = moved
         self._note("append", record.kind, record.id, head)
@@ -249,11 +246,11 @@ class _Draft:
             self._expect_version(op.kind, op.id, record, op.expect)
         if record is None:
             return
-        name = (self._tenant, op.kind, op.id)
+        name = (op.kind, op.id)
         self.changes.moved.pop(name, None)
         self.changes.records[name] = None
         if record.stream is not None:
-            self.changes.released.append((self._tenant, record.stream))
+            self.changes.released.append(record.stream)
         self._note("delete", op.kind, op.id, record.version)
 
     def _fork(self, op: Fork) -> None:
@@ -271,7 +268,7 @@ class _Draft:
         digest = self._digest_at(source)
         stream = self._ids.stream(self._time)
         parent = source.stream if source.position else None
-        self.changes.strands[stream] = (self._tenant, Strand(stream, op.kind, op.id, parent, source.position, digest))
+        self.changes.strands[stream] = Strand(stream, op.kind, op.id, parent, source.position, digest)
         record = msgspec.structs.replace(
             record, stream=stream, base=source.position, head=source.position, digest=digest, time=self._time
         )
@@ -291,7 +288,7 @@ class _Draft:
         if not mark.position:
             return GENESIS
         for changes in (self.changes, self._before):
-            for _, stream, event in changes.events:
+            for stream, event in changes.events:
                 if stream == mark.stream and event.position == mark.position:
                     return event.digest
         strand = self._strand(mark.stream)
@@ -314,7 +311,7 @@ class _Draft:
     def _adopt_strand(self, strand: Strand) -> None:
         known = self._strand(strand.stream)
         if known is None:
-            self.changes.strands[strand.stream] = (self._tenant, msgspec.structs.replace(strand, events=()))
+            self.changes.strands[strand.stream] = msgspec.structs.replace(strand, events=())
         elif (known.parent, known.base, known.digest) != (strand.parent, strand.base, strand.digest):
             raise _differs(strand.kind, strand.id, "its history begins elsewhere")
         present = {e.position: e for e in self._own_events(strand)} if known is not None else {}
@@ -327,7 +324,7 @@ class _Draft:
             position, digest = event.position, event.digest
             here = present.get(position)
             if here is None:
-                self.changes.events.append((self._tenant, strand.stream, event))
+                self.changes.events.append((strand.stream, event))
                 if event.key is not None:
                     self.changes.keyed[(strand.stream, event.key)] = event
             elif here.digest != digest:
@@ -367,13 +364,13 @@ class _Draft:
             )  # fmt: skip
 
     def _write(self, action: str, record: Record, version: int) -> None:
-        name = (self._tenant, record.kind, record.id)
+        name = (record.kind, record.id)
         self.changes.moved.pop(name, None)
         self.changes.records[name] = record
         self._note(action, record.kind, record.id, version)
 
     def _note(self, action: str, kind: str, id: str, version: int) -> None:
-        self.changes.feed.setdefault(self._tenant, []).append(Change(action, kind, id, version))
+        self.changes.feed.append(Change(action, kind, id, version))
 
 
 _DECISIONS: dict[type, Callable[[_Draft, Any], None]] = {

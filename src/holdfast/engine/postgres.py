@@ -24,7 +24,6 @@ import threading
 import time as _time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -44,6 +43,7 @@ from holdfast.engine.contract import (
     Commit,
     Event,
     Mark,
+    Notify,
     Op,
     Problem,
     Query,
@@ -54,7 +54,7 @@ from holdfast.engine.contract import (
     View,
 )
 from holdfast.engine.group import GroupCommit, Job
-from holdfast.engine.plan import Changes, Name, Plan
+from holdfast.engine.plan import Changes, Plan
 from holdfast.engine.relational import Reads, Row, Run, Tending
 from holdfast.errors import (
     Corrupt,
@@ -192,23 +192,23 @@ class PostgresEngine:
         self._refuse_after_fork()
         return self._group.commit(tenant, ops, time)
 
-    def submit(self, tenant: str, ops: Sequence[Op], time: int) -> Future[Receipt]:
+    def submit(self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object) -> None:
         self._refuse_after_fork()
-        return self._group.submit(tenant, ops, time)
+        self._group.submit(tenant, ops, time, notify, ticket)
 
     def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
         lineage.refuse_empty(scope)
 
         def work(session: _Session) -> tuple[Changes, bool]:
-            positions = {tenant: session.run(tenant, _TAKE, (tenant,))[0][0]}
+            position = session.run(tenant, _TAKE, (tenant,))[0][0]
             changes = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury)
             if changes is not None:
-                session.publish(changes, positions, time)
+                session.publish(tenant, changes, position, time)
             return changes or Changes(), changes is not None
 
         changes = self._write(work)
         self._announce()
-        return sum(change.version for change in changes.feed.get(tenant, ()))
+        return sum(change.version for change in changes.feed)
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
         """Commit a group in one transaction; a job that may not go in fails alone."""
@@ -239,19 +239,20 @@ class PostgresEngine:
         a conflict may be with a batch of the same group, which is not there yet."""
         source = _Source(session, self._clock)
         positions = source.load(jobs)
-        plan = Plan(source, self._ids)
-        ends = [_add(plan, job) for job in jobs]
-        changes = plan.changes
-        relational.write(changes, session.run_many)
-        for tenant, stream in changes.released:
-            Tending(session.run, session.run_many).prune(tenant, {stream})
-        if changes:
-            session.publish(changes, positions, max(job.time for job in jobs))
-        given = {tenant: position - (tenant not in changes.feed) for tenant, position in positions.items()}
+        plans = {tenant: Plan(tenant, source, self._ids) for tenant in positions}
+        ends = [_add(plans[job.tenant], job) for job in jobs]
+        for tenant, plan in plans.items():
+            relational.write(tenant, plan.changes, session.run_many)
+            Tending(session.run, session.run_many).prune(tenant, set(plan.changes.released))
+        changed = any(plan.changes for plan in plans.values())
+        if changed:
+            for tenant, plan in plans.items():
+                session.publish(tenant, plan.changes, positions[tenant], jobs[-1].time)
+        given = {tenant: position - (not plans[tenant].changes) for tenant, position in positions.items()}
         return [
             msgspec.structs.replace(end, feed=given[job.tenant]) if isinstance(end, Receipt) else end
             for job, end in zip(jobs, ends, strict=True)
-        ], bool(changes)
+        ], changed
 
     def _announce(self) -> None:
         with self._arrived:
@@ -384,15 +385,13 @@ class _Session:
         with self._connection.cursor() as cursor:
             cursor.executemany(_dialect(sql), rows)
 
-    def publish(self, changes: Changes, positions: dict[str, int], time: int) -> None:
-        """Add one feed item per changed tenant, and give back the positions of the others."""
-        for tenant, position in positions.items():
-            if tenant in changes.feed:
-                row = (tenant, position, time, relational.changes_text(changes.feed[tenant]))
-                self.ask(tenant, relational.INSERT_FEED, row)
-            else:
-                self.ask(tenant, _GIVE_BACK, (tenant,))
-                self.ask(tenant, _DROP_EMPTY, (tenant,))
+    def publish(self, tenant: str, changes: Changes, position: int, time: int) -> None:
+        """Add a feed item, or give back the position of a tenant in which nothing changed after all."""
+        if changes:
+            self.ask(tenant, relational.INSERT_FEED, (tenant, position, time, relational.changes_text(changes.feed)))
+        else:
+            self.ask(tenant, _GIVE_BACK, (tenant,))
+            self.ask(tenant, _DROP_EMPTY, (tenant,))
 
     def _become(self, tenant: str) -> None:
         if tenant and tenant != self._tenant:
@@ -406,9 +405,9 @@ class _Source(Reads):
     def __init__(self, session: _Session, clock: Clock) -> None:
         super().__init__(session.run, clock, remember=True)
         self._session = session
-        self._records: dict[Name, Record | None] = {}
+        self._records: dict[tuple[str, str, str], Record | None] = {}
         self._keyed: dict[tuple[str, int, str], Event | None] = {}
-        self._buried: dict[Name, bool] = {}
+        self._buried: dict[tuple[str, str, str], bool] = {}
 
     def load(self, jobs: list[Job]) -> dict[str, int]:
         """Take the tenants of a group and fetch what its operations name; return each tenant's next feed position."""
@@ -507,7 +506,7 @@ class _Wanted:
 
 def _add(plan: Plan, job: Job) -> Receipt | Exception:
     try:
-        return plan.add(job.tenant, job.ops, job.time)
+        return plan.add(job.ops, job.time)
     except psycopg.Error:
         raise
     except Exception as error:

@@ -117,8 +117,8 @@ class RamEngine(_Reads):
     def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
         with self._lock:
             self._refuse_when_closed()
-            plan = Plan(self, self._ids)
-            receipt = plan.add(tenant, ops, time)
+            plan = Plan(tenant, self, self._ids)
+            receipt = plan.add(ops, time)
             if not plan.changes:
                 return msgspec.structs.replace(receipt, feed=len(self._of(tenant).feed))
             self._apply(self._tenants.setdefault(tenant, _Tenant()), plan.changes)
@@ -145,7 +145,7 @@ class RamEngine(_Reads):
             owners = {(r.kind, r.id) for r in doomed}
             self._prune(data, {s.stream for s in data.strands.values() if (s.kind, s.id) in owners})
             if doomed:
-                self._publish(tenant, lineage.erasure(tenant, doomed), time)
+                self._publish(tenant, lineage.erasure(doomed), time)
             return len(doomed)
 
     def backup(self, path: Path) -> None:
@@ -168,17 +168,17 @@ class RamEngine(_Reads):
             raise Misconfigured("this store is closed")
 
     def _apply(self, data: _Tenant, changes: Changes) -> None:
-        for _, strand in changes.strands.values():
+        for strand in changes.strands.values():
             data.strands[strand.stream] = strand
-        for _, stream, event in changes.events:
+        for stream, event in changes.events:
             data.events.setdefault(stream, []).append(event)
-        for (_, kind, id), record in (*changes.records.items(), *changes.moved.items()):
+        for name, record in (*changes.records.items(), *changes.moved.items()):
             if record is None:
-                data.records.pop((kind, id), None)
+                data.records.pop(name, None)
             else:
-                data.records[(kind, id)] = record
+                data.records[name] = record
         if changes.released:
-            self._prune(data, {stream for _, stream in changes.released})
+            self._prune(data, set(changes.released))
 
     def _prune(self, data: _Tenant, streams: set[int]) -> None:
         for stream, keep in lineage.keeps(data.strands.values(), streams).items():
@@ -191,7 +191,7 @@ class RamEngine(_Reads):
 
     def _publish(self, tenant: str, changes: Changes, time: int) -> int:
         feed = self._tenants[tenant].feed
-        feed.append(Commit(len(feed) + 1, time, tuple(changes.feed[tenant])))
+        feed.append(Commit(len(feed) + 1, time, tuple(changes.feed)))
         self._lock.notify_all()
         return len(feed)
 

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.clock import Clock
 from holdfast.engine import chain, lineage
 from holdfast.engine.contract import Change, Commit, Event, Mark, Problem, Query, Record, Scope, Strand
-from holdfast.engine.plan import Changes, hour_of
+from holdfast.engine.plan import Changes, Name, hour_of
 
 Row = tuple[Any, ...]
 
@@ -233,40 +233,28 @@ def changes_text(changes: Sequence[Change]) -> str:
     return _encoder.encode(changes).decode()
 
 
-def write(changes: Changes, run_many: RunMany, keys: Keys = AS_THEY_ARE) -> None:
+def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY_ARE) -> None:
     """Write everything a plan decided, apart from the feed, whose positions the engine gives out."""
-    for tenant in changes.feed:
-        _write_tenant(tenant, changes, run_many, keys)
-
-
-def _write_tenant(tenant: str, changes: Changes, run_many: RunMany, keys: Keys) -> None:
     place = keys.tenant(tenant)
-    strands = [
-        (place, s.stream, s.kind, s.id, s.parent, s.base, s.digest)
-        for owner, s in changes.strands.values()
-        if owner == tenant
-    ]
-    if strands:
-        run_many(tenant, INSERT_STRAND, strands)
-    events = [
-        (place, keys.stream(tenant, stream), e.position, e.kind, e.key, e.time, e.digest, e.body)
-        for owner, stream, e in changes.events
-        if owner == tenant
-    ]
-    if events:
-        run_many(tenant, INSERT_EVENT, events)
-    moved = [
-        (r.head, r.digest, r.time, place, kind, id) for (owner, kind, id), r in changes.moved.items() if owner == tenant
-    ]
-    if moved:
-        run_many(tenant, MOVE_RECORD, moved)
-    written = {(kind, id): record for (owner, kind, id), record in changes.records.items() if owner == tenant}
-    if written:
-        _write_records(tenant, written, run_many, place)
+    if changes.strands:
+        strands = changes.strands.values()
+        rows = [(place, s.stream, s.kind, s.id, s.parent, s.base, s.digest) for s in strands]
+        run_many(tenant, INSERT_STRAND, rows)
+    if changes.events:
+        rows = [
+            (place, keys.stream(tenant, stream), e.position, e.kind, e.key, e.time, e.digest, e.body)
+            for stream, e in changes.events
+        ]
+        run_many(tenant, INSERT_EVENT, rows)
+    if changes.moved:
+        rows = [(r.head, r.digest, r.time, place, kind, id) for (kind, id), r in changes.moved.items()]
+        run_many(tenant, MOVE_RECORD, rows)
+    if changes.records:
+        _write_records(tenant, changes.records, run_many, place)
 
 
 def _write_records(
-    tenant: str, written: dict[tuple[str, str], Record | None], run_many: RunMany, place: Any
+    tenant: str, written: dict[Name, Record | None], run_many: RunMany, place: Any
 ) -> None:
     gone = [(place, *name) for name, record in written.items() if record is None]
     kept = [record for record in written.values() if record is not None]
@@ -310,7 +298,7 @@ class Tending:
         if bury:
             self._run_many(tenant, INSERT_GRAVE, [(place, lineage.grave(kind, id)) for _, kind, id in names])
         self.prune(tenant, doomed)
-        return lineage.erasure(tenant, records)
+        return lineage.erasure(records)
 
     def _inside(self, tenant: str, scope: Scope) -> list[Record]:
         where, values = ["tenant = ?"], [self._keys.tenant(tenant)]

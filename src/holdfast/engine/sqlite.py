@@ -24,7 +24,7 @@ from holdfast.clock import Clock
 from holdfast.engine import lineage, relational, sqlite_file
 from holdfast.engine.contract import Commit, Event, Mark, Notify, Op, Problem, Query, Receipt, Record, Scope, Strand, View
 from holdfast.engine.group import GroupCommit, Job
-from holdfast.engine.plan import Changes, Name, Plan
+from holdfast.engine.plan import Changes, Plan
 from holdfast.engine.relational import Keys, Reads, Row, Run, Tending
 from holdfast.engine.sqlite_file import translate, translated
 from holdfast.errors import Conflict, Corrupt, Misconfigured, OutcomeUnknown, Unavailable
@@ -111,7 +111,7 @@ class SqliteEngine:
         with self._group.alone():
             changes = self._writer.erase(tenant, scope, time, bury)
         self._announce()
-        return sum(change.version for change in changes.feed.get(tenant, ()))
+        return sum(change.version for change in changes.feed)
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
         self._writer.commit(jobs)
@@ -233,8 +233,8 @@ class _LocalKeys(Keys):
 class _Writer:
     """The one connection that writes, with what it still knows from its last commits.
 
-    It remembers records and feed positions as long as ``data_version`` says that no other connection wrote, so that
-    the common commit asks nothing before it writes. Only the leader of the group commit may use it.
+    It remembers records and feed positions as long as the data version, which its own commits move too, is where its
+    last commit left it: then no other connection wrote, and the common commit asks nothing before it writes. Only the leader of the group commit may use it.
     """
 
     def __init__(self, path: Path, clock: Clock, ids: Ids, busy_timeout_s: float) -> None:
@@ -243,8 +243,8 @@ class _Writer:
         self._keys = _LocalKeys(self._run)
         self._reads = Reads(self._run, clock, keys=self._keys)
         self._tending = Tending(self._run, self._run_many, self._keys)
-        self._version = 0
-        self._records: dict[Name, Record | None] = {}
+        self._version = -1
+        self._records: dict[tuple[str, str, str], Record | None] = {}
         self._positions: dict[str, int] = {}
         self.read, self.strand, self.buried = self._reads.read, self._reads.strand, self._reads.buried
 
@@ -256,27 +256,48 @@ class _Writer:
         return self._records[name]
 
     def commit(self, jobs: list[Job]) -> None:
-        """Commit a group in one transaction; a job that may not go in fails alone."""
+        """Commit a group in one transaction; a job that may not go in fails alone.
+
+        How each ended is told only when the commit is through: a conflict may be with a batch of the same group.
+        """
+        plans: dict[str, Plan] = {}
         committing = False
         try:
             self._begin()
-            plan = Plan(self, self._ids)
-            receipts = [(job, receipt) for job in jobs if (receipt := _decide(plan, job)) is not None]
-            self._write(plan.changes, max(job.time for job in jobs))
+            ends = [self._decide(plans, job) for job in jobs]
+            for tenant, plan in plans.items():
+                self._write(tenant, plan.changes, jobs[-1].time)
             committing = True
             self._connection.execute("COMMIT")
+            self._version = self._connection.data_version()
         except BaseException as error:
             raise self._abandon(error, committing) from error
-        self._learn(plan.changes)
-        for job, receipt in receipts:
-            job.receipt = Receipt(self._position(job.tenant), receipt.time, receipt.events, receipt.heads)
+        for tenant, plan in plans.items():
+            self._learn(tenant, plan.changes)
+        for job, end in zip(jobs, ends, strict=True):
+            if isinstance(end, Receipt):
+                job.receipt = Receipt(self._position(job.tenant), end.time, end.events, end.heads)
+            else:
+                job.error = end
+
+    def _decide(self, plans: dict[str, Plan], job: Job) -> Receipt | Exception:
+        """Plan one job. Its own mistake ends that job alone; trouble with the database ends the group."""
+        plan = plans.get(job.tenant)
+        if plan is None:
+            plan = plans[job.tenant] = Plan(job.tenant, self, self._ids)
+        try:
+            return plan.add(job.ops, job.time)
+        except apsw.Error:
+            raise
+        except Exception as error:
+            return error
 
     def erase(self, tenant: str, scope: Scope, time: int, bury: bool) -> Changes:
         committing = False
         try:
             self._begin()
             changes = self._tending.erase(tenant, scope, bury=bury) or Changes()
-            self._publish(changes, time)
+            self._publish(tenant, changes, time)
             committing = True
             self._connection.execute("COMMIT")
         except BaseException as error:
@@ -289,25 +310,23 @@ class _Writer:
 
     def _begin(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
-        version = self._connection.execute("PRAGMA data_version").fetchall()[0][0]
-        if version != self._version or len(self._records) > _KNOWN_LIMIT:
+        if self._connection.data_version() != self._version or len(self._records) > _KNOWN_LIMIT:
             self._forget()
-            self._version = version
 
-    def _write(self, changes: Changes, time: int) -> None:
-        for tenant in changes.feed:
-            if not self._keys.tenant(tenant):
-                self._run(tenant, "INSERT INTO tenants (name) VALUES (?)", (tenant,))
-        relational.write(changes, self._run_many, self._keys)
-        for tenant, stream in changes.released:
-            self._tending.prune(tenant, {stream})
-        self._publish(changes, time)
+    def _write(self, tenant: str, changes: Changes, time: int) -> None:
+        if not changes:
+            return
+        if not self._keys.tenant(tenant):
+            self._run(tenant, "INSERT INTO tenants (name) VALUES (?)", (tenant,))
+        relational.write(tenant, changes, self._run_many, self._keys)
+        if changes.released:
+            self._tending.prune(tenant, set(changes.released))
+        self._publish(tenant, changes, time)
 
-    def _publish(self, changes: Changes, time: int) -> None:
-        """Add one feed item per tenant."""
-        for tenant, changed in changes.feed.items():
+    def _publish(self, tenant: str, changes: Changes, time: int) -> None:
+        if changes:
             position = self._positions[tenant] = self._position(tenant) + 1
-            row = (self._keys.tenant(tenant), position, time, relational.changes_text(changed))
+            row = (self._keys.tenant(tenant), position, time, relational.changes_text(changes.feed))
             self._connection.execute(relational.INSERT_FEED, row)
 
     def _position(self, tenant: str) -> int:
@@ -316,9 +335,9 @@ class _Writer:
             self._positions[tenant] = self._run(tenant, sql, (self._keys.tenant(tenant),))[0][0] or 0
         return self._positions[tenant]
 
-    def _learn(self, changes: Changes) -> None:
-        self._records.update(changes.records)
-        self._records.update(changes.moved)
+    def _learn(self, tenant: str, changes: Changes) -> None:
+        for name, record in (*changes.records.items(), *changes.moved.items()):
+            self._records[(tenant, *name)] = record
 
     def _forget(self) -> None:
         self._records.clear()
@@ -348,17 +367,6 @@ class _Writer:
         if committing and isinstance(error, apsw.IOError):
             return OutcomeUnknown(f"the disk failed while committing to {self._path}: {error}")
         return translate(error, self._path)
-
-
-def _decide(plan: Plan, job: Job) -> Receipt | None:
-    """Plan one job. Its own mistake ends that job alone; trouble with the database ends the group."""
-    try:
-        return plan.add(job.tenant, job.ops, job.time)
-    except apsw.Error:
-        raise
-    except Exception as error:
-        job.error = error
-        return None
 
 
 def _reads(connection: apsw.Connection, clock: Clock) -> Reads:

@@ -7,7 +7,7 @@ of its own to add fields or to choose other limits; or write a type from scratch
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import msgspec
 
@@ -43,7 +43,7 @@ class AgentState(msgspec.Struct):
     active_task: Task | None = None
     unresolved_issues: list[str] = []
 
-    def with_fact(self, name: str, value: Any, *, at: datetime, by: str = "") -> AgentState:
+    def with_fact(self, name: str, value: Any, *, at: datetime, by: str = "") -> Self:
         """Return this state with one fact confirmed at a moment, which must have a time zone."""
         facts = {**self.confirmed_facts, name: Fact(value, at, by)}
         return msgspec.structs.replace(self, confirmed_facts=facts)

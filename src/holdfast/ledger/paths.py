@@ -76,8 +76,10 @@ def _parse(text: str) -> Path:
     position = 0
     while position < len(text):
         found = _STEP.match(text, position)
+        if found is None:
+            raise _unreadable(text, position)
         # A dot stands between steps: never in front, always before a name that follows something.
-        if found is None or (found["name"] or found["any"] and True) and bool(found["dot"]) == (position == 0):
+        if (found["name"] or found["any"]) and (found["dot"] is None) != (position == 0):
             raise _unreadable(text, position)
         steps.append(_step(found, text))
         position = found.end()
@@ -199,9 +201,7 @@ def _child(holder: Any, steps: Path, depth: int) -> Any:
         return holder[step]
     path, reached = render(steps), render(steps[:depth])
     place = f"as far as {reached!r}, which" if reached else "nowhere: the document"
-    raise Invalid(
-        f"there is nothing at {path!r}: it leads {place} {_lacks(holder, step)}", path=path, reached=reached
-    )
+    raise Invalid(f"there is nothing at {path!r}: it leads {place} {_lacks(holder, step)}", path=path, reached=reached)
 
 
 def _lacks(holder: Any, step: Step) -> str:
@@ -296,7 +296,8 @@ class Origins:
 
     def of(self, path: Path) -> Path | None:
         """Return the old path of what is now at ``path``, or None when it is new."""
-        old, new, source = self._old, self._new, ()
+        old, new = self._old, self._new
+        source: Path = ()
         for depth, step in enumerate(path):
             if isinstance(old, list) and isinstance(new, list) and isinstance(step, int):
                 before: Step | None = self._source(path[:depth], old, new)[step]

@@ -127,8 +127,8 @@ class Registry:
         old, other = self._names.get(schema.name), self._types.get(schema.type)
         if old is not None and _full_name(old.type) != _full_name(schema.type):
             raise Invalid(
-                f"schema {schema.name!r} is already declared by {_full_name(old.type)}; {_full_name(schema.type)} needs "
-                "a name of its own",
+                f"schema {schema.name!r} is already declared by {_full_name(old.type)}; "
+                f"{_full_name(schema.type)} needs a name of its own",
                 schema=schema.name,
             )
         if other is not None and other.name != schema.name:
@@ -237,10 +237,10 @@ def _check_version(version: int, least: int) -> None:
 
 def _check_type(kind: Any, patterns: Iterable[str]) -> None:
     known = typed.fields(kind) if isinstance(kind, type) else None
-    if known is None or getattr(getattr(kind, "__struct_config__", None), "array_like", False):
+    if known is None or not typed.is_document(kind):
         raise Invalid(
-            f"{kind!r} cannot be a schema; use a pydantic model, a dataclass (with @schema above @dataclass), a msgspec "
-            "Struct that is not array_like, or a TypedDict",
+            f"{kind!r} cannot be a schema; use a pydantic model, a dataclass (with @schema above @dataclass), a "
+            "TypedDict or a msgspec Struct, of a kind that is stored as a dict"
         )
     if typed.is_pydantic(kind):
         _check_pydantic()
@@ -300,12 +300,12 @@ def find(registry: Registry, value: Any) -> Schema:
     schema = registry.declared(kind)
     if schema is not None:
         return schema
-    twin = next((name for name in registry.names() if _full_name(_named(registry, name).type) == _full_name(kind)), None)
-    if twin is not None:
-        raise Invalid(f"this {kind.__name__} is from before its module was reloaded; make it anew", schema=twin)
+    twins = [name for name in registry.names() if _full_name(_named(registry, name).type) == _full_name(kind)]
+    if twins:
+        raise Invalid(f"this {kind.__name__} is from before its module was reloaded; make it anew", schema=twins[0])
     raise Invalid(
-        f"{kind.__name__} is no schema; declare it with @holdfast.schema({kind.__name__.lower()!r}, version=1), or pass "
-        "a dict",
+        f"{kind.__name__} is not declared as a schema; put @holdfast.schema({kind.__name__.lower()!r}, version=1) "
+        "on it, or use a dict",
         type=_full_name(kind),
     )
 
@@ -418,9 +418,7 @@ def _too_deep(where: Where) -> Invalid:
 # Old versions to new ones
 
 
-def migrate(
-    registry: Registry, name: str, version: int, plain: Any, where: Where
-) -> tuple[Any, int | None]:
+def migrate(registry: Registry, name: str, version: int, plain: Any, where: Where) -> tuple[Any, int | None]:
     """Bring a stored document to the code's version; return it and the version it came from, or None if unchanged.
 
     The input stays as it is, whatever a migration does. A plain dict is brought under a schema by giving that schema's
@@ -457,9 +455,7 @@ class _Run(NamedTuple):
         )  # fmt: skip
 
 
-def _chain(
-    registry: Registry, schema: Schema, version: int, where: Where
-) -> list[tuple[int, tuple[int, Migrate]]]:
+def _chain(registry: Registry, schema: Schema, version: int, where: Where) -> list[tuple[int, tuple[int, Migrate]]]:
     """The migrations to run. A hole is found before the first of them runs."""
     chain = []
     while version < schema.version:

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from math import isnan
 from typing import Any
 
 import msgspec
 
 from holdfast.engine.codec import JSON, MAX_DEPTH, encode
 from holdfast.errors import HoldfastError, Invalid
-from holdfast.ledger.paths import Path, Step, render
+from holdfast.ledger.paths import Path, Step, get, render
 
-_AT = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
+_AT = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _FIELD = re.compile(r"Object (?P<why>missing required|contains unknown) field `(?P<name>.*)`", re.DOTALL)
 _SOME_KEY = "[...]"
 
@@ -42,7 +43,7 @@ class _Foreign(Exception):
 # What a type is
 
 
-def fields(kind: type) -> dict[str, str] | None:
+def fields(kind: Any) -> dict[str, str] | None:
     """Map stored names to attribute names, or None for a type that is no document."""
     if issubclass(kind, msgspec.Struct):
         return dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
@@ -63,6 +64,12 @@ def is_pydantic(kind: type) -> bool:
 def is_typed_dict(kind: type) -> bool:
     # Not typing.is_typeddict: it does not know those of typing_extensions.
     return issubclass(kind, dict) and hasattr(kind, "__required_keys__")
+
+
+def is_document(kind: type) -> bool:
+    """Say whether values of a type with fields are stored as a dict, not as a list or as a bare value."""
+    listed = getattr(getattr(kind, "__struct_config__", None), "array_like", False)
+    return not listed and not getattr(kind, "__pydantic_root_model__", False)
 
 
 def is_open(kind: type) -> bool:
@@ -171,8 +178,9 @@ def _validated(kind: Any, plain: Any) -> Any:
 
 def _misfit(error: msgspec.ValidationError, kind: Any, plain: Any) -> Misfit:
     found = _AT.fullmatch(str(error))
-    what, text = (found["what"], found["path"] or "") if found else (str(error), "")
-    path, inside = _walk(text, kind, plain)
+    assert found is not None  # every part of the expression is optional
+    what = f"A key: {found['what']}" if found["key"] else found["what"]
+    path, inside = _walk(found["path"] or "", kind, plain)
     if (told := _told_by_pydantic(error.__cause__, inside, path)) is not None:
         return told
     if (field := _FIELD.fullmatch(what)) is not None:
@@ -203,10 +211,7 @@ def _walk(text: str, kind: Any, plain: Any) -> tuple[Path, Any]:
 def _culprit(kind: Any, plain: Any, path: Path) -> str:
     """Find the key of the dict at ``path`` that is to blame; msgspec does not name it, so try them one by one."""
     wanted = _complaint(kind, plain)
-    holder = plain
-    for step in path:
-        holder = holder[step]
-    keys = list(holder)
+    keys: list[str] = list(get(plain, path))
     return next((key for key in keys if _complaint(kind, _only(plain, path, key)) == wanted), keys[0])
 
 
@@ -301,4 +306,5 @@ def _equal(left: Any, right: Any) -> bool:
 
 def _incomparable(value: Any) -> bool:
     """NaN, which the codec refuses with a better word, and objects that only equal themselves."""
-    return bool(value != value) or type(value).__eq__ is object.__eq__
+    kind: Any = type(value)
+    return (kind is float and isnan(value)) or kind.__eq__ is object.__eq__

@@ -182,9 +182,9 @@ class BodyForm(NamedTuple):
 Dress = Callable[[bytes], BodyForm]
 
 
-def damage(where: str, what: str, **facts: Any) -> Corrupt:
-    """The error for an archive that cannot be trusted, saying where it is damaged."""
-    return Corrupt(f"the archive is damaged: {where}: {what}", where=where, **facts)
+def damage(where: str, what: str, of: str = "the archive", **facts: Any) -> Corrupt:
+    """The error for an archive (or a store on its way into one) that cannot be trusted, saying where it is damaged."""
+    return Corrupt(f"{of} is damaged: {where}: {what}", where=where, **facts)
 
 
 def admit(format: object, version: object) -> None:
@@ -210,7 +210,10 @@ def as_bytes(body: bytes) -> BodyForm:
 
 def as_raw_json(body: bytes) -> BodyForm:
     """Embed JSON as it is stored, without decoding it, for a format that gives the same characters back."""
-    return BodyForm(msgspec.Raw(body[2:])) if body[:2] == codec.JSON else BodyForm(body_bytes=body)
+    # Blanks around a value are not part of it, so they would be lost on the way back.
+    if body[:2] == codec.JSON and body[2:3] > b" " and body[-1:] > b" ":
+        return BodyForm(msgspec.Raw(body[2:]))
+    return BodyForm(body_bytes=body)
 
 
 def event_form(event: Event, dress: Dress) -> EventForm:
@@ -219,9 +222,9 @@ def event_form(event: Event, dress: Dress) -> EventForm:
 
 def record_form(record: Record, dress: Dress) -> RecordForm:
     scope = record.scope
-    place = (None, 0, 0, None)
+    place: tuple[str | None, int, int, str | None] = (None, 0, 0, None)
     if record.stream is not None:
-        place = (stream_text(record.stream), record.base, record.head, record.digest.hex())  # type: ignore[assignment]
+        place = (stream_text(record.stream), record.base, record.head, record.digest.hex())
     return RecordForm(
         record.kind, record.id, record.version, record.created, record.time, record.expires,
         scope.user, scope.agent, scope.thread, record.tags, *place, *dress(record.body),

@@ -25,7 +25,7 @@ READER_GONE = 141  # 128 + SIGPIPE, what a shell reports for any other program w
 
 MEANINGS: dict[int, str] = {
     OK: "done",
-    NO: "the answer is no: verify found problems, a claim of the demo did not hold, or you declined",
+    NO: "the answer is no: verify or the demo found a fault, or you declined",
     USAGE: "the call cannot be carried out as written",
     NOT_FOUND: "there is no such store, thread, entry, revision or checkpoint",
     CONFLICT: "someone else changed it first, or it exists already",

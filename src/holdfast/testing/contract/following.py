@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from holdfast.engine.contract import Change, Commit, Delete, Mark, Put, Query
-from holdfast.testing.contract.scene import ACME, ANA, GLOBEX, Scene, append, contents, event, fork, note, rewind
-
-PATIENCE_S = 60.0  # a guard against hanging for ever, not a measurement
+from holdfast.testing.contract.scene import (
+    ACME,
+    ANA,
+    GLOBEX,
+    PATIENCE_S,
+    Scene,
+    append,
+    aside,
+    contents,
+    event,
+    fork,
+    note,
+    rewind,
+)
 
 
 class FeedPromises:
@@ -80,16 +89,15 @@ class FeedPromises:
     def test_waiting_does_not_delay_what_is_there(self, scene: Scene) -> None:
         """A timeout is only for when there is none."""
         scene.commit(note("a"))
-        found = _in_thread(lambda: scene.engine.feed(ACME, timeout_s=PATIENCE_S * 10))
+        found = aside(lambda: scene.engine.feed(ACME, timeout_s=PATIENCE_S * 10)).result(PATIENCE_S)
         assert [item.position for item in found] == [1]
 
     def test_waiting_wakes_up_for_a_commit(self, scene: Scene) -> None:
         """A follower gets the next commit of its tenant, and is not misled by another tenant's."""
-        with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(scene.engine.feed, ACME, 0, 100, PATIENCE_S)
-            scene.commit(note("x"), tenant=GLOBEX)
-            scene.commit(note("a"))
-            found = waiting.result(PATIENCE_S)
+        waiting = aside(lambda: scene.engine.feed(ACME, timeout_s=PATIENCE_S * 10))
+        scene.commit(note("x"), tenant=GLOBEX)
+        scene.commit(note("a"))
+        found = waiting.result(PATIENCE_S)
         assert [(item.position, item.changes[0].id) for item in found] == [(1, "a")]
 
     def test_a_follower_misses_nothing_while_many_write(self, scene: Scene) -> None:
@@ -144,7 +152,8 @@ class SnapshotPromises:
         """Nothing can come, so a timeout has no meaning in it."""
         scene.commit(note("a"))
         with scene.engine.snapshot() as view:
-            assert _in_thread(lambda: view.feed(ACME, after=1, timeout_s=PATIENCE_S * 10)) == []
+            found = aside(lambda: view.feed(ACME, after=1, timeout_s=PATIENCE_S * 10)).result(PATIENCE_S)
+        assert found == []
 
     def test_snapshots_may_be_open_side_by_side(self, scene: Scene) -> None:
         """Each stands at its own moment."""
@@ -173,10 +182,3 @@ def _follow_until(scene: Scene, wanted: int) -> list[Commit]:
             break
         items += found
     return items
-
-
-def _in_thread(look: Callable[[], list[Commit]]) -> list[Commit]:
-    """Run in a thread that may hang without hanging the suite."""
-    outcome: Future[list[Commit]] = Future()
-    threading.Thread(target=lambda: outcome.set_result(look()), daemon=True).start()
-    return outcome.result(PATIENCE_S)

@@ -6,7 +6,10 @@ absent: assertions. They belong to the tests, where they can be read.
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.engine.contract import (
@@ -30,6 +33,9 @@ from holdfast.engine.contract import (
 ACME, GLOBEX = "acme", "globex"
 ANA, BEN = Scope(user="ana"), Scope(user="ben")
 EVERYTHING = 10_000
+PATIENCE_S = 30.0  # a guard against hanging for ever, not a measurement
+
+T = TypeVar("T")
 
 
 def event(text: str, key: str | None = None, *, kind: str = "message", time: int = 7) -> Event:
@@ -120,3 +126,17 @@ def contents(view: View, tenant: str = ACME) -> Contents:
     records = [r for kind in ("thread", "note") for r in view.scan(tenant, Query(kind, limit=EVERYTHING))]
     events = [view.read(tenant, r.mark) for r in records if r.stream is not None]
     return records, events, view.feed(tenant, limit=EVERYTHING)
+
+
+def aside(look: Callable[[], T]) -> Future[T]:
+    """Run something that may hang in a thread that nobody has to wait for."""
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(look())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome

@@ -1,0 +1,118 @@
+"""The command's table of contents: its name, its global options, its commands in groups, and how a run ends.
+
+``app`` can be read by tools (``make docs`` writes the reference from it); ``run`` is what ``main`` calls. Usage errors,
+interrupts and faults end here with their exit codes; errors of the store end at the desk. Deliberately absent: what
+any command does.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Annotated, Any, cast
+
+import typer
+import typer.main
+
+import holdfast
+from holdfast.doors.cli import demo, exits, looking, moving, points
+from holdfast.doors.cli.desk import AsJson, Db, Desk, Options, Tenant, discard_output, report, with_desk
+
+# What typer raises for a wrong call lives in click or in typer's own copy of it, depending on the version; the class
+# that is public in both is a child of it.
+_UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
+
+_HELP = """Keep an AI agent's conversations and state where they survive.
+
+\b
+Examples:
+  holdfast demo                          an agent is killed, and goes on
+  holdfast --db agent.db threads         what is in a store
+  holdfast --db agent.db show trip-42    one thread of it
+  export HOLDFAST_DB=agent.db            from here on without --db
+"""
+_EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"{code:>5}  {meaning}" for code, meaning in exits.MEANINGS.items())
+
+app = typer.Typer(
+    name="holdfast",
+    help=_HELP,
+    epilog=_EXIT_CODES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,  # `run` shows what went wrong, in one way for every way of starting
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    ctx: typer.Context,
+    db: Db = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
+) -> None:
+    ctx.obj = Options(db, tenant, as_json)
+    if version:
+        raise typer.Exit(Desk(ctx.obj).attend(_version, {}))
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help(), err=True)
+        raise typer.Exit(exits.USAGE)
+
+
+def _version(desk: Desk) -> None:
+    number = holdfast.__version__
+    desk.tell({"version": number}, lambda screen: screen.line(f"holdfast {number}"))
+
+
+def _add(panel: str, *commands: Callable[..., int | None]) -> None:
+    for command in commands:
+        name = command.__name__.rstrip("_")
+        app.command(name, rich_help_panel=panel)(with_desk(command))
+
+
+_add("Begin", demo.demo)
+_add("Look", looking.threads, looking.show, looking.log, looking.state)
+_add("Go back, or try another way", points.checkpoint, points.fork, points.rewind)
+_add("Move and keep", moving.export, moving.import_, moving.backup, moving.restore, moving.verify)
+
+
+def run(argv: list[str]) -> int:
+    """Run the command with these arguments and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    as_json = "--json" in argv
+    app.rich_markup_mode = "rich" if sys.stdout.isatty() else None
+    try:
+        code = typer.main.get_command(app).main(argv, prog_name="holdfast", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or exits.OK)
+    except _UsageError as error:
+        return _wrong_call(error, as_json)
+    except typer.Abort as error:
+        return exits.INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else exits.NO
+    except KeyboardInterrupt:
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        discard_output()
+        return exits.READER_GONE
+    except Exception as error:
+        return _fault(error, as_json)
+
+
+def _wrong_call(error: Any, as_json: bool) -> int:
+    """Say what is wrong with the call, and where to read how it should be."""
+    report({"code": "usage", "message": error.format_message(), "retryable": False}, as_json)
+    if not as_json and error.ctx is not None:
+        typer.echo(f"Try: {error.ctx.command_path} --help", err=True)
+    return exits.USAGE
+
+
+def _fault(error: Exception, as_json: bool) -> int:
+    """Show where Holdfast itself failed; a traceback is what a report of it needs."""
+    trace = "".join(traceback.format_exception(error))
+    if as_json:
+        report({"code": "internal", "message": f"{type(error).__name__}: {error}", "traceback": trace}, as_json)
+    else:
+        sys.stderr.write(trace)
+        report({"message": "this is a fault in Holdfast; the lines above say where"}, as_json)
+    return exits.INTERNAL

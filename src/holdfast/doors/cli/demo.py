@@ -1,0 +1,266 @@
+"""The demonstration: an agent is killed in the middle of a turn, a new one goes on, and every claim is measured.
+
+This process starts the agents, listens to what they acknowledge, kills the first one for real, and compares afterwards
+what was acknowledged with what is there. Deliberately absent: any number or outcome that was not measured in this run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import count
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+import holdfast
+from holdfast.doors.cli import exits, plain
+from holdfast.doors.cli.demo_script import INTERRUPTED
+from holdfast.doors.cli.demo_tale import Tale
+from holdfast.doors.cli.desk import Desk
+from holdfast.doors.cli.render import Screen
+
+DATABASE = "holdfast-demo.db"
+THREAD = "trip-lisbon"
+DAYS_AWAY = 35
+_INTO_THE_TURN_S = 0.15  # so that the kill comes while the agent waits, not while it says that it will
+
+
+class Killed(msgspec.Struct, frozen=True):
+    """How the first agent ended."""
+
+    pid: int
+    signal: str
+    turn: int
+    gone_ms: float
+
+
+class Forked(msgspec.Struct, frozen=True):
+    """What the fork at the checkpoint came to."""
+
+    thread: str
+    checkpoint: str
+    entries: int
+    shared: bool
+    fork_ms: float
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """Something the demonstration says, and whether it was so in this run."""
+
+    claim: str
+    measured: str
+    holds: bool
+
+
+class Played(msgspec.Struct):
+    """Everything that was measured, in the order in which it was."""
+
+    database: str
+    thread: str
+    acknowledged: list[dict[str, Any]] = []
+    checkpoint: dict[str, Any] = {}
+    killed: Killed | None = None
+    knew: dict[str, Any] = {}
+    knew_after_ms: float = 0.0
+    afterwards: list[dict[str, Any]] = []
+    final: dict[str, Any] = {}
+    numbers: list[int] = []
+    verified: holdfast.records.Report | None = None
+    verify_ms: float = 0.0
+    forked: Forked | None = None
+
+
+class Agent:
+    """A child process that runs the agent. Whatever happens here, it does not outlive this ``with`` block."""
+
+    def __init__(self, url: str, tenant: str, thread: str, *options: str) -> None:
+        command = [sys.executable, "-m", "holdfast.doors.cli.demo_agent", url, tenant, thread, *options]
+        self.started = time.perf_counter()
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Yield what the agent tells, as it tells it."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            yield json.loads(line)
+
+    def kill(self) -> tuple[str, float]:
+        """Kill it at once and return the signal that ended it, as the system reports it, and how long that took."""
+        began = time.perf_counter()
+        self._process.kill()
+        status = self._process.wait()
+        return signal.Signals(-status).name if status < 0 else f"exit code {status}", _ms(began)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def _ms(began: float) -> float:
+    return (time.perf_counter() - began) * 1_000
+
+
+def demo(desk: Desk) -> int:
+    """See an agent killed in mid-turn, and a new one go on.
+
+    A child process holds a conversation and is killed with SIGKILL; a new process continues it. What is printed was
+    measured in that run. The store is kept (holdfast-demo.db here, or where --db says) for you to look at. Run it as
+    often as you like: each run is a new thread.
+
+    \b
+    Examples:
+      holdfast demo
+      holdfast demo --db postgresql://localhost/agents
+    """
+    url = desk.options.db or DATABASE  # not HOLDFAST_DB: nobody wants a play performed in their own store by accident
+    tale = Tale(Screen(io.StringIO()) if desk.options.json else desk.screen)
+    played = _play(desk, url, tale)
+    claims = _claims(played)
+    tale.measured([(each.claim, each.measured, each.holds) for each in claims])
+    tale.next_steps(url, played.thread, played.forked.thread if played.forked else None)
+    if desk.options.json:
+        held = all(each.holds for each in claims)
+        desk.document({**plain.plain(played), "claims": plain.plain(claims), "ok": held})
+    return exits.OK if all(each.holds for each in claims) else exits.NO
+
+
+def _play(desk: Desk, url: str, tale: Tale) -> Played:
+    with holdfast.open(url, tenant=desk.options.tenant) as store:
+        tenant = store.tenant
+        thread = next(name for name in _names() if not store.thread(name).exists())
+    played = Played(url, thread)
+    tale.begins(url, thread, DAYS_AWAY)
+    _first_act(played, tenant, tale)
+    _second_act(played, tenant, tale)
+    with holdfast.open(url, tenant=tenant) as store:
+        _look_closely(played, store)
+    return played
+
+
+def _names() -> Iterator[str]:
+    yield THREAD
+    yield from (f"{THREAD}-{number}" for number in count(2))
+
+
+def _first_act(played: Played, tenant: str, tale: Tale) -> None:
+    """Let an agent talk, and kill it in the middle of a turn."""
+    options = ("--days-back", str(DAYS_AWAY), "--slow", str(INTERRUPTED))
+    with Agent(played.database, tenant, played.thread, *options) as agent:
+        tale.first_agent(agent.pid)
+        for event in agent.events():
+            if event["event"] == "turn":
+                played.acknowledged.append(event)
+                tale.turn(event)
+            elif event["event"] == "checkpoint":
+                played.checkpoint = event
+                tale.checkpoint(event)
+            elif event["event"] == "busy":
+                tale.busy(event)
+                time.sleep(_INTO_THE_TURN_S)
+                played.killed = Killed(agent.pid, *_swap(agent.kill(), event["turn"]))
+                tale.killed(agent.pid, played.killed.signal, played.killed.gone_ms, len(played.acknowledged))
+                return
+
+
+def _swap(ended: tuple[str, float], turn: int) -> tuple[str, int, float]:
+    return ended[0], turn, ended[1]
+
+
+def _second_act(played: Played, tenant: str, tale: Tale) -> None:
+    """Start a new agent on the same store and let it finish."""
+    with Agent(played.database, tenant, played.thread) as agent:
+        tale.second_agent(agent.pid)
+        for event in agent.events():
+            if event["event"] == "knows":
+                played.knew, played.knew_after_ms = event, _ms(agent.started)
+                tale.knows(event, played.knew_after_ms)
+            elif event["event"] == "turn":
+                played.afterwards.append(event)
+                tale.turn(event)
+
+
+def _look_closely(played: Played, store: holdfast.Store) -> None:
+    """Look at the store from this process, which neither agent ever was."""
+    thread = store.thread(played.thread)
+    played.final = thread.state(dict).value or {}
+    played.numbers = [entry.number for entry in thread.log()]
+    if played.checkpoint:
+        played.forked = _fork(thread, played.checkpoint["name"])
+    began = time.perf_counter()
+    played.verified = store.verify()
+    played.verify_ms = _ms(began)
+
+
+def _fork(thread: holdfast.Thread, checkpoint: str) -> Forked:
+    name = f"{thread.id}-by-train"
+    began = time.perf_counter()
+    fork = thread.fork(name, at=checkpoint)
+    took = _ms(began)
+    mine = fork.log()
+    theirs = thread.log(after=0, limit=len(mine))
+    shared = [entry.digest for entry in mine] == [entry.digest for entry in theirs]
+    return Forked(name, checkpoint, len(mine), shared, took)
+
+
+def _claims(played: Played) -> list[Claim]:
+    return [*_claims_of_survival(played), *_claims_of_knowledge(played), *_claims_of_order(played)]
+
+
+def _claims_of_survival(played: Played) -> list[Claim]:
+    said, found = [event["turn"] for event in played.acknowledged], played.knew.get("turns", [])
+    last = played.acknowledged[-1] if played.acknowledged else {"entries": 0, "digest": ""}
+    same = bool(said) and last["digest"] == played.knew.get("digest")
+    left = played.knew.get("entries", 0) - last["entries"]
+    killed = played.killed
+    return [
+        Claim("the agent was killed, not asked", killed.signal if killed else "it was not", killed is not None),
+        Claim("every acknowledged turn is there", f"{len(said)} acknowledged, {len(found)} found", bool(said) and said == found),
+        Claim("the last one is as it was", f"entry {last['entries']}, digest {last['digest'][:12]}", same),
+        Claim("the turn it died in left nothing", f"{left} entries more", left == 0),
+    ]  # fmt: skip
+
+
+def _claims_of_knowledge(played: Played) -> list[Claim]:
+    state = played.knew.get("state", {})
+    name = state.get("user_preferences", {}).get("name", "nobody")
+    verify = played.knew.get("must_verify", [])
+    ended = played.final.get("active_task") or {}
+    took = played.knew.get("open_ms", 0.0) + played.knew.get("load_ms", 0.0)
+    return [
+        Claim("the new process knew whom it talks to", f"{name}, after {took:.0f} ms", name in _greeting(played)),
+        Claim("it saw which facts had grown old", f"{len(verify)} to verify before acting", bool(verify)),
+        Claim("it finished the task", f"{ended.get('status', 'not')}, open issues: {len(played.final.get('unresolved_issues', ['?']))}",
+              ended.get("status") == "done" and not played.final.get("unresolved_issues")),
+    ]  # fmt: skip
+
+
+def _greeting(played: Played) -> str:
+    return str(played.afterwards[0]["answers"]) if played.afterwards else ""
+
+
+def _claims_of_order(played: Played) -> list[Claim]:
+    whole = played.numbers == list(range(1, len(played.numbers) + 1))
+    report, forked = played.verified, played.forked
+    looked = f"{report.entries} entries, {len(report.problems)} problems, {played.verify_ms:.0f} ms" if report else "no"
+    branch = f"{forked.entries} entries shared in {forked.fork_ms:.1f} ms, none copied" if forked else "no fork"
+    return [
+        Claim("the log has no gap", f"1 to {len(played.numbers)}", whole and bool(played.numbers)),
+        Claim("every digest and count agrees", looked, report is not None and report.ok),
+        Claim("a fork shares its past", branch, forked is not None and forked.shared),
+    ]

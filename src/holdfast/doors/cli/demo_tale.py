@@ -1,0 +1,134 @@
+"""How the demonstration is told: each moment as it happens, then what was measured, then what to try.
+
+Deliberately absent: deciding anything. Every number and every sentence of the agents comes in from outside.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from holdfast.doors.cli.render import Column, Part, Screen
+from holdfast.doors.cli.wording import age, as_text
+
+_LABEL = 13
+
+
+class Tale:
+    """Tells the demonstration on a screen."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._act = 0
+
+    def _heading(self, text: str, more: str = "") -> None:
+        self._act += 1
+        self._screen.blank()
+        self._screen.line((f"{self._act}  {text}", "title"), (f"  {more}" if more else "", "quiet"))
+
+    def _says(self, who: str, style: str, text: str) -> None:
+        self._screen.hanging([("", ""), (who, style)], [1, 5], text)
+
+    def begins(self, url: str, thread: str, days: int) -> None:
+        self._screen.line(("An agent is killed in the middle of a turn. What is left of it?", "title"))
+        self._screen.line((f"Everything is kept in {url}, thread {thread}. To show how facts grow old, the first agent's "
+                           f"clock is set {days} days back.", "quiet"))  # fmt: skip
+
+    def first_agent(self, pid: int) -> None:
+        self._heading("An agent talks with Ana", f"process {pid}")
+
+    def turn(self, event: dict[str, Any]) -> None:
+        """One acknowledged turn: what was said, and what it took to make it durable."""
+        if event["asks"]:
+            self._says("Ana", "person", event["asks"])
+        self._says("agent", "name", event["answers"])
+        kept = f"{event['added']} entries and state revision {event['revision']} on disk in {event['commit_ms']:.1f} ms"
+        self._under(("✓ ", "good"), (kept, "quiet"))
+
+    def checkpoint(self, event: dict[str, Any]) -> None:
+        self._under(("✓ ", "good"), (f"checkpoint {event['name']} at entry {event['entries']}", "quiet"))
+
+    def busy(self, event: dict[str, Any]) -> None:
+        self._says("Ana", "person", event["asks"])
+        self._under((f"… the agent has called {event['call']} and waits for the answer", "quiet"))
+
+    def _under(self, *parts: Part) -> None:
+        self._screen.line(*parts, indent=10)
+
+    def killed(self, pid: int, signal: str, gone_ms: float, turns: int) -> None:
+        self._heading("It is killed", f"in the middle of turn {turns + 1}")
+        self._screen.line((signal, "bad"), f" ended process {pid} after {gone_ms:.1f} ms. No handler ran, nothing was flushed.", indent=3)
+        self._screen.line(f"By then {turns} turns had been acknowledged. Turn {turns + 1} had not.", indent=3)
+
+    def second_agent(self, pid: int) -> None:
+        self._heading("A new process opens the same store", f"process {pid}, nothing handed over")
+
+    def knows(self, event: dict[str, Any], started_ms: float) -> None:
+        """What the new process knew before anyone spoke to it."""
+        state, screen = event["state"], self._screen
+        ready = event["open_ms"] + event["load_ms"]
+        screen.line(f"{ready:.0f} ms after it began to open the store ({started_ms:.0f} ms after it was started, Python "
+                    "included) it knew:", indent=3)  # fmt: skip
+        task = state["active_task"] or {}
+        self._fact("name", state["user_preferences"].get("name", "?"))
+        wishes = {name: value for name, value in state["user_preferences"].items() if name != "name"}
+        self._fact("preferences", ", ".join(f"{name.replace('_', ' ')}: {as_text(value)}" for name, value in wishes.items()))
+        self._fact("task", f"{task.get('description')} ({task.get('status')})")
+        self._fact("last action", task.get("last_action", ""))
+        for issue in state["unresolved_issues"]:
+            self._fact("unresolved", issue)
+        for field in event["stale"]:
+            self._aged(field, state)
+        self._screen.blank()
+
+    def _fact(self, label: str, text: str, style: str = "") -> None:
+        self._screen.hanging([("", ""), (label, style or "name")], [3, _LABEL], text)
+
+    def _aged(self, field: dict[str, Any], state: dict[str, Any]) -> None:
+        name = field["path"].rsplit(".", 1)[-1]
+        fact = state["confirmed_facts"].get(name)
+        value = f"{name.replace('_', ' ')} {as_text(fact['value'])}" if fact else name
+        old = f"{value}: confirmed {age(field['age_s'])} ago, good for {age(field['fresh_for_s'])}"
+        self._fact("must verify" if field["critical"] else "stale", old, "bad" if field["critical"] else "warn")
+
+    def measured(self, claims: list[tuple[str, str, bool]]) -> None:
+        self._heading("What was measured in this run")
+        rows = [(("✓", "good") if holds else ("✗", "bad"), claim, measured) for claim, measured, holds in claims]
+        self._screen.table([Column(""), Column("claim"), Column("measured", "quiet", fits=True)], rows, indent=3)
+        failed = sum(not holds for _, _, holds in claims)
+        if failed:
+            self._screen.blank()
+            self._screen.line((f"{failed} of {len(claims)} claims did not hold in this run.", "bad"))
+
+    def next_steps(self, url: str, thread: str, fork: str | None) -> None:
+        """Commands that work as they stand, from here, with this store."""
+        begin = f"{launcher()} --db {shlex.quote(url)}"
+        steps = [
+            (f"{begin} show {thread}", "the thread at a glance"),
+            (f"{begin} log {thread}", "all that was said and done"),
+            (f"{begin} state {thread} --diff 5 6", "what the new process changed first"),
+            (f"{begin} export trip.json --thread {thread}", "take it with you"),
+            *([(f"{begin} log {fork} --last 3", "the fork ends before the kill")] if fork else []),
+        ]
+        self._screen.blank()
+        self._screen.line(("What to try next", "title"), (f"  the store is kept in {url}", "quiet"))
+        for command, why in steps:
+            self._screen.line((command, "name"), (f"   {why}", "quiet"), indent=3)
+
+
+def launcher() -> str:
+    """How this command can be called again from this shell: by its name, by its path, or through Python."""
+    started = Path(sys.argv[0])
+    if started.stem != "holdfast":
+        return f"{shlex.quote(_from_here(sys.executable))} -m holdfast"
+    return "holdfast" if shutil.which("holdfast") else shlex.quote(_from_here(str(started)))
+
+
+def _from_here(path: str) -> str:
+    """A path as it would be typed here: relative where that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(path) and not relative.startswith("..") else path

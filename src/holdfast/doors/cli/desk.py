@@ -1,0 +1,168 @@
+"""What a command works with: the options that hold for all of them, the store, and the places to write to.
+
+``--db``, ``--tenant`` and ``--json`` may stand before or after a command's name; ``with_desk`` adds them to each. Errors
+become one line (or one JSON document) and an exit code here, once for all commands. Deliberately absent: any command.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+import holdfast
+from holdfast import config
+from holdfast.clock import Clock, SystemClock
+from holdfast.doors.cli import exits, plain
+from holdfast.doors.cli.render import Screen
+from holdfast.engine.registry import sqlite_path
+from holdfast.errors import HoldfastError, Misconfigured, NotFound
+
+Db = Annotated[
+    str | None,
+    typer.Option("--db", metavar="DATABASE", help="The store: a file, or postgresql://… Without it, HOLDFAST_DB says which."),
+]
+Tenant = Annotated[
+    str | None,
+    typer.Option("--tenant", metavar="NAME", help="The tenant to work in. Without it, HOLDFAST_TENANT, or else default."),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document; an error is one too, on standard error.")
+]
+
+
+class Options(NamedTuple):
+    """The options that hold for every command."""
+
+    db: str | None = None
+    tenant: str | None = None
+    json: bool = False
+
+    def over(self, other: Options) -> Options:
+        """These where they are given, the others where not."""
+        db = other.db if self.db is None else self.db
+        tenant = other.tenant if self.tenant is None else self.tenant
+        return Options(db, tenant, self.json or other.json)
+
+
+class Desk:
+    """One run of one command."""
+
+    def __init__(self, options: Options, clock: Clock | None = None) -> None:
+        self.options = options
+        self.clock = clock or SystemClock()
+        self.screen = Screen(sys.stdout)
+        self.notes = Screen(sys.stderr)
+
+    def url(self) -> str:
+        """The database that the caller named."""
+        url = self.options.db or config.database()
+        if not url:
+            raise Misconfigured(f"no database named: give --db agent.db, or set {config.DATABASE_VARIABLE}")
+        return url
+
+    def open(self, *, create: bool = False) -> holdfast.Store:
+        """Open the store. Without ``create`` a file that is not there is ``NotFound``, and is not made."""
+        url = self.url()
+        file = _file(url)
+        if not create and file is not None and not file.exists():
+            raise NotFound(f"there is no store at {file}", path=str(file))
+        return holdfast.open(url, tenant=self.options.tenant)
+
+    def tell(self, data: Any, show: Callable[[Screen], None]) -> None:
+        """Print the answer: as a JSON document when that was asked for, otherwise for people."""
+        if self.options.json:
+            self.document(data)
+        else:
+            show(self.screen)
+
+    def document(self, data: Any, *, indent: int | None = 2) -> None:
+        print(_dump(data, sys.stdout, indent=indent))
+
+    def note(self, text: str) -> None:
+        """Say something beside the answer. Whoever asked for JSON asked for silence."""
+        if not self.options.json:
+            self.notes.line(text)
+
+    def attend(self, command: Callable[..., int | None], given: dict[str, Any]) -> int:
+        """Run a command and return its exit code; what it raises is reported."""
+        try:
+            code = command(self, **given)
+            sys.stdout.flush()
+            return code or exits.OK
+        except BrokenPipeError:
+            discard_output()
+            return exits.READER_GONE
+        except HoldfastError as error:
+            return self._refuse(error)
+        except OSError as error:
+            return self._refuse(_in_our_words(error))
+
+    def _refuse(self, error: HoldfastError) -> int:
+        report(plain.error(error), self.options.json)
+        return exits.exit_code(error)
+
+
+def _in_our_words(error: OSError) -> HoldfastError:
+    """The system's refusal of a file that the caller named."""
+    kind = NotFound if isinstance(error, FileNotFoundError) else Misconfigured
+    place = f"{error.filename}: " if error.filename else ""
+    return kind(f"{place}{error.strerror or error}", path=error.filename)
+
+
+def report(facts: dict[str, Any], as_json: bool) -> None:
+    """Write an error to standard error."""
+    if as_json:
+        print(_dump({"error": facts}, sys.stderr), file=sys.stderr)
+    else:
+        Screen(sys.stderr).line(("error:", "bad"), f" {facts['message']}")
+
+
+def _dump(data: Any, stream: Any, *, indent: int | None = 2) -> str:
+    whole = (getattr(stream, "encoding", None) or "").lower().replace("-", "") == "utf8"
+    return json.dumps(data, ensure_ascii=not whole, indent=indent, allow_nan=False)
+
+
+def discard_output() -> None:
+    """Send what is still buffered nowhere, so that nothing complains about a reader who left."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(sink, sys.stdout.fileno())
+    finally:
+        os.close(sink)
+
+
+def _file(url: str) -> Path | None:
+    """The file that a URL means, None for a server or for memory."""
+    head, colon, _ = url.partition(":")
+    elsewhere = colon and len(head) > 1 and not {"/", "\\"} & set(head) and head.lower() != "sqlite"
+    return None if elsewhere else sqlite_path(url)
+
+
+def with_desk(command: Callable[..., int | None]) -> Callable[..., None]:
+    """Turn a command whose first parameter is a desk into a function that typer can read."""
+    signature = inspect.signature(command, eval_str=True)
+    own = list(signature.parameters.values())[1:]
+    shared = [_option("db", Db, None), _option("tenant", Tenant, None), _option("as_json", AsJson, False)]
+    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    parameters = [context, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *shared]
+
+    def run(ctx: typer.Context, **given: Any) -> None:
+        here = Options(given.pop("db"), given.pop("tenant"), given.pop("as_json"))
+        before = ctx.obj if isinstance(ctx.obj, Options) else Options()
+        raise typer.Exit(Desk(here.over(before)).attend(command, given))
+
+    run.__doc__, run.__name__ = command.__doc__, command.__name__
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

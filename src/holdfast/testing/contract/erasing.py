@@ -1,0 +1,195 @@
+"""What ``erase`` and ``check`` promise: what is erased is gone and stays gone, and sound data passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.engine.contract import Adopt, Append, Change, Delete, Fork, Op, Put, Query, Record, Scope
+from holdfast.errors import Erased, Invalid
+from holdfast.testing.contract.scene import ACME, ANA, BEN, GLOBEX, Scene, append, contents, event, fork, note, rewind
+
+LATE: dict[str, Callable[[Scene], Op]] = {
+    "put": lambda s: Put("thread", "t", b""),
+    "put that must be new": lambda s: Put("thread", "t", b"", expect=0),
+    "append that makes it": lambda s: append("t", "late"),
+    "append that does not": lambda s: Append("thread", "t", (event("late"),)),
+    "touch": lambda s: append("t"),
+    "fork onto it": lambda s: fork("t", s.mark("other")),
+    "rewind of it": lambda s: Fork("thread", "t", s.mark("other")),
+    "adoption of it": lambda s: Adopt((Record("thread", "t", 1, b"", ANA, 1, 1),)),
+}
+
+
+class ErasePromises:
+    """Promises about ``erase``."""
+
+    def test_every_record_of_the_scope_goes_with_its_events(self, scene: Scene) -> None:
+        """Records of all kinds, their tags and their streams; the number of records is returned."""
+        scene.commit(note("n", scope=ANA, tags=("red",)), append("t", "one"), append("b", "kept", scope=BEN))
+        mark = scene.mark("t")
+        assert scene.at(mark) == ["one"]
+        assert scene.erase(ANA) == 2
+        assert scene.engine.get(ACME, "note", "n") is scene.engine.get(ACME, "thread", "t") is None
+        assert scene.ids() == scene.ids(tag="red") == scene.at(mark) == []
+        assert scene.engine.strand(ACME, mark.stream) is None
+        assert scene.texts("b") == ["kept"]
+        assert scene.engine.check() == []
+
+    @pytest.mark.parametrize(
+        ("scope", "left"),
+        [
+            (Scope(user="ana"), ["d", "b"]),
+            (Scope(agent="travel"), ["d", "c"]),
+            (Scope(thread="trip"), ["d", "b", "a"]),
+            (Scope(user="ana", agent="travel"), ["d", "c", "b"]),
+            (Scope(user="ana", agent="travel", thread="trip"), ["d", "c", "b", "a"]),
+            (Scope(user=""), ["d", "c", "b", "a"]),
+        ],
+    )
+    def test_a_scope_means_what_lies_inside_it(self, scene: Scene, scope: Scope, left: list[str]) -> None:
+        """Every part the scope names must match exactly; parts it leaves open match anything."""
+        scene.commit(note("a", scope=Scope(user="ana", agent="travel")))
+        scene.commit(note("b", scope=Scope(user="ben", agent="travel")))
+        scene.commit(note("c", scope=Scope(user="ana", thread="trip")))
+        scene.commit(note("d"))
+        assert scene.erase(scope) == 4 - len(left)
+        assert scene.ids() == left
+
+    def test_an_empty_scope_is_refused(self, scene: Scene) -> None:
+        """Nobody erases a whole tenant by leaving something out."""
+        scene.commit(note("n"))
+        with pytest.raises(Invalid):
+            scene.erase(Scope())
+        assert scene.ids() == ["n"]
+
+    def test_another_tenant_keeps_the_same_scope(self, scene: Scene) -> None:
+        """Erasing stops at the tenant's wall, and so do the graves it leaves."""
+        for tenant in (ACME, GLOBEX):
+            scene.commit(append("t", "one"), tenant=tenant)
+        scene.erase(ANA)
+        assert scene.texts("t", GLOBEX) == ["one"]
+        scene.commit(append("t", "two"), tenant=GLOBEX)
+        assert scene.erase(BEN, tenant="nobody") == 0
+
+    def test_an_erased_rewound_thread_leaves_no_events(self, scene: Scene) -> None:
+        """Also what only an old mark could reach is gone."""
+        scene.commit(append("t", "one", "two"))
+        old = scene.mark("t")
+        scene.commit(rewind("t", scene.mark("t", at=1)), append("t", "other"))
+        new = scene.mark("t")
+        scene.erase(ANA)
+        assert scene.at(old) == scene.at(new) == []
+
+    def test_forks_outside_the_scope_keep_what_they_share(self, scene: Scene) -> None:
+        """Events another stream reaches stay, nameless; all others go."""
+        scene.commit(append("t", "one", "two", "three"))
+        whole = scene.mark("t")
+        scene.commit(fork("f", scene.mark("t", at=2), scope=BEN), append("f", "other"))
+        scene.erase(ANA)
+        assert scene.texts("f") == ["one", "two", "other"]
+        assert scene.at(whole) == ["one", "two"]
+        strand = scene.engine.strand(ACME, whole.stream)
+        assert strand is not None
+        assert (strand.kind, strand.id) == ("", "")
+        assert scene.engine.check() == []
+
+    def test_a_fork_of_an_erased_thread_can_be_forked_and_rewound(self, scene: Scene) -> None:
+        """What is kept is kept whole: positions, keys and chain still work below the fork."""
+        scene.commit(append("t", event("one", "k"), "two"))
+        scene.commit(fork("f", scene.mark("t"), scope=BEN))
+        scene.erase(ANA)
+        scene.commit(append("f", event("one", "k"), "three"))
+        scene.commit(fork("g", scene.mark("f", at=1), scope=BEN), rewind("f", scene.mark("f", at=2)))
+        assert (scene.texts("f"), scene.texts("g")) == (["one", "two"], ["one"])
+        assert scene.engine.check() == []
+
+    def test_an_erased_fork_leaves_its_parent_whole(self, scene: Scene) -> None:
+        """Erasing the fork takes its own events only, and its mark reads nothing any more."""
+        scene.commit(append("t", "one", "two", scope=BEN))
+        scene.commit(fork("f", scene.mark("t", at=1)), append("f", "other"))
+        mark = scene.mark("f")
+        assert scene.at(mark) == ["one", "other"]
+        scene.erase(ANA)
+        assert scene.texts("t") == ["one", "two"]
+        assert scene.at(mark) == []
+        assert scene.engine.strand(ACME, mark.stream) is None
+
+    @pytest.mark.parametrize("first", [ANA, BEN])
+    def test_what_was_kept_for_a_fork_goes_with_the_fork(self, scene: Scene, first: Scope) -> None:
+        """When the last one who reaches an event is erased, the event goes, whoever was erased first."""
+        scene.commit(append("t", "one", "two"))
+        scene.commit(fork("f", scene.mark("t", at=1), scope=BEN), append("f", "other"))
+        scene.commit(fork("g", scene.mark("f"), scope=BEN))
+        marks = [scene.mark(id) for id in "tfg"]
+        for scope in (first, BEN if first == ANA else ANA):
+            scene.erase(scope)
+        assert [scene.at(mark) for mark in marks] == [[], [], []]
+        assert [scene.engine.strand(ACME, mark.stream) for mark in marks] == [None, None, None]
+
+    def test_the_feed_tells_how_many_went_and_names_none(self, scene: Scene) -> None:
+        """An erasure is one feed item: kinds and counts, no ids."""
+        scene.commit(note("n", scope=ANA), note("m", scope=ANA), append("t", "one"))
+        scene.erase(ANA)
+        assert scene.engine.feed(ACME, after=1)[0].changes == (Change("erase", "note", "", 2), Change("erase", "thread", "", 1))
+
+    def test_erasing_nothing_is_no_change(self, scene: Scene) -> None:
+        """A second erasure finds nothing and does not show in the feed."""
+        scene.commit(note("n", scope=ANA))
+        scene.erase(ANA)
+        before = contents(scene.engine)
+        assert scene.erase(ANA) == 0
+        assert contents(scene.engine) == before
+
+    @pytest.mark.parametrize("name", LATE)
+    def test_a_buried_id_does_not_come_back(self, scene: Scene, name: str) -> None:
+        """A late writer gets ``Erased``, whatever it tries, and nothing of its batch stays."""
+        scene.commit(append("t", "one"), append("other", "x", scope=BEN))
+        scene.erase(ANA)
+        before = contents(scene.engine)
+        with pytest.raises(Erased):
+            scene.commit(note("n"), LATE[name](scene))
+        assert contents(scene.engine) == before
+
+    def test_deleting_what_was_erased_is_no_error(self, scene: Scene) -> None:
+        """It is absent, and that is all that was asked."""
+        scene.commit(note("n", scope=ANA))
+        scene.erase(ANA)
+        scene.commit(Delete("note", "n"))
+        assert scene.ids() == []
+
+    def test_without_bury_the_id_is_free(self, scene: Scene) -> None:
+        """``bury=False`` leaves no mark: the id may be used again, from the start."""
+        scene.commit(append("t", "one"))
+        scene.erase(ANA, bury=False)
+        scene.commit(append("t", "two"))
+        assert scene.texts("t") == ["two"]
+        assert scene.thread("t").version == 1
+
+    def test_other_ids_of_the_scope_are_not_buried(self, scene: Scene) -> None:
+        """Only what was there is marked; the user may come back with new things."""
+        scene.commit(note("n", scope=ANA))
+        scene.erase(ANA)
+        scene.commit(note("m", scope=ANA))
+        assert scene.ids(user="ana") == ["m"]
+
+
+class CheckPromises:
+    """Promises about ``check``."""
+
+    def test_an_empty_store_is_sound(self, scene: Scene) -> None:
+        """Nothing to check is nothing wrong."""
+        assert scene.engine.check() == []
+
+    def test_sound_data_passes_whatever_was_done_to_it(self, scene: Scene) -> None:
+        """Forks, rewinds, deletions, adoptions and erasures leave every digest and count in agreement."""
+        scene.commit(append("t", "one", event("two", "k"), "three"), note("n", tags=("red",)))
+        scene.commit(fork("f", scene.mark("t", at=2), scope=BEN), append("f", "other"))
+        scene.commit(rewind("t", scene.mark("t", at=1)), append("t", "again"), rewind("t", scene.mark("f", at=2)))
+        scene.commit(scene.export("f"), tenant=GLOBEX)
+        scene.commit(fork("g", scene.mark("f", at=1), scope=BEN), Delete("note", "n"))
+        scene.commit(Delete("thread", "g"))
+        scene.erase(ANA)
+        assert scene.engine.check() == []
+        assert [r.id for r in scene.engine.scan(ACME, Query("thread"))] == ["f"]

@@ -1,0 +1,138 @@
+"""Archives as JSON: one document, one entry a line, every body embedded as it is stored.
+
+Writing streams, and no body is decoded. Reading takes the document whole, but turns it into values a section at a
+time. A document that an editor or a formatter has laid out anew is read too: its bodies are put back into the
+store's own spelling, and the digests say whether that is what was written. Deliberately absent: a look at what bodies mean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from holdfast.engine.contract import Event
+from holdfast.errors import Invalid
+from holdfast.transfer.archive import (
+    FORMAT,
+    Found,
+    Header,
+    Item,
+    Manifest,
+    Moment,
+    Section,
+    SectionForm,
+    Selection,
+    admit,
+    as_raw_json,
+    damage,
+    event_form,
+    record_form,
+    section_from,
+    strand_form,
+)
+
+_encoder = msgspec.json.Encoder()
+_OPENING = b'{"format":"%s",' % FORMAT.encode()
+_SIGN = re.compile(rb'\s*\{\s*"format"\s*:\s*"%s"' % FORMAT.encode())
+_BOM = b"\xef\xbb\xbf"
+
+
+class _Sign(msgspec.Struct):
+    """The two fields that every version of the format has."""
+
+    format: str = ""
+    version: int = 0
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    version: int
+    created_us: Moment
+    selection: Selection
+    sections: list[msgspec.Raw]
+    manifest: Manifest
+
+
+_sign_decoder = msgspec.json.Decoder(_Sign)
+_document_decoder = msgspec.json.Decoder(_Document)
+_section_decoder = msgspec.json.Decoder(SectionForm)
+
+
+class JsonWriter:
+    """Writes an archive as it comes."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._separator = b"\n"
+
+    def header(self, header: Header) -> None:
+        self._out.write(_encoder.encode(header)[:-1] + b',\n"sections":[')
+
+    def section(self, section: Section, sha256: str) -> None:
+        records = [_encoder.encode(record_form(r, as_raw_json)) for r in section.records]
+        strands = []
+        for strand in section.strands:
+            form = _encoder.encode(strand_form(strand, section.shared.get(strand.stream, ())))
+            strands.append(b'%b,"events":[\n%b]}' % (form[:-1], event_lines(strand.events)))
+        self._out.write(b'%b{"tenant":%b,"thread":%b,"records":[\n%b\n],"strands":[\n%b\n],"sha256":"%b"}' % (
+            self._separator, _encoder.encode(section.tenant), _encoder.encode(section.thread),
+            b",\n".join(records), b",\n".join(strands), sha256.encode(),
+        ))  # fmt: skip
+        self._separator = b",\n"
+
+    def manifest(self, manifest: Manifest) -> None:
+        self._out.write(b'\n],\n"manifest":%b\n}\n' % _encoder.encode(manifest))
+
+
+def event_lines(events: Iterable[Event]) -> bytes:
+    """Encode events as the inside of a JSON array, one a line."""
+    forms = [event_form(event, as_raw_json) for event in events]
+    lines = _encoder.encode_lines(forms)
+    if lines.count(b"\n") == len(forms):
+        return lines[:-1].replace(b"\n", b",\n") + b"\n" if forms else b""
+    # A stored body spans several lines: only those that end an event may get a comma.
+    return b",\n".join(_encoder.encode(form) for form in forms) + b"\n"
+
+
+def read(file: BinaryIO) -> Iterator[Item]:
+    """Yield the header, the sections and the manifest of a JSON archive."""
+    data = file.read().removeprefix(_BOM)
+    _check_sign(data)
+    if not data.startswith(_OPENING):
+        data = _respelled(data)
+    try:
+        document = _document_decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise damage("document", str(error)) from None
+    yield Header(document.format, document.version, document.created_us, document.selection)
+    for number, raw in enumerate(document.sections, 1):
+        yield section_of(raw, f"section {number}")
+    yield document.manifest
+
+
+def section_of(text: bytes | msgspec.Raw, where: str) -> Found:
+    """Turn one section's JSON into values."""
+    try:
+        return section_from(_section_decoder.decode(text))
+    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors too
+        raise damage(where, str(error)) from None
+
+
+def _check_sign(data: bytes) -> None:
+    try:
+        sign = _sign_decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if _SIGN.match(data):
+            raise damage("document", str(error)) from None
+        raise Invalid("this is not a Holdfast archive") from None
+    admit(sign.format, sign.version)
+
+
+def _respelled(data: bytes) -> bytes:
+    try:
+        return _encoder.encode(msgspec.json.decode(data))
+    except (ValueError, RecursionError) as error:
+        raise damage("document", str(error)) from None

@@ -1,0 +1,35 @@
+"""The engine on an SQLite file keeps the contract, and does what the engine in memory does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine.contract import Engine
+from holdfast.engine.sqlite import SqliteEngine
+from holdfast.ids import Ids
+from holdfast.testing import ManualClock
+from holdfast.testing.contract import EngineContract, Reopen
+
+
+class TestSqliteEngine(EngineContract):
+    @pytest.fixture
+    def engine(self, clock: ManualClock, ids: Ids, tmp_path: Path) -> Iterator[Engine]:
+        engine = SqliteEngine(tmp_path / "store.db", clock, ids)
+        yield engine
+        engine.close()
+
+    @pytest.fixture
+    def reopen(self, engine: Engine, clock: ManualClock, ids: Ids, tmp_path: Path) -> Iterator[Reopen]:
+        opened: list[Engine] = []
+
+        def again(path: Path | None = None) -> Engine:
+            engine.close()
+            opened.append(SqliteEngine(path or tmp_path / "store.db", clock, ids))
+            return opened[-1]
+
+        yield again
+        for one in opened:
+            one.close()
