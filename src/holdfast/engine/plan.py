@@ -8,7 +8,7 @@ many callers' batches into one transaction without savepoints. Every engine shar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -68,11 +68,16 @@ class Changes:
         self.strands: dict[int, Strand] = {}
         self.events: list[tuple[int, Event]] = []
         self.keyed: dict[tuple[int, str], Event] = {}
-        self.released: list[int] = []
+        self.released: set[Name] = set()
         self.feed: list[Change] = []
 
     def __bool__(self) -> bool:
         return bool(self.feed)
+
+    def alive(self) -> set[int]:
+        """Streams of released names that were begun anew: not to be given up with the old ones."""
+        records = [self.records.get(name) for name in self.released]
+        return {record.stream for record in records if record is not None and record.stream is not None}
 
     def absorb(self, other: Changes) -> None:
         for name in other.records:
@@ -84,7 +89,7 @@ class Changes:
         self.strands.update(other.strands)
         self.events += other.events
         self.keyed.update(other.keyed)
-        self.released += other.released
+        self.released |= other.released
         self.feed += other.feed
 
 
@@ -144,14 +149,12 @@ class _Draft:
                 event = changes.keyed.get((stream, key))
                 if event is not None and event.position <= upto:
                     return event
-            if not record.base:
-                break
-            strand = self._strand(stream)
-            if strand is None:
-                break
-            stream, upto = strand.parent, min(upto, strand.base)
-        found = self._source.read(self._tenant, record.mark, key=key) if record.stream is not None else []
-        return found[0] if found else None
+            begun = self.changes.strands.get(stream) or self._before.strands.get(stream)
+            if begun is None:  # stored, and so is all that it shares
+                found = self._source.read(self._tenant, Mark(stream, upto), key=key)
+                return found[0] if found else None
+            stream, upto = begun.parent, min(upto, begun.base)
+        return None
 
     # Operations
 
@@ -250,7 +253,7 @@ class _Draft:
         self.changes.moved.pop(name, None)
         self.changes.records[name] = None
         if record.stream is not None:
-            self.changes.released.append(record.stream)
+            self.changes.released.add(name)
         self._note("delete", op.kind, op.id, record.version)
 
     def _fork(self, op: Fork) -> None:
@@ -314,7 +317,7 @@ class _Draft:
             self.changes.strands[strand.stream] = msgspec.structs.replace(strand, events=())
         elif (known.parent, known.base, known.digest) != (strand.parent, strand.base, strand.digest):
             raise _differs(strand.kind, strand.id, "its history begins elsewhere")
-        present = {e.position: e for e in self._own_events(strand)} if known is not None else {}
+        present = {event.position: event for event in self._own_events(strand)} if known is not None else {}
         position, digest = strand.base, strand.digest
         for event in strand.events:
             if event.position != position + 1 or event.digest != chain.link(
@@ -330,9 +333,11 @@ class _Draft:
             elif here.digest != digest:
                 raise _differs(strand.kind, strand.id, f"entry {position} is another one here")
 
-    def _own_events(self, strand: Strand) -> Iterable[Event]:
+    def _own_events(self, strand: Strand) -> Iterator[Event]:
         last = strand.events[-1].position if strand.events else strand.base
-        return self._source.read(self._tenant, Mark(strand.stream, last), after=strand.base)
+        yield from self._source.read(self._tenant, Mark(strand.stream, last), after=strand.base)
+        for changes in (self._before, self.changes):
+            yield from (event for stream, event in changes.events if stream == strand.stream)
 
     def _adopt_record(self, record: Record) -> None:
         known = self._get(record.kind, record.id)
@@ -384,10 +389,10 @@ _DECISIONS: dict[type, Callable[[_Draft, Any], None]] = {
 
 
 def _refuse_other_scope(record: Record, scope: Scope) -> None:
-    """A writer that names an owner must not write into another owner's record of the same name."""
+    """A writer that names an owner must not write into another owner's record; one that nobody owns is open to all."""
     for what in ("user", "agent", "thread"):
         ours, theirs = getattr(scope, what), getattr(record.scope, what)
-        if ours is not None and ours != theirs:
+        if ours is not None and theirs is not None and ours != theirs:
             raise Invalid(
                 f"{record.kind} {record.id!r} belongs to {what} {theirs!r}, not {ours!r}", kind=record.kind, id=record.id
             )

@@ -29,7 +29,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
@@ -42,10 +41,12 @@ from holdfast.engine.contract import (
     Append,
     Commit,
     Event,
+    Fork,
     Mark,
     Notify,
     Op,
     Problem,
+    Put,
     Query,
     Receipt,
     Record,
@@ -54,7 +55,7 @@ from holdfast.engine.contract import (
     View,
 )
 from holdfast.engine.group import GroupCommit, Job
-from holdfast.engine.plan import Changes, Plan
+from holdfast.engine.plan import Changes, Name, Plan
 from holdfast.engine.relational import Reads, Row, Run, Tending
 from holdfast.errors import (
     Corrupt,
@@ -81,7 +82,7 @@ _RACES = {"40001", "40P01", "23505"}  # serialization failure, deadlock, unique 
 _FAREWELLS = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}  # errors with which a server ends a connection
 _REFUSED = re.compile(
     r"authentication failed|no password supplied|no pg_hba.conf entry|(database|role) .* does not exist|"
-    r"not permitted to log in|SSL was required|certificate verify failed|invalid connection option"
+    r"not permitted to log in|SSL was required|certificate verify failed|unsupported startup parameter"
 )
 _MEANINGS: tuple[tuple[str, tuple[type[HoldfastError], str]], ...] = (
     ("22", (Invalid, "Postgres cannot store this: {said}")),
@@ -91,6 +92,7 @@ _MEANINGS: tuple[tuple[str, tuple[type[HoldfastError], str]], ...] = (
     ("25006", (Unavailable, "{place} is read-only at present: {said}")),
     ("28", (Misconfigured, "{place} refuses the connection: {said}")),
     ("3D", (Misconfigured, "{place} refuses the connection: {said}")),
+    ("3F", (Misconfigured, "no schema of the search path exists at {place}: {said}")),
     ("42", (Misconfigured, "{place} is not as Holdfast left it, or its role may not do this: {said}")),
     ("XX001", (Corrupt, "{place} is damaged: {said}; restore it from a backup")),
     ("XX002", (Corrupt, "{place} is damaged: {said}; rebuild the index, or restore it from a backup")),
@@ -99,8 +101,9 @@ _MEANINGS: tuple[tuple[str, tuple[type[HoldfastError], str]], ...] = (
 _BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _FREEZE = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BECOME = b"SELECT set_config('holdfast.tenant', %s, true)"
-_BOUNDS = (
-    b"SELECT set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true), "
+_BECOME_WRITER = (
+    b"SELECT set_config('holdfast.tenant', %s, true), set_config('lock_timeout', %s, true), "
+    b"set_config('idle_in_transaction_session_timeout', %s, true), "
     b"CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
 )
 _TAKE = (
@@ -199,16 +202,17 @@ class PostgresEngine:
     def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
         lineage.refuse_empty(scope)
 
-        def work(session: _Session) -> tuple[Changes, bool]:
+        def work(session: _Session) -> tuple[int, bool]:
             position = session.run(tenant, _TAKE, (tenant,))[0][0]
             changes = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury)
-            if changes is not None:
-                session.publish(tenant, changes, position, time)
-            return changes or Changes(), changes is not None
+            if changes is None:
+                return 0, False
+            session.publish(tenant, changes, position, time)
+            return sum(change.version for change in changes.feed), True
 
-        changes = self._write(work)
+        erased = self._write(work)
         self._announce()
-        return sum(change.version for change in changes.feed)
+        return erased
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
         """Commit a group in one transaction; a job that may not go in fails alone."""
@@ -235,22 +239,22 @@ class PostgresEngine:
             job.error = error
 
     def _decide(self, session: _Session, jobs: list[Job]) -> tuple[list[Receipt | Exception], bool]:
-        """Plan all jobs and write what they come to. How each ended is not told before the commit is through:
-        a conflict may be with a batch of the same group, which is not there yet."""
+        """Plan all jobs, write what they come to, and say whether that is anything.
+
+        How each ended is told only when the commit is through: a conflict may be with a batch of the same group.
+        """
         source = _Source(session, self._clock)
         positions = source.load(jobs)
         plans = {tenant: Plan(tenant, source, self._ids) for tenant in positions}
         ends = [_add(plans[job.tenant], job) for job in jobs]
-        for tenant, plan in plans.items():
-            relational.write(tenant, plan.changes, session.run_many)
-            Tending(session.run, session.run_many).prune(tenant, set(plan.changes.released))
         changed = any(plan.changes for plan in plans.values())
-        if changed:
-            for tenant, plan in plans.items():
-                session.publish(tenant, plan.changes, positions[tenant], jobs[-1].time)
-        given = {tenant: position - (not plans[tenant].changes) for tenant, position in positions.items()}
+        for tenant, plan in plans.items():
+            if changed:
+                session.write(tenant, plan.changes, positions[tenant], jobs[-1].time)
+            if not plan.changes:
+                positions[tenant] -= 1
         return [
-            msgspec.structs.replace(end, feed=given[job.tenant]) if isinstance(end, Receipt) else end
+            Receipt(positions[job.tenant], end.time, end.events, end.heads) if isinstance(end, Receipt) else end
             for job, end in zip(jobs, ends, strict=True)
         ], changed
 
@@ -327,6 +331,7 @@ class PostgresEngine:
     @contextmanager
     def _frozen(self) -> Iterator[Run]:
         """Lend a transaction in which nothing changes. Its first query fixes what it sees."""
+        self._run_outside("", "SELECT 1")  # dead connections show here, where another can be tried
         with self._borrowed() as connection:
             session = _Session(connection)
 
@@ -347,8 +352,7 @@ class PostgresEngine:
             try:
                 with connection.pipeline():
                     connection.execute(_BEGIN)
-                    connection.execute(_BOUNDS, self._address.bounds)
-                    result, committing = work(_Session(connection))
+                    result, committing = work(_Session(connection, self._address.patience))
                     end = connection.execute(b"COMMIT" if committing else b"ROLLBACK")
             except psycopg.Error as error:
                 if committing and _died(connection, error):
@@ -368,8 +372,9 @@ class PostgresEngine:
 class _Session:
     """A transaction's way to run SQL. It knows for which tenant the transaction may speak at the moment."""
 
-    def __init__(self, connection: _Connection) -> None:
+    def __init__(self, connection: _Connection, patience: str | None = None) -> None:
         self._connection = connection
+        self._patience = patience
         self._tenant = ""
 
     def ask(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Row]:
@@ -385,18 +390,27 @@ class _Session:
         with self._connection.cursor() as cursor:
             cursor.executemany(_dialect(sql), rows)
 
-    def publish(self, tenant: str, changes: Changes, position: int, time: int) -> None:
-        """Add a feed item, or give back the position of a tenant in which nothing changed after all."""
-        if changes:
-            self.ask(tenant, relational.INSERT_FEED, (tenant, position, time, relational.changes_text(changes.feed)))
-        else:
+    def write(self, tenant: str, changes: Changes, position: int, time: int) -> None:
+        """Write what a plan came to; if to nothing, give back the position that was taken for it."""
+        if not changes:
             self.ask(tenant, _GIVE_BACK, (tenant,))
             self.ask(tenant, _DROP_EMPTY, (tenant,))
+            return
+        relational.write(tenant, changes, self.run_many)
+        Tending(self.run, self.run_many).prune(tenant, set(changes.released))
+        self.publish(tenant, changes, position, time)
+
+    def publish(self, tenant: str, changes: Changes, position: int, time: int) -> None:
+        self.ask(tenant, relational.INSERT_FEED, (tenant, position, time, relational.changes_text(changes.feed)))
 
     def _become(self, tenant: str) -> None:
-        if tenant and tenant != self._tenant:
+        if not tenant or tenant == self._tenant:
+            return
+        if self._patience is None:
             self._connection.execute(_BECOME, (tenant,))
-            self._tenant = tenant
+        else:
+            self._connection.execute(_BECOME_WRITER, (tenant, self._patience, self._patience))
+        self._tenant = tenant
 
 
 class _Source(Reads):
@@ -415,7 +429,7 @@ class _Source(Reads):
         for job in jobs:
             wanted[job.tenant].add(job.ops)
         taken = {}
-        arrivals = []
+        arrivals: list[Callable[[], None]] = []
         for tenant in sorted(wanted):
             taken[tenant] = self._session.ask(tenant, _TAKE, (tenant,))
             arrivals += self._ask_for(tenant, wanted[tenant])
@@ -452,7 +466,8 @@ class _Source(Reads):
             yield self._ask_records(tenant, kind, ids)
         for kind, keys in wanted.keys.items():
             yield self._ask_keyed(tenant, kind, keys)
-        yield self._ask_graves(tenant, [(kind, id) for kind, ids in wanted.ids.items() for id in ids])
+        if wanted.new:
+            yield self._ask_graves(tenant, wanted.new)
 
     def _ask_records(self, tenant: str, kind: str, ids: set[str]) -> Callable[[], None]:
         cursor = self._session.ask(tenant, _RECORDS, (tenant, kind, list(ids)))
@@ -466,7 +481,8 @@ class _Source(Reads):
 
     def _ask_keyed(self, tenant: str, kind: str, keys: dict[str, set[str]]) -> Callable[[], None]:
         """Ask for the events that carry these keys. A fork's older keys lie in its ancestors; those are not fetched."""
-        cursor = self._session.ask(tenant, _KEYED, (tenant, list(set().union(*keys.values())), tenant, kind, list(keys)))
+        every = list({key for names in keys.values() for key in names})
+        cursor = self._session.ask(tenant, _KEYED, (tenant, every, tenant, kind, list(keys)))
 
         def arrive() -> None:
             found = {(stream, event[3]): Event(*event) for stream, *event in cursor.fetchall()}
@@ -478,7 +494,7 @@ class _Source(Reads):
 
         return arrive
 
-    def _ask_graves(self, tenant: str, names: list[tuple[str, str]]) -> Callable[[], None]:
+    def _ask_graves(self, tenant: str, names: set[Name]) -> Callable[[], None]:
         graves = {lineage.grave(kind, id): (tenant, kind, id) for kind, id in names}
         cursor = self._session.ask(tenant, _GRAVES, (tenant, list(graves)))
 
@@ -490,11 +506,12 @@ class _Source(Reads):
 
 
 class _Wanted:
-    """What the operations of one tenant name: ids by kind, and by kind and id the keys of events to append."""
+    """What the operations of one tenant name: ids by kind, the keys of events to append, and what is surely new."""
 
     def __init__(self) -> None:
         self.ids: dict[str, set[str]] = defaultdict(set)
         self.keys: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self.new: set[Name] = set()
 
     def add(self, ops: Sequence[Op]) -> None:
         for op in ops:
@@ -502,6 +519,8 @@ class _Wanted:
                 self.ids[named.kind].add(named.id)
             if isinstance(op, Append) and (keys := {event.key for event in op.events if event.key is not None}):
                 self.keys[op.kind][op.id] |= keys
+            if (isinstance(op, Put) and op.expect == 0) or (isinstance(op, Fork) and op.new is not None):
+                self.new.add((op.kind, op.id))
 
 
 def _add(plan: Plan, job: Job) -> Receipt | Exception:
@@ -563,8 +582,7 @@ class _Address:
         self._url = url
         self._timeout_s = connect_timeout_s
         self._name = f"{given.get('host') or 'localhost'}:{given.get('port') or 5432}/{given.get('dbname') or ''}"
-        patience_ms = max(1, round(busy_timeout_s * 1_000))
-        self.bounds = (str(patience_ms), str(patience_ms))
+        self.patience = f"{max(1, round(busy_timeout_s * 1_000))}ms"
         defaults: dict[str, Any] = {
             "application_name": "holdfast",
             "connect_timeout": max(1, round(connect_timeout_s)),
@@ -623,8 +641,9 @@ def _meaning(error: psycopg.Error) -> tuple[type[HoldfastError], str]:
 
 def _prepare(connection: _Connection, address: _Address) -> None:
     """Check that the server can carry a store, and that the tables in it are ours and up to date."""
-    if connection.info.server_version < _OLDEST_SERVER * 10_000:
-        raise Misconfigured(f"{address} is Postgres {connection.info.server_version // 10_000}; at least {_OLDEST_SERVER} is needed")
+    release = connection.info.server_version // 10_000
+    if release < _OLDEST_SERVER:
+        raise Misconfigured(f"{address} is Postgres {release}; a store needs at least {_OLDEST_SERVER}")
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise Misconfigured(f"{address} keeps text as {encoding}; a store needs a database with encoding UTF8")
@@ -653,7 +672,8 @@ def _version(connection: _Connection, address: _Address) -> int | None:
     version, known = int(rows[0][0]), migrate.newest("postgres")
     if version > known:
         raise Misconfigured(
-            f"{address} was written by a newer Holdfast (store version {version}; this one knows up to {known}); upgrade holdfast",
+            f"{address} was written by a newer Holdfast (store version {version}; this one knows up to {known}); "
+            "upgrade holdfast",
             place=str(address), version=version, known=known,
         )  # fmt: skip
     return version
@@ -662,7 +682,7 @@ def _version(connection: _Connection, address: _Address) -> int | None:
 def _migrate(connection: _Connection, address: _Address) -> None:
     """Bring the tables up to date; whoever comes second waits for the lock and finds nothing left to do."""
     with connection.transaction():
-        connection.execute(_BOUNDS, address.bounds)
+        connection.execute(_BECOME_WRITER, ("", address.patience, address.patience))
         connection.execute(b"CREATE TABLE IF NOT EXISTS holdfast_meta (version bigint NOT NULL)")
         connection.execute(b"LOCK TABLE holdfast_meta IN ACCESS EXCLUSIVE MODE")
         rows = connection.execute(b"SELECT version FROM holdfast_meta").fetchall()

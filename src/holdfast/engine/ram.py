@@ -17,7 +17,7 @@ import msgspec
 from holdfast.clock import Clock
 from holdfast.engine import chain, lineage
 from holdfast.engine.contract import Commit, Event, Mark, Op, Problem, Query, Receipt, Record, Scope, Strand, View
-from holdfast.engine.plan import Changes, Plan
+from holdfast.engine.plan import Changes, Name, Plan
 from holdfast.errors import Misconfigured, Unsupported
 from holdfast.ids import Ids
 
@@ -47,9 +47,15 @@ class _Reads:
         self._clock = clock
         self._tenants = tenants
         self._lock = lock
+        self.closed = False
 
     def _of(self, tenant: str) -> _Tenant:
+        self._refuse_when_closed()
         return self._tenants.get(tenant) or _Tenant()
+
+    def _refuse_when_closed(self) -> None:
+        if self.closed:
+            raise Misconfigured("this store is closed")
 
     def get(self, tenant: str, kind: str, id: str) -> Record | None:
         with self._lock:
@@ -84,12 +90,7 @@ class _Reads:
         return events[max(0, len(events) - limit) :] if newest else events[:limit]
 
     def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
-        deadline = _time.monotonic() + timeout_s
         with self._lock:
-            while len(self._of(tenant).feed) <= after:
-                left = deadline - _time.monotonic()
-                if left <= 0 or not self._lock.wait(left):
-                    break
             return self._of(tenant).feed[after : after + limit]
 
     def strand(self, tenant: str, stream: int) -> Strand | None:
@@ -98,6 +99,7 @@ class _Reads:
 
     def tenants(self) -> list[str]:
         with self._lock:
+            self._refuse_when_closed()
             return sorted(self._tenants)
 
     def buried(self, tenant: str, kind: str, id: str) -> bool:
@@ -112,7 +114,6 @@ class RamEngine(_Reads):
     def __init__(self, clock: Clock, ids: Ids) -> None:
         super().__init__(clock, {}, threading.Condition(threading.RLock()))
         self._ids = ids
-        self._closed = False
 
     def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
         with self._lock:
@@ -124,6 +125,16 @@ class RamEngine(_Reads):
             self._apply(self._tenants.setdefault(tenant, _Tenant()), plan.changes)
             position = self._publish(tenant, plan.changes, time)
             return msgspec.structs.replace(receipt, feed=position)
+
+    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
+        deadline = _time.monotonic() + timeout_s
+        with self._lock:
+            while not (found := super().feed(tenant, after, limit)):
+                left = deadline - _time.monotonic()
+                if left <= 0:
+                    break
+                self._lock.wait(left)
+            return found
 
     @contextmanager
     def snapshot(self) -> Iterator[View]:
@@ -142,18 +153,20 @@ class RamEngine(_Reads):
                 del data.records[(record.kind, record.id)]
                 if bury:
                     data.graves.add(lineage.grave(record.kind, record.id))
-            owners = {(r.kind, r.id) for r in doomed}
-            self._prune(data, {s.stream for s in data.strands.values() if (s.kind, s.id) in owners})
+            self._prune(data, {(r.kind, r.id) for r in doomed}, set())
             if doomed:
                 self._publish(tenant, lineage.erasure(doomed), time)
             return len(doomed)
 
     def backup(self, path: Path) -> None:
+        self._refuse_when_closed()
+        self._refuse_when_closed()
         raise Unsupported("a store in memory has no file to copy")
 
     def check(self) -> list[Problem]:
         problems: list[Problem] = []
         with self._lock:
+            self._refuse_when_closed()
             for tenant, data in self._tenants.items():
                 for strand in data.strands.values():
                     events = data.events.get(strand.stream, [])
@@ -161,11 +174,9 @@ class RamEngine(_Reads):
         return problems
 
     def close(self) -> None:
-        self._closed = True
-
-    def _refuse_when_closed(self) -> None:
-        if self._closed:
-            raise Misconfigured("this store is closed")
+        with self._lock:
+            self.closed = True
+            self._lock.notify_all()
 
     def _apply(self, data: _Tenant, changes: Changes) -> None:
         for strand in changes.strands.values():
@@ -178,10 +189,13 @@ class RamEngine(_Reads):
             else:
                 data.records[name] = record
         if changes.released:
-            self._prune(data, set(changes.released))
+            self._prune(data, changes.released, changes.alive())
 
-    def _prune(self, data: _Tenant, streams: set[int]) -> None:
-        for stream, keep in lineage.keeps(data.strands.values(), streams).items():
+    def _prune(self, data: _Tenant, names: set[Name], alive: set[int]) -> None:
+        """Drop what these names alone reached. Nameless strands, kept for forks of something gone, are looked at too."""
+        owned = {s.stream for s in data.strands.values() if (s.kind, s.id) in names} - alive
+        nameless = {s.stream for s in data.strands.values() if not s.kind}
+        for stream, keep in lineage.keeps(data.strands.values(), owned | nameless).items():
             if keep == 0:
                 data.events.pop(stream, None)
                 del data.strands[stream]

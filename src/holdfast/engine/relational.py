@@ -6,7 +6,7 @@ Deliberately absent: connections, transactions, locks and errors of a driver. Th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -23,8 +23,9 @@ RECORD = (
     "stream, base, head, digest"
 )
 EVENT = "kind, body, time, key, position, digest"
-_STRAND = "stream, kind, id, parent, base, digest"
+STRAND = "stream, kind, id, parent, base, digest"
 _PAGE = 1_000
+_KNOWN_LIMIT = 10_000
 
 _changes_decoder = msgspec.json.Decoder(tuple[Change, ...])
 _tags_decoder = msgspec.json.Decoder(tuple[str, ...])
@@ -33,14 +34,14 @@ _encoder = msgspec.json.Encoder()
 INSERT_EVENT = (
     "INSERT INTO events (tenant, stream, position, kind, key, time, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
-INSERT_STRAND = f"INSERT INTO strands (tenant, {_STRAND}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERTSTRAND = f"INSERT INTO strands (tenant, {STRAND}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 MOVE_RECORD = "UPDATE records SET head = ?, digest = ?, time = ? WHERE tenant = ? AND kind = ? AND id = ?"
 UPSERT_RECORD = (
     f"INSERT INTO records (tenant, {RECORD}, hour) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (tenant, kind, id) DO UPDATE SET version = excluded.version, body = excluded.body, "
-    "scope_user = excluded.scope_user, scope_agent = excluded.scope_agent, scope_thread = excluded.scope_thread, "
-    "time = excluded.time, expires = excluded.expires, tags = excluded.tags, stream = excluded.stream, "
-    "base = excluded.base, head = excluded.head, digest = excluded.digest, hour = excluded.hour"
+    "created = excluded.created, scope_user = excluded.scope_user, scope_agent = excluded.scope_agent, scope_thread = excluded.scope_thread, "
+    "created = excluded.created, time = excluded.time, expires = excluded.expires, tags = excluded.tags, "
+    "stream = excluded.stream, base = excluded.base, head = excluded.head, digest = excluded.digest, hour = excluded.hour"
 )
 DELETE_RECORD = "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ?"
 DELETE_TAGS = "DELETE FROM tags WHERE tenant = ? AND kind = ? AND id = ?"
@@ -105,7 +106,7 @@ class Reads:
         newest: bool = False,
         key: str | None = None,
     ) -> list[Event]:
-        parts: Iterable[lineage.Part] = lineage.parts(lambda stream: self.strand(tenant, stream), mark, after)
+        parts: Iterable[lineage.Part] = lineage.parts(lambda stream: self._line(tenant, stream, mark), mark, after)
         if key is not None:
             return self._read_key(tenant, parts, key)
         if not newest:
@@ -125,18 +126,9 @@ class Reads:
         return [Commit(position, time, _changes_decoder.decode(changes)) for position, time, changes in rows]
 
     def strand(self, tenant: str, stream: int) -> Strand | None:
-        if self._strands is not None and (tenant, stream) in self._strands:
-            return self._strands[(tenant, stream)]
-        sql = f"SELECT {_STRAND} FROM strands WHERE tenant = ? AND stream = ?"
+        sql = f"SELECT {STRAND} FROM strands WHERE tenant = ? AND stream = ?"
         rows = self._run(tenant, sql, (self._keys.tenant(tenant), stream))
-        if not rows:
-            return None
-        strand = Strand(*rows[0])
-        if self._strands is not None:
-            if len(self._strands) >= 10_000:
-                self._strands.clear()
-            self._strands[(tenant, stream)] = strand
-        return strand
+        return Strand(*rows[0]) if rows else None
 
     def tenants(self) -> list[str]:
         return [name for (name,) in self._run("", "SELECT name FROM tenants ORDER BY name")]
@@ -148,7 +140,7 @@ class Reads:
     def strands_of(self, tenant: str) -> Iterator[Strand]:
         """Yield every strand of a tenant in order of its number."""
         last = -1
-        sql = f"SELECT {_STRAND} FROM strands WHERE tenant = ? AND stream > ? ORDER BY stream LIMIT ?"
+        sql = f"SELECT {STRAND} FROM strands WHERE tenant = ? AND stream > ? ORDER BY stream LIMIT ?"
         while rows := self._run(tenant, sql, (self._keys.tenant(tenant), last, _PAGE)):
             yield from (Strand(*row) for row in rows)
             last = rows[-1][0]
@@ -161,6 +153,18 @@ class Reads:
         while rows := self._run(tenant, sql, (*place, last, _PAGE)):
             yield from (Event(*row) for row in rows)
             last = rows[-1][4]
+
+    def _line(self, tenant: str, stream: int, mark: Mark) -> Strand | None:
+        """A strand for reading along. Ancestors may be remembered, as they stay while they are shared; the stream
+        that was asked for may have been erased meanwhile."""
+        if self._strands is None or stream == mark.stream:
+            return self.strand(tenant, stream)
+        strand = self._strands.get((tenant, stream)) or self.strand(tenant, stream)
+        if strand is not None:
+            if len(self._strands) >= _KNOWN_LIMIT:
+                self._strands.clear()
+            self._strands[(tenant, stream)] = strand
+        return strand
 
     def _place(self, tenant: str, stream: int) -> tuple[Any, Any]:
         return self._keys.tenant(tenant), self._keys.stream(tenant, stream)
@@ -239,7 +243,7 @@ def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY
     if changes.strands:
         strands = changes.strands.values()
         rows = [(place, s.stream, s.kind, s.id, s.parent, s.base, s.digest) for s in strands]
-        run_many(tenant, INSERT_STRAND, rows)
+        run_many(tenant, INSERTSTRAND, rows)
     if changes.events:
         rows = [
             (place, keys.stream(tenant, stream), e.position, e.kind, e.key, e.time, e.digest, e.body)
@@ -271,18 +275,37 @@ class Tending:
         self._run, self._run_many, self._keys = run, run_many, keys
         self._reads = Reads(run, _NoClock(), keys=keys)
 
-    def prune(self, tenant: str, doomed: set[int]) -> None:
-        """Delete what the doomed strands alone reach; what a surviving fork shares stays, under nobody's name."""
+    def prune(self, tenant: str, names: Collection[Name], alive: Collection[int] = ()) -> None:
+        """Delete what the strands of these names alone reach; what a surviving fork shares stays, under no name."""
+        doomed = self._doomed(tenant, names, alive)
         if not doomed:
             return
         place = self._keys.tenant(tenant)
-        kept = lineage.keeps(list(self._reads.strands_of(tenant)), doomed)
+        kept = lineage.keeps([*doomed.values(), *self._children(tenant, doomed)], set(doomed))
         events = [(place, self._keys.stream(tenant, stream), keep) for stream, keep in kept.items()]
         gone = [(place, stream) for stream, keep in kept.items() if keep == 0]
         shared = [(place, stream) for stream, keep in kept.items() if keep > 0]
         self._run_many(tenant, "DELETE FROM events WHERE tenant = ? AND stream = ? AND position > ?", events)
         self._run_many(tenant, "DELETE FROM strands WHERE tenant = ? AND stream = ?", gone)
         self._run_many(tenant, "UPDATE strands SET kind = '', id = '' WHERE tenant = ? AND stream = ?", shared)
+
+    def _doomed(self, tenant: str, names: Collection[Name], alive: Collection[int]) -> dict[int, Strand]:
+        """The strands of these names, with the nameless ancestors that may have been kept for them alone."""
+        place = self._keys.tenant(tenant)
+        sql = f"SELECT {STRAND} FROM strands WHERE tenant = ? AND kind = ? AND id = ?"
+        owned = [Strand(*row) for name in names for row in self._run(tenant, sql, (place, *name))]
+        doomed = {strand.stream: strand for strand in owned if strand.stream not in alive}
+        for strand in owned:
+            parent = self._reads.strand(tenant, strand.parent) if strand.parent is not None else None
+            while parent is not None and not parent.kind and parent.stream not in doomed:
+                doomed[parent.stream] = parent
+                parent = self._reads.strand(tenant, parent.parent) if parent.parent is not None else None
+        return doomed
+
+    def _children(self, tenant: str, doomed: Collection[int]) -> list[Strand]:
+        place = self._keys.tenant(tenant)
+        sql = f"SELECT {STRAND} FROM strands WHERE tenant = ? AND parent = ?"
+        return [Strand(*row) for stream in doomed for row in self._run(tenant, sql, (place, stream))]
 
     def erase(self, tenant: str, scope: Scope, *, bury: bool) -> Changes | None:
         """Delete a scope's records, tags and events; return the feed's word about it, None when there was nothing."""
@@ -291,13 +314,11 @@ class Tending:
         if not records:
             return None
         names = [(place, r.kind, r.id) for r in records]
-        owned = "SELECT stream FROM strands WHERE tenant = ? AND kind = ? AND id = ?"
-        doomed = {stream for name in names for (stream,) in self._run(tenant, owned, name)}
         self._run_many(tenant, DELETE_TAGS, names)
         self._run_many(tenant, DELETE_RECORD, names)
         if bury:
             self._run_many(tenant, INSERT_GRAVE, [(place, lineage.grave(kind, id)) for _, kind, id in names])
-        self.prune(tenant, doomed)
+        self.prune(tenant, [(r.kind, r.id) for r in records])
         return lineage.erasure(records)
 
     def _inside(self, tenant: str, scope: Scope) -> list[Record]:

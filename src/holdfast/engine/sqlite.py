@@ -320,7 +320,7 @@ class _Writer:
             self._run(tenant, "INSERT INTO tenants (name) VALUES (?)", (tenant,))
         relational.write(tenant, changes, self._run_many, self._keys)
         if changes.released:
-            self._tending.prune(tenant, set(changes.released))
+            self._tending.prune(tenant, changes.released, changes.alive())
         self._publish(tenant, changes, time)
 
     def _publish(self, tenant: str, changes: Changes, time: int) -> None:

@@ -76,7 +76,9 @@ class _Place(NamedTuple):
     load: Any
 
     def redefines(self, other: _Place) -> bool:
-        again = (self.file, self.load) != (other.file, other.load) or self.line == other.line
+        # A reload gives a module another spec, which equals the old one but is not it; a notebook gives a cell that was
+        # changed another file. Two functions of one name in one load of one file are two.
+        again = self.load is not other.load or self.file != other.file or self.line == other.line
         return (self.module, self.name) == (other.module, other.name) and again
 
 
@@ -348,8 +350,8 @@ def dump(value: Any) -> Any:
 def prepare(schema: Schema, value: Any, where: Where) -> dict[str, Any]:
     """Turn a whole state into the document to store, and make sure that it will come back as it is.
 
-    ``value`` is an instance of the schema's type or a dict with its fields. ``StateInvalid`` when it does not fit, when
-    a field would be lost, or when something would come back different.
+    ``value`` is an instance of the schema's type, or a dict of its fields, typed or as stored. ``StateInvalid`` when it
+    does not fit, when a field would be lost, or when something would come back different.
     """
     if type(value) is not dict and not (isinstance(schema.type, type) and _is_instance(value, schema.type)):
         wanted = "a dict" if schema is PLAIN else f"a dict or a {schema.type.__name__}"
@@ -357,13 +359,12 @@ def prepare(schema: Schema, value: Any, where: Where) -> dict[str, Any]:
     if schema is PLAIN:
         return dump(value)  # type: ignore[no-any-return]
     revived, kept = _revived(schema, typed.to_plain(value), where)
-    if type(value) is not dict or typed.is_typed_dict(schema.type):
-        try:
-            changed = typed.drift(value, revived)
-        except RecursionError:
-            raise _too_deep(where) from None
-        if changed is not None:
-            raise _invalid(schema, where, changed) from changed
+    try:
+        changed = typed.drift(value, revived, lenient=type(value) is dict)
+    except RecursionError:
+        raise _too_deep(where) from None
+    if changed is not None:
+        raise _invalid(schema, where, changed)
     return kept
 
 

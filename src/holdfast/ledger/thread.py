@@ -314,5 +314,5 @@ def check_tags(tags: Any) -> tuple[str, ...]:
 def refuse_other_owner(record: Record, scope: Scope) -> None:
     """A handle that names an owner must not read or write someone else's thread of the same name."""
     for what, theirs, ours in (("user", record.scope.user, scope.user), ("agent", record.scope.agent, scope.agent)):
-        if ours is not None and ours != theirs:
+        if ours is not None and theirs is not None and ours != theirs:
             raise Invalid(f"thread {record.id!r} belongs to {what} {theirs!r}, not {ours!r}", thread=record.id)

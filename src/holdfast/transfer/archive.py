@@ -5,7 +5,8 @@ that belongs to no thread): its records, and the strands of history they reach t
 name their ancestors first, and say at which positions later strands continue from them.
 
 The *forms* are how these things look in a file: stream numbers as hexadecimal text, because readers that know only
-doubles lose digits over 2**53, digests as hexadecimal text, times as integers named ``…_us``. A body is in one of three fields:
+doubles lose digits over 2**53, digests as hexadecimal text, times as microseconds since 1970 in fields named ``…_us``.
+A body is in one of three fields:
 
 ``body``        the value itself, where writing it and reading it back gives the same bytes
 ``body_text``   the stored JSON as text, where the value itself would come back as other bytes
@@ -76,7 +77,8 @@ class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     events: int = 0
 
     def plus(self, other: Counts) -> Counts:
-        return Counts(*(a + b for a, b in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)))
+        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return Counts(*(ours + theirs for ours, theirs in pairs))
 
 
 class SchemaCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -259,10 +261,11 @@ def event_from(form: EventForm) -> Event:
 
 
 def record_from(form: RecordForm) -> Record:
+    stream = None if form.stream is None else _stream(form.stream)
+    digest = GENESIS if form.digest is None else _digest(form.digest)
     return Record(
-        form.kind, form.id, form.version, _body(form), Scope(form.user, form.agent, form.thread),
-        form.created_us, form.time_us, form.expires_us, form.tags, None if form.stream is None else _stream(form.stream),
-        form.base, form.head, GENESIS if form.digest is None else _digest(form.digest),
+        form.kind, form.id, form.version, _body(form), Scope(form.user, form.agent, form.thread), form.created_us,
+        form.time_us, form.expires_us, form.tags, stream, form.base, form.head, digest,
     )  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
 Writing streams, and no body is decoded. Reading takes the document whole, but turns it into values a section at a
 time. A document that an editor or a formatter has laid out anew is read too: its bodies are put back into the
-store's own spelling, and the digests say whether that is what was written. Deliberately absent: a look at what bodies mean.
+store's own spelling, and the digests say whether that is what was written.
+Deliberately absent: a look at what bodies mean.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _SIGN = re.compile(rb'\s*\{\s*"format"\s*:\s*"%s"' % FORMAT.encode())
 _BOM = b"\xef\xbb\xbf"
 
 
-class _Sign(msgspec.Struct):
+class _Sign(msgspec.Struct, frozen=True):
     """The two fields that every version of the format has."""
 
     format: str = ""

@@ -65,12 +65,12 @@ class _Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     manifest: Manifest | None = None
 
 
-class _Sign(msgspec.Struct):
+class _Sign(msgspec.Struct, frozen=True):
     format: str = ""
     version: int = 0
 
 
-class _SignFrame(msgspec.Struct):
+class _SignFrame(msgspec.Struct, frozen=True):
     header: _Sign = _Sign()
 
 

@@ -128,9 +128,7 @@ def _header(parser: _Parser, fields: dict[str, Any]) -> Header:
 
 
 def _sections(parser: _Parser) -> Iterator[Item]:
-    number = 0
-    for value in parser.items():
-        number += 1
+    for number, value in enumerate(parser.items(), 1):
         where = f"section {number}, which ends at line {parser.line}"
         try:
             text = _encode(value)
@@ -231,10 +229,11 @@ class _Parser:
 @cache
 def _yaml() -> ModuleType:
     try:
-        import yaml
+        import yaml  # noqa: PLC0415 - an extra, and slow to load
     except ImportError as error:
         raise Unsupported('YAML needs an extra: pip install "holdfast[yaml]"', extra="yaml") from error
-    return yaml
+    module: ModuleType = yaml
+    return module
 
 
 @cache

@@ -18,9 +18,11 @@ import msgspec
 from holdfast.engine import chain, codec
 from holdfast.engine.contract import GENESIS, Event, Record, Strand
 from holdfast.errors import HoldfastError, Invalid
-from holdfast.ids import check_id
+from holdfast.ids import MAX_ID_CHARS, check_id
 from holdfast.transfer.archive import Counts, Header, Manifest, SchemaCount, Section, damage
 
+# An id may be put together from several that a caller gave, as a checkpoint's is.
+_MAX_NAME_CHARS = 4 * MAX_ID_CHARS
 _pack = msgspec.msgpack.Encoder().encode
 _skip_json = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -53,7 +55,7 @@ def schema_of(body: bytes) -> tuple[str, int] | None:
         stamp = _stamp_decoder.decode(body[2:])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return stamp.schema, stamp.version
+    return (stamp.schema, stamp.version) if stamp.schema else None
 
 
 class Audit:
@@ -109,7 +111,8 @@ class Audit:
         for field in Manifest.__struct_fields__:
             here, there = getattr(expected, field), getattr(found, field)
             if here != there:
-                raise damage("manifest", f"{field} does not agree with what the archive holds", expected=there, actual=here)
+                what = f"{field} does not agree with what the archive holds"
+                raise damage("manifest", what, expected=there, actual=here)
 
     # Strands
 
@@ -140,9 +143,9 @@ class Audit:
             return
         shared = self._points.get((tenant, strand.parent, strand.base))
         if shared is None:
-            raise _Unsound(f"a stream of {owner} continues from entry {strand.base} of a stream that is not here", strand.base)
+            raise _Unsound(f"a stream of {owner} continues from an entry {strand.base} that is not here", strand.base)
         if shared != strand.digest:
-            raise _Unsound(f"a stream of {owner} does not continue entry {strand.base} that it shares", strand.base)
+            raise _Unsound(f"a stream of {owner} does not continue the entry {strand.base} it shares", strand.base)
 
     # Records
 
@@ -223,7 +226,9 @@ def _check_events(strand: Strand, owner: str) -> None:
 
 def _check_name(kind: str, id: str) -> None:
     check_id(kind, "a kind")
-    check_id(id, f"the id of a {kind}")
+    if not 0 < len(id) <= _MAX_NAME_CHARS:
+        raise _Unsound(f"the id of a {kind} has {len(id)} characters")
+    _check_text(id, f"the id of a {kind}")
 
 
 def _check_text(text: str, what: str) -> None:

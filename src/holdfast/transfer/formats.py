@@ -70,7 +70,7 @@ def recognise(head: bytes) -> str:
 
 
 class Reading:
-    """An archive being read. Iterating gives its sections, each proved; after the last one ``manifest`` is proved too."""
+    """An archive being read. Iterating gives its sections, each proved; after the last ``manifest`` is proved too."""
 
     def __init__(self, file: BinaryIO) -> None:
         head = file.read(1024)
@@ -96,8 +96,8 @@ class Reading:
 
 def _changed(number: int, section: Section) -> Exception:
     where = f"section {number} (tenant {section.tenant!r}, thread {section.thread!r})"
-    facts = {"tenant": section.tenant, "thread": section.thread, "section": number}
-    return damage(where, "a record or the frame of a history was changed after it was written", **facts)
+    what = "a record or the frame of a history was changed after it was written"
+    return damage(where, what, tenant=section.tenant, thread=section.thread, section=number)
 
 
 @contextmanager

@@ -3,8 +3,10 @@
 First the whole file is proved, then every part is planned against the store, exactly as the engine will decide it,
 and only when nothing is damaged and nothing conflicts is anything written. Sections are committed in batches; an
 archive that fits into one batch is all or nothing for each tenant. A larger one is committed a batch at a time, no
-thread ever split. If another writer gets in the way between plan and commit, the batches before it stay: importing again
-is harmless, and goes on where it stopped. Deliberately absent: merging of histories that went apart; that is a ``Conflict``.
+thread ever split. If another writer gets in the way between plan and commit, the batches before it stay: importing
+again is harmless, and goes on where it stopped.
+
+Deliberately absent: merging of histories that went apart; that is a ``Conflict``.
 """
 
 from __future__ import annotations
@@ -175,8 +177,8 @@ class _Tally:
         self._threads = self._records = self._events = self._updated = self._skipped = 0
 
     def add(self, batch: list[Section]) -> None:
-        plan = Plan(_Now(self._view), Ids())
-        plan.add(batch[0].tenant, [_adopt(batch)], 0)
+        plan = Plan(batch[0].tenant, _Now(self._view), Ids())
+        plan.add([_adopt(batch)], 0)
         for section in batch:
             for strand in section.strands:
                 self._check_owner(section.tenant, strand)
@@ -186,12 +188,10 @@ class _Tally:
         self._events += len(plan.changes.events)
 
     def report(self, manifest: Manifest, dry_run: bool) -> ImportReport:
-        return ImportReport(
-            manifest, dry_run, self._threads, self._records, self._events, self._updated, self._skipped
-        )
+        return ImportReport(manifest, dry_run, self._threads, self._records, self._events, self._updated, self._skipped)
 
     def _count(self, tenant: str, record: Record, changes: Changes) -> None:
-        if (tenant, record.kind, record.id) not in changes.records:
+        if (record.kind, record.id) not in changes.records:
             self._skipped += 1
         elif self._view.get(tenant, record.kind, record.id) is not None:
             self._updated += 1
@@ -205,13 +205,15 @@ class _Tally:
         if known is None or not known.kind:
             return
         if (known.kind, known.id) != (strand.kind, strand.id):
-            raise _conflict(strand.kind, strand.id, f"its history belongs to {known.kind} {known.id!r} here", strand.base)
+            why = f"its history belongs to {known.kind} {known.id!r} here"
+            raise _conflict(strand.kind, strand.id, why, strand.base + 1)
         owner = self._view.get(tenant, strand.kind, strand.id)
         last = strand.events[-1].position if strand.events else strand.base
         if (tenant, strand.kind, strand.id) in self._names or owner is None or owner.stream != strand.stream:
             return
         if owner.head < last:
-            raise _conflict(strand.kind, strand.id, f"the archive shares entry {last} of it; import it first", owner.head + 1)
+            why = f"the archive shares entry {last} of it with a fork; import the {strand.kind} itself first"
+            raise _conflict(strand.kind, strand.id, why, owner.head + 1)
 
     def _check_end(self, tenant: str, record: Record) -> None:
         """A thread may not come in shorter than the part of it that a fork here already shares."""

@@ -93,7 +93,8 @@ class Reach:
     def _strand(self, stream: int) -> Strand:
         strand = self._view.strand(self._tenant, stream)
         if strand is None:
-            raise Corrupt(f"stream {stream} of tenant {self._tenant!r} is missing; run verify", tenant=self._tenant, stream=stream)
+            what = f"the store is damaged: tenant {self._tenant!r} has lost stream {stream}; run verify"
+            raise Corrupt(what, tenant=self._tenant, stream=stream)
         return strand
 
     def _section(self, group: Name) -> Section:
@@ -149,9 +150,9 @@ def _reach(view: View, tenant: str, selection: Selection) -> Reach:
             if kind == "thread":
                 threads.append(record.id)
     if selection.thread is not None and "thread" in selection.kinds:
-        record = view.get(tenant, "thread", selection.thread)
-        if record is not None:
-            found.add(record)
+        itself = view.get(tenant, "thread", selection.thread)
+        if itself is not None:
+            found.add(itself)
     if selection.user is not None:  # what belongs to a user's thread may not name the user itself
         for kind in selection.kinds:
             for thread in threads:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import typer
 import typer.main
 
 import holdfast
-from holdfast.doors.cli import demo, exits, looking, moving, points
-from holdfast.doors.cli.desk import AsJson, Db, Desk, Options, Tenant, discard_output, report, with_desk
+from holdfast.doors.cli import demo, exits, log, looking, moving, options, points, state
+from holdfast.doors.cli.desk import Desk, Options, discard_output, report, with_desk
 
 # What typer raises for a wrong call lives in click or in typer's own copy of it, depending on the version; the class
 # that is public in both is a child of it.
@@ -46,10 +46,10 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def _root(
     ctx: typer.Context,
-    db: Db = None,
-    tenant: Tenant = None,
-    as_json: AsJson = False,
-    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
+    db: options.Db = None,
+    tenant: options.Tenant = None,
+    as_json: options.AsJson = False,
+    version: options.Version = False,
 ) -> None:
     ctx.obj = Options(db, tenant, as_json)
     if version:
@@ -71,7 +71,7 @@ def _add(panel: str, *commands: Callable[..., int | None]) -> None:
 
 
 _add("Begin", demo.demo)
-_add("Look", looking.threads, looking.show, looking.log, looking.state)
+_add("Look", looking.threads, looking.show, log.log, state.state)
 _add("Go back, or try another way", points.checkpoint, points.fork, points.rewind)
 _add("Move and keep", moving.export, moving.import_, moving.backup, moving.restore, moving.verify)
 

@@ -25,6 +25,8 @@ from holdfast.doors.cli.demo_script import INTERRUPTED
 from holdfast.doors.cli.demo_tale import Tale
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
+from holdfast.doors.cli.wording import database
+from holdfast.records import Report
 
 DATABASE = "holdfast-demo.db"
 THREAD = "trip-lisbon"
@@ -36,8 +38,8 @@ class Killed(msgspec.Struct, frozen=True):
     """How the first agent ended."""
 
     pid: int
-    signal: str
     turn: int
+    signal: str
     gone_ms: float
 
 
@@ -72,7 +74,7 @@ class Played(msgspec.Struct):
     afterwards: list[dict[str, Any]] = []
     final: dict[str, Any] = {}
     numbers: list[int] = []
-    verified: holdfast.records.Report | None = None
+    verified: Report | None = None
     verify_ms: float = 0.0
     forked: Forked | None = None
 
@@ -83,7 +85,10 @@ class Agent:
     def __init__(self, url: str, tenant: str, thread: str, *options: str) -> None:
         command = [sys.executable, "-m", "holdfast.doors.cli.demo_agent", url, tenant, thread, *options]
         self.started = time.perf_counter()
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        # A session of its own: an interrupt from the keyboard is for this process, which then ends the agent.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
 
     @property
     def pid(self) -> int:
@@ -105,7 +110,9 @@ class Agent:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._process.kill()
         self._process.wait()
         if self._process.stdout is not None:
@@ -136,7 +143,7 @@ def demo(desk: Desk) -> int:
     tale.next_steps(url, played.thread, played.forked.thread if played.forked else None)
     if desk.options.json:
         held = all(each.holds for each in claims)
-        desk.document({**plain.plain(played), "claims": plain.plain(claims), "ok": held})
+        desk.document({**plain.plain(played), "database": database(url), "claims": plain.plain(claims), "ok": held})
     return exits.OK if all(each.holds for each in claims) else exits.NO
 
 
@@ -173,13 +180,9 @@ def _first_act(played: Played, tenant: str, tale: Tale) -> None:
             elif event["event"] == "busy":
                 tale.busy(event)
                 time.sleep(_INTO_THE_TURN_S)
-                played.killed = Killed(agent.pid, *_swap(agent.kill(), event["turn"]))
+                played.killed = Killed(agent.pid, event["turn"], *agent.kill())
                 tale.killed(agent.pid, played.killed.signal, played.killed.gone_ms, len(played.acknowledged))
                 return
-
-
-def _swap(ended: tuple[str, float], turn: int) -> tuple[str, int, float]:
-    return ended[0], turn, ended[1]
 
 
 def _second_act(played: Played, tenant: str, tale: Tale) -> None:
@@ -223,31 +226,38 @@ def _claims(played: Played) -> list[Claim]:
 
 
 def _claims_of_survival(played: Played) -> list[Claim]:
-    said, found = [event["turn"] for event in played.acknowledged], played.knew.get("turns", [])
-    last = played.acknowledged[-1] if played.acknowledged else {"entries": 0, "digest": ""}
-    same = bool(said) and last["digest"] == played.knew.get("digest")
-    left = played.knew.get("entries", 0) - last["entries"]
+    said: list[str] = [event["turn"] for event in played.acknowledged]
+    found: list[str] = played.knew.get("turns", [])
+    last: dict[str, Any] = played.acknowledged[-1] if played.acknowledged else {"entries": 0, "digest": ""}
+    beyond = played.knew.get("entries", 0) - last["entries"]
     killed = played.killed
     return [
         Claim("the agent was killed, not asked", killed.signal if killed else "it was not", killed is not None),
-        Claim("every acknowledged turn is there", f"{len(said)} acknowledged, {len(found)} found", bool(said) and said == found),
-        Claim("the last one is as it was", f"entry {last['entries']}, digest {last['digest'][:12]}", same),
-        Claim("the turn it died in left nothing", f"{left} entries more", left == 0),
-    ]  # fmt: skip
+        Claim(
+            "every acknowledged turn is there",
+            f"{len(said)} acknowledged, {len(found)} found",
+            bool(said) and said == found,
+        ),
+        Claim(
+            "the last one is as it was",
+            f"entry {last['entries']}, digest {last['digest'][:12]}",
+            bool(said) and last["digest"] == played.knew.get("digest"),
+        ),
+        Claim("the turn it died in left nothing", f"{beyond} entries beyond that", beyond == 0),
+    ]
 
 
 def _claims_of_knowledge(played: Played) -> list[Claim]:
-    state = played.knew.get("state", {})
-    name = state.get("user_preferences", {}).get("name", "nobody")
+    name = played.knew.get("state", {}).get("user_preferences", {}).get("name", "nobody")
     verify = played.knew.get("must_verify", [])
-    ended = played.final.get("active_task") or {}
     took = played.knew.get("open_ms", 0.0) + played.knew.get("load_ms", 0.0)
+    status = (played.final.get("active_task") or {}).get("status", "no task")
+    issues = played.final.get("unresolved_issues", ["unknown"])
     return [
         Claim("the new process knew whom it talks to", f"{name}, after {took:.0f} ms", name in _greeting(played)),
         Claim("it saw which facts had grown old", f"{len(verify)} to verify before acting", bool(verify)),
-        Claim("it finished the task", f"{ended.get('status', 'not')}, open issues: {len(played.final.get('unresolved_issues', ['?']))}",
-              ended.get("status") == "done" and not played.final.get("unresolved_issues")),
-    ]  # fmt: skip
+        Claim("it finished the task", f"{status}, {len(issues)} issues open", status == "done" and not issues),
+    ]
 
 
 def _greeting(played: Played) -> str:
@@ -258,7 +268,7 @@ def _claims_of_order(played: Played) -> list[Claim]:
     whole = played.numbers == list(range(1, len(played.numbers) + 1))
     report, forked = played.verified, played.forked
     looked = f"{report.entries} entries, {len(report.problems)} problems, {played.verify_ms:.0f} ms" if report else "no"
-    branch = f"{forked.entries} entries shared in {forked.fork_ms:.1f} ms, none copied" if forked else "no fork"
+    branch = f"{forked.entries} entries shared in {forked.fork_ms:.1f} ms" if forked else "no fork"
     return [
         Claim("the log has no gap", f"1 to {len(played.numbers)}", whole and bool(played.numbers)),
         Claim("every digest and count agrees", looked, report is not None and report.ok),

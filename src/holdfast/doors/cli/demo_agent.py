@@ -55,7 +55,8 @@ class Agent:
         tell(
             "knows", pid=os.getpid(), open_ms=opened_ms, load_ms=loaded_ms, turns=turns, entries=self._thread.count(),
             digest=entries[-1].digest.hex() if entries else "", revision=loaded.revision,
-            state=msgspec.to_builtins(loaded.value), stale=msgspec.to_builtins(loaded.stale), must_verify=loaded.must_verify,
+            state=msgspec.to_builtins(loaded.value), stale=msgspec.to_builtins(loaded.stale),
+            must_verify=loaded.must_verify,
         )  # fmt: skip
         if loaded:
             self._welcome(loaded)

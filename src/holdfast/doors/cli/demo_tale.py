@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.doors.cli.render import Column, Part, Screen
-from holdfast.doors.cli.wording import age, as_text
+from holdfast.doors.cli.wording import age, as_text, database
 
 _LABEL = 13
 
@@ -35,8 +35,8 @@ class Tale:
 
     def begins(self, url: str, thread: str, days: int) -> None:
         self._screen.line(("An agent is killed in the middle of a turn. What is left of it?", "title"))
-        self._screen.line((f"Everything is kept in {url}, thread {thread}. To show how facts grow old, the first agent's "
-                           f"clock is set {days} days back.", "quiet"))  # fmt: skip
+        aged = f"To show how facts grow old, the first agent's clock is set {days} days back."
+        self._screen.line((f"Everything is kept in {database(url)}, thread {thread}. {aged}", "quiet"))
 
     def first_agent(self, pid: int) -> None:
         self._heading("An agent talks with Ana", f"process {pid}")
@@ -61,7 +61,8 @@ class Tale:
 
     def killed(self, pid: int, signal: str, gone_ms: float, turns: int) -> None:
         self._heading("It is killed", f"in the middle of turn {turns + 1}")
-        self._screen.line((signal, "bad"), f" ended process {pid} after {gone_ms:.1f} ms. No handler ran, nothing was flushed.", indent=3)
+        end = f" ended process {pid} within {gone_ms:.1f} ms. It had no chance to react."
+        self._screen.line((signal, "bad"), end, indent=3)
         self._screen.line(f"By then {turns} turns had been acknowledged. Turn {turns + 1} had not.", indent=3)
 
     def second_agent(self, pid: int) -> None:
@@ -69,16 +70,17 @@ class Tale:
 
     def knows(self, event: dict[str, Any], started_ms: float) -> None:
         """What the new process knew before anyone spoke to it."""
-        state, screen = event["state"], self._screen
-        ready = event["open_ms"] + event["load_ms"]
-        screen.line(f"{ready:.0f} ms after it began to open the store ({started_ms:.0f} ms after it was started, Python "
-                    "included) it knew:", indent=3)  # fmt: skip
+        state = event["state"]
+        ready = f"{event['open_ms'] + event['load_ms']:.0f} ms after it began to open the store"
+        self._screen.line(f"{ready} ({started_ms:.0f} ms after it was started, Python included) it knew:", indent=3)
+        wishes = dict(state["user_preferences"])
+        self._fact("name", as_text(wishes.pop("name", "?")))
+        self._fact(
+            "preferences", ", ".join(f"{name.replace('_', ' ')} {as_text(wish)}" for name, wish in wishes.items())
+        )
         task = state["active_task"] or {}
-        self._fact("name", state["user_preferences"].get("name", "?"))
-        wishes = {name: value for name, value in state["user_preferences"].items() if name != "name"}
-        self._fact("preferences", ", ".join(f"{name.replace('_', ' ')}: {as_text(value)}" for name, value in wishes.items()))
         self._fact("task", f"{task.get('description')} ({task.get('status')})")
-        self._fact("last action", task.get("last_action", ""))
+        self._fact("last action", f"{task.get('last_action')}")
         for issue in state["unresolved_issues"]:
             self._fact("unresolved", issue)
         for field in event["stale"]:
@@ -106,25 +108,28 @@ class Tale:
 
     def next_steps(self, url: str, thread: str, fork: str | None) -> None:
         """Commands that work as they stand, from here, with this store."""
-        begin = f"{launcher()} --db {shlex.quote(url)}"
+        begin = f"{launcher()} --db {shlex.quote(database(url))}"
         steps = [
-            (f"{begin} show {thread}", "the thread at a glance"),
-            (f"{begin} log {thread}", "all that was said and done"),
-            (f"{begin} state {thread} --diff 5 6", "what the new process changed first"),
-            (f"{begin} export trip.json --thread {thread}", "take it with you"),
-            *([(f"{begin} log {fork} --last 3", "the fork ends before the kill")] if fork else []),
+            (f"show {thread}", "at a glance"),
+            (f"log {thread}", "all that was said and done"),
+            (f"state {thread} --diff 5 6", "what changed on waking up"),
+            *([(f"log {fork} --last 3", "the fork")] if fork else []),
+            (f"export trip.json --thread {thread}", "take it with you"),
         ]
         self._screen.blank()
-        self._screen.line(("What to try next", "title"), (f"  the store is kept in {url}", "quiet"))
+        self._screen.line(("What to try next", "title"), (f"  the store is kept in {database(url)}", "quiet"))
         for command, why in steps:
-            self._screen.line((command, "name"), (f"   {why}", "quiet"), indent=3)
+            line, comment = f"{begin} {command}", f"  # {why}"
+            fits = not self._screen.terminal or 3 + len(line) + len(comment) <= self._screen.width
+            self._screen.verbatim((line, "name"), (comment if fits else "", "quiet"), indent=3)
 
 
 def launcher() -> str:
     """How this command can be called again from this shell: by its name, by its path, or through Python."""
     started = Path(sys.argv[0])
     if started.stem != "holdfast":
-        return f"{shlex.quote(_from_here(sys.executable))} -m holdfast"
+        short = next((name for name in ("python", "python3") if shutil.which(name) == sys.executable), None)
+        return f"{short or shlex.quote(_from_here(sys.executable))} -m holdfast"
     return "holdfast" if shutil.which("holdfast") else shlex.quote(_from_here(str(started)))
 
 

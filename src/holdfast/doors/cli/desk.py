@@ -1,7 +1,7 @@
 """What a command works with: the options that hold for all of them, the store, and the places to write to.
 
-``--db``, ``--tenant`` and ``--json`` may stand before or after a command's name; ``with_desk`` adds them to each. Errors
-become one line (or one JSON document) and an exit code here, once for all commands. Deliberately absent: any command.
+``--db``, ``--tenant`` and ``--json`` may stand before or after a command's name; ``with_desk`` adds them to each.
+Errors become one line (or one JSON document) and an exit code here, once for all. Deliberately absent: any command.
 """
 
 from __future__ import annotations
@@ -11,30 +11,20 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
 import holdfast
 from holdfast import config
 from holdfast.clock import Clock, SystemClock
-from holdfast.doors.cli import exits, plain
+from holdfast.doors.cli import exits, plain, wording
+from holdfast.doors.cli.options import AsJson, Db, Tenant
 from holdfast.doors.cli.render import Screen
 from holdfast.engine.registry import sqlite_path
 from holdfast.errors import HoldfastError, Misconfigured, NotFound
-
-Db = Annotated[
-    str | None,
-    typer.Option("--db", metavar="DATABASE", help="The store: a file, or postgresql://… Without it, HOLDFAST_DB says which."),
-]
-Tenant = Annotated[
-    str | None,
-    typer.Option("--tenant", metavar="NAME", help="The tenant to work in. Without it, HOLDFAST_TENANT, or else default."),
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document; an error is one too, on standard error.")
-]
 
 
 class Options(NamedTuple):
@@ -74,6 +64,14 @@ class Desk:
         if not create and file is not None and not file.exists():
             raise NotFound(f"there is no store at {file}", path=str(file))
         return holdfast.open(url, tenant=self.options.tenant)
+
+    def moment(self, text: str | None) -> datetime | None:
+        """Read a moment that the caller gave."""
+        return None if text is None else wording.moment(text, self.clock)
+
+    def when(self, moment: datetime | None) -> str:
+        """On a terminal how long ago; elsewhere the moment itself, which stays the same from run to run."""
+        return wording.ago(moment, self.clock) if self.screen.terminal else wording.stamp(moment)
 
     def tell(self, data: Any, show: Callable[[Screen], None]) -> None:
         """Print the answer: as a JSON document when that was asked for, otherwise for people."""

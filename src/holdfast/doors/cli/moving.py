@@ -7,28 +7,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import holdfast
-from holdfast.doors.cli import exits, plain
+from holdfast.doors.cli import exits, options, plain
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
-from holdfast.doors.cli.wording import counted
+from holdfast.doors.cli.wording import counted, database
 from holdfast.errors import Invalid
 from holdfast.records import Report
-
-_FORMATS = ("json", "yaml", "msgpack")
-_STDOUT = "-"
 
 
 def export(
     desk: Desk,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="The file to write; - for standard output.")] = _STDOUT,
-    thread: Annotated[str | None, typer.Option(metavar="ID", help="Only this thread.")] = None,
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Only this user's threads.")] = None,
-    format: Annotated[str | None, typer.Option(metavar="FORMAT", help=f"One of {', '.join(_FORMATS)}. Without it, the file's suffix says.")] = None,
+    path: options.ExportPath = options.STANDARD,
+    thread: options.OneThread = None,
+    user: options.OfUser = None,
+    format: options.Format = None,
 ) -> None:
     """Write threads to a portable file.
 
@@ -39,27 +34,20 @@ def export(
       holdfast export everything.json
       holdfast export trip.yaml --thread trip-42
       holdfast export - --user ana | gzip > ana.json.gz
-    """  # fmt: skip
-    if thread is not None and user is not None:
-        raise Invalid("give either --thread or --user")
-    out = path == _STDOUT
+    """
+    out = path == options.STANDARD
     if out and format == "msgpack" and sys.stdout.isatty():
         raise Invalid("msgpack is not text: name a file, or send the output to one")
-    with desk.open() as store, desk.notes.progress("exporting") as progress:
-        manifest = store.export_to(
-            sys.stdout.buffer if out else Path(path),
-            thread=thread,
-            user=user,
-            format=(format or "json") if out else format,
-            progress=progress,
-        )
+    target = sys.stdout.buffer if out else Path(path)
+    form = (format or "json") if out else format
+    with desk.open() as store, desk.notes.progress() as progress:
+        manifest = store.export_to(target, thread=thread, user=user, format=form, progress=progress)
+    content = f"Exported {_content(manifest.counts)}"
     if out:
-        desk.note(f"Exported {_content(manifest.counts)}.")
+        desk.note(f"{content}.")
         return
-    desk.tell(
-        {"path": path, "manifest": plain.plain(manifest)},
-        lambda screen: screen.line(f"Exported {_content(manifest.counts)} to ", (path, "name"), "."),
-    )
+    data = {"path": path, "manifest": plain.plain(manifest)}
+    desk.tell(data, lambda screen: screen.line(f"{content} to ", (path, "name"), "."))
 
 
 def _content(counts: Any) -> str:
@@ -72,11 +60,7 @@ def _content(counts: Any) -> str:
     return ", ".join(parts)
 
 
-def import_(
-    desk: Desk,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A file that export wrote.", show_default=False)],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would come in, but write nothing.")] = False,
-) -> None:
+def import_(desk: Desk, path: options.ImportPath, dry_run: options.DryRun = False) -> None:
     """Bring in what export wrote.
 
     The file is checked whole before anything is written, and repeating an import is harmless.
@@ -85,20 +69,28 @@ def import_(
     Examples:
       holdfast import everything.json --dry-run
       holdfast --db new.db import everything.json
-    """  # fmt: skip
-    with desk.open(create=not dry_run) as store, desk.notes.progress("importing") as progress:
-        report = store.import_from(Path(path), dry_run=dry_run, progress=progress)
-    desk.tell({"path": path, "dry_run": dry_run, **plain.plain(report)}, lambda screen: _show_import(screen, report, dry_run))
+    """
+    source = sys.stdin.buffer if path == options.STANDARD else Path(path)
+    with desk.open(create=not dry_run) as store, desk.notes.progress() as progress:
+        report = store.import_from(source, dry_run=dry_run, progress=progress)
+    desk.tell({"path": path, **plain.plain(report)}, lambda screen: _show_import(screen, report))
 
 
-def _show_import(screen: Screen, report: Any, dry_run: bool) -> None:
-    screen.line(f"{'Would import' if dry_run else 'Imported'} {report}.")
+def _show_import(screen: Screen, report: Any) -> None:
+    screen.line(f"The file is sound: {_content(report.manifest.counts)}.")
+    if not report.records and not report.updated:
+        screen.line("Everything in it is here already.")
+        return
+    entries = counted(report.events, "entry or revision", "entries and revisions")
+    screen.line(
+        f"{'Would bring in' if report.dry_run else 'Brought in'} {counted(report.threads, 'new thread')}, {entries}."
+    )
+    screen.line(
+        f"Records: {report.records:,} new, {report.updated:,} brought up to date, {report.skipped:,} here already."
+    )
 
 
-def backup(
-    desk: Desk,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="The file to write the copy to.", show_default=False)],
-) -> None:
+def backup(desk: Desk, path: options.BackupPath) -> None:
     """Write a verified copy of the whole store.
 
     Others may keep writing meanwhile. The copy holds every tenant.
@@ -109,15 +101,12 @@ def backup(
     """
     with desk.open() as store:
         store.backup(Path(path))
-    size = Path(path).stat().st_size if Path(path).is_file() else None
-    shown = f" ({size:,} bytes)" if size is not None else ""
-    desk.tell({"path": path, "size_bytes": size}, lambda screen: screen.line("Backup written to ", (path, "name"), f"{shown}."))
+    size = Path(path).stat().st_size
+    data = {"path": path, "size_bytes": size}
+    desk.tell(data, lambda screen: screen.line("Backup written to ", (path, "name"), f" ({size:,} bytes)."))
 
 
-def restore(
-    desk: Desk,
-    backup: Annotated[str, typer.Argument(metavar="BACKUP", help="What backup wrote.", show_default=False)],
-) -> None:
+def restore(desk: Desk, backup: options.Backup) -> None:
     """Make a new store from a backup, where --db says.
 
     \b
@@ -126,13 +115,16 @@ def restore(
     """
     url = desk.url()
     report = holdfast.restore(Path(backup), url, tenant=desk.options.tenant)
-    desk.tell({"path": backup, "database": url, **plain.plain(report)}, lambda screen: screen.line("Restored ", (backup, "name"), " to ", (url, "name"), "."))  # fmt: skip
+    place = database(url)
+    data = {"path": backup, "database": place, **plain.plain(report)}
+    desk.tell(data, lambda screen: screen.line("Restored ", (backup, "name"), " to ", (place, "name"), "."))
 
 
 def verify(desk: Desk) -> int:
     """Prove that nothing stored was changed or lost.
 
-    Every digest and count is computed again, and whatever does not agree is named. Exit code 1 means that something was.
+    Every digest and count is computed again, and whatever does not agree is named. Exit code 1 means that something
+    was.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Text on a screen or in a pipe: the same words, with colour and fitting lines on a terminal, plain and whole elsewhere.
+"""Text on a screen or in a pipe: the same words, coloured and fitted on a terminal, plain and whole elsewhere.
 
 What a store holds was written by users and models, so nothing of it may steer a terminal: control characters and
 marks that turn the direction of text are shown, never sent. Colour is off where ``NO_COLOR`` is set. Deliberately
@@ -7,9 +7,10 @@ absent: what a thread or a state is; callers bring words.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, NoReturn, TextIO
+from typing import Any, Literal, NamedTuple, NoReturn, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -21,7 +22,7 @@ from rich.theme import Theme
 
 Part = str | tuple[str, str]
 Row = Sequence[Part]
-Advance = Callable[[int, int], None]
+Advance = Callable[[str, int, int], None]
 
 _STYLES = {
     "title": "bold",
@@ -29,9 +30,12 @@ _STYLES = {
     "person": "magenta",
     "quiet": "dim",
     "good": "green",
+    "gone": "red",
     "bad": "bold red",
     "warn": "yellow",
 }
+_GAP = 2
+_NARROWEST = 6
 _KEPT = "\n\t"
 _STEERING = [*range(0x20), 0x7F, *range(0x80, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 _SHOWN = {code: repr(chr(code))[1:-1] for code in _STEERING if chr(code) not in _KEPT}
@@ -96,7 +100,7 @@ class Screen:
         """Print narrow columns and then text, which on a terminal wraps beside them and elsewhere stays on one line."""
         cells = [assemble(part) for part in left]
         if not self.terminal:
-            padded = [cell.plain + " " * max(0, width - cell.cell_len) for cell, width in zip(cells, widths, strict=True)]
+            padded = [_pad(cell.plain, width) for cell, width in zip(cells, widths, strict=True)]
             self.console.print("  ".join([*padded, assemble(text, one_line=True).plain]).rstrip(), soft_wrap=True)
             return
         grid = Table.grid(padding=(0, 2, 0, 0))
@@ -109,31 +113,41 @@ class Screen:
     def table(self, columns: Sequence[Column], rows: Sequence[Row], indent: int = 0) -> None:
         """Print rows under a heading. Away from a terminal nothing is cut, and an empty cell is a dash."""
         if self.terminal:
-            self.console.print(_grid(columns, rows, indent))
+            self.console.print(Padding(_grid(columns, rows, self.width - indent), (0, 0, 0, indent), expand=False))
             return
         cells = [[column.title.upper() for column in columns]]
         cells += [[assemble(part, one_line=True).plain or "-" for part in row] for row in rows]
         widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
         for row in cells:
-            line = "  ".join(_pad(*item) for item in zip(row, widths, columns, strict=True))
+            padded = [
+                _pad(cell, width, right=column.right) for cell, width, column in zip(row, widths, columns, strict=True)
+            ]
+            line = "  ".join(padded)
             self.console.print(" " * indent + line.rstrip(), soft_wrap=True)
 
     def outline(self, value: Any, indent: int = 0) -> None:
         """Print plain data as an indented outline."""
         for depth, label, text in outline(value):
-            self.line((label, "name"), ("" if not (label and text) else " "), text, indent=indent + 2 * depth)
+            self.line((label, "name"), " " if label and text else "", text, indent=indent + 2 * depth)
+
+    def verbatim(self, *parts: Part, indent: int = 0) -> None:
+        """Print one line that people copy: nothing is put in between, however narrow the terminal is."""
+        text = assemble(*parts)
+        text.pad_left(indent)
+        self.console.print(text, soft_wrap=True)
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Advance | None]:
-        """Give a function that moves a bar; None where nobody would see one."""
+    def progress(self) -> Iterator[Advance | None]:
+        """Give a function that moves a bar (stage, done, total or 0); None where nobody would see one."""
         if not self.terminal:
             yield None
             return
-        with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=self.console, transient=True) as bar:  # fmt: skip
-            task = bar.add_task(what, total=None)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(*columns, console=self.console, transient=True) as bar:
+            task = bar.add_task("", total=None)
 
-            def advance(done: int, total: int = 0) -> None:
-                bar.update(task, completed=done, total=total or None)
+            def advance(stage: str, done: int, total: int) -> None:
+                bar.update(task, description=stage, completed=done, total=total or None)
 
             yield advance
 
@@ -169,28 +183,34 @@ def _labelled(depth: int, label: str, item: Any) -> Iterator[tuple[int, str, str
 
 def scalar(value: Any) -> str:
     """Return a value that has no parts as text."""
-    if isinstance(value, str):
-        return value or '""'
-    return {None: "null", True: "true", False: "false"}.get(value, str(value)) if not isinstance(value, dict | list) else str(value)  # fmt: skip
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
 
 
-def _grid(columns: Sequence[Column], rows: Sequence[Row], indent: int) -> Padding:
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="quiet")
-    for column in columns:
-        grid.add_column(
-            column.title, style=column.style, justify="right" if column.right else "left",
-            no_wrap=True, overflow="ellipsis", ratio=None, min_width=None if column.fits else _widest(column, columns, rows),
-        )  # fmt: skip
-    for row in rows:
-        grid.add_row(*(assemble(part, one_line=True) for part in row))
-    return Padding(grid, (0, 0, 0, indent), expand=False)
+def _grid(columns: Sequence[Column], rows: Sequence[Row], room: int) -> Table:
+    cells = [[assemble(part, one_line=True) for part in row] for row in rows]
+    heads = [assemble(column.title) for column in columns]
+    natural = [max(cell.cell_len for cell in column) for column in zip(heads, *cells, strict=True)]
+    grid = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="quiet")
+    for column, width in zip(columns, _fitting(natural, columns, room), strict=True):
+        side: Literal["left", "right"] = "right" if column.right else "left"
+        grid.add_column(column.title, style=column.style, justify=side, width=width, no_wrap=True, overflow="ellipsis")
+    for row in cells:
+        grid.add_row(*row)
+    return grid
 
 
-def _widest(column: Column, columns: Sequence[Column], rows: Sequence[Row]) -> int:
-    place = list(columns).index(column)
-    return max([cell_len(column.title), *(assemble(row[place], one_line=True).cell_len for row in rows)])
+def _fitting(widths: list[int], columns: Sequence[Column], room: int) -> list[int]:
+    """Narrow the columns that may give way, the widest first, until the row fits or they are too narrow to read."""
+    widths = list(widths)
+    give = [place for place, column in enumerate(columns) if column.fits]
+    while give and sum(widths) + _GAP * len(widths) > room:
+        widest = max(give, key=lambda place: widths[place])
+        if widths[widest] <= _NARROWEST:
+            break
+        widths[widest] -= 1
+    return widths
 
 
-def _pad(cell: str, width: int, column: Column) -> str:
+def _pad(cell: str, width: int, *, right: bool = False) -> str:
     space = " " * (width - cell_len(cell))
-    return space + cell if column.right else cell + space
+    return space + cell if right else cell + space

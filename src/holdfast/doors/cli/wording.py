@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -32,7 +33,8 @@ def _length(text: str) -> timedelta:
         return duration(text)
     except Invalid:
         raise Invalid(
-            f"{text!r} is no moment: write 2026-05-01, 2026-05-01T09:30, 2026-05-01T09:30+02:00, or 2h, 3d, 1h30m for that long ago"
+            f"{text!r} is no moment: write 2026-05-01, 2026-05-01T09:30 (UTC), 2026-05-01T09:30+02:00, or 3d or 1h30m "
+            "for that long ago"
         ) from None
 
 
@@ -61,6 +63,11 @@ def ago(when: datetime | None, clock: Clock) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Write a number with its noun."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def database(url: str) -> str:
+    """Write where a store is, without the password that a URL may carry."""
+    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
 
 
 def speaker(entry: Entry) -> str:
@@ -99,7 +106,8 @@ def _tool_call(content: dict[str, Any]) -> str:
 
 
 def _observation(content: dict[str, Any]) -> str:
-    return as_text(content["content"]) if "content" in content and set(content) <= {"content", "of"} else as_text(content)
+    known = "content" in content and set(content) <= {"content", "of"}
+    return as_text(content["content"] if known else content)
 
 
 def _event(content: dict[str, Any]) -> str:

@@ -86,7 +86,7 @@ class ErasePromises:
         """Events another stream reaches stay, nameless; all others go."""
         scene.commit(append("t", "one", "two", "three"))
         whole = scene.mark("t")
-        scene.commit(fork("f", scene.mark("t", at=2), scope=BEN), append("f", "other"))
+        scene.commit(fork("f", scene.mark("t", at=2), scope=BEN), append("f", "other", scope=BEN))
         scene.erase(ANA)
         assert scene.texts("f") == ["one", "two", "other"]
         assert scene.at(whole) == ["one", "two"]
@@ -100,7 +100,7 @@ class ErasePromises:
         scene.commit(append("t", event("one", "k"), "two"))
         scene.commit(fork("f", scene.mark("t"), scope=BEN))
         scene.erase(ANA)
-        scene.commit(append("f", event("one", "k"), "three"))
+        scene.commit(append("f", event("one", "k"), "three", scope=BEN))
         scene.commit(fork("g", scene.mark("f", at=1), scope=BEN), rewind("f", scene.mark("f", at=2)))
         assert (scene.texts("f"), scene.texts("g")) == (["one", "two"], ["one"])
         assert scene.engine.check() == []
@@ -120,7 +120,7 @@ class ErasePromises:
     def test_what_was_kept_for_a_fork_goes_with_the_fork(self, scene: Scene, first: Scope) -> None:
         """When the last one who reaches an event is erased, the event goes, whoever was erased first."""
         scene.commit(append("t", "one", "two"))
-        scene.commit(fork("f", scene.mark("t", at=1), scope=BEN), append("f", "other"))
+        scene.commit(fork("f", scene.mark("t", at=1), scope=BEN), append("f", "other", scope=BEN))
         scene.commit(fork("g", scene.mark("f"), scope=BEN))
         marks = [scene.mark(id) for id in "tfg"]
         for scope in (first, BEN if first == ANA else ANA):
@@ -185,7 +185,7 @@ class CheckPromises:
     def test_sound_data_passes_whatever_was_done_to_it(self, scene: Scene) -> None:
         """Forks, rewinds, deletions, adoptions and erasures leave every digest and count in agreement."""
         scene.commit(append("t", "one", event("two", "k"), "three"), note("n", tags=("red",)))
-        scene.commit(fork("f", scene.mark("t", at=2), scope=BEN), append("f", "other"))
+        scene.commit(fork("f", scene.mark("t", at=2), scope=BEN), append("f", "other", scope=BEN))
         scene.commit(rewind("t", scene.mark("t", at=1)), append("t", "again"), rewind("t", scene.mark("f", at=2)))
         scene.commit(scene.export("f"), tenant=GLOBEX)
         scene.commit(fork("g", scene.mark("f", at=1), scope=BEN), Delete("note", "n"))

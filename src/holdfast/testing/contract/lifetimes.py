@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
 from holdfast.clock import Clock
-from holdfast.engine.contract import Delete, Engine, Mark, Query, Submits
+from holdfast.engine.contract import Delete, Engine, Mark, Op, Outcome, Query, Receipt, Submits
 from holdfast.errors import Conflict, Erased, Misconfigured, Unsupported
 from holdfast.testing.contract.scene import (
     ACME,
@@ -27,6 +27,12 @@ from holdfast.testing.contract.scene import (
     note,
     rewind,
 )
+
+
+class Submit(Protocol):
+    """Hands operations over and gives a future of how they end."""
+
+    def __call__(self, *ops: Op, time: int = 1) -> Future[Receipt]: ...
 
 
 class Reopen(Protocol):
@@ -81,7 +87,7 @@ class ThreadPromises:
 
         def attempt(number: int) -> bool:
             try:
-                scene.commit(note(f"{number}"), note("n", expect=7) if number % 2 else note("n"))
+                scene.commit(note(f"{number}"), note("n", expect=10_000) if number % 2 else note("n"))
                 return True
             except Conflict:
                 return False
@@ -141,53 +147,78 @@ class SubmitPromises:
     """Promises about ``submit``, for engines that are ``Submits``."""
 
     @pytest.fixture
-    def submits(self, engine: Engine) -> Submits:
+    def submit(self, engine: Engine) -> Submit:
         if not isinstance(engine, Submits):
             pytest.skip("capability submits: this engine commits only with a waiting caller")
-        return engine
 
-    def test_a_submitted_batch_ends_with_its_receipt(self, submits: Submits, scene: Scene) -> None:
-        """The future carries what ``commit`` would have returned, and the data is there."""
-        receipt = submits.submit(ACME, [append("t", "one")], 5).result(PATIENCE_S)
+        def submit(*ops: Op, time: int = 1) -> Future[Receipt]:
+            future: Future[Receipt] = Future()
+            engine.submit(ACME, ops, time, _settle, future)
+            return future
+
+        return submit
+
+    def test_a_submitted_batch_ends_with_its_receipt(self, submit: Submit, scene: Scene) -> None:
+        """The ticket comes back with what ``commit`` would have returned, and the data is there."""
+        receipt = submit(append("t", "one"), time=5).result(PATIENCE_S)
         assert (receipt.time, receipt.heads, receipt.feed) == (5, (1,), 1)
         assert scene.texts("t") == ["one"]
 
-    def test_a_submitted_batch_ends_with_its_error(self, submits: Submits, scene: Scene) -> None:
-        """The future carries what ``commit`` would have raised; batches around it are not harmed."""
-        before = submits.submit(ACME, [note("a")], 1)
-        failing = submits.submit(ACME, [note("b"), note("a", expect=9)], 2)
-        after = submits.submit(ACME, [note("c")], 3)
+    def test_a_submitted_batch_ends_with_its_error(self, submit: Submit, scene: Scene) -> None:
+        """The ticket comes back with what ``commit`` would have raised; batches around it are not harmed."""
+        before = submit(note("a"), time=1)
+        failing = submit(note("b"), note("a", expect=9), time=2)
+        after = submit(note("c"), time=3)
         assert isinstance(failing.exception(PATIENCE_S), Conflict)
         assert before.result(PATIENCE_S).time == 1
         assert after.result(PATIENCE_S).time == 3
         assert scene.ids() == ["c", "a"]
 
-    def test_submitted_batches_keep_the_order_of_their_caller(self, submits: Submits, scene: Scene) -> None:
+    def test_every_ticket_comes_back_exactly_once(self, engine: Engine, submit: Submit) -> None:
+        """``notify`` is told of each batch once, whatever else is in its group; tickets need not be hashable."""
+        assert isinstance(engine, Submits)
+        told: list[object] = []
+        last = submit()
+        for number in range(50):
+            engine.submit(ACME, [note(f"{number}")], 1, lambda ends: told.extend(ticket for ticket, _, _ in ends), [number])
+            last = submit(note("mixed"))
+        last.result(PATIENCE_S)
+        engine.close()
+        assert sorted(told, key=str) == sorted(([number] for number in range(50)), key=str)
+
+    def test_submitted_batches_keep_the_order_of_their_caller(self, submit: Submit, scene: Scene) -> None:
         """One caller's batches are committed in the order it handed them over, mixed with waiting callers' ones."""
         futures = []
         for number in range(50):
-            futures.append(submits.submit(ACME, [append("t", f"{number}")], number))
+            futures.append(submit(append("t", f"{number}")))
             scene.commit(append("u", f"{number}"))
         assert [future.result(PATIENCE_S).heads[0] for future in futures] == list(range(1, 51))
         assert scene.texts("t") == scene.texts("u") == [f"{number}" for number in range(50)]
 
-    def test_giving_up_on_a_future_does_not_unsettle_the_batch(self, submits: Submits, scene: Scene) -> None:
-        """A batch handed over is committed; cancelling comes too late by definition."""
-        future = submits.submit(ACME, [append("t", "one")], 1)
-        assert not future.cancel()
-        assert future.result(PATIENCE_S).heads == (1,)
+    def test_an_accepted_batch_is_carried_out_whatever_its_caller_does(
+        self, engine: Engine, submit: Submit, scene: Scene
+    ) -> None:
+        """A ``notify`` that fails harms neither its batch nor those of others."""
+        assert isinstance(engine, Submits)
 
-    def test_closing_finishes_what_was_submitted(self, submits: Submits, scene: Scene) -> None:
+        def gone(ends: list[Outcome]) -> None:
+            raise RuntimeError("this caller's event loop is closed")
+
+        engine.submit(ACME, [append("t", "one")], 1, gone, None)
+        assert submit(append("t", "two")).result(PATIENCE_S).heads == (2,)
+        assert scene.texts("t") == ["one", "two"]
+
+    def test_closing_finishes_what_was_submitted(self, submit: Submit, scene: Scene) -> None:
         """Every batch that was accepted has an outcome when ``close`` returns."""
-        futures = [submits.submit(ACME, [append("t", f"{number}")], number) for number in range(20)]
+        futures = [submit(append("t", f"{number}")) for number in range(20)]
         scene.engine.close()
         assert [future.result(0).heads[0] for future in futures] == list(range(1, 21))
 
-    def test_submitting_after_close_is_misconfigured(self, submits: Submits, scene: Scene) -> None:
-        """Raised at once, not put into a future."""
+    def test_submitting_after_close_is_misconfigured(self, submit: Submit, scene: Scene) -> None:
+        """Raised at once, not told later."""
         scene.engine.close()
         with pytest.raises(Misconfigured):
-            submits.submit(ACME, [note("a")], 1)
+            submit(note("a"))
 
 
 class ClosePromises:
@@ -302,3 +333,12 @@ class BackupPromises:
 def _write_pairs(scene: Scene) -> None:
     for number in range(50):
         scene.commit(note("a"), note("b"), append("t", f"{number}"))
+
+
+def _settle(ends: list[Outcome]) -> None:
+    for future, receipt, error in ends:
+        assert isinstance(future, Future)
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(receipt)

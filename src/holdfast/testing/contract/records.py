@@ -221,7 +221,7 @@ class ScanPromises:
     def test_appending_leaves_the_tags_alone(self, scene: Scene) -> None:
         """A thread is still found by its tag after it grew."""
         scene.commit(append("t", "one", new=Put("thread", "t", b"", tags=("red",))))
-        scene.commit(append("t", "two"))
+        scene.commit(append("t", "two", new=None))
         assert [r.id for r in scene.engine.scan(ACME, Query("thread", tag="red"))] == ["t"]
 
     def test_expired_records_are_left_out(self, scene: Scene, clock: ManualClock) -> None:

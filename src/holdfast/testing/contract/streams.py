@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine import chain
-from holdfast.engine.contract import GENESIS, Append, Event, Mark, Put
-from holdfast.errors import Conflict, KeyReused, NotFound
-from holdfast.testing.contract.scene import ACME, ANA, GLOBEX, Scene, append, contents, event, fork, note, rewind, texts
+from holdfast.engine.contract import GENESIS, Append, Event, Mark, Put, Scope
+from holdfast.errors import Conflict, Invalid, KeyReused, NotFound
+from holdfast.testing.contract.scene import ACME, ANA, BEN, GLOBEX, Scene, append, contents, event, fork, note, rewind, texts
 
 
 class AppendPromises:
@@ -81,6 +81,23 @@ class AppendPromises:
         scene.commit(append("t", "one", new=Put("thread", "t", b"title")))
         scene.commit(append("t", "two", new=Put("thread", "t", b"other")))
         assert (scene.thread("t").body, scene.thread("t").version) == (b"title", 1)
+
+    @pytest.mark.parametrize("scope", [BEN, Scope(agent="other"), Scope(user="ana", thread="other")])
+    def test_new_that_names_another_owner_is_refused(self, scene: Scene, scope: Scope) -> None:
+        """Who names a user, agent or thread does not write into a record of the same name that is another's."""
+        own = Scope(user="ana", agent="travel", thread="trip")
+        scene.commit(append("t", "one", scope=own))
+        with pytest.raises(Invalid):
+            scene.commit(append("t", "two", scope=scope))
+        assert scene.texts("t") == ["one"]
+
+    def test_new_that_leaves_the_owner_open_is_not_refused(self, scene: Scene) -> None:
+        """What ``new`` does not name, it does not ask for, and the record's scope stays."""
+        own = Scope(user="ana", agent="travel", thread="trip")
+        scene.commit(append("t", "one", scope=own))
+        scene.commit(append("t", "two", scope=Scope(agent="travel")), append("t", "three", scope=Scope()))
+        assert scene.texts("t") == ["one", "two", "three"]
+        assert scene.thread("t").scope == own
 
     def test_without_new_an_absent_record_is_not_found(self, scene: Scene) -> None:
         """An append does not invent what it was not told to make, and nothing is left behind."""

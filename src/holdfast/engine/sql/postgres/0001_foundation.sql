@@ -54,6 +54,7 @@ CREATE TABLE strands (
     PRIMARY KEY (tenant, stream)
 );
 CREATE INDEX strands_owner ON strands (tenant, kind, id);
+CREATE INDEX strands_parent ON strands (tenant, parent) WHERE parent IS NOT NULL;
 
 CREATE TABLE events (
     num      bigint GENERATED ALWAYS AS IDENTITY,

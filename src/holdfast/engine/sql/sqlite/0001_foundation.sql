@@ -54,6 +54,7 @@ CREATE TABLE strands (
 );
 CREATE UNIQUE INDEX strands_stream ON strands (tenant, stream);
 CREATE INDEX strands_owner ON strands (tenant, kind, id);
+CREATE INDEX strands_parent ON strands (tenant, parent) WHERE parent IS NOT NULL;
 
 -- Rows arrive in the order of commits, so pages fill up; the index finds a stream's part of them.
 -- Here "stream" is the strand's num.

@@ -1,0 +1,81 @@
+"""The arguments and options of the commands, each declared once with its help.
+
+Deliberately absent: what they do. Times are read by ``wording.moment``, points of a thread by ``points``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+WINDOW = 50
+FORMATS = ("json", "yaml", "msgpack")
+STANDARD = "-"  # standard input or output, where a path could stand
+
+
+def _argument(metavar: str, help: str) -> object:
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
+
+
+def _option(name: str, metavar: str, help: str, *, least: int | None = None, default: bool = False) -> object:
+    return typer.Option(name, metavar=metavar, help=help, min=least, show_default=default)
+
+
+# For every command
+
+Db = Annotated[str | None, _option("--db", "DATABASE", "The store: a file, or postgresql://… Otherwise HOLDFAST_DB.")]
+Tenant = Annotated[str | None, _option("--tenant", "NAME", "The tenant. Otherwise HOLDFAST_TENANT, or else default.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer with one JSON document; errors too, on standard error.")]
+Version = Annotated[bool, typer.Option("--version", help="Say which version this is.")]
+
+# Threads
+
+ThreadId = Annotated[str, _argument("THREAD", "The id of a thread.")]
+OfUser = Annotated[str | None, _option("--user", "NAME", "Only this user's.")]
+OfAgent = Annotated[str | None, _option("--agent", "NAME", "Only this agent's.")]
+WithTag = Annotated[str | None, _option("--tag", "TAG", "Only those with this tag.")]
+Since = Annotated[str | None, _option("--since", "TIME", "Active since: 2026-05-01, or 3d for three days ago.")]
+Until = Annotated[str | None, _option("--until", "TIME", "Active until.")]
+AtMost = Annotated[int, _option("--limit", "N", "At most so many; 0 for all.", least=0, default=True)]
+
+# The log
+
+Last = Annotated[int | None, _option("--last", "N", f"The newest N entries; without any option, {WINDOW}.", least=1)]
+After = Annotated[int | None, _option("--after", "NUMBER", "Those after this entry; 0 begins at the first.", least=0)]
+Limit = Annotated[int | None, _option("--limit", "N", "At most so many, from there on.", least=0)]
+Follow = Annotated[
+    bool, typer.Option("--follow", "-f", help="Go on with what is added, until interrupted; as JSON, one a line.")
+]
+
+# The state
+
+OfRevision = Annotated[int | None, _option("--revision", "N", "An older revision.", least=1)]
+AsOf = Annotated[str | None, _option("--as-of", "TIME", "The revision that was current then.")]
+Diff = Annotated[tuple[int, int] | None, _option("--diff", "A B", "What changed between two revisions.")]
+History = Annotated[bool, typer.Option("--history", help="List the revisions.")]
+
+# Points of a thread
+
+PointName = Annotated[str | None, _argument("NAME", "The name to give to this point.")]
+Note = Annotated[str, _option("--note", "TEXT", "A remark to keep with it.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Move the name here if it is in use.")]
+Listing = Annotated[bool, typer.Option("--list", help="List the checkpoints instead.")]
+NewId = Annotated[str, _argument("NEW", "The id of the thread to begin.")]
+At = Annotated[str | None, _option("--at", "POINT", "A checkpoint, or the number of an entry; otherwise now.")]
+NewUser = Annotated[str | None, _option("--user", "NAME", "The new thread's user, if another one.")]
+NewAgent = Annotated[str | None, _option("--agent", "NAME", "The new thread's agent, if another one.")]
+Point = Annotated[str, _argument("POINT", "A checkpoint, or the number of an entry.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+# Files
+
+ExportPath = Annotated[str, typer.Argument(metavar="PATH", help="The file to write; - for standard output.")]
+OneThread = Annotated[str | None, _option("--thread", "ID", "Only this thread.")]
+Format = Annotated[
+    str | None, _option("--format", "FORMAT", f"{', '.join(FORMATS)}; otherwise the file's suffix says.")
+]
+ImportPath = Annotated[str, _argument("PATH", "A file that export wrote; - for standard input.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would come in; write nothing.")]
+BackupPath = Annotated[str, _argument("PATH", "The file to write the copy to.")]
+Backup = Annotated[str, _argument("BACKUP", "What backup wrote.")]
