@@ -25,7 +25,7 @@ from holdfast.records import (
     observation,
     tool_call,
 )
-from holdfast.store import Store, open
+from holdfast.store import Store, open, restore
 
 __version__ = "0.1.0"
 
@@ -52,6 +52,7 @@ __all__ = [
     "observation",
     "open",
     "refresher",
+    "restore",
     "schema",
     "tool_call",
 ]

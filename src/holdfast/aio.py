@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar, overload
 
 from holdfast import store as blocking
 from holdfast.clock import Clock
@@ -30,6 +30,9 @@ from holdfast.ledger.state import Expect, OnStale
 from holdfast.ledger.thread import Thread
 from holdfast.ledger.turn import Turn
 from holdfast.records import Checkpoint, Entry, Loaded, Report, Revision, ThreadInfo
+
+if TYPE_CHECKING:
+    from holdfast.transfer import ImportReport, Manifest, Progress
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -175,6 +178,27 @@ class AsyncStore:
 
     async def verify(self) -> Report:
         return await self._hands.run(self._store.verify)
+
+    async def export_to(
+        self,
+        target: str | Path | BinaryIO,
+        *,
+        thread: str | None = None,
+        user: str | None = None,
+        format: str | None = None,
+        progress: Progress | None = None,
+    ) -> Manifest:
+        return await self._hands.run(
+            self._store.export_to, target, thread=thread, user=user, format=format, progress=progress
+        )
+
+    async def import_from(
+        self, source: str | Path | bytes | BinaryIO, *, dry_run: bool = False, progress: Progress | None = None
+    ) -> ImportReport:
+        return await self._hands.run(self._store.import_from, source, dry_run=dry_run, progress=progress)
+
+    async def backup(self, path: str | Path, *, progress: Progress | None = None) -> Path:
+        return await self._hands.run(self._store.backup, path, progress=progress)
 
     async def close(self) -> None:
         await self._hands.run(self._store.close)

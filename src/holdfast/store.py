@@ -6,22 +6,25 @@ archives (their rooms have them), and any background thread of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.contract import Commit, Query, Scope
-from holdfast.engine.registry import open_engine
-from holdfast.errors import Invalid, Misconfigured
+from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
+from holdfast.errors import Invalid, Misconfigured, Unsupported
 from holdfast.ids import Ids, check_id
 from holdfast.ledger.core import Core
 from holdfast.ledger.schema import DEFAULT, Registry
 from holdfast.ledger.thread import Thread, check_tags, to_info
 from holdfast.records import Report, ThreadInfo
+
+if TYPE_CHECKING:
+    from holdfast.transfer import ImportReport, Manifest, Progress, Restored
 
 _PAGE = 500
 
@@ -45,6 +48,27 @@ def open(
     clock = clock or SystemClock()
     engine = open_engine(url, clock, ids or Ids())
     return Store(Core(engine, name, clock, schemas or DEFAULT))
+
+
+def restore(
+    backup: str | Path, url: str | Path, *, replace: bool = False, progress: Progress | None = None
+) -> Restored:
+    """Make a store from a backup and prove it whole. A store that holds data is ``Conflict``.
+
+    ``replace`` puts a restored SQLite file in the place of the old one; on other engines restore into an empty store.
+    """
+    from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
+
+    clock, ids = SystemClock(), Ids()
+    if scheme_of(str(url)) == "sqlite":
+        return transfer.restore_file(
+            Path(backup), sqlite_path(str(url)), clock=clock, ids=ids, replace=replace, progress=progress
+        )
+    engine = open_engine(str(url), clock, ids)
+    try:
+        return transfer.restore_engine(Path(backup), engine, clock=clock, progress=progress)
+    finally:
+        engine.close()
 
 
 class Store:
@@ -130,6 +154,59 @@ class Store:
         problems = self._core.engine.check()
         threads = self.threads(limit=None)
         return Report(len(threads), sum(info.entries for info in threads), tuple(problems))
+
+    def export_to(
+        self,
+        target: str | Path | BinaryIO,
+        *,
+        thread: str | None = None,
+        user: str | None = None,
+        format: str | None = None,
+        progress: Progress | None = None,
+    ) -> Manifest:
+        """Write a thread, a user's threads, or all of this tenant to a file or stream, and return the manifest.
+
+        ``format`` is json, yaml or msgpack; without it the file's suffix says which. The archive is of one moment,
+        whatever others write meanwhile; a file appears whole or not at all, in place of one of the same name.
+        """
+        from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
+
+        chosen = format or transfer.format_of(target)
+        selection = transfer.Selection(self._core.tenant, thread=thread, user=user)
+        now = self._core.clock.now()
+        with transfer.written(target) as out, self._core.engine.snapshot() as view:
+            return transfer.export(view, selection, out, chosen, time=now, progress=progress)
+
+    def import_from(
+        self, source: str | Path | bytes | BinaryIO, *, dry_run: bool = False, progress: Progress | None = None
+    ) -> ImportReport:
+        """Take in an archive, checked whole before anything is written. Repeating it changes nothing.
+
+        Everything keeps its number, time and digest, and comes into this store's tenant. A damaged archive is
+        ``Corrupt`` and says where; a thread that went another way here is ``Conflict``; nothing is imported then.
+        """
+        from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
+
+        given = Path(source) if isinstance(source, str) else source
+        now = self._core.clock.now()
+        return transfer.import_archive(
+            self._core.engine, given, tenant=self._core.tenant, time=now, dry_run=dry_run, progress=progress
+        )
+
+    def backup(self, path: str | Path, *, progress: Progress | None = None) -> Path:
+        """Write a consistent, verified copy of the whole store, all tenants, while others keep writing.
+
+        On SQLite it is a database file; elsewhere an archive. ``Conflict`` when the path exists. ``holdfast.restore``
+        brings either back.
+        """
+        from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
+
+        target = Path(path)
+        try:
+            self._core.engine.backup(target)
+        except Unsupported:
+            transfer.write_backup(self._core.engine, target, time=self._core.clock.now(), progress=progress)
+        return target
 
     def close(self) -> None:
         """Let go of files and connections. Everything acknowledged is durable already."""

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from holdfast.engine.contract import Engine
 from holdfast.engine.sqlite import SqliteEngine
 from holdfast.ids import Ids
 from holdfast.testing import ManualClock
 from holdfast.testing.contract import EngineContract, Reopen
+from holdfast.testing.machine import engine_machine
 
 
 class TestSqliteEngine(EngineContract):
@@ -33,3 +35,10 @@ class TestSqliteEngine(EngineContract):
         yield again
         for one in opened:
             one.close()
+
+
+TestSqliteBesideRam = engine_machine(SqliteEngine).TestCase
+TestSqliteBesideRam.settings = settings(stateful_step_count=30)
+
+TestTwoSqliteBesideRam = engine_machine(SqliteEngine, hands=2).TestCase
+TestTwoSqliteBesideRam.settings = settings(stateful_step_count=30)

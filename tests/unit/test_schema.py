@@ -35,6 +35,7 @@ from holdfast.errors import (
     Unsupported,
 )
 from holdfast.ledger import schema as schemas
+from holdfast.ledger import typed
 from holdfast.ledger.schema import DEFAULT, PLAIN, Registry, Schema, Where, duration, find, migrate, prepare, revive
 
 HERE = Where("trip-42", 7)
@@ -176,7 +177,7 @@ def test_a_schema_needs_a_name(name: Any) -> None:
 
 def test_one_name_is_one_class() -> None:
     registry, _ = declared(DataTrip)
-    with pytest.raises(Invalid, match="already declared by .*DataTrip"):
+    with pytest.raises(Invalid, match=r"already declared by .*DataTrip"):
         registry.schema("trip", 2)(StructTrip)
     with pytest.raises(Invalid, match="already declared as schema 'trip'"):
         registry.schema("voyage", 1)(DataTrip)
@@ -215,8 +216,9 @@ def test_durations_are_text_or_timedeltas(text: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "limit", ["", "10", "m", "10 m", "1.5h", "30m1h", "-1h", "0s", "10M", "١m", "9" * 50 + "d", "9" * 5_000 + "s", 600, None,
-              timedelta(0), timedelta(-1)],
+    "limit",
+    ["", "10", "m", "10 m", "1.5h", "30m1h", "-1h", "0s", "10M", "\u0661m", "9" * 50 + "d", "9" * 5_000 + "s", 600,
+     None, timedelta(0), timedelta(-1)],
 )  # fmt: skip
 def test_what_is_no_duration_is_refused_at_declaration(limit: Any) -> None:
     with pytest.raises(Invalid, match="is not a duration"):
@@ -229,7 +231,7 @@ def test_paths_are_checked_at_declaration() -> None:
             Registry().schema("trip", 1, **options)
     with pytest.raises(Invalid, match="must be a list"):
         Registry().schema("trip", 1, critical="city")
-    with pytest.raises(Invalid, match="'town.x': .*DataTrip has no such field; it has city, when, task, tags"):
+    with pytest.raises(Invalid, match=r"'town\.x': .*DataTrip has no such field; it has city, when, task, tags"):
         Registry().schema("trip", 1, critical=["town.x"])(DataTrip)
     declared(DataTrip, critical=["*"])
 
@@ -239,9 +241,9 @@ def test_a_model_that_keeps_unknown_fields_may_have_any_path() -> None:
         a: int = 0
 
     _, schema = declared(Open, critical=["other"])
-    assert prepare(schema, Open(a=1, other=[2]), HERE) == {"a": 1, "other": [2]}
+    assert prepare(schema, Open.model_validate({"a": 1, "other": [2]}), HERE) == {"a": 1, "other": [2]}
     with pytest.raises(StateInvalid, match="other does not fit"):
-        prepare(schema, Open(other=NOON), HERE)
+        prepare(schema, Open.model_validate({"other": NOON}), HERE)
 
 
 def test_old_pydantic_is_refused_with_the_version_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +335,7 @@ def test_the_refresher_of_a_path_is_the_most_exact_one() -> None:
     assert registry.refresher_of("trip", 'facts["home.town"]') is every
     assert registry.refresher_of("trip", "facts") is None
     assert registry.refresher_of("other", "facts.home") is None
-    with pytest.raises(Invalid, match="already a refresher of 'trip' for facts.home"):
+    with pytest.raises(Invalid, match=r"already a refresher of 'trip' for facts\.home"):
         registry.refresher("trip", '["facts"].home')(every)
 
 
@@ -412,7 +414,7 @@ def test_a_stored_field_that_the_type_does_not_know_is_no_silent_loss(kind: Any,
 
 
 def test_plain_dicts_come_back_as_they_are() -> None:
-    value = {"a": (1, [2, {"b": None}]), "c": "x"}
+    value: dict[str, Any] = {"a": (1, [2, {"b": None}]), "c": "x"}
     assert prepare(PLAIN, value, HERE) == {"a": [1, [2, {"b": None}]], "c": "x"}
     assert prepare(PLAIN, value, HERE)["a"][1][1] is not value["a"][1][1]
     assert revive(PLAIN, {"a": 1}, HERE) == {"a": 1}
@@ -463,6 +465,10 @@ class Loose:
     counts: dict[int, str] = dataclasses.field(default_factory=dict)
 
 
+class LooseDict(TypedDict):
+    anything: Any
+
+
 @dataclasses.dataclass
 class LateTask(DataTask):
     late: bool = True
@@ -508,7 +514,7 @@ def test_what_means_the_same_is_accepted(value: Loose) -> None:
 
 
 @pytest.mark.parametrize("anything", [NOON, {"deep": [NOON]}, {1: "a"}, {"set": {1}}])
-@pytest.mark.parametrize("kind", [Loose, TypedDict("LooseDict", {"anything": Any})])
+@pytest.mark.parametrize("kind", [Loose, LooseDict])
 def test_a_dict_of_fields_is_held_to_the_same(kind: Any, anything: Any) -> None:
     _, schema = declared(kind)
     with pytest.raises(StateInvalid) as caught:
@@ -528,12 +534,33 @@ def test_a_dict_of_fields_may_be_as_stored() -> None:
     assert prepare(schema, {"name": " Ana "}, HERE) == {"name": "Ana"}
 
 
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    name: str = "x"
+
+
+@dataclasses.dataclass
+class Tree:
+    leaves: list[Leaf] = dataclasses.field(default_factory=list)
+    bag: set[Leaf] = dataclasses.field(default_factory=set)
+    depth: int = dataclasses.field(default=3, init=False)
+
+
+def test_defaults_of_dataclasses_are_written_out() -> None:
+    _, schema = declared(Tree)
+    tree = revive(schema, {"leaves": [{}], "bag": [{}]}, HERE)
+    assert tree.leaves == [Leaf()]
+    assert vars(tree.leaves[0]) == {"name": "x"}
+    assert prepare(schema, tree, HERE) == {"leaves": [{"name": "x"}], "bag": [{"name": "x"}], "depth": 3}
+    assert prepare(schema, Tree(), HERE) == {"leaves": [], "bag": [], "depth": 3}
+
+
 def test_a_secret_that_a_model_hides_is_not_stored_as_stars() -> None:
     class Login(pydantic.BaseModel):
         password: pydantic.SecretStr
 
     _, schema = declared(Login)
-    with pytest.raises(StateInvalid, match="password does not fit .* comes back changed"):
+    with pytest.raises(StateInvalid, match=r"password does not fit .* comes back changed"):
         prepare(schema, Login(password=pydantic.SecretStr("hunter2")), HERE)
 
 
@@ -561,7 +588,7 @@ def test_running_out_of_stack_is_told_as_depth(step: str, monkeypatch: pytest.Mo
     def overflow(*_: Any, **__: Any) -> None:
         raise RecursionError
 
-    monkeypatch.setattr(schemas.typed, step, overflow)
+    monkeypatch.setattr(typed, step, overflow)
     _, schema = declared(Loose)
     with pytest.raises(Invalid, match="thread 'trip-42', revision 7: the state is nested deeper"):
         prepare(schema, Loose(), HERE)
@@ -895,15 +922,14 @@ def test_migrating_never_changes_its_input(stored: dict[str, Any], extra: dict[s
 def test_every_chain_arrives_or_names_its_first_hole(stored: int, code: int, steps: set[int]) -> None:
     registry = chain(*((step, step + 1) for step in sorted(steps)), version=code)
     holes = [version for version in range(stored, code) if version not in steps]
-    try:
-        document, came_from = migrate(registry, "trip", stored, {}, HERE)
-        assert not holes
-        assert document.get("seen", []) == list(range(stored + 1, code + 1))
-        assert came_from == (stored if stored < code else None)
-    except MigrationMissing as error:
-        assert error.from_version == holes[0]
-    except SchemaTooNew:
-        assert stored > code
+    if stored > code or holes:
+        with pytest.raises(SchemaTooNew if stored > code else MigrationMissing) as caught:
+            migrate(registry, "trip", stored, {}, HERE)
+        assert stored > code or caught.value.from_version == holes[0]
+        return
+    document, came_from = migrate(registry, "trip", stored, {}, HERE)
+    assert document.get("seen", []) == list(range(stored + 1, code + 1))
+    assert came_from == (stored if stored < code else None)
 
 
 class AnyTrip(msgspec.Struct):

@@ -20,7 +20,7 @@ Factory = Callable[[str, Clock, Ids], Engine]
 
 def open_engine(url: str, clock: Clock, ids: Ids) -> Engine:
     """Open the engine that a URL or a plain file path names."""
-    scheme = _scheme(url)
+    scheme = scheme_of(url)
     factory = _FACTORIES.get(scheme) or _third_party(scheme)
     try:
         return factory(url, clock, ids)
@@ -33,7 +33,8 @@ def open_engine(url: str, clock: Clock, ids: Ids) -> Engine:
         ) from error
 
 
-def _scheme(url: str) -> str:
+def scheme_of(url: str) -> str:
+    """The scheme that a URL names; a plain path means SQLite."""
     if not url or url == ":memory:":
         raise Misconfigured('name a database: a file path such as "agent.db", "postgresql://…", or "ram:" for memory only')
     head, colon, _ = url.partition(":")
@@ -55,7 +56,7 @@ def _third_party(scheme: str) -> Factory:
 
 def sqlite_path(url: str) -> Path:
     """The file that a SQLite URL or plain path means: ``agent.db``, ``sqlite:agent.db`` or ``sqlite:///abs/agent.db``."""
-    if _scheme(url) == "sqlite" and url.lower().startswith("sqlite:"):
+    if scheme_of(url) == "sqlite" and url.lower().startswith("sqlite:"):
         parts = urlsplit(url)
         if parts.netloc:
             raise Misconfigured(f"{url} names a host; write sqlite:///absolute/path or sqlite:relative/path")

@@ -39,7 +39,7 @@ MOVE_RECORD = "UPDATE records SET head = ?, digest = ?, time = ? WHERE tenant = 
 UPSERT_RECORD = (
     f"INSERT INTO records (tenant, {RECORD}, hour) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (tenant, kind, id) DO UPDATE SET version = excluded.version, body = excluded.body, "
-    "created = excluded.created, scope_user = excluded.scope_user, scope_agent = excluded.scope_agent, scope_thread = excluded.scope_thread, "
+    "scope_user = excluded.scope_user, scope_agent = excluded.scope_agent, scope_thread = excluded.scope_thread, "
     "created = excluded.created, time = excluded.time, expires = excluded.expires, tags = excluded.tags, "
     "stream = excluded.stream, base = excluded.base, head = excluded.head, digest = excluded.digest, hour = excluded.hour"
 )

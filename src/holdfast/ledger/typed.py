@@ -24,7 +24,7 @@ from holdfast.ledger.paths import Path, Step, get, render
 _AT = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _FIELD = re.compile(r"Object (?P<why>missing required|contains unknown) field `(?P<name>.*)`", re.DOTALL)
 _SOME_KEY = "[...]"
-_PLAIN = (str, int, float, bool, type(None), list, dict)
+_PLAIN = (str, int, float, bool, type(None), list)
 
 
 class Misfit(Exception):
@@ -156,7 +156,7 @@ def _stable(items: list[Any]) -> list[Any]:
 def from_plain(kind: Any, plain: Any) -> Any:
     """Turn plain data into a value of a type; what does not fit is a ``Misfit`` that names the field."""
     try:
-        return _validated(kind, plain) if is_pydantic(kind) else _converted(kind, plain)
+        return _validated(kind, plain) if is_pydantic(kind) else _completed(_converted(kind, plain))
     except HoldfastError:
         raise
     except msgspec.ValidationError as error:
@@ -167,6 +167,18 @@ def from_plain(kind: Any, plain: Any) -> Any:
 
 def _converted(kind: Any, plain: Any) -> Any:
     return msgspec.convert(plain, kind, str_keys=True, dec_hook=_validated)
+
+
+def _completed(value: Any) -> Any:
+    """Give dataclasses the defaults that msgspec leaves on their class, or they would be missing when written again."""
+    if dataclasses.is_dataclass(value) and hasattr(value, "__dict__"):
+        for field in dataclasses.fields(value):
+            if field.name not in value.__dict__:
+                object.__setattr__(value, field.name, getattr(value, field.name))
+    inside = value if isinstance(value, set | frozenset) else [item for _, item in members(value) or ()]
+    for item in inside:
+        _completed(item)
+    return value
 
 
 def _validated(kind: Any, plain: Any) -> Any:
@@ -295,7 +307,7 @@ def drift(before: Any, after: Any, *, lenient: bool = False) -> Misfit | None:
             if found is not None:
                 return Misfit((step, *found.path), found.why)
         return None
-    if lenient and type(before) in _PLAIN:
+    if lenient and (type(before) in _PLAIN or _is_plain_dict(before)):
         return None
     if type(before) is type(after):
         return None if _incomparable(before) else Misfit((), f"this {type(before).__name__} comes back changed")
@@ -307,11 +319,15 @@ def drift(before: Any, after: Any, *, lenient: bool = False) -> Misfit | None:
 def _alike(before: Any, after: Any, lenient: bool) -> bool:
     """Say whether two values hold the same members, so that only these can differ."""
     if isinstance(before, dict):
-        plain = lenient and all(type(name) is str for name in before)
-        return (isinstance(after, dict) and before.keys() == after.keys()) or (plain and members(after) is not None)
+        same = isinstance(after, dict) and before.keys() == after.keys()
+        return same or (lenient and _is_plain_dict(before) and members(after) is not None)
     if isinstance(before, list | tuple):
         return isinstance(after, list | tuple) and len(before) == len(after)
     return type(before) is type(after) and members(before) is not None
+
+
+def _is_plain_dict(value: Any) -> bool:
+    return type(value) is dict and all(type(name) is str for name in value)
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -105,6 +105,13 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sha256: str
 
 
+class Seal(NamedTuple):
+    """What the audit says of a section: its hash, and whether all its bodies are JSON that can be embedded as stored."""
+
+    sha256: str
+    plain: bool
+
+
 class Found(NamedTuple):
     """A section as read, with the hash that the file gives for it."""
 
@@ -115,7 +122,7 @@ class Found(NamedTuple):
 Item = Header | Found | Manifest
 
 
-class EventForm(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class EventForm(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """One event in a file."""
 
     position: Whole
@@ -212,10 +219,12 @@ def as_bytes(body: bytes) -> BodyForm:
 
 def as_raw_json(body: bytes) -> BodyForm:
     """Embed JSON as it is stored, without decoding it, for a format that gives the same characters back."""
-    # Blanks around a value are not part of it, so they would be lost on the way back.
-    if body[:2] == codec.JSON and body[2:3] > b" " and body[-1:] > b" ":
-        return BodyForm(msgspec.Raw(body[2:]))
-    return BodyForm(body_bytes=body)
+    return BodyForm(msgspec.Raw(body[2:])) if is_plain(body) else BodyForm(body_bytes=body)
+
+
+def is_plain(body: bytes) -> bool:
+    """Whether stored JSON has no blanks around it. They are not part of the value, so embedding would lose them."""
+    return body[:2] == codec.JSON and body[2:3] > b" " and body[-1:] > b" "
 
 
 def event_form(event: Event, dress: Dress) -> EventForm:
@@ -240,13 +249,13 @@ def strand_form(strand: Strand, shared: tuple[int, ...], events: tuple[EventForm
     )
 
 
-def section_form(section: Section, sha256: str, dress: Dress) -> SectionForm:
+def section_form(section: Section, seal: Seal, dress: Dress) -> SectionForm:
     strands = (
         strand_form(s, section.shared.get(s.stream, ()), tuple(event_form(e, dress) for e in s.events))
         for s in section.strands
     )
     records = tuple(record_form(r, dress) for r in section.records)
-    return SectionForm(section.tenant, section.thread, records, tuple(strands), sha256)
+    return SectionForm(section.tenant, section.thread, records, tuple(strands), seal.sha256)
 
 
 def stream_text(stream: int) -> str:

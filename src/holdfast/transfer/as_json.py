@@ -9,7 +9,7 @@ Deliberately absent: a look at what bodies mean.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
@@ -18,11 +18,13 @@ from holdfast.engine.contract import Event
 from holdfast.errors import Invalid
 from holdfast.transfer.archive import (
     FORMAT,
+    EventForm,
     Found,
     Header,
     Item,
     Manifest,
     Moment,
+    Seal,
     Section,
     SectionForm,
     Selection,
@@ -35,7 +37,9 @@ from holdfast.transfer.archive import (
     strand_form,
 )
 
+_CHUNK = 64
 _encoder = msgspec.json.Encoder()
+_encode = _encoder.encode
 _OPENING = b'{"format":"%s",' % FORMAT.encode()
 _SIGN = re.compile(rb'\s*\{\s*"format"\s*:\s*"%s"' % FORMAT.encode())
 _BOM = b"\xef\xbb\xbf"
@@ -70,32 +74,48 @@ class JsonWriter:
         self._separator = b"\n"
 
     def header(self, header: Header) -> None:
-        self._out.write(_encoder.encode(header)[:-1] + b',\n"sections":[')
+        self._out.write(_encode(header)[:-1] + b',\n"sections":[')
 
-    def section(self, section: Section, sha256: str) -> None:
-        records = [_encoder.encode(record_form(r, as_raw_json)) for r in section.records]
-        strands = []
-        for strand in section.strands:
-            form = _encoder.encode(strand_form(strand, section.shared.get(strand.stream, ())))
-            strands.append(b'%b,"events":[\n%b]}' % (form[:-1], event_lines(strand.events)))
-        self._out.write(b'%b{"tenant":%b,"thread":%b,"records":[\n%b\n],"strands":[\n%b\n],"sha256":"%b"}' % (
-            self._separator, _encoder.encode(section.tenant), _encoder.encode(section.thread),
-            b",\n".join(records), b",\n".join(strands), sha256.encode(),
-        ))  # fmt: skip
+    def section(self, section: Section, seal: Seal) -> None:
+        write = self._out.write
+        tenant, thread = _encode(section.tenant), _encode(section.thread)
+        records = b",\n".join(_encode(record_form(r, as_raw_json)) for r in section.records)
+        write(b'%b{"tenant":%b,"thread":%b,"records":[\n%b\n],"strands":[' % (self._separator, tenant, thread, records))
         self._separator = b",\n"
+        separator = b"\n"
+        for strand in section.strands:
+            form = _encode(strand_form(strand, section.shared.get(strand.stream, ())))
+            write(b'%b%b,"events":[\n' % (separator, form[:-1]))
+            self._events(strand.events, seal.plain)
+            write(b"]}")
+            separator = b",\n"
+        write(b'\n],"sha256":"%b"}' % seal.sha256.encode())
+
+    def _events(self, events: tuple[Event, ...], plain: bool) -> None:
+        """Write events one a line. Small pieces are faster than one large one, which new memory has to be found for."""
+        for start in range(0, len(events), _CHUNK):
+            forms = event_forms(events[start : start + _CHUNK], plain)
+            lines = _encoder.encode_lines(forms)
+            listed = lines.replace(b"\n", b",\n")
+            if len(listed) - len(lines) != len(forms):
+                # A stored body has line ends of its own, and only those between events may get a comma.
+                listed = b"".join(_encode(form) + b",\n" for form in forms)
+            if start + _CHUNK < len(events):
+                self._out.write(listed)
+            else:
+                self._out.write(memoryview(listed)[:-2])
+                self._out.write(b"\n")
 
     def manifest(self, manifest: Manifest) -> None:
-        self._out.write(b'\n],\n"manifest":%b\n}\n' % _encoder.encode(manifest))
+        self._out.write(b'\n],\n"manifest":%b\n}\n' % _encode(manifest))
 
 
-def event_lines(events: Iterable[Event]) -> bytes:
-    """Encode events as the inside of a JSON array, one a line."""
-    forms = [event_form(event, as_raw_json) for event in events]
-    lines = _encoder.encode_lines(forms)
-    if lines.count(b"\n") == len(forms):
-        return lines[:-1].replace(b"\n", b",\n") + b"\n" if forms else b""
-    # A stored body spans several lines: only those that end an event may get a comma.
-    return b",\n".join(_encoder.encode(form) for form in forms) + b"\n"
+def event_forms(events: tuple[Event, ...], plain: bool) -> list[EventForm]:
+    if not plain:
+        return [event_form(event, as_raw_json) for event in events]
+    # Spelled out, because this is where the time of an export goes.
+    raw = msgspec.Raw
+    return [EventForm(e.position, e.time, e.kind, e.digest.hex(), e.key, raw(e.body[2:])) for e in events]
 
 
 def read(file: BinaryIO) -> Iterator[Item]:
@@ -134,6 +154,6 @@ def _check_sign(data: bytes) -> None:
 
 def _respelled(data: bytes) -> bytes:
     try:
-        return _encoder.encode(msgspec.json.decode(data))
+        return _encode(msgspec.json.decode(data))
     except (ValueError, RecursionError) as error:
         raise damage("document", str(error)) from None

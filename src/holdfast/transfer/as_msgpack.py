@@ -24,6 +24,7 @@ from holdfast.transfer.archive import (
     Item,
     Manifest,
     RecordForm,
+    Seal,
     Section,
     StrandForm,
     admit,
@@ -87,7 +88,7 @@ class MsgpackWriter:
     def header(self, header: Header) -> None:
         self._put("header", header)
 
-    def section(self, section: Section, sha256: str) -> None:
+    def section(self, section: Section, seal: Seal) -> None:
         self._put("section", _Opening(section.tenant, section.thread))
         for record in section.records:
             self._put("record", record_form(record, as_bytes))
@@ -95,7 +96,7 @@ class MsgpackWriter:
             self._put("strand", strand_form(strand, section.shared.get(strand.stream, ())))
             for event in strand.events:
                 self._put("event", event_form(event, as_bytes))
-        self._put("end", _End(sha256))
+        self._put("end", _End(seal.sha256))
 
     def manifest(self, manifest: Manifest) -> None:
         self._put("manifest", manifest)

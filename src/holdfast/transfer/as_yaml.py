@@ -26,6 +26,7 @@ from holdfast.transfer.archive import (
     Header,
     Item,
     Manifest,
+    Seal,
     Section,
     admit,
     damage,
@@ -56,11 +57,11 @@ class YamlWriter:
     def header(self, header: Header) -> None:
         self._dump(msgspec.to_builtins(header))
 
-    def section(self, section: Section, sha256: str) -> None:
+    def section(self, section: Section, seal: Seal) -> None:
         if self._empty:
             self._out.write(b"sections:\n")
             self._empty = False
-        form = section_form(section, sha256, as_readable)
+        form = section_form(section, seal, as_readable)
         self._dump([msgspec.json.decode(_encode(form))])
 
     def manifest(self, manifest: Manifest) -> None:

@@ -19,7 +19,7 @@ from holdfast.engine import chain, codec
 from holdfast.engine.contract import GENESIS, Event, Record, Strand
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.ids import MAX_ID_CHARS, check_id
-from holdfast.transfer.archive import Counts, Header, Manifest, SchemaCount, Section, damage
+from holdfast.transfer.archive import Counts, Header, Manifest, SchemaCount, Seal, Section, damage, is_plain
 
 # An id may be put together from several that a caller gave, as a checkpoint's is.
 _MAX_NAME_CHARS = 4 * MAX_ID_CHARS
@@ -75,8 +75,8 @@ class Audit:
         )
         self.names: set[tuple[str, str, str]] = set()
 
-    def section(self, section: Section) -> str:
-        """Check a section against itself and those before it; return its hash."""
+    def section(self, section: Section) -> Seal:
+        """Check a section against itself and those before it, and seal it."""
         self._sections += 1
         where = f"section {self._sections} (tenant {section.tenant!r}, thread {section.thread!r})"
         try:
@@ -91,7 +91,8 @@ class Audit:
         self._count(section)
         digest = _hash(section, self._strands)
         self._hash.update(digest)
-        return digest.hex()
+        plain = all(is_plain(event.body) for strand in section.strands for event in strand.events)
+        return Seal(digest.hex(), plain)
 
     def manifest(self) -> Manifest:
         """What the sections so far come to."""

@@ -17,7 +17,7 @@ from typing import BinaryIO, Protocol, cast
 
 from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.transfer import as_json, as_msgpack, as_yaml
-from holdfast.transfer.archive import FORMAT, Found, Header, Item, Manifest, Section, damage
+from holdfast.transfer.archive import FORMAT, Found, Header, Item, Manifest, Seal, Section, damage
 from holdfast.transfer.audit import Audit
 
 FORMATS = ("json", "yaml", "msgpack")
@@ -39,7 +39,7 @@ class Writer(Protocol):
 
     def header(self, header: Header) -> None: ...
 
-    def section(self, section: Section, sha256: str) -> None: ...
+    def section(self, section: Section, seal: Seal) -> None: ...
 
     def manifest(self, manifest: Manifest) -> None: ...
 
@@ -85,7 +85,7 @@ class Reading:
     def __iter__(self) -> Iterator[Section]:
         for number, item in enumerate(self._items, 1):
             if isinstance(item, Found):
-                if self.audit.section(item.section) != item.sha256:
+                if self.audit.section(item.section).sha256 != item.sha256:
                     raise _changed(number, item.section)
                 yield item.section
             else:

@@ -203,7 +203,7 @@ def _look_closely(played: Played, store: holdfast.Store) -> None:
     thread = store.thread(played.thread)
     played.final = thread.state(dict).value or {}
     played.numbers = [entry.number for entry in thread.log()]
-    if played.checkpoint:
+    if played.checkpoint and thread.exists():
         played.forked = _fork(thread, played.checkpoint["name"])
     began = time.perf_counter()
     played.verified = store.verify()

@@ -23,7 +23,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.doors.cli import exits, plain, wording
 from holdfast.doors.cli.options import AsJson, Db, Tenant
 from holdfast.doors.cli.render import Screen
-from holdfast.engine.registry import sqlite_path
+from holdfast.engine.registry import scheme_of, sqlite_path
 from holdfast.errors import HoldfastError, Misconfigured, NotFound
 
 
@@ -138,9 +138,7 @@ def discard_output() -> None:
 
 def _file(url: str) -> Path | None:
     """The file that a URL means, None for a server or for memory."""
-    head, colon, _ = url.partition(":")
-    elsewhere = colon and len(head) > 1 and not {"/", "\\"} & set(head) and head.lower() != "sqlite"
-    return None if elsewhere else sqlite_path(url)
+    return sqlite_path(url) if scheme_of(url) == "sqlite" else None
 
 
 def with_desk(command: Callable[..., int | None]) -> Callable[..., None]:

@@ -99,24 +99,26 @@ def backup(desk: Desk, path: options.BackupPath) -> None:
     Examples:
       holdfast backup agent-2026-05-01.backup
     """
-    with desk.open() as store:
-        store.backup(Path(path))
-    size = Path(path).stat().st_size
+    with desk.open() as store, desk.notes.progress() as progress:
+        size = store.backup(Path(path), progress=progress).stat().st_size
     data = {"path": path, "size_bytes": size}
     desk.tell(data, lambda screen: screen.line("Backup written to ", (path, "name"), f" ({size:,} bytes)."))
 
 
-def restore(desk: Desk, backup: options.Backup) -> None:
+def restore(desk: Desk, backup: options.Backup, replace: options.Overwrite = False) -> None:
     """Make a new store from a backup, where --db says.
+
+    The new store is proved whole before it gets its name.
 
     \b
     Examples:
       holdfast --db agent.db restore agent-2026-05-01.backup
     """
     url = desk.url()
-    report = holdfast.restore(Path(backup), url, tenant=desk.options.tenant)
+    with desk.notes.progress() as progress:
+        restored = holdfast.restore(Path(backup), url, replace=replace, progress=progress)
     place = database(url)
-    data = {"path": backup, "database": place, **plain.plain(report)}
+    data = {"path": backup, "database": place, **plain.plain(restored)}
     desk.tell(data, lambda screen: screen.line("Restored ", (backup, "name"), " to ", (place, "name"), "."))
 
 

@@ -79,3 +79,4 @@ ImportPath = Annotated[str, _argument("PATH", "A file that export wrote; - for s
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would come in; write nothing.")]
 BackupPath = Annotated[str, _argument("PATH", "The file to write the copy to.")]
 Backup = Annotated[str, _argument("BACKUP", "What backup wrote.")]
+Overwrite = Annotated[bool, typer.Option("--replace", help="Put it in the place of the store that is there.")]

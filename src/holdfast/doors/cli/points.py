@@ -45,7 +45,9 @@ def checkpoint(
         try:
             made = handle.checkpoint(name, note=note, replace=replace)
         except Conflict as error:
-            raise Conflict(f"{name!r} is in use in thread {thread!r}; --replace moves it here", **error.facts) from error
+            raise Conflict(
+                f"{name!r} is in use in thread {thread!r}; --replace moves it here", **error.facts
+            ) from error
     data = {"thread": thread, "checkpoint": plain.plain(made)}
     desk.tell(data, lambda screen: screen.line("Checkpoint ", (made.name, "name"), f" at {_place(made)}."))
 

@@ -26,9 +26,9 @@ from holdfast.engine.contract import (
     Receipt,
     Record,
     Scope,
-    Strand,
     View,
 )
+from holdfast.testing.export import export
 
 ACME, GLOBEX = "acme", "globex"
 ANA, BEN = Scope(user="ana"), Scope(user="ben")
@@ -102,16 +102,7 @@ class Scene:
 
     def export(self, id: str, tenant: str = ACME) -> Adopt:
         """A thread with its whole line of ancestors, as another store would be given it."""
-        record = self.thread(id, tenant)
-        strands: list[Strand] = []
-        stream, upto = record.stream, record.head
-        while stream is not None:
-            strand = self.engine.strand(tenant, stream)
-            assert strand is not None
-            own = tuple(self.engine.read(tenant, Mark(stream, upto), after=strand.base))
-            strands.insert(0, Strand(strand.stream, strand.kind, strand.id, strand.parent, strand.base, strand.digest, own))
-            stream, upto = strand.parent, strand.base
-        return Adopt((record,), tuple(strands))
+        return export(self.engine, tenant, self.thread(id, tenant))
 
 
 def texts(events: list[Event]) -> list[str]:

@@ -28,7 +28,7 @@ CREATE TABLE records (
     digest       bytea  NOT NULL,
     hour         bigint NOT NULL,
     PRIMARY KEY (tenant, kind, id)
-);
+) WITH (fillfactor = 80);
 -- By the hour of the last activity, not its moment: most appends leave every index alone and update in place.
 CREATE INDEX records_hour   ON records (tenant, kind, hour);
 CREATE INDEX records_user   ON records (tenant, scope_user, kind)   WHERE scope_user   IS NOT NULL;
