@@ -31,7 +31,7 @@ def run(folder: Path) -> dict[str, Any]:
         )
     ours, theirs = (statistics.median(spent[name]) for name in spent)
     table(
-        f"Export of {COUNT} messages ({len(document.getvalue()):,} bytes): reading, encoding and hashing beside stdlib json",
+        f"Export of {COUNT} messages ({len(document.getvalue()):,} bytes): read, encoded, hashed; beside stdlib json",
         [{"what": name, "ms": statistics.median(values) * 1e3} for name, values in spent.items()],
     )
     print(f"  stdlib json (encoding alone) / whole export: {theirs / ours:.2f}")

@@ -41,7 +41,17 @@ def _run_processes(url: str, mode: str) -> dict[str, Any]:
     start = time.time() + 2.0
     children = [
         subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.processes", url, mode, str(number), str(turns), str(interval), str(start)],
+            [
+                sys.executable,
+                "-m",
+                "benchmarks.processes",
+                url,
+                mode,
+                str(number),
+                str(turns),
+                str(interval),
+                str(start),
+            ],
             stdout=subprocess.PIPE,
             text=True,
         )

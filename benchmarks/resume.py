@@ -1,4 +1,4 @@
-"""Resuming: open a store, load the state with its freshness and the last 50 entries, on a short and on a long thread."""
+"""Resuming: open a store, load the state with its freshness and the last 50 entries, on a short and a long thread."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def _fill(path: Path, size: int) -> None:
         state = AgentState(user_preferences={"seat": "aisle"}, active_task=Task("book a flight"))
         thread.save(state.with_fact("home_airport", "LIS", at=datetime(2026, 1, 1, tzinfo=UTC)))
         for begin in range(0, size, 500):
-            batch = [{"role": "user", "content": f"message {number} " + "x" * 480} for number in range(begin, begin + 500)]
+            batch = [
+                {"role": "user", "content": f"message {number} " + "x" * 480} for number in range(begin, begin + 500)
+            ]
             thread.append(*batch)
 
 
@@ -61,5 +63,6 @@ def _resume(path: Path) -> float:
         loaded = thread.state(AgentState)
         window = thread.log(last=50)
         spent = time.perf_counter() - begin
-    assert loaded.must_verify and len(window) == 50
+    assert loaded.must_verify
+    assert len(window) == 50
     return spent

@@ -25,7 +25,10 @@ def run(folder: Path) -> dict[str, Any]:
     floor = statistics.median(spent["nothing"])
     table(
         "Import, in a fresh interpreter",
-        [{"what": n, "ms": statistics.median(v) * 1e3, "over nothing": (statistics.median(v) - floor) * 1e3} for n, v in spent.items()],
+        [
+            {"what": n, "ms": statistics.median(v) * 1e3, "over nothing": (statistics.median(v) - floor) * 1e3}
+            for n, v in spent.items()
+        ],
     )
     print(f"  import holdfast, middle half: {spread([value * 1e3 for value in spent['import holdfast']])} ms")
     return {"import_ms": (statistics.median(spent["import holdfast"]) - floor) * 1e3}

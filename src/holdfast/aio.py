@@ -66,9 +66,14 @@ class _Hands:
 
     def _notify(self, loop: asyncio.AbstractEventLoop) -> Notify:
         """The way back to an event loop: one call for a whole group of commits, not one for each."""
-        if self._way_back is None or self._way_back[0] is not loop:
-            self._way_back = (loop, functools.partial(loop.call_soon_threadsafe, _settle))
-        return self._way_back[1]
+        way_back = self._way_back
+        if way_back is None or way_back[0] is not loop:
+
+            def notify(outcomes: list[Outcome]) -> None:
+                loop.call_soon_threadsafe(_settle, outcomes)
+
+            way_back = self._way_back = (loop, notify)
+        return way_back[1]
 
     def close(self) -> None:
         self._executor.shutdown(wait=False)
@@ -225,9 +230,13 @@ class AsyncThread:
         return f"Async{self._thread!r}"
 
     @overload
-    async def append(self, item: Any, /, *, kind: str = ..., key: str | None = ..., expect: int | None = ...) -> Entry: ...
+    async def append(
+        self, item: Any, /, *, kind: str = ..., key: str | None = ..., expect: int | None = ...
+    ) -> Entry: ...
     @overload
-    async def append(self, item: Any, second: Any, /, *more: Any, kind: str = ..., key: str | None = ..., expect: int | None = ...) -> list[Entry]: ...  # fmt: skip
+    async def append(
+        self, item: Any, second: Any, /, *more: Any, kind: str = ..., key: str | None = ..., expect: int | None = ...
+    ) -> list[Entry]: ...
     async def append(
         self, *items: Any, kind: str = "message", key: str | None = None, expect: int | None = None
     ) -> Entry | list[Entry]:

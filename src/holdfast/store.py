@@ -81,9 +81,7 @@ class Store:
     def tenant(self) -> str:
         return self._core.tenant
 
-    def thread(
-        self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()
-    ) -> Thread:
+    def thread(self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()) -> Thread:
         """Give a handle of a thread. It is created by its first write; user, agent and tags count from then on."""
         for what, value in (("user", user), ("agent", agent)):
             if value is not None:
@@ -118,7 +116,15 @@ class Store:
         while left is None or left > 0:
             page = _PAGE if left is None else min(left, _PAGE)
             query = Query(
-                wanted.kind, wanted.user, wanted.agent, wanted.thread, wanted.tag, wanted.since, wanted.until, before, page
+                wanted.kind,
+                wanted.user,
+                wanted.agent,
+                wanted.thread,
+                wanted.tag,
+                wanted.since,
+                wanted.until,
+                before,
+                page,
             )
             records = self._core.engine.scan(self._core.tenant, query)
             yield from map(to_info, records)
@@ -215,5 +221,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

@@ -573,6 +573,7 @@ def test_nothing_that_is_stored_can_steer_a_terminal(call: Call, tmp_path: Path)
     assert call("show", name, "--db", db, "--json").data["user"] == nasty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"NO_COLOR": "1"}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}], ids=str)
 def test_no_colour_in_a_pipe_whatever_the_encoding(db: Path, tmp_path: Path, more: dict[str, str]) -> None:
     with holdfast.open(db) as store:
@@ -608,6 +609,7 @@ def test_colour_and_fitting_lines_on_a_terminal(monkeypatch: pytest.MonkeyPatch)
     assert printed() == bare
 
 
+@pytest.mark.slow
 def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
     db = tmp_path / "long.db"
     with holdfast.open(db) as store:
@@ -627,6 +629,7 @@ def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
         assert (child.wait(30), complaint) == (exits.READER_GONE, b""), command
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="interrupts are sent differently there")
 @pytest.mark.parametrize("as_json", [False, True])
 def test_follow_shows_what_is_added_and_ends_when_interrupted(db: Path, as_json: bool) -> None:

@@ -445,9 +445,9 @@ def test_prepare_takes_the_type_or_a_dict_with_its_fields() -> None:
     plain = prepare(schema, {"city": "Lisbon", "when": NOON, "task": DataTask("done")}, HERE)
     assert plain == {"city": "Lisbon", "when": "2026-03-01T12:00:00Z", "task": {"status": "done"}, "tags": []}
     for value in (StructTask(), None, [1]):
-        with pytest.raises(Invalid, match="is a dict or a DataTrip"):
+        with pytest.raises(Invalid, match="is a DataTrip or a dict, not"):
             prepare(schema, value, HERE)
-    with pytest.raises(Invalid, match="is a dict, not list"):
+    with pytest.raises(Invalid, match="a state without a schema is a dict, not list"):
         prepare(PLAIN, [1], HERE)
     _, schema = declared(DictTrip)
     with pytest.raises(Invalid, match="not StructTask"):

@@ -75,13 +75,8 @@ def _check(value: Any, path: str, depth: int) -> None:
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return
-    if kind is int:
-        if not _INT_MIN <= value <= _INT_MAX:
-            raise _NotPlain(path, "an integer over 64 bits cannot be stored exactly; store it as text")
-        return
-    if kind is float:
-        if not isfinite(value):
-            raise _NotPlain(path, f"{value} is not a number that JSON can hold")
+    if kind is int or kind is float:
+        _check_number(value, path)
         return
     if depth == 0:
         raise _NotPlain(path, f"nested deeper than {MAX_DEPTH} levels")
@@ -97,6 +92,14 @@ def _check(value: Any, path: str, depth: int) -> None:
                 _check(item, f"{path}[{number}]", depth - 1)
     else:
         raise _NotPlain(path, f"{kind.__name__} is not plain data (text, number, bool, None, list or dict)")
+
+
+def _check_number(value: int | float, path: str) -> None:
+    if isinstance(value, int):
+        if not _INT_MIN <= value <= _INT_MAX:
+            raise _NotPlain(path, "an integer over 64 bits cannot be stored exactly; store it as text")
+    elif not isfinite(value):
+        raise _NotPlain(path, f"{value} is not a number that JSON can hold")
 
 
 def _surrogate_path(value: Any, path: str) -> str | None:

@@ -24,7 +24,7 @@ class Part(NamedTuple):
 
 
 def parts(strand_of: Callable[[int], Strand | None], mark: Mark, after: int) -> Iterator[Part]:
-    """Yield the parts that make up positions ``after`` to ``mark``, newest first; stop early and nothing older is looked at."""
+    """Yield the parts that make up positions ``after`` to ``mark``, newest first; whoever stops early reads less."""
     stream: int | None = mark.stream
     upto = mark.position
     while stream is not None and upto > after:
@@ -45,9 +45,10 @@ def keeps(strands: Iterable[Strand], doomed: set[int]) -> dict[int, int]:
             continue
         parent, reach = survivor.parent, survivor.base
         # Everything above a doomed ancestor that is already kept this far is kept too, so climbing can stop there.
-        while parent in doomed and kept[parent] < reach:
+        while parent is not None and parent in doomed and kept[parent] < reach:
             kept[parent] = reach
-            parent, reach = by_stream[parent].parent, min(reach, by_stream[parent].base)
+            above = by_stream[parent]
+            parent, reach = above.parent, min(reach, above.base)
     return kept
 
 

@@ -184,15 +184,8 @@ class _Draft:
         stream = record.stream
         assert stream is not None
         for event in op.events:
-            known = self._keyed(record, event.key) if event.key is not None else None
-            if known is None and event.key is not None:
-                known = self.changes.keyed.get((stream, event.key))
+            known = self._repeated(record, op, event) if event.key is not None else None
             if known is not None:
-                if not op.same(known, event):
-                    raise KeyReused(
-                        f"key {event.key!r} of {op.kind} {op.id!r} already names other content (entry {known.position})",
-                        key=event.key, kind=op.kind, id=op.id, position=known.position,
-                    )  # fmt: skip
                 stored.append(known)
                 continue
             head, fresh = head + 1, True
@@ -203,6 +196,18 @@ class _Draft:
                 self.changes.keyed[(stream, event.key)] = event
             stored.append(event)
         return stored, fresh, head, digest
+
+    def _repeated(self, record: Record, op: Append, event: Event) -> Event | None:
+        """The stored event that this one repeats by its key, which may be of this very batch."""
+        assert event.key is not None
+        assert record.stream is not None
+        known = self._keyed(record, event.key) or self.changes.keyed.get((record.stream, event.key))
+        if known is not None and not op.same(known, event):
+            raise KeyReused(
+                f"key {event.key!r} of {op.kind} {op.id!r} already names other content (entry {known.position})",
+                key=event.key, kind=op.kind, id=op.id, position=known.position,
+            )  # fmt: skip
+        return known
 
     def _create(self, kind: str, id: str, new: Put | None) -> Record:
         if self._source.buried(self._tenant, kind, id):
@@ -259,7 +264,9 @@ class _Draft:
     def _fork(self, op: Fork) -> None:
         record = self._get(op.kind, op.id)
         if op.new is not None and record is not None:
-            raise Conflict(f"{op.kind} {op.id!r} already exists", kind=op.kind, id=op.id, expected=0, actual=record.head)
+            raise Conflict(
+                f"{op.kind} {op.id!r} already exists", kind=op.kind, id=op.id, expected=0, actual=record.head
+            )
         if record is None:
             record = self._create(op.kind, op.id, op.new)
         elif op.expect is not None and record.head != op.expect:
@@ -394,7 +401,9 @@ def _refuse_other_scope(record: Record, scope: Scope) -> None:
         ours, theirs = getattr(scope, what), getattr(record.scope, what)
         if ours is not None and theirs is not None and ours != theirs:
             raise Invalid(
-                f"{record.kind} {record.id!r} belongs to {what} {theirs!r}, not {ours!r}", kind=record.kind, id=record.id
+                f"{record.kind} {record.id!r} belongs to {what} {theirs!r}, not {ours!r}",
+                kind=record.kind,
+                id=record.id,
             )
 
 

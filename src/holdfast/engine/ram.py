@@ -192,7 +192,7 @@ class RamEngine(_Reads):
             self._prune(data, changes.released, changes.alive())
 
     def _prune(self, data: _Tenant, names: set[Name], alive: set[int]) -> None:
-        """Drop what these names alone reached. Nameless strands, kept for forks of something gone, are looked at too."""
+        """Drop what these names alone reached, and nameless strands whose last fork is gone."""
         owned = {s.stream for s in data.strands.values() if (s.kind, s.id) in names} - alive
         nameless = {s.stream for s in data.strands.values() if not s.kind}
         for stream, keep in lineage.keeps(data.strands.values(), owned | nameless).items():

@@ -36,7 +36,9 @@ def open_engine(url: str, clock: Clock, ids: Ids) -> Engine:
 def scheme_of(url: str) -> str:
     """The scheme that a URL names; a plain path means SQLite."""
     if not url or url == ":memory:":
-        raise Misconfigured('name a database: a file path such as "agent.db", "postgresql://…", or "ram:" for memory only')
+        raise Misconfigured(
+            'name a database: a file path such as "agent.db", "postgresql://…", or "ram:" for memory only'
+        )
     head, colon, _ = url.partition(":")
     # One letter before a colon is a drive, not a scheme; a path separator before it means a file name with a colon.
     if not colon or len(head) == 1 or "/" in head or "\\" in head:

@@ -41,7 +41,8 @@ UPSERT_RECORD = (
     "ON CONFLICT (tenant, kind, id) DO UPDATE SET version = excluded.version, body = excluded.body, "
     "scope_user = excluded.scope_user, scope_agent = excluded.scope_agent, scope_thread = excluded.scope_thread, "
     "created = excluded.created, time = excluded.time, expires = excluded.expires, tags = excluded.tags, "
-    "stream = excluded.stream, base = excluded.base, head = excluded.head, digest = excluded.digest, hour = excluded.hour"
+    "stream = excluded.stream, base = excluded.base, head = excluded.head, digest = excluded.digest, "
+    "hour = excluded.hour"
 )
 DELETE_RECORD = "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ?"
 DELETE_TAGS = "DELETE FROM tags WHERE tenant = ? AND kind = ? AND id = ?"
@@ -184,7 +185,9 @@ class Reads:
         return events
 
     def _read_key(self, tenant: str, parts: Iterable[lineage.Part], key: str) -> list[Event]:
-        sql = f"SELECT {EVENT} FROM events WHERE tenant = ? AND stream = ? AND key = ? AND position > ? AND position <= ?"
+        sql = (
+            f"SELECT {EVENT} FROM events WHERE tenant = ? AND stream = ? AND key = ? AND position > ? AND position <= ?"
+        )
         for part in parts:
             rows = self._run(tenant, sql, (*self._place(tenant, part.stream), key, part.after, part.upto))
             if rows:
@@ -240,6 +243,7 @@ def changes_text(changes: Sequence[Change]) -> str:
 def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY_ARE) -> None:
     """Write everything a plan decided, apart from the feed, whose positions the engine gives out."""
     place = keys.tenant(tenant)
+    rows: list[Row]
     if changes.strands:
         strands = changes.strands.values()
         rows = [(place, s.stream, s.kind, s.id, s.parent, s.base, s.digest) for s in strands]
@@ -257,9 +261,7 @@ def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY
         _write_records(tenant, changes.records, run_many, place)
 
 
-def _write_records(
-    tenant: str, written: dict[Name, Record | None], run_many: RunMany, place: Any
-) -> None:
+def _write_records(tenant: str, written: dict[Name, Record | None], run_many: RunMany, place: Any) -> None:
     gone = [(place, *name) for name, record in written.items() if record is None]
     kept = [record for record in written.values() if record is not None]
     run_many(tenant, DELETE_TAGS, [(place, *name) for name in written])
@@ -371,4 +373,3 @@ class _NoClock:
 
     def now(self) -> int:
         return 0
-

@@ -22,7 +22,20 @@ import apsw
 
 from holdfast.clock import Clock
 from holdfast.engine import lineage, relational, sqlite_file
-from holdfast.engine.contract import Commit, Event, Mark, Notify, Op, Problem, Query, Receipt, Record, Scope, Strand, View
+from holdfast.engine.contract import (
+    Commit,
+    Event,
+    Mark,
+    Notify,
+    Op,
+    Problem,
+    Query,
+    Receipt,
+    Record,
+    Scope,
+    Strand,
+    View,
+)
 from holdfast.engine.group import GroupCommit, Job
 from holdfast.engine.plan import Changes, Plan
 from holdfast.engine.relational import Keys, Reads, Row, Run, Tending
@@ -234,7 +247,8 @@ class _Writer:
     """The one connection that writes, with what it still knows from its last commits.
 
     It remembers records and feed positions as long as the data version, which its own commits move too, is where its
-    last commit left it: then no other connection wrote, and the common commit asks nothing before it writes. Only the leader of the group commit may use it.
+    last commit left it: then no other connection wrote, and the common commit asks nothing before it writes. Only the
+    leader of the group commit may use it.
     """
 
     def __init__(self, path: Path, clock: Clock, ids: Ids, busy_timeout_s: float) -> None:
@@ -406,7 +420,7 @@ def verify_file(path: Path, clock: Clock) -> list[Problem]:
 def check_connection(connection: apsw.Connection, clock: Clock) -> list[Problem]:
     """Check the pages and indexes first; walk the chains only over a file that is sound."""
     with _frozen(connection):
-        found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)").fetchall()]
+        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)").fetchall()]
         if found != ["ok"]:
             return [Problem("database file", text) for text in found]
         run = _runner(connection)

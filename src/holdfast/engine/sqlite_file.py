@@ -77,7 +77,9 @@ def _look_before_opening(path: Path) -> None:
         raise Misconfigured(f"the directory {path.parent} does not exist", path=str(path))
     target = path if path.exists() else path.parent
     if not os.access(target, os.W_OK):
-        raise Misconfigured(f"{target} is read-only; a store needs to write its file and the files beside it", path=str(path))
+        raise Misconfigured(
+            f"{target} is read-only; a store needs to write its file and the files beside it", path=str(path)
+        )
 
 
 def _prepare(connection: apsw.Connection, path: Path, timeout_s: float) -> None:
@@ -109,14 +111,15 @@ def recognise(connection: apsw.Connection, path: Path) -> None:
     version, known = pragma(connection, "user_version"), migrate.newest("sqlite")
     if version > known:
         raise Misconfigured(
-            f"{path} was written by a newer Holdfast (store version {version}; this one knows up to {known}); upgrade holdfast",
+            f"{path} was written by a newer Holdfast (version {version}; this one knows up to {known}): upgrade",
             path=str(path), version=version, known=known,
         )  # fmt: skip
     wal = Path(f"{path}-wal")
     expected = pragma(connection, "page_count") * pragma(connection, "page_size")
     if tables and not (wal.exists() and wal.stat().st_size) and path.stat().st_size < expected:
         raise Corrupt(
-            f"{path} is cut short: it has {path.stat().st_size} of {expected} bytes; restore it from a backup", path=str(path)
+            f"{path} is cut short: it has {path.stat().st_size} of {expected} bytes; restore it from a backup",
+            path=str(path),
         )
 
 
@@ -125,7 +128,9 @@ def _configure(connection: apsw.Connection, path: Path) -> None:
         pragma(connection, f"page_size = {_PAGE_SIZE}")
     mode = pragma(connection, "journal_mode = WAL")
     if mode != "wal":
-        raise Misconfigured(f"{path} is on a file system where SQLite cannot use WAL (it offers {mode!r})", path=str(path))
+        raise Misconfigured(
+            f"{path} is on a file system where SQLite cannot use WAL (it offers {mode!r})", path=str(path)
+        )
     for setting in (
         "synchronous = FULL",
         "fullfsync = ON",

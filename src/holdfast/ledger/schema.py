@@ -354,8 +354,8 @@ def prepare(schema: Schema, value: Any, where: Where) -> dict[str, Any]:
     does not fit, when a field would be lost, or when something would come back different.
     """
     if type(value) is not dict and not (isinstance(schema.type, type) and _is_instance(value, schema.type)):
-        wanted = "a dict" if schema is PLAIN else f"a dict or a {schema.type.__name__}"
-        raise Invalid(f"a state of schema {schema.name!r} is {wanted}, not {type(value).__name__}", schema=schema.name)
+        wanted = "without a schema is a dict" if schema is PLAIN else f"{schema.name!r} is a {schema.type.__name__} or a dict"
+        raise Invalid(f"a state {wanted}, not {type(value).__name__}", schema=schema.name)
     if schema is PLAIN:
         return dump(value)  # type: ignore[no-any-return]
     revived, kept = _revived(schema, typed.to_plain(value), where)
@@ -375,7 +375,8 @@ def _is_instance(value: Any, kind: type) -> bool:
 def revive(schema: Schema, plain: Any, where: Where) -> Any:
     """Turn a stored document of the schema's version into its type.
 
-    ``StateInvalid`` names the field that does not fit, or the stored field that the type does not know.
+    ``StateInvalid`` names the field that does not fit, or the stored field that the type does not know. The value may
+    share parts with ``plain``.
     """
     return _revived(schema, plain, where)[0]
 

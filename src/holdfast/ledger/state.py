@@ -112,9 +112,11 @@ class StateBook:
         if on_stale != "raise" or not (loaded.stale or loaded.must_verify):
             return loaded
         fields = tuple(dict.fromkeys((*loaded.must_verify, *(field.path for field in loaded.stale))))
+        where = f"state of thread {self._thread!r}, revision {loaded.revision}"
         raise Stale(
-            f"state of thread {self._thread!r}, revision {loaded.revision}: verify {', '.join(fields)} before acting on it",
-            thread=self._thread, revision=loaded.revision, fields=fields, stale=loaded.stale, must_verify=loaded.must_verify,
+            f"{where}: verify {', '.join(fields)} before acting on it",
+            thread=self._thread, revision=loaded.revision, fields=fields,
+            stale=loaded.stale, must_verify=loaded.must_verify,
         )  # fmt: skip
 
     def _find(self, revision: int | None, as_of: datetime | None) -> Event | None:
@@ -140,7 +142,9 @@ class StateBook:
         mark = Mark(record.mark.stream, revision)
         found = self._core.engine.read(self._core.tenant, mark, after=revision - 1)
         if not found:
-            raise Corrupt(f"state revision {revision} of thread {self._thread!r} is missing; run verify", thread=self._thread)
+            raise Corrupt(
+                f"state revision {revision} of thread {self._thread!r} is missing; run verify", thread=self._thread
+            )
         return found[0]
 
     def _event_at(self, record: Record, time: int) -> Event | None:
@@ -188,7 +192,14 @@ class StateBook:
     # Saving
 
     def save(
-        self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent", key: str | None = None, touch: Op
+        self,
+        value: Any,
+        *,
+        expect: Expect = None,
+        schema: Any = None,
+        by: str = "agent",
+        key: str | None = None,
+        touch: Op,
     ) -> int:
         for _ in range(_TRIES):
             time = self._core.clock.now()
@@ -201,7 +212,14 @@ class StateBook:
         raise Conflict(f"the state of thread {self._thread!r} keeps changing", thread=self._thread)
 
     def saving(
-        self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent", key: str | None = None, time: int
+        self,
+        value: Any,
+        *,
+        expect: Expect = None,
+        schema: Any = None,
+        by: str = "agent",
+        key: str | None = None,
+        time: int,
     ) -> Saving:
         """Work out a save: validate, carry confirmations over from the revision it is based on, encode."""
         base = self._base(expect)
@@ -228,7 +246,7 @@ class StateBook:
     def _rewrite(
         self, change: Callable[[_Current, int], tuple[Any, Marks]], expect: int | None, by: str, touch: Op
     ) -> int:
-        """Change the current revision into the next; when someone else was faster and nothing was expected, do it again."""
+        """Change the current revision into the next; do it again when someone else was faster and none was expected."""
         for _ in range(_TRIES):
             event = self._find(None, None)
             if event is None:

@@ -45,7 +45,9 @@ class Thread:
     @overload
     def append(self, item: Any, /, *, kind: str = ..., key: str | None = ..., expect: int | None = ...) -> Entry: ...
     @overload
-    def append(self, item: Any, second: Any, /, *more: Any, kind: str = ..., key: str | None = ..., expect: int | None = ...) -> list[Entry]: ...  # fmt: skip
+    def append(
+        self, item: Any, second: Any, /, *more: Any, kind: str = ..., key: str | None = ..., expect: int | None = ...
+    ) -> list[Entry]: ...
     def append(
         self, *items: Any, kind: str = "message", key: str | None = None, expect: int | None = None
     ) -> Entry | list[Entry]:
@@ -72,7 +74,7 @@ class Thread:
         return Append("thread", self.id, events, expect, self._new, log.same_entry)
 
     def log(self, last: int | None = None, *, after: int = 0, limit: int | None = None) -> list[Entry]:
-        """Read entries in order: the ``last`` ones, or those ``after`` a number, or all. Older history is not touched."""
+        """Read entries in order: the ``last`` ones, or those ``after`` a number, or all. Older ones are not touched."""
         if last is not None and (after or limit is not None):
             raise Invalid("give either last, or after and limit")
         for name, value in (("last", last), ("after", after), ("limit", limit)):
@@ -137,11 +139,25 @@ class Thread:
     # State
 
     @overload
-    def state(self, type: type[T], *, default: T, revision: int | None = ..., as_of: datetime | None = ..., on_stale: OnStale = ...) -> Loaded[T]: ...  # fmt: skip
+    def state(
+        self,
+        type: type[T],
+        *,
+        default: T | None = ...,
+        revision: int | None = ...,
+        as_of: datetime | None = ...,
+        on_stale: OnStale = ...,
+    ) -> Loaded[T]: ...
     @overload
-    def state(self, type: type[T], *, revision: int | None = ..., as_of: datetime | None = ..., on_stale: OnStale = ...) -> Loaded[T]: ...  # fmt: skip
-    @overload
-    def state(self, type: None = ..., *, default: Any = ..., revision: int | None = ..., as_of: datetime | None = ..., on_stale: OnStale = ...) -> Loaded[Any]: ...  # fmt: skip
+    def state(
+        self,
+        type: None = ...,
+        *,
+        default: Any = ...,
+        revision: int | None = ...,
+        as_of: datetime | None = ...,
+        on_stale: OnStale = ...,
+    ) -> Loaded[Any]: ...
     def state(
         self,
         type: Any = None,
@@ -301,7 +317,13 @@ _EMPTY = encode({})
 def to_info(record: Record) -> ThreadInfo:
     scope = record.scope
     return ThreadInfo(
-        record.id, scope.user, scope.agent, record.tags, record.head, to_datetime(record.created), to_datetime(record.time)
+        record.id,
+        scope.user,
+        scope.agent,
+        record.tags,
+        record.head,
+        to_datetime(record.created),
+        to_datetime(record.time),
     )
 
 

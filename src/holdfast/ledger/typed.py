@@ -75,7 +75,7 @@ def is_document(kind: type) -> bool:
 
 def is_open(kind: type) -> bool:
     """Say whether a type keeps fields that it does not declare."""
-    return bool(getattr(kind, "model_config", {}).get("extra") == "allow") if is_pydantic(kind) else False
+    return is_pydantic(kind) and getattr(kind, "model_config", {}).get("extra") == "allow"
 
 
 def members(value: Any) -> list[tuple[Step, Any]] | None:
@@ -205,10 +205,10 @@ def _misfit(error: msgspec.ValidationError, kind: Any, plain: Any) -> Misfit:
 def _walk(text: str, kind: Any, plain: Any) -> tuple[Path, Any]:
     """Follow msgspec's path through the data. Return ours, which also names dict keys, and what it leads to."""
     path: Path = ()
-    node, whole = plain, plain
+    node = plain
     while text:
         if text.startswith(_SOME_KEY) and isinstance(node, dict):
-            step: Step = _culprit(kind, whole, path)
+            step: Step = _culprit(kind, plain, path)
             length = len(_SOME_KEY)
         elif (index := re.match(r"\[(\d+)\]", text)) is not None:
             step, length = int(index[1]), index.end()

@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -81,7 +80,7 @@ class EngineMachine(RuleBasedStateMachine):
         self._batches: dict[str, list[Op]] = {tenant: [] for tenant in TENANTS}
         self._marks: list[Mark] = [Mark(1, 1)]
         self._exports: list[Adopt] = []
-        self._frozen: tuple[ExitStack, View, View, Any] | None = None
+        self._frozen: tuple[ExitStack, View, View, list[int], object] | None = None
         self._hands = [self._open()]
         durable = self._hands[0].durable
         self._hands += [self._open() for _ in range(self.hands - 1 if durable else 0)]
@@ -193,16 +192,20 @@ class EngineMachine(RuleBasedStateMachine):
         self.end_snapshot()
         stack = ExitStack()
         ours, theirs = (stack.enter_context(engine.snapshot()) for engine in (self._model, self._subject))
-        self._frozen = stack, ours, theirs, self._contents(theirs)
+        streams = self._streams()
+        before = _contents(theirs, streams)
+        assert before == _contents(self._subject, streams)
+        self._frozen = stack, ours, theirs, streams, before
 
     @rule()
     def end_snapshot(self) -> None:
         if self._frozen is None:
             return
-        stack, ours, theirs, before = self._frozen
+        stack, ours, theirs, streams, before = self._frozen
         self._frozen = None
         with stack:
-            assert self._contents(theirs) == self._contents(ours) == before
+            assert _contents(theirs, streams) == before
+            assert _contents(ours, streams) == before
 
     @invariant()
     def records_are_the_same(self) -> None:
@@ -215,7 +218,7 @@ class EngineMachine(RuleBasedStateMachine):
             try:
                 self.end_snapshot()
                 for hand in self._hands:
-                    assert self._contents(hand) == self._contents(self._model)
+                    assert _contents(hand, self._streams()) == _contents(self._model, self._streams())
                     assert hand.check() == []
             finally:
                 for hand in self._hands:
@@ -245,19 +248,22 @@ class EngineMachine(RuleBasedStateMachine):
         expected, actual = _outcome(act, self._model), _outcome(act, self._subject)
         assert actual == expected
 
-    def _contents(self, view: View) -> object:
-        """All that the reading verbs show of what this run has ever touched."""
-        streams = {mark.stream for mark in self._marks}
-        return [
-            (
-                tenant,
-                [view.get(tenant, KIND, id) for id in IDS],
-                [view.strand(tenant, stream) for stream in streams],
-                [view.read(tenant, Mark(stream, 1_000)) for stream in streams],
-                view.feed(tenant, limit=1_000),
-            )
-            for tenant in view.tenants()
-        ]
+    def _streams(self) -> list[int]:
+        return sorted({mark.stream for mark in self._marks})
+
+
+def _contents(view: View, streams: list[int]) -> object:
+    """All that the reading verbs show of these streams, of every record and of every feed."""
+    return [
+        (
+            tenant,
+            [view.get(tenant, KIND, id) for id in IDS],
+            [view.strand(tenant, stream) for stream in streams],
+            [view.read(tenant, Mark(stream, 1_000)) for stream in streams],
+            view.feed(tenant, limit=1_000),
+        )
+        for tenant in view.tenants()
+    ]
 
 
 def _outcome(act: Callable[[Engine], object], engine: Engine) -> object:

@@ -2,7 +2,7 @@
 
 ``archive`` is the document and its forms, ``audit`` proves it, ``as_json``, ``as_yaml`` and ``as_msgpack`` write and
 read it, ``formats`` picks one of them. ``reach`` says what belongs to a selection, ``exporter``, ``importer`` and
-``backup`` are what the store calls, ``files`` where archives go. Deliberately absent: opening engines by URL, clocks, and anything printed.
+``backup`` are what the store calls, ``files`` where archives go. Deliberately absent: clocks, and anything printed.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Seal(NamedTuple):
-    """What the audit says of a section: its hash, and whether all its bodies are JSON that can be embedded as stored."""
+    """What the audit says of a section: its hash, and whether all bodies of events are JSON to embed as stored."""
 
     sha256: str
     plain: bool

@@ -16,7 +16,9 @@ class AdoptPromises:
     def test_everything_is_kept_as_it_was(self, scene: Scene) -> None:
         """Records, positions, times, keys, digests, streams and lines of ancestors arrive unchanged."""
         scene.commit(append("t", event("one", "k"), "two"))
-        scene.commit(fork("f", scene.mark("t", at=1)), append("f", "other"), Put("thread", "f", b"title", tags=("red",)))
+        scene.commit(
+            fork("f", scene.mark("t", at=1)), append("f", "other"), Put("thread", "f", b"title", tags=("red",))
+        )
         scene.commit(scene.export("f"), tenant=GLOBEX)
         assert scene.thread("f", GLOBEX) == scene.thread("f")
         assert scene.events("f", GLOBEX) == scene.events("f")
@@ -105,7 +107,9 @@ class AdoptPromises:
         assert scene.ids(tag="red") == []
 
     @pytest.mark.parametrize("change", [{"body": b"forged"}, {"position": 7}, {"time": 0}, {"digest": bytes(32)}])
-    def test_events_that_do_not_continue_the_chain_are_a_conflict(self, scene: Scene, change: dict[str, object]) -> None:
+    def test_events_that_do_not_continue_the_chain_are_a_conflict(
+        self, scene: Scene, change: dict[str, object]
+    ) -> None:
         """Nothing is taken in that ``check`` would complain about."""
         scene.commit(append("t", "one", "two"))
         export = scene.export("t")

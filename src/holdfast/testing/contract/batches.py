@@ -145,5 +145,3 @@ def _increment(scene: Scene) -> None:
             return
         except Conflict:
             continue
-
-

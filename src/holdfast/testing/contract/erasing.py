@@ -132,7 +132,10 @@ class ErasePromises:
         """An erasure is one feed item: kinds and counts, no ids."""
         scene.commit(note("n", scope=ANA), note("m", scope=ANA), append("t", "one"))
         scene.erase(ANA)
-        assert scene.engine.feed(ACME, after=1)[0].changes == (Change("erase", "note", "", 2), Change("erase", "thread", "", 1))
+        assert scene.engine.feed(ACME, after=1)[0].changes == (
+            Change("erase", "note", "", 2),
+            Change("erase", "thread", "", 1),
+        )
 
     def test_erasing_nothing_is_no_change(self, scene: Scene) -> None:
         """A second erasure finds nothing and does not show in the feed."""

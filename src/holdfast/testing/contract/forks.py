@@ -164,9 +164,7 @@ class ForkKeyPromises:
     def test_a_batch_that_forks_and_appends_recognises_shared_keys(self, scene: Scene) -> None:
         """The fork being made in the same batch makes no difference to what is a repetition."""
         scene.commit(append("t", event("one", "k"), event("two", "late")))
-        receipt = scene.commit(
-            fork("f", scene.mark("t", at=1)), append("f", event("one", "k"), event("other", "late"))
-        )
+        receipt = scene.commit(fork("f", scene.mark("t", at=1)), append("f", event("one", "k"), event("other", "late")))
         assert [e.position for e in receipt.events[0]] == [1, 2]
         assert scene.texts("f") == ["one", "other"]
 

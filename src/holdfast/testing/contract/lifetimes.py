@@ -180,7 +180,9 @@ class SubmitPromises:
         told: list[object] = []
         last = submit()
         for number in range(50):
-            engine.submit(ACME, [note(f"{number}")], 1, lambda ends: told.extend(ticket for ticket, _, _ in ends), [number])
+            engine.submit(
+                ACME, [note(f"{number}")], 1, lambda ends: told.extend(ticket for ticket, _, _ in ends), [number]
+            )
             last = submit(note("mixed"))
         last.result(PATIENCE_S)
         engine.close()
@@ -250,9 +252,7 @@ class ClosePromises:
 class DurablePromises:
     """Promises of durable engines, which supply the fixture ``reopen``."""
 
-    def test_everything_acknowledged_is_there_after_reopening(
-        self, scene: Scene, clock: Clock, reopen: Reopen
-    ) -> None:
+    def test_everything_acknowledged_is_there_after_reopening(self, scene: Scene, clock: Clock, reopen: Reopen) -> None:
         """Records, streams, forks, tags, the feed and what old marks reach, of every tenant."""
         scene.commit(note("n", b"1", scope=ANA, tags=("red",), expires=2**62), append("t", event("one", "k"), "two"))
         end = scene.mark("t")
@@ -318,7 +318,9 @@ class BackupPromises:
             scene.engine.backup(copy)
         assert copy.stat().st_size == size_bytes
 
-    def test_a_backup_is_consistent_while_others_write(self, scene: Scene, tmp_path: Path, copy: Path, reopen: Reopen) -> None:
+    def test_a_backup_is_consistent_while_others_write(
+        self, scene: Scene, tmp_path: Path, copy: Path, reopen: Reopen
+    ) -> None:
         """It shows one moment: whole batches, no gap, every digest in place."""
         with ThreadPoolExecutor(2) as pool:
             writing = [pool.submit(_write_pairs, scene) for _ in range(2)]

@@ -173,9 +173,7 @@ class ScanPromises:
             ({"user": ""}, []),
         ],
     )
-    def test_scan_keeps_what_matches_every_filter(
-        self, scene: Scene, query: dict[str, str], ids: list[str]
-    ) -> None:
+    def test_scan_keeps_what_matches_every_filter(self, scene: Scene, query: dict[str, str], ids: list[str]) -> None:
         """Filters on user, agent, thread and tag are exact, and all must hold."""
         scene.commit(note("a", scope=Scope(user="ana", agent="travel"), tags=("red", "round")))
         scene.commit(note("b", scope=Scope(user="ben", agent="travel"), tags=("red",)))

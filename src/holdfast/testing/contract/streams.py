@@ -7,7 +7,20 @@ import pytest
 from holdfast.engine import chain
 from holdfast.engine.contract import GENESIS, Append, Event, Mark, Put, Scope
 from holdfast.errors import Conflict, Invalid, KeyReused, NotFound
-from holdfast.testing.contract.scene import ACME, ANA, BEN, GLOBEX, Scene, append, contents, event, fork, note, rewind, texts
+from holdfast.testing.contract.scene import (
+    ACME,
+    ANA,
+    BEN,
+    GLOBEX,
+    Scene,
+    append,
+    contents,
+    event,
+    fork,
+    note,
+    rewind,
+    texts,
+)
 
 
 class AppendPromises:
