@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -88,10 +89,15 @@ def db(tmp_path: Path) -> Path:
     return path
 
 
+def clean(**more: str) -> dict[str, str]:
+    """The environment for a child: as it is, but with Python's output as it usually is in a pipe."""
+    return {**{name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}, **more}
+
+
 def process(*args: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
     """Run the command as a process of its own."""
     command = [sys.executable, "-m", "holdfast", *map(str, args)]
-    more = {"stdin": subprocess.DEVNULL, **more}
+    more = {"stdin": subprocess.DEVNULL, "env": clean(), **more}
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False, **more)
 
 
@@ -176,7 +182,19 @@ def test_a_state_of_another_programs_schema_is_shown_as_stored(call: Call, db: P
     assert "- pear" in done.out
     assert "freshness is not known here" in done.out
     data = call("state", "other", "--db", db, "--json").data["state"]
-    assert (data["schema"], data["version"], data["freshness_known"]) == ("shop", 7, False)
+    assert (data["schema"], data["version"], data["schema_error"]["code"]) == ("shop", 7, "schema_unknown")
+
+
+def test_a_state_that_does_not_fit_is_shown_with_the_reason(call: Call, db: Path) -> None:
+    newer = holdfast.Registry()
+    newer.schema("agent", version=99)(dataclasses.make_dataclass("Later", [("x", int)]))
+    with holdfast.open(db, schemas=newer) as store:
+        store.thread("other").save({"x": 1}, schema="agent")
+    done = call("show", "other", "--db", db)
+    assert "x: 1" in done.out
+    assert "Does not fit its schema: " in done.out
+    data = call("show", "other", "--db", db, "--json").data["state"]
+    assert (data["value"], data["schema_error"]["code"]) == ({"x": 1}, "schema_too_new")
 
 
 def test_log_is_one_line_an_entry(call: Call, db: Path) -> None:
@@ -337,6 +355,7 @@ def test_backup_and_restore(call: Call, db: Path, tmp_path: Path) -> None:
     assert "Restored" in call("restore", copy, "--db", new).out
     assert call("threads", "--json", "--db", new).data == call("threads", "--json", "--db", db).data
     assert call("restore", copy, "--db", new).code == exits.CONFLICT
+    assert call("restore", copy, "--db", new, "--replace").code == exits.OK
     other = tmp_path / "second.backup"
     assert call("backup", other, "--db", db, "--json").data["size_bytes"] == other.stat().st_size
     assert call("restore", other, "--db", tmp_path / "third.db", "--json").data["path"] == str(other)
@@ -579,10 +598,10 @@ def test_no_colour_in_a_pipe_whatever_the_encoding(db: Path, tmp_path: Path, mor
     with holdfast.open(db) as store:
         store.thread("другой", user="José").append(holdfast.message("user", "¿Qué tal? 日本"))
     for command in (["threads"], ["show", "trip-42"], ["log", "другой"], ["--help"], ["show", "nobody"]):
-        done = process(*command, "--db", db, env={**os.environ, **more})
+        done = process(*command, "--db", db, env=clean(**more))
         assert ESCAPE not in done.stdout + done.stderr
         assert "Traceback" not in done.stderr
-    data = process("threads", "--db", db, "--json", env={**os.environ, **more})
+    data = process("threads", "--db", db, "--json", env=clean(**more))
     assert json.loads(data.stdout)["threads"][0]["user"] == "José"
 
 
@@ -619,6 +638,7 @@ def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
             [sys.executable, "-m", "holdfast", *command, "--db", str(db)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env=clean(),
         )
         assert child.stdout is not None
         assert child.stderr is not None
@@ -644,7 +664,7 @@ def test_follow_shows_what_is_added_and_ends_when_interrupted(db: Path, as_json:
         str(db),
         *(["--json"] if as_json else []),
     ]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean())
     assert child.stdout is not None
     try:
         assert "hello" in child.stdout.readline()
@@ -687,6 +707,20 @@ def test_without_the_extra_one_line_says_what_to_install(blocked: list[str]) -> 
     assert json.loads(done.stderr)["error"]["extra"] == "command"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_an_output_that_is_full_or_closed(db: Path) -> None:
+    shell = f"{shlex.quote(sys.executable)} -m holdfast threads --db {shlex.quote(str(db))}"
+    full = subprocess.run(f"{shell} > /dev/full", shell=True, capture_output=True, text=True, env=clean(), check=False)
+    assert (full.returncode, full.stderr) == (exits.UNAVAILABLE, "error: No space left on device\n")
+    assert subprocess.run(f"{shell} >&- 2>&-", shell=True, env=clean(), check=False).returncode == exits.OK
+
+
+def test_an_empty_database_name_is_not_taken_for_none(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_DB", "of-the-environment.db")
+    assert call("threads", "--db", "").code == exits.MISCONFIGURED
+    assert call("demo", "--db", "").code == exits.MISCONFIGURED
+
+
 # Words
 
 
@@ -705,6 +739,23 @@ def test_ages(seconds: float, words: str) -> None:
     assert wording.age(seconds) == words
 
 
+@pytest.mark.parametrize(
+    ("kind", "content", "said"),
+    [
+        ("message", {"role": "user", "content": [{"type": "text", "text": "hi"}, {"id": 1}]}, 'hi {"id": 1}'),
+        ("message", {"role": "assistant", "content": None, "tool_calls": [1]}, '{"tool_calls": [1]}'),
+        ("message", ["odd"], '["odd"]'),
+        ("tool_call", {"tool": "x"}, '{"tool": "x"}'),
+        ("observation", {"content": "ok", "of": "c1"}, "ok"),
+        ("observation", {"status": 200}, '{"status": 200}'),
+        ("event", {"name": "tick"}, "tick"),
+        ("note", {"text": "x", "by": "me"}, '{"text": "x", "by": "me"}'),
+    ],
+)  # fmt: skip
+def test_what_an_entry_says(kind: str, content: Any, said: str) -> None:
+    assert wording.words(holdfast.Entry("t", 1, kind, content, None, 0, b"")) == said
+
+
 def test_moments_are_utc_unless_they_say_otherwise() -> None:
     class Noon:
         def now(self) -> int:
@@ -718,5 +769,6 @@ def test_moments_are_utc_unless_they_say_otherwise() -> None:
 
 def test_a_password_is_not_printed() -> None:
     assert wording.database("postgresql://ana:secret@host/db") == "postgresql://ana:***@host/db"
+    assert wording.database("postgresql:///db?user=ana&password=secret") == "postgresql:///db?user=ana&password=***"
     assert wording.database("postgresql://ana@host/db") == "postgresql://ana@host/db"
     assert wording.database("agent.db") == "agent.db"

@@ -350,9 +350,9 @@ class PostgresEngine:
         def attempt(connection: _Connection) -> T:
             committing = False
             try:
-                with connection.pipeline():
+                with connection.pipeline() as pipeline:
                     connection.execute(_BEGIN)
-                    result, committing = work(_Session(connection, self._address.patience))
+                    result, committing = work(_Session(connection, pipeline, self._address.patience))
                     end = connection.execute(b"COMMIT" if committing else b"ROLLBACK")
             except psycopg.Error as error:
                 if committing and _died(connection, error):
@@ -372,23 +372,32 @@ class PostgresEngine:
 class _Session:
     """A transaction's way to run SQL. It knows for which tenant the transaction may speak at the moment."""
 
-    def __init__(self, connection: _Connection, patience: str | None = None) -> None:
-        self._connection = connection
+    def __init__(
+        self, connection: _Connection, pipeline: psycopg.Pipeline | None = None, patience: str | None = None
+    ) -> None:
+        self._connection, self._pipeline = connection, pipeline
         self._patience = patience
         self._tenant = ""
 
     def ask(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Row]:
-        """Send a statement. In a pipeline the answer is only waited for when its rows are fetched."""
+        """Send a statement. In a pipeline the answer comes with the next ``sync``."""
         self._become(tenant)
         return self._connection.execute(_dialect(sql), values, binary=True)
 
     def run(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        return self.ask(tenant, sql, values).fetchall()
+        cursor = self.ask(tenant, sql, values)
+        self.sync()
+        return cursor.fetchall()
 
     def run_many(self, tenant: str, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._become(tenant)
         with self._connection.cursor() as cursor:
             cursor.executemany(_dialect(sql), rows)
+
+    def sync(self) -> None:
+        """Wait for all answers. Only after a sync does the server count a silent client as idle, and time it out."""
+        if self._pipeline is not None:
+            self._pipeline.sync()
 
     def write(self, tenant: str, changes: Changes, position: int, time: int) -> None:
         """Write what a plan came to; if to nothing, give back the position that was taken for it."""
@@ -433,10 +442,10 @@ class _Source(Reads):
         for tenant in sorted(wanted):
             taken[tenant] = self._session.ask(tenant, _TAKE, (tenant,))
             arrivals += self._ask_for(tenant, wanted[tenant])
-        positions = {tenant: cursor.fetchall()[0][0] for tenant, cursor in taken.items()}
+        self._session.sync()
         for arrive in arrivals:
             arrive()
-        return positions
+        return {tenant: cursor.fetchall()[0][0] for tenant, cursor in taken.items()}
 
     def get(self, tenant: str, kind: str, id: str) -> Record | None:
         name = (tenant, kind, id)

@@ -62,8 +62,9 @@ def tracked(schema: Schema, value: Any) -> dict[str, _Rule]:
     """
     limits: dict[str, list[tuple[int, timedelta]]] = {}
     for pattern, limit in schema.fresh.items():
+        wildcards = parse(pattern, pattern=True).count(Sign.ANY)
         for path in paths.match(pattern, value):
-            limits.setdefault(path, []).append((parse(pattern, pattern=True).count(Sign.ANY), limit))
+            limits.setdefault(path, []).append((wildcards, limit))
     critical = dict.fromkeys(path for pattern in schema.critical for path in paths.match(pattern, value))
     return {
         path: _Rule(min(limits[path])[1] if path in limits else None, path in critical)

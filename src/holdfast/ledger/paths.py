@@ -111,6 +111,11 @@ def _unreadable(text: str, position: int) -> Invalid:
 
 def render(steps: Sequence[Step]) -> str:
     """Write a path as text, the same for equal paths; ``parse`` reads it back."""
+    return _rendered(tuple(steps))
+
+
+@lru_cache(maxsize=1024)
+def _rendered(steps: Path) -> str:
     return "".join(_written(step, first=number == 0) for number, step in enumerate(steps))
 
 

@@ -354,7 +354,11 @@ def prepare(schema: Schema, value: Any, where: Where) -> dict[str, Any]:
     does not fit, when a field would be lost, or when something would come back different.
     """
     if type(value) is not dict and not (isinstance(schema.type, type) and _is_instance(value, schema.type)):
-        wanted = "without a schema is a dict" if schema is PLAIN else f"{schema.name!r} is a {schema.type.__name__} or a dict"
+        wanted = (
+            "without a schema is a dict"
+            if schema is PLAIN
+            else f"{schema.name!r} is a {schema.type.__name__} or a dict"
+        )
         raise Invalid(f"a state {wanted}, not {type(value).__name__}", schema=schema.name)
     if schema is PLAIN:
         return dump(value)  # type: ignore[no-any-return]

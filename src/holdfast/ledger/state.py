@@ -166,18 +166,21 @@ class StateBook:
         where = Where(self._thread, event.position)
         if type is dict:  # as stored, whatever it is
             return _Current(event.position, event.time, document, PLAIN, document.value, None)
-        value, migrated_from = schemas.migrate(
-            self._core.schemas, document.schema, document.version, document.value, where
-        )
-        schema = schemas.registered(self._core.schemas, document.schema, where)
+        name = document.schema
         if type is not None:
-            wanted = schemas.find(self._core.schemas, type)
-            if wanted.name != schema.name:
-                raise Invalid(
-                    f"thread {self._thread!r} holds a state of schema {schema.name!r}, not {wanted.name!r}",
-                    thread=self._thread, revision=event.position, schema=schema.name, wanted=wanted.name,
-                )  # fmt: skip
+            name = self._name_for(document, schemas.find(self._core.schemas, type), where)
+        value, migrated_from = schemas.migrate(self._core.schemas, name, document.version, document.value, where)
+        schema = schemas.registered(self._core.schemas, name, where)
         return _Current(event.position, event.time, document, schema, value, migrated_from)
+
+    def _name_for(self, document: Document, wanted: Schema, where: Where) -> str:
+        """The schema to read a document by. A plain dict comes under one by its migration from version 0."""
+        if document.schema and document.schema != wanted.name:
+            raise Invalid(
+                f"{where}: the state is of schema {document.schema!r}, not {wanted.name!r}",
+                thread=where.thread, revision=where.revision, schema=document.schema, wanted=wanted.name,
+            )  # fmt: skip
+        return wanted.name
 
     def _loaded(self, current: _Current) -> Loaded[Any]:
         document, schema = current.document, current.schema
@@ -185,8 +188,8 @@ class StateBook:
         report = freshness.report(schema, current.value, document.confirmed, self._core.clock.now())
         version = document.version if schema is PLAIN else schema.version
         return Loaded(
-            value, current.revision, document.schema, version, current.migrated_from, to_datetime(current.time),
-            report.stale, report.must_verify,
+            value, current.revision, schema.name or document.schema, version, current.migrated_from,
+            to_datetime(current.time), report.stale, report.must_verify,
         )  # fmt: skip
 
     # Saving
@@ -309,10 +312,12 @@ class StateBook:
         return schemas.find(self._core.schemas, value if schema is None else schema)
 
     def _carried(self, previous: Document | None, schema: Schema, base: int) -> tuple[Any, Marks]:
-        if previous is None or previous.schema != schema.name:
+        if previous is None or previous.schema not in ("", schema.name):
             return None, {}
+        if previous.schema != schema.name and self._core.schemas.step(schema.name, 0) is None:
+            return None, {}  # a plain dict is replaced by something that has nothing to do with it
         where = Where(self._thread, base)
-        value, _ = schemas.migrate(self._core.schemas, previous.schema, previous.version, previous.value, where)
+        value, _ = schemas.migrate(self._core.schemas, schema.name, previous.version, previous.value, where)
         return value, previous.confirmed
 
     def refresh(self, type: Any, touch: Op) -> Loaded[Any]:

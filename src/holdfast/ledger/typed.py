@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from functools import lru_cache
 from math import isnan
 from typing import Any
 
@@ -24,7 +25,7 @@ from holdfast.ledger.paths import Path, Step, get, render
 _AT = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _FIELD = re.compile(r"Object (?P<why>missing required|contains unknown) field `(?P<name>.*)`", re.DOTALL)
 _SOME_KEY = "[...]"
-_PLAIN = (str, int, float, bool, type(None), list)
+_LEAVES = frozenset((str, int, float, bool, type(None)))
 
 
 class Misfit(Exception):
@@ -44,6 +45,7 @@ class _Foreign(Exception):
 # What a type is
 
 
+@lru_cache(maxsize=512)
 def fields(kind: Any) -> dict[str, str] | None:
     """Map stored names to attribute names, or None for a type that is no document."""
     if issubclass(kind, msgspec.Struct):
@@ -84,7 +86,8 @@ def members(value: Any) -> list[tuple[Step, Any]] | None:
         return [(str(name), item) for name, item in value.items()]
     if isinstance(value, list | tuple):
         return list(enumerate(value))
-    names = fields(type(value))
+    kind: type = type(value)
+    names = fields(kind)
     if names is None:
         return None
     inside: list[tuple[Step, Any]] = [(name, getattr(value, attribute, None)) for name, attribute in names.items()]
@@ -130,17 +133,33 @@ def settled(plain: Any, source: Any, depth: int = MAX_DEPTH) -> Any:
     Without the order the same set would differ from process to process. What is too deep, or not plain, is left for
     the codec to refuse.
     """
-    if depth == 0:
+    kind = type(plain)
+    if depth == 0 or (kind is not dict and kind is not list and kind is not tuple):
         return plain
-    if type(plain) is dict:
-        inside = dict(members(source) or ())
-        return {name: settled(item, inside.get(name), depth - 1) for name, item in plain.items()}
-    if type(plain) is not list and type(plain) is not tuple:
-        return plain
-    if isinstance(source, set | frozenset):
-        return _stable([settled(item, None, depth - 1) for item in plain])
-    sources = source if isinstance(source, list | tuple) and len(source) == len(plain) else [None] * len(plain)
-    return [settled(item, inner, depth - 1) for item, inner in zip(plain, sources, strict=True)]
+    if kind is dict:
+        inside = _named(source)
+        copy = {
+            name: item if type(item) in _LEAVES else settled(item, inside.get(name), depth - 1)
+            for name, item in plain.items()
+        }
+        return copy if len(copy) >= len(inside) else {**copy, **_defaults(source, copy)}
+    paired = isinstance(source, list | tuple | set | frozenset) and len(source) == len(plain)
+    sources = source if paired else [None] * len(plain)
+    items = [settled(item, inner, depth - 1) for item, inner in zip(plain, sources, strict=True)]
+    return _stable(items) if isinstance(source, set | frozenset) else items
+
+
+def _named(value: Any) -> dict[Step, Any]:
+    """What is inside a value, by stored name."""
+    return value if type(value) is dict and _is_plain_dict(value) else dict(members(value) or ())
+
+
+def _defaults(source: Any, written: dict[str, Any]) -> dict[str, Any]:
+    """The fields that msgspec does not write, because it left a dataclass's defaults on the class when reading it."""
+    if is_pydantic(type(source)) or not dataclasses.is_dataclass(source):
+        return {}
+    left = {name: item for name, item in members(source) or () if name not in written and item is not msgspec.UNSET}
+    return {str(name): to_plain(item) for name, item in left.items()}
 
 
 def _stable(items: list[Any]) -> list[Any]:
@@ -156,7 +175,7 @@ def _stable(items: list[Any]) -> list[Any]:
 def from_plain(kind: Any, plain: Any) -> Any:
     """Turn plain data into a value of a type; what does not fit is a ``Misfit`` that names the field."""
     try:
-        return _validated(kind, plain) if is_pydantic(kind) else _completed(_converted(kind, plain))
+        return _validated(kind, plain) if is_pydantic(kind) else _converted(kind, plain)
     except HoldfastError:
         raise
     except msgspec.ValidationError as error:
@@ -167,18 +186,6 @@ def from_plain(kind: Any, plain: Any) -> Any:
 
 def _converted(kind: Any, plain: Any) -> Any:
     return msgspec.convert(plain, kind, str_keys=True, dec_hook=_validated)
-
-
-def _completed(value: Any) -> Any:
-    """Give dataclasses the defaults that msgspec leaves on their class, or they would be missing when written again."""
-    if dataclasses.is_dataclass(value) and hasattr(value, "__dict__"):
-        for field in dataclasses.fields(value):
-            if field.name not in value.__dict__:
-                object.__setattr__(value, field.name, getattr(value, field.name))
-    inside = value if isinstance(value, set | frozenset) else [item for _, item in members(value) or ()]
-    for item in inside:
-        _completed(item)
-    return value
 
 
 def _validated(kind: Any, plain: Any) -> Any:
@@ -275,9 +282,11 @@ def _told_by_pydantic(error: BaseException | None, plain: Any, path: Path) -> Mi
 
 def lost(stored: Any, kept: Any, value: Any) -> Path | None:
     """Return the first stored field that is gone from ``kept``, which is ``value`` as plain data again."""
+    if stored == kept:
+        return None
     if isinstance(stored, dict) and isinstance(kept, dict):
-        known = fields(type(value)) or {}
-        inside = dict(members(value) or ())
+        kind: type = type(value)
+        known, inside = fields(kind) or {}, _named(value)
         for name, item in stored.items():
             if name not in kept:
                 if name in known:  # left out because it is at its default
@@ -307,7 +316,7 @@ def drift(before: Any, after: Any, *, lenient: bool = False) -> Misfit | None:
             if found is not None:
                 return Misfit((step, *found.path), found.why)
         return None
-    if lenient and (type(before) in _PLAIN or _is_plain_dict(before)):
+    if lenient and (type(before) in _LEAVES or type(before) is list or _is_plain_dict(before)):
         return None
     if type(before) is type(after):
         return None if _incomparable(before) else Misfit((), f"this {type(before).__name__} comes back changed")

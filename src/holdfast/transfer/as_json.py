@@ -40,7 +40,7 @@ from holdfast.transfer.archive import (
 _CHUNK = 64
 _encoder = msgspec.json.Encoder()
 _encode = _encoder.encode
-_OPENING = b'{"format":"%s",' % FORMAT.encode()
+_LAYOUT = re.compile(rb'\{"format":"%s",.*,\n"sections":\[' % FORMAT.encode())
 _SIGN = re.compile(rb'\s*\{\s*"format"\s*:\s*"%s"' % FORMAT.encode())
 _BOM = b"\xef\xbb\xbf"
 
@@ -122,7 +122,7 @@ def read(file: BinaryIO) -> Iterator[Item]:
     """Yield the header, the sections and the manifest of a JSON archive."""
     data = file.read().removeprefix(_BOM)
     _check_sign(data)
-    if not data.startswith(_OPENING):
+    if not _LAYOUT.match(data):
         data = _respelled(data)
     try:
         document = _document_decoder.decode(data)
@@ -153,6 +153,7 @@ def _check_sign(data: bytes) -> None:
 
 
 def _respelled(data: bytes) -> bytes:
+    """Undo what a formatter did to a document, bodies and all."""
     try:
         return _encode(msgspec.json.decode(data))
     except (ValueError, RecursionError) as error:

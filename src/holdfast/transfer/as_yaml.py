@@ -80,20 +80,20 @@ def as_readable(body: bytes) -> BodyForm:
         return BodyForm(body_bytes=body)
     try:
         value = msgspec.json.decode(body[2:])
-        if _encode(value) == body[2:] and _depth(value, _READABLE_DEPTH):
+        if _encode(value) == body[2:] and _is_readable(value, _READABLE_DEPTH):
             return BodyForm(msgspec.Raw(body[2:]))
         return BodyForm(body_text=body[2:].decode())
     except (ValueError, RecursionError):
         return BodyForm(body_bytes=body)
 
 
-def _depth(value: Any, left: int) -> bool:
-    """Say whether a value is nested no deeper than people can follow, and PyYAML's recursion can go."""
+def _is_readable(value: Any, left: int) -> bool:
+    """Say whether a value is nested no deeper than people can follow and PyYAML can go, and its numbers are ours."""
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, list):
-        return True
-    return left > 0 and all(_depth(item, left - 1) for item in value)
+        return type(value) is not int or -(2**63) <= value < 2**63
+    return left > 0 and all(_is_readable(item, left - 1) for item in value)
 
 
 def read(file: BinaryIO) -> Iterator[Item]:

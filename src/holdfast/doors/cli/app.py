@@ -7,9 +7,11 @@ any command does.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import typer
@@ -78,8 +80,7 @@ _add("Move and keep", moving.export, moving.import_, moving.backup, moving.resto
 
 def run(argv: list[str]) -> int:
     """Run the command with these arguments and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _prepare_output()
     as_json = "--json" in argv
     app.rich_markup_mode = "rich" if sys.stdout.isatty() else None
     try:
@@ -89,7 +90,8 @@ def run(argv: list[str]) -> int:
     except _UsageError as error:
         return _wrong_call(error, as_json)
     except typer.Abort as error:
-        return exits.INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else exits.NO
+        interrupted = isinstance(error.__cause__ or error.__context__, KeyboardInterrupt)
+        return exits.INTERRUPTED if interrupted else exits.NO
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     except BrokenPipeError:
@@ -97,6 +99,16 @@ def run(argv: list[str]) -> int:
         return exits.READER_GONE
     except Exception as error:
         return _fault(error, as_json)
+
+
+def _prepare_output() -> None:
+    """Bear a closed output, and characters that its encoding does not have."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
+        else:
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _wrong_call(error: Any, as_json: bool) -> int:

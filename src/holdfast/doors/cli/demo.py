@@ -135,7 +135,9 @@ def demo(desk: Desk) -> int:
       holdfast demo
       holdfast demo --db postgresql://localhost/agents
     """
-    url = desk.options.db or DATABASE  # not HOLDFAST_DB: nobody wants a play performed in their own store by accident
+    # Not HOLDFAST_DB: nobody wants a play performed in their own store by accident.
+    url = DATABASE if desk.options.db is None else desk.options.db
+    desk.live()
     tale = Tale(Screen(io.StringIO()) if desk.options.json else desk.screen)
     played = _play(desk, url, tale)
     claims = _claims(played)

@@ -7,6 +7,7 @@ Errors become one line (or one JSON document) and an exit code here, once for al
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import os
 import sys
@@ -24,7 +25,7 @@ from holdfast.doors.cli import exits, plain, wording
 from holdfast.doors.cli.options import AsJson, Db, Tenant
 from holdfast.doors.cli.render import Screen
 from holdfast.engine.registry import scheme_of, sqlite_path
-from holdfast.errors import HoldfastError, Misconfigured, NotFound
+from holdfast.errors import HoldfastError, Misconfigured, NotFound, Unavailable
 
 
 class Options(NamedTuple):
@@ -52,7 +53,7 @@ class Desk:
 
     def url(self) -> str:
         """The database that the caller named."""
-        url = self.options.db or config.database()
+        url = config.database() if self.options.db is None else self.options.db
         if not url:
             raise Misconfigured(f"no database named: give --db agent.db, or set {config.DATABASE_VARIABLE}")
         return url
@@ -83,6 +84,11 @@ class Desk:
     def document(self, data: Any, *, indent: int | None = 2) -> None:
         print(_dump(data, sys.stdout, indent=indent))
 
+    def live(self) -> None:
+        """From here on, let each line out as it is written, also into a pipe: someone watches."""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(line_buffering=True)
+
     def note(self, text: str) -> None:
         """Say something beside the answer. Whoever asked for JSON asked for silence."""
         if not self.options.json:
@@ -100,6 +106,7 @@ class Desk:
         except HoldfastError as error:
             return self._refuse(error)
         except OSError as error:
+            discard_output()  # it may be the output itself that failed
             return self._refuse(_in_our_words(error))
 
     def _refuse(self, error: HoldfastError) -> int:
@@ -108,8 +115,8 @@ class Desk:
 
 
 def _in_our_words(error: OSError) -> HoldfastError:
-    """The system's refusal of a file that the caller named."""
-    kind = NotFound if isinstance(error, FileNotFoundError) else Misconfigured
+    """What the system refused: a file that the caller named, or the output."""
+    kind = NotFound if isinstance(error, FileNotFoundError) else Unavailable
     place = f"{error.filename}: " if error.filename else ""
     return kind(f"{place}{error.strerror or error}", path=error.filename)
 

@@ -41,26 +41,27 @@ def log(
     with desk.open() as store:
         handle = store.thread(thread)
         total = handle.info().entries
-        first = _first(total, last, after, limit)
+        first, most = _window(total, last, after, limit)
         if first and last is None and after is None:
             desk.note(f"Entries {first + 1:,} to {total:,}; --after 0 begins at the first.")
-        entries = _following(handle, first, limit) if follow else _pages(handle, first, limit)
+        entries = _following(handle, first, limit) if follow else _pages(handle, first, most)
         if desk.options.json and not follow:
             found = [plain.entry(entry) for entry in entries]
             desk.document({"thread": thread, "total": total, "entries": found})
             return
+        if follow:
+            desk.live()
         printer = _Printer(desk, len(str(total)))
         for entry in entries:
             printer.entry(entry)
 
 
-def _first(total: int, last: int | None, after: int | None, limit: int | None) -> int:
-    """The number after which to begin."""
-    if after is not None:
-        return after
-    if last is None and limit is not None:
-        return 0
-    return max(0, total - (options.WINDOW if last is None else last))
+def _window(total: int, last: int | None, after: int | None, limit: int | None) -> tuple[int, int | None]:
+    """The number after which to begin, and how many to read: no more than there were, or else than was asked for."""
+    if after is not None or limit is not None:
+        return after or 0, limit
+    first = max(0, total - (last or options.WINDOW))
+    return first, total - first
 
 
 def _pages(handle: Thread, after: int, limit: int | None) -> Iterator[Entry]:

@@ -73,20 +73,20 @@ def show(desk: Desk, thread: options.ThreadId) -> None:
         handle = store.thread(thread)
         info = handle.info()
         newest = handle.log(last=_GLIMPSE)
-        stored, fresh = load(handle)
+        seen = load(handle)
         points = handle.checkpoints()
     data = {
         **plain.plain(info),
         "newest": [plain.entry(each) for each in newest],
-        "state": plain.state(stored, fresh) if stored else None,
+        "state": plain.state(*seen) if seen.stored else None,
         "checkpoints": plain.plain(points),
     }
 
     def picture(screen: Screen) -> None:
         _show_info(desk, screen, info)
-        if stored:
+        if seen.stored:
             screen.blank()
-            show_state(desk, screen, stored, fresh)
+            show_state(desk, screen, seen)
         _show_newest(screen, info, newest)
         if points:
             screen.blank()

@@ -41,17 +41,17 @@ def entry(value: Entry) -> dict[str, Any]:
     }
 
 
-def state(value: Loaded[Any], fresh: Loaded[Any] | None) -> dict[str, Any]:
-    """A state as stored. ``fresh`` is the same revision as its schema sees it, None where that schema is not known."""
+def state(value: Loaded[Any], fresh: Loaded[Any] | None, refusal: HoldfastError | None) -> dict[str, Any]:
+    """A state as stored; ``fresh`` is the same revision as its schema sees it, or else ``refusal`` says why not."""
     return {
         "revision": value.revision,
         "time": plain(value.time),
         "schema": value.schema or None,
         "version": value.version,
         "value": value.value,
-        "freshness_known": fresh is not None,
         "stale": plain(fresh.stale) if fresh is not None else [],
         "must_verify": list(fresh.must_verify) if fresh is not None else [],
+        "schema_error": None if refusal is None else error(refusal),
     }
 
 

@@ -6,13 +6,14 @@ its schema is. Deliberately absent: any writing.
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from holdfast import Thread
 from holdfast.doors.cli import options, plain, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Screen
-from holdfast.errors import Invalid, SchemaError
+from holdfast.errors import Invalid, SchemaError, SchemaUnknown
 from holdfast.ledger.paths import Difference
 from holdfast.records import Loaded, Revision, StaleField
 
@@ -49,34 +50,48 @@ def state(
 
 
 def _state(desk: Desk, handle: Thread, revision: int | None, as_of: str | None) -> None:
-    stored, fresh = load(handle, revision=revision, as_of=desk.moment(as_of))
-    data = {"thread": handle.id, "state": plain.state(stored, fresh) if stored else None}
-    if stored:
-        desk.tell(data, lambda screen: show_state(desk, screen, stored, fresh))
+    seen = load(handle, revision=revision, as_of=desk.moment(as_of))
+    data = {"thread": handle.id, "state": plain.state(*seen) if seen.stored else None}
+    if seen.stored:
+        desk.tell(data, lambda screen: show_state(desk, screen, seen))
     else:
         desk.tell(data, lambda screen: screen.line(f"No state was saved {'yet' if as_of is None else 'by then'}."))
 
 
-def load(handle: Thread, **which: Any) -> tuple[Loaded[Any], Loaded[Any] | None]:
-    """Load a state as stored, and as its schema sees it where that schema is known here and still fits."""
-    stored = handle.state(dict, **which)
+class Seen(NamedTuple):
+    """A state as stored, and as its schema sees it; or why that schema cannot."""
+
+    stored: Loaded[Any]
+    fresh: Loaded[Any] | None = None
+    refusal: SchemaError | None = None
+
+
+def load(handle: Thread, *, revision: int | None = None, as_of: datetime | None = None) -> Seen:
+    """Load a state as stored, whatever it is, and the same revision as its schema sees it, where that can be had."""
+    stored = handle.state(dict, revision=revision, as_of=as_of)
+    if not stored:
+        return Seen(stored)
     try:
-        return stored, handle.state(**which)
-    except SchemaError:
-        return stored, None
+        return Seen(stored, handle.state(revision=stored.revision))
+    except SchemaError as error:
+        return Seen(stored, refusal=error)
 
 
-def show_state(desk: Desk, screen: Screen, stored: Loaded[Any], fresh: Loaded[Any] | None) -> None:
+def show_state(desk: Desk, screen: Screen, seen: Seen) -> None:
     """Show a state and what of it is no longer fresh."""
+    stored = seen.stored
     schema = f"{stored.schema} version {stored.version}" if stored.schema else "no schema"
     about = f" revision {stored.revision} · {schema} · saved {desk.when(stored.time)}"
     screen.line(("State", "title"), (about, "quiet"))
     screen.outline(stored.value, indent=2)
-    if fresh is None:
-        why = f"The schema {stored.schema!r} belongs to another program, so its freshness is not known here."
+    if seen.fresh is not None:
+        _show_stale(screen, seen.fresh)
+    elif isinstance(seen.refusal, SchemaUnknown):
+        why = f"The schema {stored.schema!r} belongs to another program, so freshness is not known here."
         screen.line((why, "quiet"))
     else:
-        _show_stale(screen, fresh)
+        screen.blank()
+        screen.line(("Does not fit its schema", "bad"), f": {seen.refusal}")
 
 
 def _show_stale(screen: Screen, fresh: Loaded[Any]) -> None:

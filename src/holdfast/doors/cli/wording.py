@@ -67,7 +67,8 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def database(url: str) -> str:
     """Write where a store is, without the password that a URL may carry."""
-    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
+    masked = re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
+    return re.sub(r"(?<=[?&]password=)[^&]+", "***", masked)
 
 
 def speaker(entry: Entry) -> str:
@@ -95,8 +96,14 @@ def words(entry: Entry) -> str:
 
 def _message(content: dict[str, Any]) -> str:
     more = {name: value for name, value in content.items() if name not in ("role", "content") and value is not None}
-    body = as_text(content.get("content") if content.get("content") is not None else "")
+    said = content.get("content")
+    body = " ".join(map(_part, said)) if isinstance(said, list) else "" if said is None else as_text(said)
     return " ".join(part for part in (body, as_text(more) if more else "") if part)
+
+
+def _part(part: Any) -> str:
+    """One part of a message that has several: its text where it has one."""
+    return part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else as_text(part)
 
 
 def _tool_call(content: dict[str, Any]) -> str:
