@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,8 @@ pytest.importorskip("typer", reason="the command's extra is not installed")
 pytestmark = pytest.mark.slow
 
 from holdfast.doors.cli import demo, exits  # noqa: E402 - after the extra was looked for
+from holdfast.doors.cli.demo_claims import Played, claims  # noqa: E402
+from holdfast.doors.cli.demo_tale import launcher  # noqa: E402
 
 
 def play(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
@@ -84,6 +85,19 @@ def test_a_claim_that_does_not_hold_is_said_and_counts(tmp_path: Path) -> None:
     assert "claims did not hold" in done.stdout
 
 
-def test_an_agent_that_cannot_start_fails_the_claims() -> None:
-    claims: list[Any] = demo._claims(demo.Played("agent.db", "t"))
-    assert [claim.claim for claim in claims if claim.holds] == ["the turn it died in left nothing"]
+def test_nothing_is_claimed_of_an_agent_that_did_not_start() -> None:
+    assert not [claim.claim for claim in claims(Played("agent.db", "t")) if claim.holds]
+
+
+def test_commands_are_suggested_as_they_would_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "with a space"
+    folder.mkdir()
+    script = folder / "holdfast"
+    script.touch(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    assert launcher() == "'with a space/holdfast'"
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    assert launcher() == "holdfast"
+    monkeypatch.setattr(sys, "argv", ["elsewhere/__main__.py"])
+    assert launcher().endswith(" -m holdfast")

@@ -156,7 +156,7 @@ def test_a_cut_during_commit_leaves_the_outcome_unknown_and_a_retry_safe(
 def test_a_vanished_client_does_not_hold_its_tenant_for_ever(
     proxy: Proxy, database: str, engine: PostgresEngine
 ) -> None:
-    with opened(proxy.url(database), busy_timeout_s=0.5) as remote, ThreadPoolExecutor(1) as pool:
+    with opened(proxy.url(database), busy_timeout_s=0.2) as remote, ThreadPoolExecutor(1) as pool:
         remote.commit(TENANT, [say("a")], 1)
         proxy.fault = "hold the commit"
         stuck = pool.submit(remote.commit, TENANT, [say("b")], 2)

@@ -76,6 +76,7 @@ _OLDEST_SERVER = 15  # views that read with the asker's rights
 _WRITE_TRIES = 10
 _READ_TRIES = 2  # an idle connection may have died unnoticed; the second one is new
 _NAP_S = 0.05
+_LONGEST = 10  # how many times longer than it may wait for a lock a transaction may last
 _POLL_S = (0.02, 0.25)
 
 _RACES = {"40001", "40P01", "23505"}  # serialization failure, deadlock, unique violation
@@ -101,9 +102,12 @@ _MEANINGS: tuple[tuple[str, tuple[type[HoldfastError], str]], ...] = (
 _BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _FREEZE = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BECOME = b"SELECT set_config('holdfast.tenant', %s, true)"
+# A client that freezes or drops off the network must not keep its tenant: the server ends a transaction that waits,
+# idles or lasts too long. The last bound came with Postgres 17; where there is no such setting, it is left out.
 _BECOME_WRITER = (
     b"SELECT set_config('holdfast.tenant', %s, true), set_config('lock_timeout', %s, true), "
     b"set_config('idle_in_transaction_session_timeout', %s, true), "
+    b"CASE WHEN current_setting('transaction_timeout', true) <> '' THEN set_config('transaction_timeout', %s, true) END, "
     b"CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
 )
 _TAKE = (
@@ -352,7 +356,7 @@ class PostgresEngine:
             try:
                 with connection.pipeline() as pipeline:
                     connection.execute(_BEGIN)
-                    result, committing = work(_Session(connection, pipeline, self._address.patience))
+                    result, committing = work(_Session(connection, pipeline, self._address.bounds))
                     end = connection.execute(b"COMMIT" if committing else b"ROLLBACK")
             except psycopg.Error as error:
                 if committing and _died(connection, error):
@@ -373,10 +377,9 @@ class _Session:
     """A transaction's way to run SQL. It knows for which tenant the transaction may speak at the moment."""
 
     def __init__(
-        self, connection: _Connection, pipeline: psycopg.Pipeline | None = None, patience: str | None = None
+        self, connection: _Connection, pipeline: psycopg.Pipeline | None = None, bounds: Sequence[str] | None = None
     ) -> None:
-        self._connection, self._pipeline = connection, pipeline
-        self._patience = patience
+        self._connection, self._pipeline, self._bounds = connection, pipeline, bounds
         self._tenant = ""
 
     def ask(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Row]:
@@ -415,10 +418,10 @@ class _Session:
     def _become(self, tenant: str) -> None:
         if not tenant or tenant == self._tenant:
             return
-        if self._patience is None:
+        if self._bounds is None:
             self._connection.execute(_BECOME, (tenant,))
         else:
-            self._connection.execute(_BECOME_WRITER, (tenant, self._patience, self._patience))
+            self._connection.execute(_BECOME_WRITER, (tenant, *self._bounds))
         self._tenant = tenant
 
 
@@ -591,7 +594,7 @@ class _Address:
         self._url = url
         self._timeout_s = connect_timeout_s
         self._name = f"{given.get('host') or 'localhost'}:{given.get('port') or 5432}/{given.get('dbname') or ''}"
-        self.patience = f"{max(1, round(busy_timeout_s * 1_000))}ms"
+        self.bounds = tuple(f"{max(1, round(busy_timeout_s * 1_000)) * times}ms" for times in (1, 1, _LONGEST))
         defaults: dict[str, Any] = {
             "application_name": "holdfast",
             "connect_timeout": max(1, round(connect_timeout_s)),
@@ -691,7 +694,7 @@ def _version(connection: _Connection, address: _Address) -> int | None:
 def _migrate(connection: _Connection, address: _Address) -> None:
     """Bring the tables up to date; whoever comes second waits for the lock and finds nothing left to do."""
     with connection.transaction():
-        connection.execute(_BECOME_WRITER, ("", address.patience, address.patience))
+        connection.execute(_BECOME_WRITER, ("", *address.bounds))
         connection.execute(b"CREATE TABLE IF NOT EXISTS holdfast_meta (version bigint NOT NULL)")
         connection.execute(b"LOCK TABLE holdfast_meta IN ACCESS EXCLUSIVE MODE")
         rows = connection.execute(b"SELECT version FROM holdfast_meta").fetchall()

@@ -16,6 +16,7 @@ from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Event
 from holdfast.errors import Invalid
 from holdfast.ids import check_id
+from holdfast.ledger.paths import same
 from holdfast.records import ENTRY_KINDS, Draft, Entry
 
 
@@ -26,6 +27,7 @@ def drafts(items: Sequence[Any], kind: str, key: str | None) -> list[Draft]:
     found = [_draft(item, kind) for item in items]
     if key is None:
         return found
+    check_id(key, "key")
     if any(draft.key for draft in found):
         raise Invalid("give one key for the whole append, or one for each item, not both")
     names = [key, *(f"{key}#{number}" for number in range(2, len(found) + 1))]
@@ -46,12 +48,20 @@ def _draft(item: Any, kind: str) -> Draft:
 
 def plain(content: Any) -> Any:
     """Turn a message object of a client library into the plain data it stands for."""
-    if isinstance(content, str):
-        raise Invalid('a bare string says neither who nor what; append {"role": …, "content": …} or holdfast.note("…")')
-    if hasattr(content, "model_dump"):
-        return content.model_dump(mode="json", exclude_none=True)
-    if isinstance(content, msgspec.Struct) or (dataclasses.is_dataclass(content) and not isinstance(content, type)):
-        return msgspec.to_builtins(content)
+    if content is None or isinstance(content, str | int | float):
+        what = "string" if isinstance(content, str) else type(content).__name__
+        raise Invalid(
+            f'a bare {what} says neither who nor what; append {{"role": …, "content": …}} or holdfast.note("…")'
+        )
+    if isinstance(content, type):
+        raise Invalid(f"{content.__name__} is a class; append an instance of it")
+    try:
+        if hasattr(content, "model_dump"):
+            return content.model_dump(mode="json", exclude_none=True)
+        if isinstance(content, msgspec.Struct) or dataclasses.is_dataclass(content):
+            return msgspec.to_builtins(content)
+    except Exception as error:  # a serialiser of the caller's type may raise anything
+        raise Invalid(f"content: a {type(content).__name__} cannot be turned into plain data: {error}") from error
     return content
 
 
@@ -63,7 +73,7 @@ def same_entry(stored: Event, offered: Event) -> bool:
     """The same key may be offered again with the same content, whatever the order of its fields."""
     if stored.kind != offered.kind:
         return False
-    return stored.body == offered.body or bool(decode(stored.body) == decode(offered.body))
+    return stored.body == offered.body or same(decode(stored.body), decode(offered.body))
 
 
 def to_entry(thread: str, event: Event) -> Entry:

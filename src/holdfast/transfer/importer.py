@@ -181,7 +181,7 @@ class _Tally:
         plan.add([_adopt(batch)], 0)
         for section in batch:
             for strand in section.strands:
-                self._check_owner(section.tenant, strand)
+                self._check_owner(section.tenant, strand, plan.changes)
             for record in section.records:
                 self._check_end(section.tenant, record)
                 self._count(section.tenant, record, plan.changes)
@@ -199,10 +199,16 @@ class _Tally:
             self._records += 1
             self._threads += record.kind == "thread"
 
-    def _check_owner(self, tenant: str, strand: Strand) -> None:
+    def _check_owner(self, tenant: str, strand: Strand, changes: Changes) -> None:
         """A shared beginning may not run ahead of the thread it belongs to, or that thread could not go on."""
         known = self._view.strand(tenant, strand.stream)
-        if known is None or not known.kind:
+        if known is None or strand.stream in changes.strands:
+            return
+        if not known.kind:
+            # An engine drops history without an owner when its last fork goes, so nobody may come to live on it.
+            if (tenant, strand.kind, strand.id) in self._names:
+                why = "it was erased here, and a fork still keeps its beginning; erase the fork first"
+                raise _conflict(strand.kind, strand.id, why, strand.base + 1)
             return
         if (known.kind, known.id) != (strand.kind, strand.id):
             why = f"its history belongs to {known.kind} {known.id!r} here"

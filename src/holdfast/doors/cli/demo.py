@@ -17,16 +17,14 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
-import msgspec
-
 import holdfast
 from holdfast.doors.cli import exits, plain
+from holdfast.doors.cli.demo_claims import Forked, Killed, Played, claims
 from holdfast.doors.cli.demo_script import INTERRUPTED
 from holdfast.doors.cli.demo_tale import Tale
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
 from holdfast.doors.cli.wording import database
-from holdfast.records import Report
 
 DATABASE = "holdfast-demo.db"
 THREAD = "trip-lisbon"
@@ -34,52 +32,7 @@ DAYS_AWAY = 35
 _INTO_THE_TURN_S = 0.15  # so that the kill comes while the agent waits, not while it says that it will
 
 
-class Killed(msgspec.Struct, frozen=True):
-    """How the first agent ended."""
-
-    pid: int
-    turn: int
-    signal: str
-    gone_ms: float
-
-
-class Forked(msgspec.Struct, frozen=True):
-    """What the fork at the checkpoint came to."""
-
-    thread: str
-    checkpoint: str
-    entries: int
-    shared: bool
-    fork_ms: float
-
-
-class Claim(msgspec.Struct, frozen=True):
-    """Something the demonstration says, and whether it was so in this run."""
-
-    claim: str
-    measured: str
-    holds: bool
-
-
-class Played(msgspec.Struct):
-    """Everything that was measured, in the order in which it was."""
-
-    database: str
-    thread: str
-    acknowledged: list[dict[str, Any]] = []
-    checkpoint: dict[str, Any] = {}
-    killed: Killed | None = None
-    knew: dict[str, Any] = {}
-    knew_after_ms: float = 0.0
-    afterwards: list[dict[str, Any]] = []
-    final: dict[str, Any] = {}
-    numbers: list[int] = []
-    verified: Report | None = None
-    verify_ms: float = 0.0
-    forked: Forked | None = None
-
-
-class Agent:
+class AgentProcess:
     """A child process that runs the agent. Whatever happens here, it does not outlive this ``with`` block."""
 
     def __init__(self, url: str, tenant: str, thread: str, *options: str) -> None:
@@ -140,13 +93,15 @@ def demo(desk: Desk) -> int:
     desk.live()
     tale = Tale(Screen(io.StringIO()) if desk.options.json else desk.screen)
     played = _play(desk, url, tale)
-    claims = _claims(played)
-    tale.measured([(each.claim, each.measured, each.holds) for each in claims])
-    tale.next_steps(url, played.thread, played.forked.thread if played.forked else None)
+    found = claims(played)
+    held = all(each.holds for each in found)
+    tale.measured([(each.claim, each.measured, each.holds) for each in found])
+    if played.forked is not None:
+        tale.next_steps(url, played.thread, played.forked.thread, played.knew.get("revision", 0))
     if desk.options.json:
-        held = all(each.holds for each in claims)
-        desk.document({**plain.plain(played), "database": database(url), "claims": plain.plain(claims), "ok": held})
-    return exits.OK if all(each.holds for each in claims) else exits.NO
+        data = {**plain.plain(played), "database": database(url), "claims": plain.plain(found), "ok": held}
+        desk.document(data)
+    return exits.OK if held else exits.NO
 
 
 def _play(desk: Desk, url: str, tale: Tale) -> Played:
@@ -170,7 +125,7 @@ def _names() -> Iterator[str]:
 def _first_act(played: Played, tenant: str, tale: Tale) -> None:
     """Let an agent talk, and kill it in the middle of a turn."""
     options = ("--days-back", str(DAYS_AWAY), "--slow", str(INTERRUPTED))
-    with Agent(played.database, tenant, played.thread, *options) as agent:
+    with AgentProcess(played.database, tenant, played.thread, *options) as agent:
         tale.first_agent(agent.pid)
         for event in agent.events():
             if event["event"] == "turn":
@@ -189,7 +144,7 @@ def _first_act(played: Played, tenant: str, tale: Tale) -> None:
 
 def _second_act(played: Played, tenant: str, tale: Tale) -> None:
     """Start a new agent on the same store and let it finish."""
-    with Agent(played.database, tenant, played.thread) as agent:
+    with AgentProcess(played.database, tenant, played.thread) as agent:
         tale.second_agent(agent.pid)
         for event in agent.events():
             if event["event"] == "knows":
@@ -221,58 +176,3 @@ def _fork(thread: holdfast.Thread, checkpoint: str) -> Forked:
     theirs = thread.log(after=0, limit=len(mine))
     shared = [entry.digest for entry in mine] == [entry.digest for entry in theirs]
     return Forked(name, checkpoint, len(mine), shared, took)
-
-
-def _claims(played: Played) -> list[Claim]:
-    return [*_claims_of_survival(played), *_claims_of_knowledge(played), *_claims_of_order(played)]
-
-
-def _claims_of_survival(played: Played) -> list[Claim]:
-    said: list[str] = [event["turn"] for event in played.acknowledged]
-    found: list[str] = played.knew.get("turns", [])
-    last: dict[str, Any] = played.acknowledged[-1] if played.acknowledged else {"entries": 0, "digest": ""}
-    beyond = played.knew.get("entries", 0) - last["entries"]
-    killed = played.killed
-    return [
-        Claim("the agent was killed, not asked", killed.signal if killed else "it was not", killed is not None),
-        Claim(
-            "every acknowledged turn is there",
-            f"{len(said)} acknowledged, {len(found)} found",
-            bool(said) and said == found,
-        ),
-        Claim(
-            "the last one is as it was",
-            f"entry {last['entries']}, digest {last['digest'][:12]}",
-            bool(said) and last["digest"] == played.knew.get("digest"),
-        ),
-        Claim("the turn it died in left nothing", f"{beyond} entries beyond that", beyond == 0),
-    ]
-
-
-def _claims_of_knowledge(played: Played) -> list[Claim]:
-    name = played.knew.get("state", {}).get("user_preferences", {}).get("name", "nobody")
-    verify = played.knew.get("must_verify", [])
-    took = played.knew.get("open_ms", 0.0) + played.knew.get("load_ms", 0.0)
-    status = (played.final.get("active_task") or {}).get("status", "no task")
-    issues = played.final.get("unresolved_issues", ["unknown"])
-    return [
-        Claim("the new process knew whom it talks to", f"{name}, after {took:.0f} ms", name in _greeting(played)),
-        Claim("it saw which facts had grown old", f"{len(verify)} to verify before acting", bool(verify)),
-        Claim("it finished the task", f"{status}, {len(issues)} issues open", status == "done" and not issues),
-    ]
-
-
-def _greeting(played: Played) -> str:
-    return str(played.afterwards[0]["answers"]) if played.afterwards else ""
-
-
-def _claims_of_order(played: Played) -> list[Claim]:
-    whole = played.numbers == list(range(1, len(played.numbers) + 1))
-    report, forked = played.verified, played.forked
-    looked = f"{report.entries} entries, {len(report.problems)} problems, {played.verify_ms:.0f} ms" if report else "no"
-    branch = f"{forked.entries} entries shared in {forked.fork_ms:.1f} ms" if forked else "no fork"
-    return [
-        Claim("the log has no gap", f"1 to {len(played.numbers)}", whole and bool(played.numbers)),
-        Claim("every digest and count agrees", looked, report is not None and report.ok),
-        Claim("a fork shares its past", branch, forked is not None and forked.shared),
-    ]

@@ -106,14 +106,14 @@ class Tale:
             self._screen.blank()
             self._screen.line((f"{failed} of {len(claims)} claims did not hold in this run.", "bad"))
 
-    def next_steps(self, url: str, thread: str, fork: str | None) -> None:
+    def next_steps(self, url: str, thread: str, fork: str, revision: int) -> None:
         """Commands that work as they stand, from here, with this store."""
         begin = f"{launcher()} --db {shlex.quote(database(url))}"
         steps = [
             (f"show {thread}", "at a glance"),
             (f"log {thread}", "all that was said and done"),
-            (f"state {thread} --diff 5 6", "what changed on waking up"),
-            *([(f"log {fork} --last 3", "the fork")] if fork else []),
+            (f"state {thread} --diff {revision} {revision + 1}", "what changed on waking up"),
+            (f"log {fork} --last 3", "the fork"),
             (f"export trip.json --thread {thread}", "take it with you"),
         ]
         self._screen.blank()
@@ -126,11 +126,16 @@ class Tale:
 
 def launcher() -> str:
     """How this command can be called again from this shell: by its name, by its path, or through Python."""
-    started = Path(sys.argv[0])
-    if started.stem != "holdfast":
-        short = next((name for name in ("python", "python3") if shutil.which(name) == sys.executable), None)
-        return f"{short or shlex.quote(_from_here(sys.executable))} -m holdfast"
-    return "holdfast" if shutil.which("holdfast") else shlex.quote(_from_here(str(started)))
+    started = sys.argv[0]
+    if Path(started).stem == "holdfast":
+        return _typed("holdfast", started)
+    return f"{_typed('python', sys.executable)} -m holdfast"
+
+
+def _typed(name: str, path: str) -> str:
+    """A program as it would be typed here: by its name where the shell finds this very one under it."""
+    found = shutil.which(name)
+    return name if found and Path(found).absolute() == Path(path).absolute() else shlex.quote(_from_here(path))
 
 
 def _from_here(path: str) -> str:

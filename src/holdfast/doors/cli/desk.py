@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,7 +107,8 @@ class Desk:
         except HoldfastError as error:
             return self._refuse(error)
         except OSError as error:
-            discard_output()  # it may be the output itself that failed
+            if error.filename is None:  # then it is the output itself that failed
+                discard_output()
             return self._refuse(_in_our_words(error))
 
     def _refuse(self, error: HoldfastError) -> int:
@@ -135,12 +137,12 @@ def _dump(data: Any, stream: Any, *, indent: int | None = 2) -> str:
 
 
 def discard_output() -> None:
-    """Send what is still buffered nowhere, so that nothing complains about a reader who left."""
-    sink = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(sink, sys.stdout.fileno())
-    finally:
-        os.close(sink)
+    """Send what is still buffered nowhere, so that nothing complains about an output that is gone."""
+    with (
+        suppress(OSError, ValueError),
+        Path(os.devnull).open("wb") as nowhere,
+    ):  # an output without a file needs nothing
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _file(url: str) -> Path | None:

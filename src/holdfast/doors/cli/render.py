@@ -67,10 +67,10 @@ class Screen:
     def __init__(self, file: TextIO, *, width: int | None = None, terminal: bool | None = None) -> None:
         self._file = file
         self.terminal = file.isatty() if terminal is None else terminal
-        wanted = Console(file=file).no_color or not self.terminal
+        bare = not self.terminal or Console(file=file).no_color
         self.console = _Console(
             file=file, theme=Theme(_STYLES), highlight=False, markup=False, emoji=False, width=width,
-            force_terminal=self.terminal, color_system=None if wanted else "auto",
+            force_terminal=self.terminal, color_system=None if bare else "auto",
         )  # fmt: skip
 
     @property
@@ -127,8 +127,7 @@ class Screen:
             padded = [
                 _pad(cell, width, right=column.right) for cell, width, column in zip(row, widths, columns, strict=True)
             ]
-            line = "  ".join(padded)
-            self._put(" " * indent + line)
+            self._put(" " * indent + "  ".join(padded))
 
     def outline(self, value: Any, indent: int = 0) -> None:
         """Print plain data as an indented outline."""
