@@ -7,6 +7,7 @@ that click's and typer's commands share are used. Deliberately absent: text abou
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def command() -> Any:
     """Return the root command of ``holdfast``."""
     import typer.main  # noqa: PLC0415 - the page can be checked for staleness only where the command is installed
 
-    from holdfast.doors.cli import app  # noqa: PLC0415 - same
+    from holdfast.doors.cli.app import app  # noqa: PLC0415 - same
 
     return typer.main.get_command(app)
 
@@ -52,6 +53,7 @@ def _section(path: str, node: Any) -> str:
     if getattr(node, "commands", None):
         usage += " COMMAND"
     parts = [f"## {path}", "", f"```\n{usage}\n```", "", _text(node.help)]
+    parts += ["", _text(node.epilog)] if node.epilog else []
     rows = [(f"`{_place(argument)}`", _text(getattr(argument, "help", None))) for argument in arguments]
     rows += [(_flags(option), _text(option.help) + _default(option)) for option in options]
     if rows:
@@ -76,9 +78,15 @@ def _default(option: Any) -> str:
 
 
 def _text(help_text: str | None) -> str:
-    """Return help as one paragraph per paragraph, safe inside a table."""
-    paragraphs = inspect.cleandoc(help_text or "").replace("\b", "").split("\n\n")
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).replace("|", "\\|")
+    """Return help as paragraphs; one that begins with a backspace keeps its lines, and is shown as code."""
+    return "\n\n".join(_paragraph(text) for text in inspect.cleandoc(help_text or "").split("\n\n"))
+
+
+def _paragraph(text: str) -> str:
+    if not text.startswith("\b\n"):
+        return " ".join(text.split()).replace("|", "\\|")
+    title, _, body = text.removeprefix("\b\n").partition("\n")
+    return f"{title}\n\n```\n{textwrap.dedent(body)}\n```"
 
 
 if __name__ == "__main__":

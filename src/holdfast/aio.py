@@ -12,7 +12,7 @@ import asyncio
 import contextvars
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar, overl
 from holdfast import store as blocking
 from holdfast.clock import Clock
 from holdfast.engine.contract import Commit, Notify, Outcome, Receipt, Submits
+from holdfast.errors import Misconfigured
 from holdfast.ids import Ids
 from holdfast.ledger import log
 from holdfast.ledger.core import Core, Pending
 from holdfast.ledger.paths import Difference
 from holdfast.ledger.schema import Registry
 from holdfast.ledger.state import Expect, OnStale
-from holdfast.ledger.thread import Thread
+from holdfast.ledger.thread import Thread, check_count
 from holdfast.ledger.turn import Turn
 from holdfast.records import Checkpoint, Entry, Loaded, Report, Revision, ThreadInfo
 
@@ -48,9 +49,12 @@ class _Hands:
         self._executor = executor
         self._submits = core.engine if isinstance(core.engine, Submits) else None
         self._way_back: tuple[asyncio.AbstractEventLoop, Notify] | None = None
+        self.closed = False
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run blocking work on the executor, with the caller's context variables."""
+        if self.closed:
+            raise Misconfigured("this store is closed")
         call = functools.partial(contextvars.copy_context().run, work, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
@@ -76,6 +80,7 @@ class _Hands:
         return way_back[1]
 
     def close(self) -> None:
+        self.closed = True
         self._executor.shutdown(wait=False)
 
 
@@ -90,6 +95,12 @@ def _settle(outcomes: list[Outcome]) -> None:
             future.set_result(receipt)
 
 
+def _close_unwanted(opening: Future[blocking.Store]) -> None:
+    """Whoever asked for this store was cancelled while it was being opened."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
 class _Opening:
     """What ``aio.open`` gives: await it for a store, or use it in ``async with``."""
 
@@ -102,9 +113,11 @@ class _Opening:
 
     async def _open(self) -> AsyncStore:
         executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="holdfast-aio")
+        opening = executor.submit(self._make)
         try:
-            store = await asyncio.get_running_loop().run_in_executor(executor, self._make)
+            store = await asyncio.wrap_future(opening)
         except BaseException:
+            opening.add_done_callback(_close_unwanted)
             executor.shutdown(wait=False)
             raise
         return AsyncStore(store, executor)
@@ -163,6 +176,7 @@ class AsyncStore:
         )
 
     async def watch(self, *, after: int = 0, timeout_s: float | None = None) -> AsyncIterator[Commit]:
+        check_count("after", after)
         feed = self._store._core.engine.feed
         waited = 0.0
         while True:
@@ -206,8 +220,12 @@ class AsyncStore:
         return await self._hands.run(self._store.backup, path, progress=progress)
 
     async def close(self) -> None:
-        await self._hands.run(self._store.close)
-        self._hands.close()
+        if self._hands.closed:
+            return
+        try:
+            await self._hands.run(self._store.close)
+        finally:
+            self._hands.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -349,6 +367,10 @@ class AsyncTurn:
         if kind is not None:
             self._turn._abandon()
             return
-        # Working a turn out may read the revision it is based on, so that part is not for the event loop.
-        pending = await self._hands.run(self._turn._pending) if self._turn._saves else self._turn._pending()
-        pending.finish(await self._hands.commit(pending))
+        try:
+            # Working a turn out may read the revision it is based on, so that part is not for the event loop.
+            pending = await self._hands.run(self._turn._pending) if self._turn._saves else self._turn._pending()
+            pending.finish(await self._hands.commit(pending))
+        except BaseException:
+            self._turn._fail()
+            raise

@@ -6,6 +6,7 @@ archives (their rooms have them), and any background thread of its own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from holdfast.errors import Invalid, Misconfigured, Unsupported
 from holdfast.ids import Ids, check_id
 from holdfast.ledger.core import Core
 from holdfast.ledger.schema import DEFAULT, Registry
-from holdfast.ledger.thread import Thread, check_tags, to_info
+from holdfast.ledger.thread import Thread, check_count, check_tags, to_info
 from holdfast.records import Report, ThreadInfo
 
 if TYPE_CHECKING:
@@ -41,13 +42,22 @@ def open(
 
     A file that does not exist yet is made. The tables are brought up to date, also when ten processes open at once.
     """
-    url = config.database() if url is None else str(url)
+    url = config.database() if url is None else url
     if url is None:
         raise Misconfigured('no database named: holdfast.open("agent.db"), or set HOLDFAST_DB')
     name = check_id(config.tenant() if tenant is None else tenant, "tenant")
     clock = clock or SystemClock()
-    engine = open_engine(url, clock, ids or Ids())
+    engine = open_engine(_address(url), clock, ids or Ids())
     return Store(Core(engine, name, clock, schemas or DEFAULT))
+
+
+def _address(url: str | Path) -> str:
+    """A path object is always a file, also when a colon in its name makes it look like a URL."""
+    if isinstance(url, Path):
+        return os.path.abspath(url.expanduser())
+    if not isinstance(url, str):
+        raise Misconfigured(f"a database is named by text or by a path, not by {type(url).__name__}")
+    return url
 
 
 def restore(
@@ -60,11 +70,12 @@ def restore(
     from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
 
     clock, ids = SystemClock(), Ids()
-    if scheme_of(str(url)) == "sqlite":
+    address = _address(url)
+    if scheme_of(address) == "sqlite":
         return transfer.restore_file(
-            Path(backup), sqlite_path(str(url)), clock=clock, ids=ids, replace=replace, progress=progress
+            Path(backup), sqlite_path(address), clock=clock, ids=ids, replace=replace, progress=progress
         )
-    engine = open_engine(str(url), clock, ids)
+    engine = open_engine(address, clock, ids)
     try:
         return transfer.restore_engine(Path(backup), engine, clock=clock, progress=progress)
     finally:
@@ -83,11 +94,8 @@ class Store:
 
     def thread(self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()) -> Thread:
         """Give a handle of a thread. It is created by its first write; user, agent and tags count from then on."""
-        for what, value in (("user", user), ("agent", agent)):
-            if value is not None:
-                check_id(value, what)
-        scope = Scope(user, agent, check_id(id, "thread id"))
-        return Thread(self._core, id, scope, tuple(sorted(set(check_tags(tags)))))
+        check_id(id, "thread id")
+        return Thread(self._core, id, _scope(user, agent, id), tuple(sorted(set(check_tags(tags)))))
 
     def threads(
         self,
@@ -100,11 +108,14 @@ class Store:
         limit: int | None = 100,
     ) -> list[ThreadInfo]:
         """List threads, latest activity first, without reading any log or state. ``limit=None`` lists them all."""
+        if limit is not None:
+            check_count("limit", limit)
+        scope = _scope(user, agent)
         wanted = Query(
             "thread",
-            user=user,
-            agent=agent,
-            tag=tag,
+            user=scope.user,
+            agent=scope.agent,
+            tag=None if tag is None else check_id(tag, "tag"),
             since=None if since is None else to_micros(since),
             until=None if until is None else to_micros(until),
         )
@@ -135,6 +146,7 @@ class Store:
 
     def watch(self, *, after: int = 0, timeout_s: float | None = None) -> Iterator[Commit]:
         """Yield commits in the order they became durable, waiting for more; end after ``timeout_s`` without one."""
+        check_count("after", after)
         while True:
             commits = self._core.engine.feed(self._core.tenant, after, 100, 60.0 if timeout_s is None else timeout_s)
             if not commits and timeout_s is not None:
@@ -150,10 +162,10 @@ class Store:
         What a fork outside the scope still shares stays with that fork. With ``forever`` an erased id cannot be
         written again, so that a late writer does not bring it back; ``forever=False`` frees the id.
         """
-        if thread is None and user is None and agent is None:
+        scope = _scope(user, agent, thread)
+        if scope == Scope():
             raise Invalid("say what to erase: a thread, a user or an agent")
-        now = self._core.clock.now()
-        return self._core.engine.erase(self._core.tenant, Scope(user, agent, thread), time=now, bury=forever)
+        return self._core.engine.erase(self._core.tenant, scope, time=self._core.clock.now(), bury=forever)
 
     def verify(self) -> Report:
         """Re-derive every digest and count in the whole store and name whatever does not agree."""
@@ -225,3 +237,10 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _scope(user: str | None, agent: str | None, thread: str | None = None) -> Scope:
+    for what, value in (("user", user), ("agent", agent), ("thread id", thread)):
+        if value is not None:
+            check_id(value, what)
+    return Scope(user, agent, thread)

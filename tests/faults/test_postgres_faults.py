@@ -42,7 +42,7 @@ def keys(engine: PostgresEngine, tenant: str = TENANT) -> list[str | None]:
 
 
 @contextmanager
-def opened(url: str, *, connect_timeout_s: float = 1.0, busy_timeout_s: float = 20.0) -> Iterator[PostgresEngine]:
+def opened(url: str, *, connect_timeout_s: float = 0.5, busy_timeout_s: float = 20.0) -> Iterator[PostgresEngine]:
     engine = PostgresEngine(
         url, SystemClock(), Ids(), connect_timeout_s=connect_timeout_s, busy_timeout_s=busy_timeout_s
     )

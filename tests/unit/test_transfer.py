@@ -302,7 +302,8 @@ def test_what_was_erased_stays_erased(make: Make) -> None:
     assert picture(target) == before
 
 
-def test_a_thread_does_not_come_back_onto_history_that_its_fork_may_take_away(make: Make) -> None:
+def test_a_thread_that_comes_back_owns_its_history_again(make: Make) -> None:
+    """After an erasure a fork keeps the shared history without a name; the imported owner must not lose it with it."""
     source, target = make(), make()
     store = opened(source)
     store.thread("parent").append(say("1"), say("2"))
@@ -310,15 +311,55 @@ def test_a_thread_does_not_come_back_onto_history_that_its_fork_may_take_away(ma
     data = archive_of(source)
     import_archive(target, data, time=5)
     opened(target).erase(thread="parent", forever=False)
-    try:
-        import_archive(target, data, time=6)
-    except Conflict as refusal:
-        assert "erase the fork first" in str(refusal)  # noqa: PT017 - an engine that can name history again need not refuse
-        opened(target).erase(thread="child", forever=False)
-        import_archive(target, data, time=7)
+    import_archive(target, data, time=6)
     opened(target).erase(thread="child")
-    assert opened(target).thread("parent").count() == 2
-    assert len(opened(target).thread("parent").log()) == 2
+    with target.snapshot() as view:
+        (parent,) = view.scan("default", Query("thread"))
+        assert len(view.read("default", parent.mark)) == parent.head == 2
+
+
+def test_a_thread_erased_and_imported_again_is_whole(make: Make) -> None:
+    source, target = make(), make()
+    opened(source).thread("trip").append(say("1"), say("2"))
+    import_archive(target, archive_of(source), time=5)
+    opened(target).erase(thread="trip", forever=False)
+    opened(target).thread("other").append(say("x"))
+    import_archive(target, archive_of(source), time=6)
+    assert [entry.content["content"] for entry in opened(target).thread("trip").log()] == ["1", "2"]
+    assert target.check() == []
+
+
+def test_an_import_follows_a_rewind_at_the_source(make: Make) -> None:
+    source, target = make(), make()
+    thread = opened(source).thread("trip")
+    thread.append(say("1"), say("2"))
+    import_archive(target, archive_of(source), time=5)
+    thread.rewind(1)
+    thread.append(say("3"))
+    import_archive(target, archive_of(source), time=6)
+    assert [entry.content["content"] for entry in opened(target).thread("trip").log()] == ["1", "3"]
+    assert target.check() == []
+
+
+def test_an_older_archive_does_not_undo_a_rewind_here(make: Make) -> None:
+    source = make()
+    thread = opened(source).thread("trip")
+    thread.append(say("1"), say("2"))
+    older = archive_of(source)
+    thread.rewind(1)
+    import_archive(source, older, time=6)
+    assert thread.count() == 1
+
+
+def test_both_sides_gone_on_after_a_rewind_are_a_conflict(make: Make) -> None:
+    source, target = make(), make()
+    thread = opened(source).thread("trip")
+    thread.append(say("1"), say("2"))
+    import_archive(target, archive_of(source), time=5)
+    thread.rewind(1)
+    opened(target).thread("trip").append(say("here"))
+    with pytest.raises(Conflict, match="rewound separately"):
+        import_archive(target, archive_of(source), time=6)
 
 
 @pytest.mark.parametrize("fmt", FORMATS)

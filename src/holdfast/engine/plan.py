@@ -315,14 +315,19 @@ class _Draft:
     def _adopt(self, op: Adopt) -> None:
         for strand in op.strands:
             self._adopt_strand(strand)
+        ends = {s.stream: s.events[-1].position if s.events else s.base for s in op.strands}
         for record in op.records:
-            self._adopt_record(record)
+            self._adopt_record(record, ends)
 
     def _adopt_strand(self, strand: Strand) -> None:
         known = self._strand(strand.stream)
-        if known is None:
+        if known is None or not known.kind:  # new, or kept for a fork after its owner was erased
             self.changes.strands[strand.stream] = msgspec.structs.replace(strand, events=())
-        elif (known.parent, known.base, known.digest) != (strand.parent, strand.base, strand.digest):
+        if known is not None and (known.parent, known.base, known.digest) != (
+            strand.parent,
+            strand.base,
+            strand.digest,
+        ):
             raise _differs(strand.kind, strand.id, "its history begins elsewhere")
         present = {event.position: event for event in self._own_events(strand)} if known is not None else {}
         position, digest = strand.base, strand.digest
@@ -339,6 +344,8 @@ class _Draft:
                     self.changes.keyed[(strand.stream, event.key)] = event
             elif here.digest != digest:
                 raise _differs(strand.kind, strand.id, f"entry {position} is another one here")
+        if known is None or (strand.events and position not in present):
+            self._note("adopt", strand.kind, strand.id, position)
 
     def _own_events(self, strand: Strand) -> Iterator[Event]:
         last = strand.events[-1].position if strand.events else strand.base
@@ -346,7 +353,7 @@ class _Draft:
         for changes in (self._before, self.changes):
             yield from (event for stream, event in changes.events if stream == strand.stream)
 
-    def _adopt_record(self, record: Record) -> None:
+    def _adopt_record(self, record: Record, ends: dict[int, int]) -> None:
         known = self._get(record.kind, record.id)
         if known is None:
             if self._source.buried(self._tenant, record.kind, record.id):
@@ -354,7 +361,8 @@ class _Draft:
             self._write("adopt", record, record.version)
             return
         if known.stream != record.stream:
-            raise _differs(record.kind, record.id, "it was begun or rewound separately")
+            self._adopt_rewound(known, record, ends)
+            return
         if known.version == record.version and known.body != record.body:
             raise _differs(record.kind, record.id, f"version {record.version} is another one here")
         newer = max(known, record, key=lambda r: (r.version, r.head))
@@ -364,6 +372,15 @@ class _Draft:
         )
         if merged != known:
             self._write("adopt", merged, merged.version)
+
+    def _adopt_rewound(self, known: Record, record: Record, ends: dict[int, int]) -> None:
+        """One side was rewound. That is no conflict as long as one side's history holds all of the other's."""
+        theirs_holds_ours = known.stream is not None and ends.get(known.stream, -1) >= known.head
+        ours_holds_theirs = record.stream is not None and record.stream not in self.changes.strands
+        if not theirs_holds_ours and not ours_holds_theirs:
+            raise _differs(record.kind, record.id, "it was begun or rewound separately")
+        if theirs_holds_ours and (not ours_holds_theirs or record.time > known.time):
+            self._write("adopt", record, record.version)
 
     # Bookkeeping
 

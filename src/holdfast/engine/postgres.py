@@ -73,7 +73,7 @@ T = TypeVar("T")
 _Connection = psycopg.Connection[Row]
 
 _OLDEST_SERVER = 15  # views that read with the asker's rights
-_WRITE_TRIES = 10
+_WRITE_TRIES = 5
 _READ_TRIES = 2  # an idle connection may have died unnoticed; the second one is new
 _NAP_S = 0.05
 _LONGEST = 10  # how many times longer than it may wait for a lock a transaction may last
@@ -107,7 +107,8 @@ _BECOME = b"SELECT set_config('holdfast.tenant', %s, true)"
 _BECOME_WRITER = (
     b"SELECT set_config('holdfast.tenant', %s, true), set_config('lock_timeout', %s, true), "
     b"set_config('idle_in_transaction_session_timeout', %s, true), "
-    b"CASE WHEN current_setting('transaction_timeout', true) <> '' THEN set_config('transaction_timeout', %s, true) END, "
+    b"CASE WHEN current_setting('transaction_timeout', true) <> '' "
+    b"THEN set_config('transaction_timeout', %s, true) END, "
     b"CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
 )
 _TAKE = (
@@ -269,6 +270,8 @@ class PostgresEngine:
     # Tending
 
     def backup(self, path: Path) -> None:
+        if self._closed:
+            raise Misconfigured("this store is closed")
         raise Unsupported("a Postgres server is backed up with its own tools; the store writes a logical copy instead")
 
     def check(self) -> list[Problem]:
@@ -358,8 +361,9 @@ class PostgresEngine:
                     connection.execute(_BEGIN)
                     result, committing = work(_Session(connection, pipeline, self._address.bounds))
                     end = connection.execute(b"COMMIT" if committing else b"ROLLBACK")
-            except psycopg.Error as error:
-                if committing and _died(connection, error):
+            except Exception as error:
+                # From here on nothing but the server's own clear refusal proves that there was no commit.
+                if committing and not _refused(connection, error):
                     raise OutcomeUnknown(f"the connection to {self._address} broke during a commit") from error
                 raise
             if committing and end.statusmessage != "COMMIT":
@@ -409,7 +413,8 @@ class _Session:
             self.ask(tenant, _DROP_EMPTY, (tenant,))
             return
         relational.write(tenant, changes, self.run_many)
-        Tending(self.run, self.run_many).prune(tenant, set(changes.released))
+        if changes.released:
+            Tending(self.run, self.run_many).prune(tenant, changes.released, changes.alive())
         self.publish(tenant, changes, position, time)
 
     def publish(self, tenant: str, changes: Changes, position: int, time: int) -> None:
@@ -557,13 +562,17 @@ def _noticing(connection: _Connection) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        if error.sqlstate in _RACES or _died(connection, error):
+        if error.sqlstate in _RACES or (
+            isinstance(error, psycopg.OperationalError) and not _refused(connection, error)
+        ):
             raise _Again(error) from error
         raise
 
 
-def _died(connection: _Connection, error: psycopg.Error) -> bool:
-    return connection.closed or error.sqlstate in _FAREWELLS or (error.sqlstate or "").startswith("08")
+def _refused(connection: _Connection, error: Exception) -> bool:
+    """Whether the server answered with an error and is still there, so that what it refused did not happen."""
+    state = error.sqlstate if isinstance(error, psycopg.Error) else None
+    return state is not None and state not in _FAREWELLS and not state.startswith("08") and not connection.closed
 
 
 def _settle(connection: _Connection) -> None:

@@ -24,13 +24,13 @@ def open_engine(url: str, clock: Clock, ids: Ids) -> Engine:
     factory = _FACTORIES.get(scheme) or _third_party(scheme)
     try:
         return factory(url, clock, ids)
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         extra = _EXTRAS.get(scheme)
         if extra is None:
             raise
-        raise Unsupported(
-            f'{scheme}: needs {error.name}, which is not installed: pip install "holdfast[{extra}]"', extra=extra
-        ) from error
+        # A driver may be there without the library it stands on; then its own words are the better ones.
+        lacks = f"{error.name}, which is not installed" if isinstance(error, ModuleNotFoundError) else str(error)
+        raise Unsupported(f'{scheme}: needs {lacks}: pip install "holdfast[{extra}]"', extra=extra) from error
 
 
 def scheme_of(url: str) -> str:
@@ -58,14 +58,29 @@ def _third_party(scheme: str) -> Factory:
 
 def sqlite_path(url: str) -> Path:
     """The file that a SQLite URL or plain path means: ``agent.db``, ``sqlite:agent.db`` or ``sqlite:///abs/agent.db``."""
-    if scheme_of(url) == "sqlite" and url.lower().startswith("sqlite:"):
-        parts = urlsplit(url)
-        if parts.netloc:
-            raise Misconfigured(f"{url} names a host; write sqlite:///absolute/path or sqlite:relative/path")
-        url = unquote(parts.path)
+    if url.lower().startswith("sqlite:"):
+        url = _path_in(url)
     if "\x00" in url or not url:
         raise Misconfigured("the path of the database is empty or contains a NUL character")
-    return Path(url).expanduser()
+    if url.lstrip("/") == ":memory:":
+        raise Misconfigured(f'{url} would be a file of that name; "ram:" is for memory only')
+    try:
+        return Path(url).expanduser()
+    except RuntimeError as error:
+        raise Misconfigured(f"{url}: {error}") from error
+
+
+def _path_in(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise Misconfigured(f"{url} is not a URL: {error}") from error
+    if parts.netloc:
+        raise Misconfigured(f"{url} names a host; write sqlite:///absolute/path or sqlite:relative/path")
+    if parts.query or parts.fragment:
+        # Left out in silence they would open another file than the one that was meant.
+        raise Misconfigured(f"{url} has options, and there are none; in a file's name write ? as %3F and # as %23")
+    return unquote(parts.path)
 
 
 def _open_ram(url: str, clock: Clock, ids: Ids) -> Engine:

@@ -34,7 +34,10 @@ _encoder = msgspec.json.Encoder()
 INSERT_EVENT = (
     "INSERT INTO events (tenant, stream, position, kind, key, time, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
-INSERTSTRAND = f"INSERT INTO strands (tenant, {STRAND}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT_STRAND = (
+    f"INSERT INTO strands (tenant, {STRAND}) VALUES (?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (tenant, stream) DO UPDATE SET kind = excluded.kind, id = excluded.id"  # its owner came back
+)
 MOVE_RECORD = "UPDATE records SET head = ?, digest = ?, time = ? WHERE tenant = ? AND kind = ? AND id = ?"
 UPSERT_RECORD = (
     f"INSERT INTO records (tenant, {RECORD}, hour) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -247,7 +250,7 @@ def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY
     if changes.strands:
         strands = changes.strands.values()
         rows = [(place, s.stream, s.kind, s.id, s.parent, s.base, s.digest) for s in strands]
-        run_many(tenant, INSERTSTRAND, rows)
+        run_many(tenant, INSERT_STRAND, rows)
     if changes.events:
         rows = [
             (place, keys.stream(tenant, stream), e.position, e.kind, e.key, e.time, e.digest, e.body)

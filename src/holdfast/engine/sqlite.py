@@ -211,10 +211,15 @@ class SqliteEngine:
 
 
 class _LocalKeys(Keys):
-    """The small numbers by which this file's rows name tenants and streams. A number never changes its meaning."""
+    """The small numbers by which this file's rows name tenants and streams.
 
-    def __init__(self, run: Run) -> None:
+    A number is never given out twice, but a stream that was erased and imported again has a new one. So streams are
+    remembered only by whoever notices that others wrote.
+    """
+
+    def __init__(self, run: Run, *, remember: bool = False) -> None:
         self._run = run
+        self._remember = remember
         self._tenants: dict[str, int] = {}
         self._streams: dict[tuple[str, int], int] = {}
 
@@ -233,9 +238,9 @@ class _LocalKeys(Keys):
             rows = self._run(tenant, sql, (self.tenant(tenant), number))
             if not rows:
                 return 0
-            if len(self._streams) >= _KNOWN_LIMIT:
-                self._streams.clear()
-            num = self._streams[(tenant, number)] = rows[0][0]
+            num = int(rows[0][0])
+            if self._remember:
+                self._streams[(tenant, number)] = num
         return num
 
     def forget(self) -> None:
@@ -254,7 +259,7 @@ class _Writer:
     def __init__(self, path: Path, clock: Clock, ids: Ids, busy_timeout_s: float) -> None:
         self._path, self._ids, self._busy_timeout_s = path, ids, busy_timeout_s
         self._connection = sqlite_file.open_writer(path, busy_timeout_s)
-        self._keys = _LocalKeys(self._run)
+        self._keys = _LocalKeys(self._run, remember=True)
         self._reads = Reads(self._run, clock, keys=self._keys)
         self._tending = Tending(self._run, self._run_many, self._keys)
         self._version = -1
@@ -356,6 +361,7 @@ class _Writer:
     def _forget(self) -> None:
         self._records.clear()
         self._positions.clear()
+        self._keys.forget()
 
     def _run(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         return self._connection.execute(sql, values).fetchall()
@@ -366,7 +372,6 @@ class _Writer:
     def _abandon(self, error: BaseException, committing: bool) -> BaseException:
         """Undo what was begun and say in our words what went wrong."""
         self._forget()
-        self._keys.forget()
         suspect = committing and isinstance(error, apsw.IOError)
         try:
             if self._connection.in_transaction:

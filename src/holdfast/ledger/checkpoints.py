@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Fork, Mark, Op, Put, Record, Scope
+from holdfast.engine.contract import Fork, Guard, Mark, Op, Put, Record, Scope
+from holdfast.errors import Invalid
 from holdfast.ids import check_id
 from holdfast.records import Checkpoint
 
@@ -30,6 +31,8 @@ def record_id(thread: str, name: str) -> str:
 
 
 def to_put(thread: str, name: str, point: Point, note: str, scope: Scope, *, replace: bool) -> Put:
+    if not isinstance(note, str):
+        raise Invalid(f"the note of a checkpoint is text, not {type(note).__name__}")
     content = {"name": name, "note": note, "log": _plain(point.log), "state": _plain(point.state)}
     expect = None if replace else 0
     return Put(KIND, record_id(thread, name), encode(content), expect, scope)
@@ -63,11 +66,21 @@ def to_checkpoint(record: Record) -> Checkpoint:
 
 
 def rewind_ops(thread: str, point: Point, log: Record, state: Record | None) -> tuple[Op, ...]:
-    """Make a thread continue from a point. Both heads are expected as read, so a late writer is not cut off unseen."""
-    ops: list[Op] = [Fork("thread", thread, point.log, expect=log.head)]
-    if state is not None and state.stream is not None:
-        ops.append(Fork("state", thread, point.state or Mark(state.stream, 0), expect=state.head))
-    return tuple(ops)
+    """Make a thread continue from a point. Both are expected as read, so a late writer is not cut off unseen.
+
+    Both get another version too, because heads alone do not tell: after a rewind and two appends a log may be as long
+    as before, and whoever read it before must not take it for the same.
+    """
+    if state is None:
+        return (*_moved(log, point.log), Guard("state", thread, 0))
+    return (*_moved(log, point.log), *_moved(state, point.state or Mark(state.mark.stream, 0)))
+
+
+def _moved(record: Record, to: Mark) -> tuple[Op, Op]:
+    return (
+        Put(record.kind, record.id, record.body, record.version, record.scope, record.tags),
+        Fork(record.kind, record.id, to, expect=record.head),
+    )
 
 
 def fork_ops(thread: str, point: Point, new: Put, new_state: Put) -> tuple[Op, ...]:

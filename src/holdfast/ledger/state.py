@@ -17,8 +17,9 @@ import msgspec
 
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Append, Event, Mark, Op, Put, Receipt, Record, Scope
+from holdfast.engine.contract import Append, Event, Guard, Mark, Op, Put, Receipt, Record, Scope
 from holdfast.errors import Conflict, Corrupt, Invalid, NotFound, Stale
+from holdfast.ids import check_id
 from holdfast.ledger import freshness, paths
 from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
@@ -29,7 +30,9 @@ from holdfast.records import Loaded, Revision
 Expect = int | Literal["any"] | None
 OnStale = Literal["report", "refresh", "raise"]
 _TRIES = 20
+_ROUNDS = 20  # of asking the outside world while others keep saving
 _PAGE = 50
+_EMPTY = encode({})
 _log = logging.getLogger(__name__)
 
 
@@ -44,10 +47,21 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Saving(NamedTuple):
-    """A save that is worked out: its operation, and how to read the revision number off the receipt."""
+    """A save that is worked out: its operation, what must hold before the commit that carries it, and how to read the
+    revision number off the receipt of a commit in which it comes last."""
 
+    guards: tuple[Guard, ...]
     op: Append
-    finish: Callable[[Receipt, int], int]
+    finish: Callable[[Receipt], int]
+
+
+class _Base(NamedTuple):
+    """What a save follows. ``line`` is the version of the state's record, which every rewind raises: revision 3 before
+    a rewind and revision 3 after it are two."""
+
+    revision: int
+    document: Document | None = None
+    line: int | None = None
 
 
 class _Current(NamedTuple):
@@ -67,23 +81,18 @@ class StateBook:
     def __init__(self, core: Core, thread: str, scope: Scope) -> None:
         self._core = core
         self._thread = thread
-        self._new = Put("state", thread, encode({}), scope=scope)
-        self._seen: tuple[int, Document | None] | None = None
+        self._scope = scope
+        self._seen: _Base | None = None
 
     # Where things are
 
     def record(self) -> Record | None:
         return self._core.engine.get(self._core.tenant, "state", self._thread)
 
-    def mark(self) -> Mark | None:
-        record = self.record()
-        return record.mark if record is not None and record.head else None
-
-    def mark_at(self, time: int) -> Mark | None:
+    def mark_at(self, record: Record, time: int) -> Mark | None:
         """The mark of the revision that was current at a moment."""
-        record = self.record()
-        event = None if record is None else self._event_at(record, time)
-        return Mark(record.mark.stream, event.position) if record is not None and event is not None else None
+        event = self._event_at(record, time)
+        return None if event is None else Mark(record.mark.stream, event.position)
 
     def forget(self) -> None:
         """Forget what was seen, because the thread was moved to another point."""
@@ -101,14 +110,15 @@ class StateBook:
         on_stale: Literal["report", "raise"] = "report",
     ) -> Loaded[Any]:
         newest = revision is None and as_of is None
-        event = self._find(revision, as_of)
+        record = self.record()
+        event = self._find(record, revision, as_of)
         if event is None:
             if newest:
-                self._seen = (0, None)
+                self._seen = _Base(0, None, None if record is None else record.version)
             return Loaded(default, 0)
-        if newest:
-            self._seen = (event.position, to_document(event))
         loaded = self._loaded(self._current(event, type))
+        if newest:
+            self._see(record, event)
         if on_stale != "raise" or not (loaded.stale or loaded.must_verify):
             return loaded
         fields = tuple(dict.fromkeys((*loaded.must_verify, *(field.path for field in loaded.stale))))
@@ -119,10 +129,15 @@ class StateBook:
             stale=loaded.stale, must_verify=loaded.must_verify,
         )  # fmt: skip
 
-    def _find(self, revision: int | None, as_of: datetime | None) -> Event | None:
+    def _see(self, record: Record | None, event: Event) -> None:
+        """Remember a revision. Its document is decoded anew, because callers may change the value that they got."""
+        self._seen = _Base(event.position, to_document(event), None if record is None else record.version)
+
+    def _find(self, record: Record | None, revision: int | None = None, as_of: datetime | None = None) -> Event | None:
         if revision is not None and as_of is not None:
             raise Invalid("give either revision or as_of")
-        record = self.record()
+        if revision is not None and type(revision) is not int:
+            raise Invalid(f"a revision is a whole number, not {revision!r}")
         if record is None or not record.head:
             if revision is not None:
                 raise self._no_revision(revision, 0)
@@ -142,10 +157,17 @@ class StateBook:
         mark = Mark(record.mark.stream, revision)
         found = self._core.engine.read(self._core.tenant, mark, after=revision - 1)
         if not found:
+            self._refuse_when_gone(record)
             raise Corrupt(
                 f"state revision {revision} of thread {self._thread!r} is missing; run verify", thread=self._thread
             )
         return found[0]
+
+    def _refuse_when_gone(self, record: Record) -> None:
+        """What was erased between two reads is not damaged."""
+        now = self.record()
+        if now is None or now.created != record.created:
+            raise NotFound(f"thread {self._thread!r} was erased while its state was read", thread=self._thread)
 
     def _event_at(self, record: Record, time: int) -> Event | None:
         return next((event for event in self._backwards(record) if event.time <= time), None)
@@ -208,7 +230,7 @@ class StateBook:
             time = self._core.clock.now()
             saving = self.saving(value, expect=expect, schema=schema, by=by, key=key, time=time)
             try:
-                return saving.finish(self._core.engine.commit(self._core.tenant, (touch, saving.op), time), 1)
+                return self._commit(saving, touch, time)
             except Conflict:
                 if expect != "any":
                     raise
@@ -226,10 +248,9 @@ class StateBook:
     ) -> Saving:
         """Work out a save: validate, carry confirmations over from the revision it is based on, encode."""
         base = self._base(expect)
-        previous = self._document(base)
-        chosen = self._schema_of(value, schema, previous)
-        plain = schemas.prepare(chosen, value, Where(self._thread, base + 1))
-        old_value, old_marks = self._carried(previous, chosen, base)
+        chosen = self._schema_of(value, schema, base)
+        plain = schemas.prepare(chosen, value, Where(self._thread, base.revision + 1))
+        old_value, old_marks = self._carried(base, chosen)
         marks = freshness.carry(chosen, old_value, old_marks, plain, now=time, by=by)
         return self._saving(Document(chosen.name, chosen.version, plain, marks, by), base, time, key)
 
@@ -247,76 +268,114 @@ class StateBook:
         return self._rewrite(change, None, by, touch)
 
     def _rewrite(
-        self, change: Callable[[_Current, int], tuple[Any, Marks]], expect: int | None, by: str, touch: Op
+        self,
+        change: Callable[[_Current, int], tuple[Any, Marks]],
+        expect: int | None,
+        by: str,
+        touch: Op,
+        type: Any = None,
     ) -> int:
         """Change the current revision into the next; do it again when someone else was faster and none was expected."""
         for _ in range(_TRIES):
-            event = self._find(None, None)
-            if event is None:
+            record = self.record()
+            event = self._find(record)
+            if record is None or event is None:
                 raise NotFound(f"thread {self._thread!r} has no saved state yet", thread=self._thread)
             if expect is not None and expect != event.position:
                 raise Conflict(
                     f"state of thread {self._thread!r} is at revision {event.position}, not {expect}",
                     thread=self._thread, expected=expect, actual=event.position,
                 )  # fmt: skip
-            current = self._current(event)
+            current = self._current(event, type)
             time = self._core.clock.now()
             changed, marks = change(current, time)
             value = schemas.prepare(current.schema, changed, Where(self._thread, event.position + 1))
             document = Document(current.schema.name, current.schema.version, value, marks, by)
-            saving = self._saving(document, event.position, time, None)
+            saving = self._saving(document, _Base(event.position, None, record.version), time, None)
             try:
-                return saving.finish(self._core.engine.commit(self._core.tenant, (touch, saving.op), time), 1)
+                return self._commit(saving, touch, time)
             except Conflict:
                 if expect is not None:
                     raise
         raise Conflict(f"the state of thread {self._thread!r} keeps changing", thread=self._thread)
 
-    def _saving(self, document: Document, base: int, time: int, key: str | None) -> Saving:
-        body = encode(msgspec.to_builtins(document), f"state of thread {self._thread!r}")
-        event = Event("revision", body, time, key)
-        op = Append("state", self._thread, (event,), base, self._new, _same_document)
+    def _commit(self, saving: Saving, touch: Op, time: int) -> int:
+        ops = (*saving.guards, touch, saving.op)
+        return saving.finish(self._core.engine.commit(self._core.tenant, ops, time))
 
-        def finish(receipt: Receipt, index: int) -> int:
-            stored = receipt.events[index][0]
-            self._seen = (stored.position, document if stored.body == body else to_document(stored))
+    def _saving(self, document: Document, base: _Base, time: int, key: str | None) -> Saving:
+        check_id(document.by, "by")
+        if key is not None:
+            check_id(key, "key")
+        body = self._encoded(document)
+        new, guards = self._first(base)
+        event = Event("revision", body, time, key)
+        op = Append("state", self._thread, (event,), base.revision, new, _same_document)
+
+        def finish(receipt: Receipt) -> int:
+            stored = receipt.events[-1][0]
+            seen = document if stored.body == body else to_document(stored)
+            self._seen = _Base(stored.position, seen, base.line or 1)  # a record begins at version 1
             return stored.position
 
-        return Saving(op, finish)
+        return Saving(guards, op, finish)
 
-    def _base(self, expect: Expect) -> int:
-        """The revision that a save is based on."""
-        if expect == "any":
-            record = self.record()
-            return record.head if record is not None else 0
-        if expect is None:
-            return self._seen[0] if self._seen is not None else 0
-        if type(expect) is not int or expect < 0:
+    def _encoded(self, document: Document) -> bytes:
+        # Not msgspec.to_builtins, which would turn a date or a set in a plain dict into something else without a word.
+        plain = {name: getattr(document, name) for name in document.__struct_fields__}
+        what = f"state of thread {self._thread!r}"
+        try:
+            return encode(plain, what)
+        except Invalid:
+            encode(document.value, what)  # says the same, with the path as the caller knows it
+            raise
+
+    def _first(self, base: _Base) -> tuple[Put, tuple[Guard, ...]]:
+        """The record to make when there is none, and what must still hold for the save to follow its base.
+
+        A state belongs to whom its thread belongs to, whoever saves it first; otherwise erasing a user would leave
+        states of the user's threads behind.
+        """
+        if base.line is not None:
+            return self._new(self._scope), (Guard("state", self._thread, base.line),)
+        thread = self._core.engine.get(self._core.tenant, "thread", self._thread)
+        if thread is not None:
+            return self._new(thread.scope), ()
+        return self._new(self._scope), (Guard("thread", self._thread, 0),)
+
+    def _new(self, scope: Scope) -> Put:
+        return Put("state", self._thread, _EMPTY, scope=scope)
+
+    def _base(self, expect: Expect) -> _Base:
+        """What a save follows: what this handle saw last, or the revision that its caller names."""
+        named = expect is not None and expect != "any"
+        if named and (type(expect) is not int or expect < 0):
             raise Invalid(f'expect must be a revision number or "any", not {expect!r}')
-        return expect
-
-    def _document(self, revision: int) -> Document | None:
-        if revision == 0:
-            return None
-        if self._seen is not None and self._seen[0] == revision:
-            return self._seen[1]
+        if self._seen is not None and (expect is None or expect == self._seen.revision):
+            return self._seen
         record = self.record()
-        if record is None or record.head < revision:
-            return None  # the commit will say so, as a conflict
-        return to_document(self._event(record, revision))
+        if record is None:
+            return _Base(expect if isinstance(expect, int) else 0)
+        revision = record.head if expect == "any" else expect or 0
+        assert isinstance(revision, int)
+        # A revision that is not there has no document; the commit will say so, as a conflict.
+        there = 1 <= revision <= record.head
+        return _Base(revision, to_document(self._event(record, revision)) if there else None, record.version)
 
-    def _schema_of(self, value: Any, schema: Any, previous: Document | None) -> Schema:
+    def _schema_of(self, value: Any, schema: Any, base: _Base) -> Schema:
         """A plain dict stays under the schema of the revision it follows, rather than losing it unseen."""
+        previous = base.document
         if schema is None and type(value) is dict and previous is not None and previous.schema:
-            return schemas.registered(self._core.schemas, previous.schema, Where(self._thread, 0))
-        return schemas.find(self._core.schemas, value if schema is None else schema)
+            return schemas.registered(self._core.schemas, previous.schema, Where(self._thread, base.revision))
+        return schemas.find(self._core.schemas, type(value) if schema is None else schema)
 
-    def _carried(self, previous: Document | None, schema: Schema, base: int) -> tuple[Any, Marks]:
+    def _carried(self, base: _Base, schema: Schema) -> tuple[Any, Marks]:
+        previous = base.document
         if previous is None or previous.schema not in ("", schema.name):
             return None, {}
         if previous.schema != schema.name and self._core.schemas.step(schema.name, 0) is None:
             return None, {}  # a plain dict is replaced by something that has nothing to do with it
-        where = Where(self._thread, base)
+        where = Where(self._thread, base.revision)
         value, _ = schemas.migrate(self._core.schemas, schema.name, previous.version, previous.value, where)
         return value, previous.confirmed
 
@@ -325,21 +384,22 @@ class StateBook:
 
         A refresher that raises leaves its field stale, and the log says why; the others count all the same.
         """
-        for _ in range(_TRIES):
-            event = self._find(None, None)
+        for _ in range(_ROUNDS):
+            record = self.record()
+            event = self._find(record)
             if event is None:
                 raise NotFound(f"thread {self._thread!r} has no saved state yet", thread=self._thread)
             current = self._current(event, type)
             found = self._fetched(current)
             if not found:
-                self._seen = (event.position, current.document)
+                self._see(record, event)
                 return self._loaded(current)
 
             def change(current: _Current, now: int, found: dict[str, Any] = found) -> tuple[Any, Marks]:
                 return self._with_fetched(current, found, now)
 
             try:
-                self._rewrite(change, event.position, "refresher", touch)
+                self._rewrite(change, event.position, "refresher", touch, type)
             except Conflict:
                 continue  # someone saved meanwhile: what is stale may be another thing now
             return self.load(type)
@@ -380,14 +440,18 @@ class StateBook:
         return [_to_revision(event) for event in events]
 
     def diff(self, old: int, new: int | None = None) -> list[paths.Difference]:
-        before, after = self._find(old, None), self._find(new, None)
+        record = self.record()
+        before, after = self._find(record, old), self._find(record, new)
         if before is None or after is None:
             raise self._no_revision(old, 0)
         return paths.diff(to_document(before).value, to_document(after).value)
 
 
 def to_document(event: Event) -> Document:
-    return msgspec.convert(decode(event.body), Document)
+    try:
+        return msgspec.convert(decode(event.body), Document)
+    except msgspec.ValidationError as error:
+        raise Corrupt(f"state revision {event.position} is not a stored state: {error}; run verify") from error
 
 
 def _to_revision(event: Event) -> Revision:
@@ -398,4 +462,4 @@ def _to_revision(event: Event) -> Revision:
 def _same_document(stored: Event, offered: Event) -> bool:
     """A repeated save is the same when its value is; the times of confirmation differ from try to try."""
     old, new = to_document(stored), to_document(offered)
-    return (old.schema, old.version, old.value) == (new.schema, new.version, new.value)
+    return (old.schema, old.version) == (new.schema, new.version) and paths.same(old.value, new.value)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import encode
-from holdfast.engine.contract import Append, Mark, Op, Put, Query, Receipt, Record, Scope
+from holdfast.engine.contract import Append, Event, Mark, Op, Put, Query, Receipt, Record, Scope
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger import checkpoints, log
@@ -25,6 +25,7 @@ from holdfast.records import Checkpoint, Draft, Entry, Loaded, Revision, ThreadI
 
 T = TypeVar("T")
 _TRIES = 20
+_MOST = 2**63 - 1
 
 
 class Thread:
@@ -70,6 +71,8 @@ class Thread:
         return Pending((op,), time, finish)
 
     def _append_op(self, drafts: list[Draft], time: int, expect: int | None) -> Append:
+        if expect is not None:
+            check_count("expect", expect)
         events = tuple(log.to_event(draft, time) for draft in drafts)
         return Append("thread", self.id, events, expect, self._new, log.same_entry)
 
@@ -78,8 +81,8 @@ class Thread:
         if last is not None and (after or limit is not None):
             raise Invalid("give either last, or after and limit")
         for name, value in (("last", last), ("after", after), ("limit", limit)):
-            if value is not None and (type(value) is not int or value < 0):
-                raise Invalid(f"{name} must be a whole number of 0 or more, not {value!r}")
+            if value is not None or name == "after":
+                check_count(name, value)
         record = self._record()
         if record is None:
             return []
@@ -93,17 +96,25 @@ class Thread:
         """Read a single entry by its number or by the key it was appended with."""
         if (number is None) == (key is None):
             raise Invalid("give either a number or a key")
-        record = self._existing()
         if key is not None:
-            events = self._core.engine.read(self._core.tenant, record.mark, key=key)
-        else:
-            assert number is not None
-            wanted = Mark(record.mark.stream, min(number, record.head))
-            events = self._core.engine.read(self._core.tenant, wanted, after=number - 1) if number > 0 else []
-        if not events:
+            check_id(key, "key")
+        elif type(number) is not int:
+            raise Invalid(f"the number of an entry is a whole number, not {number!r}")
+        event = self._event(self._existing(), number, key)
+        if event is None:
             which = f"key {key!r}" if key is not None else f"number {number}"
             raise NotFound(f"thread {self.id!r} has no entry with {which}", thread=self.id, number=number, key=key)
-        return log.to_entry(self.id, events[0])
+        return log.to_entry(self.id, event)
+
+    def _event(self, record: Record, number: int | None, key: str | None = None) -> Event | None:
+        if number is None:
+            found = self._core.engine.read(self._core.tenant, record.mark, key=key)
+        elif 1 <= number <= record.head:
+            mark = Mark(record.mark.stream, number)
+            found = self._core.engine.read(self._core.tenant, mark, after=number - 1)
+        else:
+            found = []
+        return found[0] if found else None
 
     def info(self) -> ThreadInfo:
         """Say what a listing says: whose it is, its tags, how many entries, when it began and was last active."""
@@ -120,11 +131,13 @@ class Thread:
 
     def tag(self, *tags: str) -> ThreadInfo:
         """Add tags."""
-        return self._retag(lambda now: tuple(sorted({*now, *check_tags(tags)})))
+        more = check_tags(tags)
+        return self._retag(lambda now: tuple(sorted({*now, *more})))
 
     def untag(self, *tags: str) -> ThreadInfo:
         """Take tags away; those it does not have are no error."""
-        return self._retag(lambda now: tuple(tag for tag in now if tag not in tags))
+        gone = check_tags(tags)
+        return self._retag(lambda now: tuple(tag for tag in now if tag not in gone))
 
     # Turns
 
@@ -134,6 +147,8 @@ class Thread:
         With ``key`` the whole turn is idempotent: repeating it after an unknown outcome changes nothing. With
         ``expect`` the log must hold exactly that many entries when the turn commits, or it is ``Conflict``.
         """
+        if key is not None:
+            check_id(key, "key")
         return Turn(self, self._core, self._book, key, expect)
 
     # State
@@ -179,7 +194,10 @@ class Thread:
             return self._book.load(type, default=default, revision=revision, as_of=as_of, on_stale=on_stale)
         if revision is not None or as_of is not None:
             raise Invalid("only the current state can be refreshed, not an older revision")
-        return self._book.refresh(type, self._touch()) if self._book.mark() else Loaded(default, 0)
+        record = self._book.record()
+        if record is None or not record.head:
+            return self._book.load(type, default=default)
+        return self._book.refresh(type, self._touch())
 
     def save(
         self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent", key: str | None = None
@@ -201,10 +219,13 @@ class Thread:
 
     def refresh(self, type: Any = None) -> Loaded[Any]:
         """Run the registered refreshers of every stale field, save what they found, and return the state."""
+        self._record()  # a handle that names another owner stops here
         return self._book.refresh(type, self._touch())
 
     def revisions(self, last: int | None = None) -> list[Revision]:
         """List saved revisions, oldest first, without their values."""
+        if last is not None:
+            check_count("last", last)
         self._record()
         return self._book.revisions(last)
 
@@ -217,8 +238,8 @@ class Thread:
 
     def checkpoint(self, name: str, *, note: str = "", replace: bool = False) -> Checkpoint:
         """Name this point of the thread. A name can be used once unless ``replace`` is given."""
-        record = self._existing()
-        point = Point(record.mark, self._book.mark())
+        record, state = self._here()
+        point = self._point(None, record, state)
         put = checkpoints.to_put(self.id, name, point, note, record.scope, replace=replace)
         try:
             self._commit_ops((put, self._touch()))
@@ -241,10 +262,11 @@ class Thread:
 
         What came after stays stored; the checkpoint that is returned names the place the thread was at before.
         """
-        record, state = self._existing(), self._book.record()
-        point = self._point(to, record, state)
+        if to is None:
+            raise Invalid("say where to rewind to: the name of a checkpoint or the number of an entry")
+        record, state = self._here()
+        point, here = self._point(to, record, state), self._point(None, record, state)
         name = f"before-rewind-{self._core.clock.now()}"
-        here = Point(record.mark, state.mark if state is not None else None)
         put = checkpoints.to_put(self.id, name, here, f"rewound to {to!r}", record.scope, replace=False)
         self._commit_ops((put, *checkpoints.rewind_ops(self.id, point, record, state)))
         self._book.forget()
@@ -254,9 +276,13 @@ class Thread:
         self, id: str, *, at: str | int | None = None, user: str | None = None, agent: str | None = None
     ) -> Thread:
         """Begin a new thread that shares this one's history up to a checkpoint, an entry number, or now. O(1)."""
-        record, state = self._existing(), self._book.record()
+        record, state = self._here()
         point = self._point(at, record, state)
-        scope = Scope(user or record.scope.user, agent or record.scope.agent, check_id(id, "thread id"))
+        scope = Scope(
+            record.scope.user if user is None else check_id(user, "user"),
+            record.scope.agent if agent is None else check_id(agent, "agent"),
+            check_id(id, "thread id"),
+        )
         origin = encode({"forked_from": {"thread": self.id, "entries": point.log.position}})
         new = Put("thread", id, origin, scope=scope, tags=record.tags)
         self._commit_ops(checkpoints.fork_ops(id, point, new, Put("state", id, _EMPTY, scope=scope)))
@@ -278,10 +304,19 @@ class Thread:
         return record
 
     def _existing(self) -> Record:
-        record = self._record()
+        return self._found(self._record())
+
+    def _found(self, record: Record | None) -> Record:
         if record is None:
             raise NotFound(f"there is no thread {self.id!r}", thread=self.id)
+        refuse_other_owner(record, self._scope)
         return record
+
+    def _here(self) -> tuple[Record, Record | None]:
+        """The thread and its state as they stood together; between two reads a turn could commit to both."""
+        with self._core.engine.snapshot() as view:
+            record = self._found(view.get(self._core.tenant, "thread", self.id))
+            return record, view.get(self._core.tenant, "state", self.id)
 
     def _checkpoint(self, name: str) -> Record:
         record = self._core.engine.get(self._core.tenant, checkpoints.KIND, checkpoints.record_id(self.id, name))
@@ -291,13 +326,16 @@ class Thread:
 
     def _point(self, at: str | int | None, record: Record, state: Record | None) -> Point:
         if at is None:
-            return Point(record.mark, state.mark if state is not None else None)
+            return Point(record.mark, state.mark if state is not None and state.head else None)
         if isinstance(at, str):
             return checkpoints.to_point(self._checkpoint(at))
-        if not 0 <= at <= record.head:
+        if type(at) is not int:
+            raise Invalid(f"a point of a thread is the name of a checkpoint or the number of an entry, not {at!r}")
+        event = self._event(record, at)
+        if event is None and at != 0:
             raise NotFound(f"thread {self.id!r} has entries 1 to {record.head}, not {at}", thread=self.id, number=at)
-        time = self.entry(at).time_us if at else 0
-        return Point(Mark(record.mark.stream, at), self._book.mark_at(time))
+        known = None if event is None or state is None else self._book.mark_at(state, event.time)
+        return Point(Mark(record.mark.stream, at), known)
 
     def _retag(self, change: Any) -> ThreadInfo:
         for _ in range(_TRIES):
@@ -331,6 +369,11 @@ def check_tags(tags: Any) -> tuple[str, ...]:
     if isinstance(tags, str):
         raise Invalid("tags must be several strings, not one string")
     return tuple(check_id(tag, "tag") for tag in tags)
+
+
+def check_count(what: str, value: object) -> None:
+    if type(value) is not int or not 0 <= value <= _MOST:
+        raise Invalid(f"{what} must be a whole number of 0 or more (and of 64 bits), not {value!r}")
 
 
 def refuse_other_owner(record: Record, scope: Scope) -> None:

@@ -54,7 +54,11 @@ class Turn:
         if kind is not None:
             self._abandon()
             return
-        self._core.commit(self._pending())
+        try:
+            self._core.commit(self._pending())
+        except BaseException:
+            self._fail()
+            raise
 
     def _begin(self) -> None:
         self._refuse_unless("new")
@@ -62,6 +66,9 @@ class Turn:
 
     def _abandon(self) -> None:
         self._phase = "abandoned"
+
+    def _fail(self) -> None:
+        self._phase = "failed"
 
     @property
     def _saves(self) -> bool:
@@ -75,19 +82,19 @@ class Turn:
         drafts = self._keyed_drafts()
         if not drafts and self._save is None:
             raise Invalid("an empty turn: append something to it or save a state")
-        ops: list[Op] = [self._thread._append_op(drafts, time, self._expect)]
+        ops: tuple[Op, ...] = (self._thread._append_op(drafts, time, self._expect),)
         saving = None
         if self._save is not None:
             saving = self._book.saving(**self._save, key=self._key, time=time)
-            ops.append(saving.op)
+            ops = (*saving.guards, *ops, saving.op)
 
         def finish(receipt: Receipt) -> None:
             self.entries = [log.to_entry(self._thread.id, event) for event in receipt.events[0]]
             if saving is not None:
-                self.revision = saving.finish(receipt, 1)
+                self.revision = saving.finish(receipt)
             self._phase = "committed"
 
-        return Pending(tuple(ops), time, finish)
+        return Pending(ops, time, finish)
 
     def _keyed_drafts(self) -> list[Draft]:
         """Under a key of the turn every entry gets one of its own, so that a repetition is recognised as a whole."""

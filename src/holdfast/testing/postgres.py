@@ -43,6 +43,14 @@ _SIGNALS: dict[Mode, signal.Signals] = {
     "kill": signal.SIGKILL,
 }
 _START_S = 30.0
+# Waits for its input to end, which happens however our process dies, and leaves nothing of the server behind.
+_WATCH = """
+read -r _
+test -d "$0" || exit 0
+kill -QUIT "$(head -n 1 "$0/data/postmaster.pid")"
+sleep 1
+rm -rf "$0"
+"""
 
 
 class ServerUnavailable(RuntimeError):
@@ -61,6 +69,10 @@ class Server:
         self._lock = threading.Lock()
         self.directory = Path(tempfile.mkdtemp(prefix="holdfast-pg-"))
         self._owner_pid = os.getpid()
+        self._watcher = subprocess.Popen(
+            ["/bin/sh", "-c", _WATCH, str(self.directory)],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
         atexit.register(self.close)
         try:
             self._programs = _readable_programs(_programs(), self.directory, self._user)
@@ -140,9 +152,9 @@ class Server:
             process.wait()
 
     def kill_backends(self, database: str | None = None) -> int:
-        """End every client's backend, or those of one database; return how many there were."""
+        """End every client's backend, or those of one database, and wait for that; return how many there were."""
         query = sql.SQL(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' "
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE backend_type = 'client backend' "
             "AND pid <> pg_backend_pid() AND ({name}::text IS NULL OR datname = {name})"
         ).format(name=sql.Literal(database))
         return len(self._admin(query))
@@ -154,6 +166,7 @@ class Server:
         atexit.unregister(self.close)
         self.stop("immediate")
         shutil.rmtree(self.directory, ignore_errors=True)
+        self._watcher.communicate()
 
     # Parts
 
@@ -244,8 +257,12 @@ def _readable_programs(programs: Path, directory: Path, user: pwd.struct_passwd 
     """Root's environment may lie where ``nobody`` cannot look; then a copy serves, and nobody's rights are widened."""
     if user is None or all(os.stat(parent).st_mode & 0o001 for parent in programs.parents):
         return programs
-    copy = directory / "programs"
-    shutil.copytree(programs.parent, copy)
-    for path in (copy, *copy.rglob("*")):
+    # The programs look for their libraries beside the package, so the copy keeps that shape.
+    install, package = programs.parent, programs.parents[1]
+    copy = directory / "programs" / package.name
+    shutil.copytree(install, copy / install.name)
+    for libraries in package.parent.glob(f"{package.name}.libs"):
+        shutil.copytree(libraries, copy.parent / libraries.name)
+    for path in (copy.parent, *copy.parent.rglob("*")):
         os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
-    return copy / programs.name
+    return copy / install.name / programs.name

@@ -138,7 +138,7 @@ def section_of(text: bytes | msgspec.Raw, where: str) -> Found:
     """Turn one section's JSON into values."""
     try:
         return section_from(_section_decoder.decode(text))
-    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors too
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise damage(where, str(error)) from None
 
 
@@ -156,5 +156,5 @@ def _respelled(data: bytes) -> bytes:
     """Undo what a formatter did to a document, bodies and all."""
     try:
         return _encode(msgspec.json.decode(data))
-    except (ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise damage("document", str(error)) from None

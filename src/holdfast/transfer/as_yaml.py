@@ -83,7 +83,7 @@ def as_readable(body: bytes) -> BodyForm:
         if _encode(value) == body[2:] and _is_readable(value, _READABLE_DEPTH):
             return BodyForm(msgspec.Raw(body[2:]))
         return BodyForm(body_text=body[2:].decode())
-    except (ValueError, RecursionError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return BodyForm(body_bytes=body)
 
 
@@ -133,7 +133,7 @@ def _sections(parser: _Parser) -> Iterator[Item]:
         where = f"section {number}, which ends at line {parser.line}"
         try:
             text = _encode(value)
-        except ValueError as error:
+        except (msgspec.MsgspecError, ValueError) as error:
             raise damage(where, str(error), line=parser.line) from None
         yield section_of(text, where)
 
@@ -175,7 +175,7 @@ class _Parser:
     def meaning(self, value: Any, type: type[T]) -> T:
         try:
             return msgspec.convert(value, type)
-        except ValueError as error:
+        except (msgspec.MsgspecError, ValueError) as error:
             raise self.damage(str(error)) from None
 
     def damage(self, what: str) -> Corrupt:

@@ -53,7 +53,7 @@ def schema_of(body: bytes) -> tuple[str, int] | None:
         return None
     try:
         stamp = _stamp_decoder.decode(body[2:])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return (stamp.schema, stamp.version) if stamp.schema else None
 

@@ -202,24 +202,18 @@ class _Tally:
     def _check_owner(self, tenant: str, strand: Strand, changes: Changes) -> None:
         """A shared beginning may not run ahead of the thread it belongs to, or that thread could not go on."""
         known = self._view.strand(tenant, strand.stream)
-        if known is None or strand.stream in changes.strands:
+        if known is None or not known.kind or strand.stream in changes.strands:
             return
-        if not known.kind:
-            # An engine drops history without an owner when its last fork goes, so nobody may come to live on it.
-            if (tenant, strand.kind, strand.id) in self._names:
-                why = "it was erased here, and a fork still keeps its beginning; erase the fork first"
-                raise _conflict(strand.kind, strand.id, why, strand.base + 1)
-            return
-        if (known.kind, known.id) != (strand.kind, strand.id):
+        if strand.kind and (known.kind, known.id) != (strand.kind, strand.id):
             why = f"its history belongs to {known.kind} {known.id!r} here"
             raise _conflict(strand.kind, strand.id, why, strand.base + 1)
-        owner = self._view.get(tenant, strand.kind, strand.id)
+        owner = self._view.get(tenant, known.kind, known.id)
         last = strand.events[-1].position if strand.events else strand.base
-        if (tenant, strand.kind, strand.id) in self._names or owner is None or owner.stream != strand.stream:
+        if (tenant, known.kind, known.id) in self._names or owner is None or owner.stream != strand.stream:
             return
         if owner.head < last:
-            why = f"the archive shares entry {last} of it with a fork; import the {strand.kind} itself first"
-            raise _conflict(strand.kind, strand.id, why, owner.head + 1)
+            why = f"the archive shares entry {last} of it with a fork; import the {known.kind} itself first"
+            raise _conflict(known.kind, known.id, why, owner.head + 1)
 
     def _check_end(self, tenant: str, record: Record) -> None:
         """A thread may not come in shorter than the part of it that a fork here already shares."""

@@ -113,7 +113,10 @@ class Reach:
         while above is not None and above not in self._done:
             self._done.add(above)
             strand = self._strand(above)
-            line.append(msgspec.structs.replace(strand, events=tuple(self._events(strand))))
+            events = tuple(self._events(strand))
+            if (strand.kind, strand.id) not in self._names:  # shared with a thread that does not go along
+                strand = msgspec.structs.replace(strand, kind="", id="")
+            line.append(msgspec.structs.replace(strand, events=events))
             above = strand.parent
         return line[::-1]
 

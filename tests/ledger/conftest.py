@@ -1,0 +1,128 @@
+"""A store for every test of the ledger, on each engine in turn, with a clock that the test moves.
+
+The file of a test lies in memory where the system has such a place, and the Postgres server does not sync: these tests
+are about meaning. What survives a crash is the business of the engines' own tests. All tests share one server and one
+cloned database, which is emptied after each of them; a clone for each would take longer than all the tests.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.ledger.core import Core
+from holdfast.testing import ManualClock
+
+ENGINES = ("ram", "sqlite", "postgres")
+DURABLE = ("sqlite", "postgres")
+_MEMORY = Path("/dev/shm")
+_EMPTY = "TRUNCATE records, tags, strands, events, graves, feed, tenants"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on every engine, or on those that can be reopened when it asks for that; its id names the engine."""
+    if "place" in metafunc.fixturenames:
+        metafunc.parametrize("place", DURABLE if "reopen" in metafunc.fixturenames else ENGINES, indirect=True)
+
+
+class Place:
+    """Where the stores of one test are. What it opened, it closes."""
+
+    def __init__(self, engine: str, url: str, clock: ManualClock, schemas: holdfast.Registry) -> None:
+        self.engine, self.url, self.clock, self.schemas = engine, url, clock, schemas
+        self._opened: list[holdfast.Store] = []
+
+    def open(self, tenant: str = "default", schemas: holdfast.Registry | None = None) -> holdfast.Store:
+        """Open a store here; one in memory shares its engine with the first, as another process would a file."""
+        known = schemas or self.schemas
+        if self.engine == "ram" and self._opened:
+            store = holdfast.Store(Core(self._opened[0]._core.engine, tenant, self.clock, known))
+        else:
+            store = holdfast.open(self.url, tenant=tenant, clock=self.clock, schemas=known)
+        self._opened.append(store)
+        return store
+
+    def close(self) -> None:
+        for store in self._opened:
+            store.close()
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[Any]:
+    """The server of all tests, and the address of the one database in it."""
+    try:
+        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
+    except ImportError as error:
+        pytest.skip(f"backend postgres: {error}")
+    try:
+        server = Server(fsync=False)
+    except ServerUnavailable as error:
+        pytest.skip(f"backend postgres: {error}")
+    with server:
+        yield server, server.clone()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder for files that need not survive anything."""
+    if not os.access(_MEMORY, os.W_OK):
+        yield tmp_path
+        return
+    made = Path(tempfile.mkdtemp(prefix="holdfast-test-", dir=_MEMORY))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def schemas() -> holdfast.Registry:
+    """The schemas that the store knows: none, until the test declares one."""
+    return holdfast.Registry()
+
+
+@pytest.fixture
+def place(
+    request: pytest.FixtureRequest, clock: ManualClock, schemas: holdfast.Registry, folder: Path
+) -> Iterator[Place]:
+    engine: str = request.param
+    url = {"ram": "ram:", "sqlite": str(folder / "store.db")}.get(engine) or request.getfixturevalue("database")[1]
+    place = Place(engine, url, clock, schemas)
+    yield place
+    place.close()
+    if engine == "postgres":
+        _empty(url)
+
+
+def _empty(url: str) -> None:
+    import psycopg  # noqa: PLC0415 - an extra, and only one engine's tests need it
+
+    with psycopg.connect(url) as connection:
+        connection.execute(_EMPTY)
+
+
+@pytest.fixture
+def store(place: Place) -> holdfast.Store:
+    """A new, empty store."""
+    return place.open()
+
+
+@pytest.fixture
+def reopen(place: Place, store: holdfast.Store) -> Callable[[], holdfast.Store]:
+    """Close the store and open what it left behind. A test that asks for this runs on the durable engines."""
+
+    def again() -> holdfast.Store:
+        place.close()
+        return place.open()
+
+    return again
