@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Self
 
+import msgspec
+
 from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.contract import Commit, Query, Scope
@@ -121,23 +123,13 @@ class Store:
         )
         return list(self._scan_threads(wanted, limit))
 
-    def _scan_threads(self, wanted: Query, limit: int | None) -> Iterator[ThreadInfo]:
+    def _scan_threads(self, wanted: Query, limit: int | None, tenant: str | None = None) -> Iterator[ThreadInfo]:
         left = limit
         before = None
         while left is None or left > 0:
             page = _PAGE if left is None else min(left, _PAGE)
-            query = Query(
-                wanted.kind,
-                wanted.user,
-                wanted.agent,
-                wanted.thread,
-                wanted.tag,
-                wanted.since,
-                wanted.until,
-                before,
-                page,
-            )
-            records = self._core.engine.scan(self._core.tenant, query)
+            query = msgspec.structs.replace(wanted, before=before, limit=page)
+            records = self._core.engine.scan(tenant or self._core.tenant, query)
             yield from map(to_info, records)
             if len(records) < page:
                 return
@@ -168,9 +160,11 @@ class Store:
         return self._core.engine.erase(self._core.tenant, scope, time=self._core.clock.now(), bury=forever)
 
     def verify(self) -> Report:
-        """Re-derive every digest and count in the whole store and name whatever does not agree."""
+        """Re-derive every digest and count in the whole store, all tenants, and name whatever does not agree."""
         problems = self._core.engine.check()
-        threads = self.threads(limit=None)
+        threads = [
+            info for name in self._core.engine.tenants() for info in self._scan_threads(Query("thread"), None, name)
+        ]
         return Report(len(threads), sum(info.entries for info in threads), tuple(problems))
 
     def export_to(

@@ -9,7 +9,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -42,9 +42,9 @@ def keys(engine: PostgresEngine, tenant: str = TENANT) -> list[str | None]:
 
 
 @contextmanager
-def opened(url: str, *, connect_timeout_s: float = 0.5, busy_timeout_s: float = 20.0) -> Iterator[PostgresEngine]:
+def opened(url: str, *, busy_timeout_s: float = 20.0, pool_size: int = 10) -> Iterator[PostgresEngine]:
     engine = PostgresEngine(
-        url, SystemClock(), Ids(), connect_timeout_s=connect_timeout_s, busy_timeout_s=busy_timeout_s
+        url, SystemClock(), Ids(), pool_size=pool_size, connect_timeout_s=0.5, busy_timeout_s=busy_timeout_s
     )
     try:
         yield engine
@@ -265,6 +265,40 @@ def test_a_backend_killed_within_a_transaction_leaves_nothing(
     assert [commit.position for commit in engine.feed(TENANT)] == [1, 2]
 
 
+def test_a_snapshot_whose_connection_dies_says_so(server: Server, database: str, engine: PostgresEngine) -> None:
+    engine.commit(TENANT, [say("a")], 1)
+    with engine.snapshot() as view:
+        assert view.tenants() == [TENANT]
+        server.kill_backends(name_of(database))
+        with pytest.raises(Unavailable):
+            view.tenants()
+    assert engine.tenants() == [TENANT]
+
+
+def test_a_full_disk_is_unavailable_and_nothing_is_written(database: str, engine: PostgresEngine) -> None:
+    engine.commit(TENANT, [say("a")], 1)
+    with psycopg.connect(database, autocommit=True) as owner:
+        owner.execute(
+            "CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = 'disk_full'; END $$"
+        )
+        owner.execute("CREATE TRIGGER fill BEFORE INSERT ON feed EXECUTE FUNCTION fill()")
+        with pytest.raises(Unavailable, match=r"disk .* is full") as refusal:
+            engine.commit(TENANT, [say("b")], 2)
+        assert not isinstance(refusal.value, OutcomeUnknown)
+        assert keys(engine) == ["a"]
+        owner.execute("DROP TRIGGER fill ON feed")
+    engine.commit(TENANT, [say("b")], 3)
+    assert [commit.position for commit in engine.feed(TENANT)] == [1, 2]
+
+
+def test_when_all_connections_are_in_use_the_next_caller_is_told(database: str) -> None:
+    with opened(database, pool_size=1) as engine:
+        with engine.snapshot(), pytest.raises(Unavailable, match="in use"):
+            engine.tenants()
+        assert engine.tenants() == []
+
+
 # Many processes
 
 PRELUDE = """
@@ -349,15 +383,19 @@ def test_a_forked_child_is_refused_and_its_parent_goes_on(database: str) -> None
 # One group, many callers
 
 
+Ends = dict[object, Receipt | BaseException | None]
+
+
 @contextmanager
-def grouped(engine: PostgresEngine, *batches: tuple[str, list[Op]]) -> Iterator[dict[object, Receipt | BaseException]]:
+def grouped(engine: PostgresEngine, *batches: tuple[str, Sequence[Op]]) -> Iterator[Ends]:
     """Make the batches one group: they queue up while another commit is under way. Yield how each ended."""
     engine.commit("gate", [say("a")], 1)
-    ends: dict[object, Receipt | BaseException] = {}
+    ends: Ends = {}
     done, under_way, go_on = threading.Event(), threading.Event(), threading.Event()
 
     def notify(outcomes: list[Outcome]) -> None:
-        ends.update((ticket, receipt or error) for ticket, receipt, error in outcomes if receipt or error)
+        for ticket, receipt, error in outcomes:
+            ends[ticket] = receipt if error is None else error
         if len(ends) == len(batches):
             done.set()
 

@@ -1,8 +1,9 @@
 """A store for every test of the ledger, on each engine in turn, with a clock that the test moves.
 
 The file of a test lies in memory where the system has such a place, and the Postgres server does not sync: these tests
-are about meaning. What survives a crash is the business of the engines' own tests. All tests share one server and one
-cloned database, which is emptied after each of them; a clone for each would take longer than all the tests.
+are about meaning. What survives a crash is the business of the engines' own tests. On Postgres all tests share one
+server and one cloned database, each under tenants of its own: a clone for each would take longer than all the tests. A
+test that damages what is stored asks for the fixture ``damage``, and leaves an empty database behind.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,15 @@ ENGINES = ("ram", "sqlite", "postgres")
 DURABLE = ("sqlite", "postgres")
 _MEMORY = Path("/dev/shm")
 _EMPTY = "TRUNCATE records, tags, strands, events, graves, feed, tenants"
+_NUMBERS = count(1)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test on every engine, or on those that can be reopened when it asks for that; its id names the engine."""
-    if "place" in metafunc.fixturenames:
-        metafunc.parametrize("place", DURABLE if "reopen" in metafunc.fixturenames else ENGINES, indirect=True)
+    """Choose the engines of a test by what it asks for; its id names the engine."""
+    asked = metafunc.fixturenames
+    if "place" in asked:
+        engines = ENGINES[:1] if "any_engine" in asked else DURABLE if "reopen" in asked else ENGINES
+        metafunc.parametrize("place", engines, indirect=True)
 
 
 class Place:
@@ -37,11 +42,12 @@ class Place:
 
     def __init__(self, engine: str, url: str, clock: ManualClock, schemas: holdfast.Registry) -> None:
         self.engine, self.url, self.clock, self.schemas = engine, url, clock, schemas
+        self._number = next(_NUMBERS)
         self._opened: list[holdfast.Store] = []
 
     def open(self, tenant: str = "default", schemas: holdfast.Registry | None = None) -> holdfast.Store:
         """Open a store here; one in memory shares its engine with the first, as another process would a file."""
-        known = schemas or self.schemas
+        known, tenant = schemas or self.schemas, f"{tenant}-{self._number}"
         if self.engine == "ram" and self._opened:
             store = holdfast.Store(Core(self._opened[0]._core.engine, tenant, self.clock, known))
         else:
@@ -100,15 +106,11 @@ def place(
     place = Place(engine, url, clock, schemas)
     yield place
     place.close()
-    if engine == "postgres":
-        _empty(url)
 
 
-def _empty(url: str) -> None:
-    import psycopg  # noqa: PLC0415 - an extra, and only one engine's tests need it
-
-    with psycopg.connect(url) as connection:
-        connection.execute(_EMPTY)
+@pytest.fixture
+def any_engine() -> None:
+    """For tests of what happens before an engine is reached: one engine, the quickest, is enough."""
 
 
 @pytest.fixture

@@ -11,15 +11,14 @@ same kind bound how long a dead client can hold a tenant, and keep a commit dura
 
 A transaction that lost a race or its connection is run again; that is safe until ``COMMIT`` is sent. A connection that
 breaks after that leaves the outcome unknown, and the caller is told so. Dead connections are found by using them, not
-by a question before each use. Deliberately absent: advisory locks, a physical backup, and messages about connection
-failures in other languages than English (``libpq`` gives no code for them; the unknown ones count as ``Unavailable``).
+by a question before each use. Deliberately absent: a physical backup, and how the database is reached, set up and
+understood (``postgres_database`` has it).
 """
 
 from __future__ import annotations
 
 import os
 import random
-import re
 import threading
 import time as _time
 from collections import defaultdict
@@ -30,12 +29,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+from psycopg_pool import PoolClosed, PoolTimeout
 
 from holdfast.clock import Clock
-from holdfast.engine import lineage, migrate, relational
+from holdfast.engine import lineage, relational
 from holdfast.engine.contract import (
     Adopt,
     Append,
@@ -56,61 +54,21 @@ from holdfast.engine.contract import (
 )
 from holdfast.engine.group import GroupCommit, Job
 from holdfast.engine.plan import Changes, Name, Plan
+from holdfast.engine.postgres_database import BECOME_WRITER, RACES, Connection, Database, refused
 from holdfast.engine.relational import Reads, Row, Run, Tending
-from holdfast.errors import (
-    Corrupt,
-    HoldfastError,
-    Invalid,
-    Misconfigured,
-    OutcomeUnknown,
-    TooLarge,
-    Unavailable,
-    Unsupported,
-)
+from holdfast.errors import HoldfastError, Invalid, Misconfigured, OutcomeUnknown, Unavailable, Unsupported
 from holdfast.ids import Ids
 
 T = TypeVar("T")
-_Connection = psycopg.Connection[Row]
 
-_OLDEST_SERVER = 15  # views that read with the asker's rights
 _WRITE_TRIES = 5
 _READ_TRIES = 2  # an idle connection may have died unnoticed; the second one is new
 _NAP_S = 0.05
-_LONGEST = 10  # how many times longer than it may wait for a lock a transaction may last
 _POLL_S = (0.02, 0.25)
-
-_RACES = {"40001", "40P01", "23505"}  # serialization failure, deadlock, unique violation
-_FAREWELLS = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}  # errors with which a server ends a connection
-_REFUSED = re.compile(
-    r"authentication failed|no password supplied|no pg_hba.conf entry|(database|role) .* does not exist|"
-    r"not permitted to log in|SSL was required|certificate verify failed|unsupported startup parameter"
-)
-_MEANINGS: tuple[tuple[str, tuple[type[HoldfastError], str]], ...] = (
-    ("22", (Invalid, "Postgres cannot store this: {said}")),
-    ("54", (TooLarge, "too large for Postgres: {said}")),
-    ("53100", (Unavailable, "the disk of {place} is full: nothing of this was written")),
-    ("55P03", (Unavailable, "{place} stayed locked by another process for too long")),
-    ("25006", (Unavailable, "{place} is read-only at present: {said}")),
-    ("28", (Misconfigured, "{place} refuses the connection: {said}")),
-    ("3D", (Misconfigured, "{place} refuses the connection: {said}")),
-    ("3F", (Misconfigured, "no schema of the search path exists at {place}: {said}")),
-    ("42", (Misconfigured, "{place} is not as Holdfast left it, or its role may not do this: {said}")),
-    ("XX001", (Corrupt, "{place} is damaged: {said}; restore it from a backup")),
-    ("XX002", (Corrupt, "{place} is damaged: {said}; rebuild the index, or restore it from a backup")),
-)
 
 _BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _FREEZE = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BECOME = b"SELECT set_config('holdfast.tenant', %s, true)"
-# A client that freezes or drops off the network must not keep its tenant: the server ends a transaction that waits,
-# idles or lasts too long. The last bound came with Postgres 17; where there is no such setting, it is left out.
-_BECOME_WRITER = (
-    b"SELECT set_config('holdfast.tenant', %s, true), set_config('lock_timeout', %s, true), "
-    b"set_config('idle_in_transaction_session_timeout', %s, true), "
-    b"CASE WHEN current_setting('transaction_timeout', true) <> '' "
-    b"THEN set_config('transaction_timeout', %s, true) END, "
-    b"CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
-)
 _TAKE = (
     "INSERT INTO tenants (name, feed) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET feed = tenants.feed + 1 "
     "RETURNING feed"
@@ -141,13 +99,12 @@ class PostgresEngine:
         busy_timeout_s: float = 60.0,
     ) -> None:
         self._clock, self._ids = clock, ids
-        self._address = _Address(url, connect_timeout_s, busy_timeout_s)
+        self._database = Database(url, connect_timeout_s, busy_timeout_s)
         self._pid = os.getpid()
         self._closed = False
         self._arrived = threading.Condition()
-        with self._address.connected() as connection:
-            _prepare(connection, self._address)
-        self._pool = self._address.pool(pool_size)
+        self._database.prepare()
+        self._pool = self._database.pool(pool_size)
         self._outside = Reads(self._run_outside, clock, remember=True)
         self._group = GroupCommit(self._commit_jobs)
 
@@ -290,7 +247,7 @@ class PostgresEngine:
     # Connections
 
     @contextmanager
-    def _borrowed(self) -> Iterator[_Connection]:
+    def _borrowed(self) -> Iterator[Connection]:
         connection = self._borrow()
         try:
             yield connection
@@ -301,7 +258,7 @@ class PostgresEngine:
             if lost and not self._pool.closed:
                 self._pool.check()  # where one died the others may have, too
 
-    def _borrow(self) -> _Connection:
+    def _borrow(self) -> Connection:
         self._refuse_after_fork()
         try:
             return self._pool.getconn()
@@ -309,25 +266,25 @@ class PostgresEngine:
             raise Misconfigured("this store is closed") from None
         except PoolTimeout:
             # The pool does not say why it could not connect. Asking again does, or shows that all are in use.
-            with self._address.connected():
-                raise Unavailable(f"all connections to {self._address} stayed in use for too long") from None
+            with self._database.connected():
+                raise Unavailable(f"all connections to {self._database} stayed in use for too long") from None
 
-    def _insist(self, attempt: Callable[[_Connection], T], tries: int) -> T:
+    def _insist(self, attempt: Callable[[Connection], T], tries: int) -> T:
         """Run something that may be repeated until it is through, again if it lost a race or its connection."""
         while True:
             try:
-                with self._address.translated(), self._borrowed() as connection, _noticing(connection):
+                with self._database.translated(), self._borrowed() as connection, _noticing(connection):
                     return attempt(connection)
             except _Again as again:
                 tries -= 1
                 if not tries:
-                    raise self._address.translate(again.error) from again.error
+                    raise self._database.translate(again.error) from again.error
             _time.sleep(random.uniform(0.0, _NAP_S))
 
     def _run_outside(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one query. Statements of a pipeline share a transaction, so the tenant holds for it and no longer."""
 
-        def ask(connection: _Connection) -> list[Row]:
+        def ask(connection: Connection) -> list[Row]:
             with connection.pipeline():
                 connection.execute(_BECOME, (tenant,))
                 cursor = connection.execute(_dialect(sql), values, binary=True)
@@ -343,10 +300,10 @@ class PostgresEngine:
             session = _Session(connection)
 
             def run(tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-                with self._address.translated():
+                with self._database.translated():
                     return session.run(tenant, sql, values)
 
-            with self._address.translated():
+            with self._database.translated(), connection.pipeline():
                 connection.execute(_FREEZE)
                 connection.execute(b"SELECT 1 FROM tenants LIMIT 1")
             yield run
@@ -354,20 +311,20 @@ class PostgresEngine:
     def _write(self, work: Callable[[_Session], tuple[T, bool]]) -> T:
         """Run ``work``, which says whether there is anything to commit. ``COMMIT`` travels with the last writes."""
 
-        def attempt(connection: _Connection) -> T:
+        def attempt(connection: Connection) -> T:
             committing = False
             try:
                 with connection.pipeline() as pipeline:
                     connection.execute(_BEGIN)
-                    result, committing = work(_Session(connection, pipeline, self._address.bounds))
+                    result, committing = work(_Session(connection, pipeline, self._database.bounds))
                     end = connection.execute(b"COMMIT" if committing else b"ROLLBACK")
             except Exception as error:
                 # From here on nothing but the server's own clear refusal proves that there was no commit.
-                if committing and not _refused(connection, error):
-                    raise OutcomeUnknown(f"the connection to {self._address} broke during a commit") from error
+                if committing and not refused(connection, error):
+                    raise OutcomeUnknown(f"the connection to {self._database} broke during a commit") from error
                 raise
             if committing and end.statusmessage != "COMMIT":
-                raise Unavailable(f"{self._address} rolled the commit back", place=str(self._address))
+                raise Unavailable(f"{self._database} rolled the commit back", place=str(self._database))
             return result
 
         return self._insist(attempt, _WRITE_TRIES)
@@ -381,7 +338,7 @@ class _Session:
     """A transaction's way to run SQL. It knows for which tenant the transaction may speak at the moment."""
 
     def __init__(
-        self, connection: _Connection, pipeline: psycopg.Pipeline | None = None, bounds: Sequence[str] | None = None
+        self, connection: Connection, pipeline: psycopg.Pipeline | None = None, bounds: Sequence[str] | None = None
     ) -> None:
         self._connection, self._pipeline, self._bounds = connection, pipeline, bounds
         self._tenant = ""
@@ -426,7 +383,7 @@ class _Session:
         if self._bounds is None:
             self._connection.execute(_BECOME, (tenant,))
         else:
-            self._connection.execute(_BECOME_WRITER, (tenant, *self._bounds))
+            self._connection.execute(BECOME_WRITER, (tenant, *self._bounds))
         self._tenant = tenant
 
 
@@ -558,24 +515,17 @@ class _Again(Exception):
 
 
 @contextmanager
-def _noticing(connection: _Connection) -> Iterator[None]:
+def _noticing(connection: Connection) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        if error.sqlstate in _RACES or (
-            isinstance(error, psycopg.OperationalError) and not _refused(connection, error)
-        ):
+        lost = isinstance(error, psycopg.OperationalError) and not refused(connection, error)
+        if lost or error.sqlstate in RACES:
             raise _Again(error) from error
         raise
 
 
-def _refused(connection: _Connection, error: Exception) -> bool:
-    """Whether the server answered with an error and is still there, so that what it refused did not happen."""
-    state = error.sqlstate if isinstance(error, psycopg.Error) else None
-    return state is not None and state not in _FAREWELLS and not state.startswith("08") and not connection.closed
-
-
-def _settle(connection: _Connection) -> None:
+def _settle(connection: Connection) -> None:
     """Leave no transaction behind. A connection that is in the middle of something is of no more use."""
     try:
         if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
@@ -590,129 +540,3 @@ def _settle(connection: _Connection) -> None:
 def _dialect(sql: str) -> bytes:
     """Our SQL with psycopg's sign for a value. As bytes, because psycopg takes a ``str`` only where it is a literal."""
     return sql.replace("?", "%s").encode()
-
-
-class _Address:
-    """Where the database is: how to reach it, how long to bear with it, and what its errors mean."""
-
-    def __init__(self, url: str, connect_timeout_s: float, busy_timeout_s: float) -> None:
-        try:
-            given = conninfo_to_dict(url)
-        except psycopg.Error as error:
-            raise Misconfigured(f"this is not a Postgres URL: {str(error).strip()}") from error
-        self._url = url
-        self._timeout_s = connect_timeout_s
-        self._name = f"{given.get('host') or 'localhost'}:{given.get('port') or 5432}/{given.get('dbname') or ''}"
-        self.bounds = tuple(f"{max(1, round(busy_timeout_s * 1_000)) * times}ms" for times in (1, 1, _LONGEST))
-        defaults: dict[str, Any] = {
-            "application_name": "holdfast",
-            "connect_timeout": max(1, round(connect_timeout_s)),
-            "keepalives_idle": 30,
-            "keepalives_interval": 10,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 30_000,
-        }
-        self._options = {name: value for name, value in defaults.items() if name not in given}
-        self._options |= {"autocommit": True, "prepare_threshold": None, "client_encoding": "utf8"}
-
-    def __str__(self) -> str:
-        return self._name
-
-    @contextmanager
-    def connected(self) -> Iterator[_Connection]:
-        with self.translated(), psycopg.connect(self._url, **self._options) as connection:
-            yield connection
-
-    def pool(self, size: int) -> ConnectionPool[_Connection]:
-        return ConnectionPool(
-            self._url, kwargs=self._options, min_size=0, max_size=size, open=True, name="holdfast-pool", num_workers=1,
-            timeout=self._timeout_s, reconnect_timeout=self._timeout_s,
-        )  # fmt: skip
-
-    @contextmanager
-    def translated(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.Error as error:
-            raise self.translate(error) from error
-        except UnicodeEncodeError as error:
-            raise Invalid("text with a lone surrogate cannot be stored") from error
-
-    def translate(self, error: psycopg.Error) -> HoldfastError:
-        """Say in our words what Postgres said. No driver error leaves this file."""
-        said = str(error).strip().partition("\n")[0]
-        kind, pattern = _meaning(error)
-        return kind(pattern.format(place=self._name, said=said), place=self._name, sqlstate=error.sqlstate)
-
-
-def _meaning(error: psycopg.Error) -> tuple[type[HoldfastError], str]:
-    state = error.sqlstate
-    if state is None:
-        text = str(error)
-        if isinstance(error, psycopg.DataError):
-            return Invalid, "Postgres cannot store this: {said}"
-        if _REFUSED.search(text):
-            return Misconfigured, "{place} refuses the connection: {said}"
-        return Unavailable, "{place} cannot be reached: {said}"
-    for prefix, meaning in _MEANINGS:
-        if state.startswith(prefix):
-            return meaning
-    return Unavailable, "Postgres failed at {place}: {said}"
-
-
-def _prepare(connection: _Connection, address: _Address) -> None:
-    """Check that the server can carry a store, and that the tables in it are ours and up to date."""
-    release = connection.info.server_version // 10_000
-    if release < _OLDEST_SERVER:
-        raise Misconfigured(f"{address} is Postgres {release}; a store needs at least {_OLDEST_SERVER}")
-    encoding = connection.info.parameter_status("server_encoding")
-    if encoding != "UTF8":
-        raise Misconfigured(f"{address} keeps text as {encoding}; a store needs a database with encoding UTF8")
-    for tries in range(_WRITE_TRIES, 0, -1):
-        try:
-            version = _version(connection, address)
-            if version is None or migrate.pending("postgres", version):
-                _migrate(connection, address)
-            return
-        except psycopg.Error as error:
-            # Two first openers meet in the catalogue, where IF NOT EXISTS does not look.
-            if error.sqlstate not in _RACES or tries == 1:
-                raise
-        _time.sleep(random.uniform(0.0, _NAP_S))
-
-
-def _version(connection: _Connection, address: _Address) -> int | None:
-    """Return the version of the store in the schema where we would make one, None when there is none."""
-    here = b"SELECT current_schema(), to_regclass(quote_ident(current_schema()) || '.holdfast_meta')"
-    schema, meta = connection.execute(here).fetchall()[0]
-    if schema is None:
-        raise Misconfigured(f"no schema of the search path exists at {address}")
-    if meta is None:
-        return None
-    rows = connection.execute(b"SELECT version FROM holdfast_meta").fetchall()
-    version, known = int(rows[0][0]), migrate.newest("postgres")
-    if version > known:
-        raise Misconfigured(
-            f"{address} was written by a newer Holdfast (store version {version}; this one knows up to {known}); "
-            "upgrade holdfast",
-            place=str(address), version=version, known=known,
-        )  # fmt: skip
-    return version
-
-
-def _migrate(connection: _Connection, address: _Address) -> None:
-    """Bring the tables up to date; whoever comes second waits for the lock and finds nothing left to do."""
-    with connection.transaction():
-        connection.execute(_BECOME_WRITER, ("", *address.bounds))
-        connection.execute(b"CREATE TABLE IF NOT EXISTS holdfast_meta (version bigint NOT NULL)")
-        connection.execute(b"LOCK TABLE holdfast_meta IN ACCESS EXCLUSIVE MODE")
-        rows = connection.execute(b"SELECT version FROM holdfast_meta").fetchall()
-        if not rows:
-            connection.execute(b"INSERT INTO holdfast_meta (version) VALUES (0)")
-        for version, sql in migrate.pending("postgres", rows[0][0] if rows else 0):
-            try:
-                connection.execute(sql.encode())
-            except psycopg.errors.DuplicateTable as error:
-                said = str(error).partition("\n")[0]
-                raise Misconfigured(f"{address} is in use for something else: {said}", place=str(address)) from error
-            connection.execute(b"UPDATE holdfast_meta SET version = %s", (version,))

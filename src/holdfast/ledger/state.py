@@ -29,7 +29,7 @@ from holdfast.records import Loaded, Revision
 
 Expect = int | Literal["any"] | None
 OnStale = Literal["report", "refresh", "raise"]
-_TRIES = 20
+_TRIES = 1_000  # of many who change one state at once only one gets through at a time
 _ROUNDS = 20  # of asking the outside world while others keep saving
 _PAGE = 50
 _EMPTY = encode({})
@@ -255,8 +255,10 @@ class StateBook:
         return self._saving(Document(chosen.name, chosen.version, plain, marks, by), base, time, key)
 
     def patch(self, path: str, value: Any, *, expect: int | None, by: str, touch: Op) -> int:
+        steps, plain = paths.parse(path, append=True), schemas.dump(value)
+
         def change(current: _Current, now: int) -> tuple[Any, Marks]:
-            new = paths.with_value(current.value, path, schemas.dump(value))
+            new = paths.with_value(current.value, steps, plain)
             return new, freshness.carry(current.schema, current.value, current.document.confirmed, new, now=now, by=by)
 
         return self._rewrite(change, expect, by, touch)

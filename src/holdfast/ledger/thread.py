@@ -24,7 +24,7 @@ from holdfast.ledger.turn import Turn
 from holdfast.records import Checkpoint, Draft, Entry, Loaded, Revision, ThreadInfo
 
 T = TypeVar("T")
-_TRIES = 20
+_TRIES = 1_000  # of many who tag one thread at once only one gets through at a time
 _MOST = 2**63 - 1
 
 

@@ -37,6 +37,7 @@ Mode = Literal["fast", "immediate", "kill"]
 ROLE = "holdfast"
 _ADMIN = "postgres"
 _TEMPLATE = "holdfast_template"
+_TABLES = ("tenants", "records", "tags", "strands", "events", "graves", "feed")
 _SIGNALS: dict[Mode, signal.Signals] = {
     "fast": signal.SIGINT,
     "immediate": signal.SIGQUIT,
@@ -114,10 +115,14 @@ class Server:
                 self._template_made = True
         return self._create(_TEMPLATE)
 
+    def empty(self, url: str) -> None:
+        """Remove every row of a database: many small tests go faster with one that is emptied than with clones."""
+        tables = (sql.SQL("DELETE FROM {}").format(sql.Identifier(name)) for name in _TABLES)
+        self._admin(sql.SQL("; ").join(tables), _name_of(url))
+
     def drop(self, url: str) -> None:
         """Remove a database, ending whatever is still connected to it."""
-        name = sql.Identifier(str(conninfo_to_dict(url)["dbname"]))
-        self._admin(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+        self._admin(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(_name_of(url))))
 
     # The server's life
 
@@ -230,10 +235,14 @@ class Server:
         self._admin(sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(*parts))
         return self.url(name)
 
-    def _admin(self, query: sql.Composed) -> list[tuple[object, ...]]:
-        with psycopg.connect(self.admin_url(), autocommit=True) as connection:
+    def _admin(self, query: sql.Composed, database: str = _ADMIN) -> list[tuple[object, ...]]:
+        with psycopg.connect(self.admin_url(database), autocommit=True) as connection:
             cursor = connection.execute(query)
             return cursor.fetchall() if cursor.description else []
+
+
+def _name_of(url: str) -> str:
+    return str(conninfo_to_dict(url)["dbname"])
 
 
 def _programs() -> Path:

@@ -1,0 +1,190 @@
+"""One Postgres database as a Holdfast store: reaching it, recognising it, setting it up, and naming what goes wrong.
+
+Tables are made and changed under a lock on ``holdfast_meta``, in the schema that the connection's search path names
+first; a store that is up to date is opened without any lock. Deliberately absent: what the tables mean, advisory locks,
+and the meaning of connection failures told in other languages than English. ``libpq`` gives no code for those; what is
+not understood counts as ``Unavailable``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import ConnectionPool
+
+from holdfast.engine import migrate
+from holdfast.engine.relational import Row
+from holdfast.errors import Corrupt, HoldfastError, Invalid, Misconfigured, TooLarge, Unavailable
+
+Connection = psycopg.Connection[Row]
+
+_OLDEST_SERVER = 15  # views that read with the asker's rights
+_TRIES = 5
+_LONGEST = 10  # how many times longer than it may wait for a lock a transaction may last
+
+RACES = {"40001", "40P01", "23505"}  # serialization failure, deadlock, unique violation
+_FAREWELLS = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}  # errors with which a server ends a connection
+_REFUSED = re.compile(
+    r"authentication failed|no password supplied|no pg_hba.conf entry|(database|role) .* does not exist|"
+    r"not permitted to log in|SSL was required|certificate verify failed|unsupported startup parameter|"
+    r"invalid \S+ value|Servname not supported"
+)
+_MEANINGS: tuple[tuple[str, tuple[type[HoldfastError], str]], ...] = (
+    ("22", (Invalid, "Postgres cannot store this: {said}")),
+    ("54", (TooLarge, "too large for Postgres: {said}")),
+    ("53100", (Unavailable, "the disk of {place} is full: nothing of this was written")),
+    ("55P03", (Unavailable, "{place} stayed locked by another process for too long")),
+    ("25006", (Unavailable, "{place} is read-only at present: {said}")),
+    ("28", (Misconfigured, "{place} refuses the connection: {said}")),
+    ("3D", (Misconfigured, "{place} refuses the connection: {said}")),
+    ("3F", (Misconfigured, "no schema of the search path exists at {place}: {said}")),
+    ("42", (Misconfigured, "{place} is not as Holdfast left it, or its role may not do this: {said}")),
+    ("XX001", (Corrupt, "{place} is damaged: {said}; restore it from a backup")),
+    ("XX002", (Corrupt, "{place} is damaged: {said}; rebuild the index, or restore it from a backup")),
+)
+
+# A client that freezes or drops off the network must not keep its tenant: the server ends a transaction that waits,
+# idles or lasts too long. The last bound came with Postgres 17; where there is no such setting, it is left out.
+BECOME_WRITER = (
+    b"SELECT set_config('holdfast.tenant', %s, true), set_config('lock_timeout', %s, true), "
+    b"set_config('idle_in_transaction_session_timeout', %s, true), "
+    b"CASE WHEN current_setting('transaction_timeout', true) <> '' "
+    b"THEN set_config('transaction_timeout', %s, true) END, "
+    b"CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END"
+)
+
+
+class Database:
+    """Where the database is: how to reach it, how long to bear with it, and what its errors mean."""
+
+    def __init__(self, url: str, connect_timeout_s: float, busy_timeout_s: float) -> None:
+        try:
+            given = conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise Misconfigured(f"this is not a Postgres URL: {str(error).strip()}") from error
+        self._url = url
+        self._timeout_s = connect_timeout_s
+        self._name = f"{given.get('host') or 'localhost'}:{given.get('port') or 5432}/{given.get('dbname') or ''}"
+        self.bounds = tuple(f"{max(1, round(busy_timeout_s * 1_000)) * times}ms" for times in (1, 1, _LONGEST))
+        defaults: dict[str, Any] = {
+            "application_name": "holdfast",
+            "connect_timeout": max(1, round(connect_timeout_s)),
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 30_000,
+        }
+        self._options = {name: value for name, value in defaults.items() if name not in given}
+        self._options |= {"autocommit": True, "prepare_threshold": None, "client_encoding": "utf8"}
+
+    def __str__(self) -> str:
+        return self._name
+
+    @contextmanager
+    def connected(self) -> Iterator[Connection]:
+        with self.translated(), psycopg.connect(self._url, **self._options) as connection:
+            yield connection
+
+    def prepare(self) -> None:
+        """Check that the server can carry a store, and that the tables in it are ours and up to date."""
+        with self.connected() as connection:
+            release = connection.info.server_version // 10_000
+            if release < _OLDEST_SERVER:
+                raise Misconfigured(f"{self} is Postgres {release}; a store needs at least {_OLDEST_SERVER}")
+            encoding = connection.info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                raise Misconfigured(f"{self} keeps text as {encoding}; a store needs a database with encoding UTF8")
+            for tries in range(_TRIES, 0, -1):
+                try:
+                    version = _version(connection, self)
+                    if version is None or migrate.pending("postgres", version):
+                        _migrate(connection, self)
+                    return
+                except psycopg.Error as error:
+                    # Two first openers meet in the catalogue, where IF NOT EXISTS does not look.
+                    if error.sqlstate not in RACES or tries == 1:
+                        raise
+
+    def pool(self, size: int) -> ConnectionPool[Connection]:
+        return ConnectionPool(
+            self._url, kwargs=self._options, min_size=0, max_size=size, open=True, name="holdfast-pool", num_workers=1,
+            timeout=self._timeout_s, reconnect_timeout=self._timeout_s,
+        )  # fmt: skip
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise self.translate(error) from error
+        except UnicodeEncodeError as error:
+            raise Invalid("text with a lone surrogate cannot be stored") from error
+
+    def translate(self, error: psycopg.Error) -> HoldfastError:
+        """Say in our words what Postgres said. No driver error leaves this file."""
+        said = str(error).strip().partition("\n")[0]
+        kind, pattern = _meaning(error)
+        return kind(pattern.format(place=self._name, said=said), place=self._name, sqlstate=error.sqlstate)
+
+
+def _meaning(error: psycopg.Error) -> tuple[type[HoldfastError], str]:
+    state = error.sqlstate
+    if state is None:
+        text = str(error)
+        if isinstance(error, psycopg.DataError):
+            return Invalid, "Postgres cannot store this: {said}"
+        if _REFUSED.search(text):
+            return Misconfigured, "{place} refuses the connection: {said}"
+        return Unavailable, "{place} cannot be reached: {said}"
+    for prefix, meaning in _MEANINGS:
+        if state.startswith(prefix):
+            return meaning
+    return Unavailable, "Postgres failed at {place}: {said}"
+
+
+def refused(connection: Connection, error: Exception) -> bool:
+    """Whether the server answered with an error and is still there, so that what it refused did not happen."""
+    state = error.sqlstate if isinstance(error, psycopg.Error) else None
+    return state is not None and state not in _FAREWELLS and not state.startswith("08") and not connection.closed
+
+
+def _version(connection: Connection, place: Database) -> int | None:
+    """Return the version of the store in the schema where we would make one, None when there is none."""
+    here = b"SELECT current_schema(), to_regclass(quote_ident(current_schema()) || '.holdfast_meta')"
+    schema, meta = connection.execute(here).fetchall()[0]
+    if schema is None:
+        raise Misconfigured(f"no schema of the search path exists at {place}")
+    if meta is None:
+        return None
+    rows = connection.execute(b"SELECT version FROM holdfast_meta").fetchall()
+    version, known = int(rows[0][0]) if rows else 0, migrate.newest("postgres")
+    if version > known:
+        raise Misconfigured(
+            f"{place} was written by a newer Holdfast (store version {version}; this one knows up to {known}); "
+            "upgrade holdfast",
+            place=str(place), version=version, known=known,
+        )  # fmt: skip
+    return version
+
+
+def _migrate(connection: Connection, place: Database) -> None:
+    """Bring the tables up to date; whoever comes second waits for the lock and finds nothing left to do."""
+    with connection.transaction():
+        connection.execute(BECOME_WRITER, ("", *place.bounds))
+        connection.execute(b"CREATE TABLE IF NOT EXISTS holdfast_meta (version bigint NOT NULL)")
+        connection.execute(b"LOCK TABLE holdfast_meta IN ACCESS EXCLUSIVE MODE")
+        rows = connection.execute(b"SELECT version FROM holdfast_meta").fetchall()
+        if not rows:
+            connection.execute(b"INSERT INTO holdfast_meta (version) VALUES (0)")
+        for version, sql in migrate.pending("postgres", rows[0][0] if rows else 0):
+            try:
+                connection.execute(sql.encode())
+            except psycopg.errors.DuplicateTable as error:
+                said = str(error).partition("\n")[0]
+                raise Misconfigured(f"{place} is in use for something else: {said}", place=str(place)) from error
+            connection.execute(b"UPDATE holdfast_meta SET version = %s", (version,))
