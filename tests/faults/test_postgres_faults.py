@@ -469,6 +469,23 @@ def test_a_plain_role_cannot_write_for_another_tenant(furnished: PostgresEngine,
             connection.execute("INSERT INTO graves (tenant, grave) VALUES ('globex', '')")
 
 
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ('SELECT thread, "user", entries, created FROM holdfast_threads', [("t", "ana", 1, "1970-01-01T00:00:00Z")]),
+        ("SELECT thread, number, kind, key, content FROM holdfast_entries", [("t", 1, "message", "a", "{}")]),
+        ("SELECT thread, revision, content FROM holdfast_states", []),
+        ("SELECT thread, checkpoint, content FROM holdfast_checkpoints", []),
+    ],
+)
+def test_people_can_look_with_their_own_tools(
+    query: str, rows: list[tuple[object, ...]], furnished: PostgresEngine, database: str
+) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("SELECT set_config('holdfast.tenant', %s, true)", (TENANT,))
+        assert connection.execute(query.encode()).fetchall() == rows
+
+
 def test_reads_ask_for_no_more_than_their_tenant(furnished: PostgresEngine) -> None:
     assert furnished.scan("nobody", Query("thread")) == []
     assert furnished.feed("nobody") == []

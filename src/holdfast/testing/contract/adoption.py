@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast.engine.contract import Adopt, Put, Record, Scope, Strand
+from holdfast.engine.contract import Adopt, Delete, Put, Record, Scope, Strand
 from holdfast.errors import Conflict, Erased
 from holdfast.testing.contract.scene import ACME, ANA, GLOBEX, Scene, append, contents, event, fork, note, rewind
 
@@ -126,6 +126,22 @@ class AdoptPromises:
         stream = scene.mark("t").stream
         with pytest.raises(Conflict):
             scene.commit(Adopt(strands=(Strand(stream, "thread", "t", 1, 1, b"x" * 32),)))
+
+    @pytest.mark.parametrize("way", ["delete", "erase without burying"])
+    def test_what_was_removed_may_be_taken_in_again(self, scene: Scene, way: str) -> None:
+        """A thread that was deleted comes back from its export whole, under the stream number it had before."""
+        scene.commit(append("t", event("one", "k"), "two"))
+        scene.commit(fork("f", scene.mark("t", at=1)), append("f", "other"))
+        exports, before = [scene.export("t"), scene.export("f")], [scene.events("t"), scene.events("f")]
+        if way == "delete":
+            scene.commit(Delete("thread", "f"), Delete("thread", "t"))
+        else:
+            scene.erase(ANA, bury=False)
+        scene.commit(*exports)
+        assert [scene.events("t"), scene.events("f")] == before
+        scene.commit(append("f", event("one", "k"), "more"))
+        assert scene.texts("f") == ["one", "other", "more"]
+        assert scene.engine.check() == []
 
     def test_what_was_erased_is_not_taken_in_again(self, scene: Scene) -> None:
         """Deleted stays deleted, also when an old export comes back."""

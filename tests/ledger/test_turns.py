@@ -1,0 +1,294 @@
+"""What one exchange adds is one commit: all of it, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+import holdfast
+from holdfast import errors
+from holdfast.testing import ManualClock
+
+
+def said(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+@pytest.fixture
+def thread(store: holdfast.Store) -> holdfast.Thread:
+    return store.thread("trip-42", user="ana")
+
+
+def everything(store: holdfast.Store, thread: holdfast.Thread) -> tuple[Any, ...]:
+    return thread.log(), thread.revisions(), store.threads(), list(store.watch(timeout_s=0))
+
+
+def test_entries_and_state_are_one_commit(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    with thread.turn() as turn:
+        turn.append(said("a"), said("b"))
+        turn.append(holdfast.note("c"))
+        turn.state({"n": 1})
+    assert [entry.number for entry in turn.entries] == [1, 2, 3]
+    assert (turn.revision, thread.state().value) == (1, {"n": 1})
+    (commit,) = store.watch(timeout_s=0)
+    assert {(change.action, change.kind) for change in commit.changes} >= {("append", "thread"), ("append", "state")}
+
+
+def test_everything_in_a_turn_has_one_time(thread: holdfast.Thread) -> None:
+    with thread.turn() as turn:
+        turn.append(said("a"), said("b"))
+        turn.state({"n": 1})
+    assert {entry.time for entry in thread.log()} == {thread.revisions()[0].time}
+
+
+def test_nothing_is_written_before_the_end(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    with thread.turn() as turn:
+        turn.append(said("a"))
+        turn.state({"n": 1})
+        assert (turn.entries, turn.revision) == ([], None)
+        assert not store.thread("trip-42").exists()
+    assert thread.count() == 1
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_an_exception_in_the_block_means_that_nothing_happened(
+    store: holdfast.Store, thread: holdfast.Thread, error: type[BaseException]
+) -> None:
+    thread.append(said("before"))
+    before = everything(store, thread)
+    with pytest.raises(error), thread.turn() as turn:
+        turn.append(said("a"))
+        turn.state({"n": 1})
+        raise error
+    assert everything(store, thread) == before
+    assert (turn.entries, turn.revision) == ([], None)
+
+
+def test_when_the_state_is_refused_the_entries_are_too(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    thread.append(said("before"))
+    before = everything(store, thread)
+    with pytest.raises(errors.Invalid, match="nan"), thread.turn() as turn:
+        turn.append(said("a"))
+        turn.state({"n": float("nan")})
+    assert everything(store, thread) == before
+
+
+def test_when_an_entry_is_refused_the_state_is_too(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    thread.append(said("before"), key="k")
+    before = everything(store, thread)
+    with pytest.raises(errors.KeyReused), thread.turn() as turn:
+        turn.append(said("other"), key="k")
+        turn.state({"n": 1})
+    assert everything(store, thread) == before
+
+
+def test_when_someone_else_saved_the_entries_stay_out(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    thread.save({"n": 0})
+    other = store.thread("trip-42")
+    with pytest.raises(errors.Conflict), thread.turn() as turn:
+        turn.append(said("a"))
+        turn.state({"n": 1})
+        other.save({"n": 2}, expect=1)
+    assert (thread.count(), thread.state().value) == (0, {"n": 2})
+
+
+def test_a_turn_of_entries_alone_and_one_of_state_alone(thread: holdfast.Thread) -> None:
+    with thread.turn() as first:
+        first.append(said("a"))
+    with thread.turn() as second:
+        second.save({"n": 1})
+    assert ([entry.number for entry in first.entries], first.revision) == ([1], None)
+    assert (second.entries, second.revision) == ([], 1)
+
+
+def test_an_empty_turn_is_refused(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    with pytest.raises(errors.Invalid, match="an empty turn"), thread.turn():
+        pass
+    assert not thread.exists()
+
+
+def test_of_two_states_the_later_one_counts(thread: holdfast.Thread) -> None:
+    with thread.turn() as turn:
+        turn.state({"n": 1})
+        turn.state({"n": 2}, by="ben")
+    assert (thread.state().value, [revision.by for revision in thread.revisions()]) == ({"n": 2}, ["ben"])
+
+
+def test_the_state_of_a_turn_follows_what_the_handle_saw(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    for number in range(3):
+        with thread.turn() as turn:
+            turn.append(said(str(number)))
+            turn.state({"n": number})
+        assert turn.revision == number + 1
+    with pytest.raises(errors.Conflict), store.thread("trip-42").turn() as turn:
+        turn.state({"n": 9})
+    with store.thread("trip-42").turn() as turn:
+        turn.state({"n": 9}, expect=3)
+    with store.thread("trip-42").turn() as turn:
+        turn.state({"n": 10}, expect="any")
+    assert turn.revision == 5
+
+
+# Using a turn
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_a_turn_is_used_once(thread: holdfast.Thread) -> None:
+    turn = thread.turn()
+    with turn:
+        turn.append(said("a"))
+    for use in (turn.__enter__, lambda: turn.append(said("b")), lambda: turn.state({}), lambda: turn.save({})):
+        with pytest.raises(errors.Invalid, match="this turn is committed"):
+            use()
+    assert thread.count() == 1
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_a_turn_does_not_nest_in_itself(thread: holdfast.Thread) -> None:
+    turn = thread.turn()
+    with pytest.raises(errors.Invalid, match="this turn is open, not new"), turn:
+        turn.append(said("a"))
+        with turn:
+            turn.append(said("b"))
+    assert not thread.exists()
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_a_turn_outside_its_block_takes_nothing(thread: holdfast.Thread) -> None:
+    turn = thread.turn()
+    with pytest.raises(errors.Invalid, match="this turn is new, not open"):
+        turn.append(said("a"))
+    assert not thread.exists()
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_a_turn_that_failed_or_was_abandoned_is_over(thread: holdfast.Thread) -> None:
+    failed, abandoned = thread.turn(expect=5), thread.turn()
+    with pytest.raises(errors.Conflict), failed:
+        failed.append(said("a"))
+    with pytest.raises(RuntimeError), abandoned:
+        raise RuntimeError
+    for turn, word in ((failed, "failed"), (abandoned, "abandoned")):
+        with pytest.raises(errors.Invalid, match=f"this turn is {word}, not open"):
+            turn.append(said("b"))
+
+
+def test_two_turns_side_by_side_are_two_commits(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    with thread.turn() as outer:
+        outer.append(said("outer"))
+        with thread.turn() as inner:
+            inner.append(said("inner"))
+    assert [entry.content["content"] for entry in thread.log()] == ["inner", "outer"]
+    assert len(list(store.watch(timeout_s=0))) == 2
+
+
+# Expectation
+
+
+def test_the_log_must_be_as_long_as_the_turn_expects(thread: holdfast.Thread) -> None:
+    thread.append(said("a"))
+    with thread.turn(expect=1) as turn:
+        turn.append(said("b"))
+    with pytest.raises(errors.Conflict) as caught, thread.turn(expect=1) as turn:
+        turn.append(said("c"))
+        turn.state({"n": 1})
+    assert (caught.value.expected, caught.value.actual) == (1, 2)
+    assert (thread.count(), thread.revisions()) == (2, [])
+
+
+def test_a_turn_that_only_saves_minds_its_expectation_too(thread: holdfast.Thread) -> None:
+    thread.append(said("a"))
+    with pytest.raises(errors.Conflict), thread.turn(expect=0) as turn:
+        turn.state({"n": 1})
+    assert thread.revisions() == []
+
+
+# Keys
+
+
+class Flight(msgspec.Struct):
+    price: int
+
+
+@pytest.fixture
+def flights(schemas: holdfast.Registry) -> holdfast.Registry:
+    schemas.schema("flight", version=1, fresh={"price": "10m"})(Flight)
+    return schemas
+
+
+def buy(thread: holdfast.Thread, price: int = 100, **options: Any) -> holdfast.Turn:
+    with thread.turn(key="turn-7", **options) as turn:
+        turn.append(said("buy it"))
+        turn.append(holdfast.tool_call("buy", {"price": price}), holdfast.note("done"))
+        turn.state(Flight(price))
+    return turn
+
+
+def test_a_key_makes_the_whole_turn_idempotent(
+    store: holdfast.Store, thread: holdfast.Thread, flights: holdfast.Registry, clock: ManualClock
+) -> None:
+    """Also when the state is confirmed at another time by the second attempt."""
+    first = buy(thread)
+    before = everything(store, thread)
+    clock.advance(3600)
+    again = buy(thread)
+    assert (again.entries, again.revision) == (first.entries, first.revision) == (thread.log(), 1)
+    assert everything(store, thread) == before
+
+
+def test_a_keyed_turn_can_be_repeated_after_a_restart_with_its_expectation(
+    thread: holdfast.Thread, flights: holdfast.Registry, clock: ManualClock, reopen: Callable[[], holdfast.Store]
+) -> None:
+    first = buy(thread, expect=0)
+    clock.advance(3600)
+    later = reopen().thread("trip-42")
+    later.append(said("meanwhile"))
+    again = buy(later, expect=0)
+    assert (again.entries, again.revision) == (first.entries, 1)
+    assert (later.count(), len(later.revisions())) == (4, 1)
+
+
+def test_a_keyed_turn_is_recognised_after_others_saved(
+    store: holdfast.Store, thread: holdfast.Thread, flights: holdfast.Registry
+) -> None:
+    first = buy(thread)
+    store.thread("trip-42").save(Flight(500), expect=1)
+    again = buy(store.thread("trip-42"))
+    assert (again.entries, again.revision) == (first.entries, 1)
+    assert thread.state(Flight).value == Flight(500)
+
+
+def test_the_key_of_a_turn_with_other_content_is_refused_whole(
+    store: holdfast.Store, thread: holdfast.Thread, flights: holdfast.Registry
+) -> None:
+    buy(thread)
+    before = everything(store, thread)
+    with pytest.raises(errors.KeyReused):
+        buy(thread, price=200)
+    with pytest.raises(errors.KeyReused), thread.turn(key="turn-7") as turn:
+        turn.append(said("buy it"))
+        turn.state(Flight(200))
+    assert everything(store, thread) == before
+
+
+def test_entries_of_a_keyed_turn_may_have_keys_of_their_own(thread: holdfast.Thread) -> None:
+    for _ in range(2):
+        with thread.turn(key="turn-7") as turn:
+            turn.append(said("a"), key="mine")
+            turn.append(said("b"))
+    assert [entry.key for entry in thread.log()] == ["mine", "turn-7#2"]
+    assert [entry.number for entry in turn.entries] == [1, 2]
+
+
+def test_the_same_key_twice_in_one_turn_is_one_entry(thread: holdfast.Thread) -> None:
+    with thread.turn() as turn:
+        turn.append(said("a"), key="k")
+        turn.append(said("a"), key="k")
+    assert [entry.number for entry in turn.entries] == [1, 1]
+    with pytest.raises(errors.KeyReused), thread.turn() as turn:
+        turn.append(said("b"), key="l")
+        turn.append(said("c"), key="l")
+    assert thread.count() == 1

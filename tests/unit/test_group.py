@@ -1,0 +1,464 @@
+"""Group commit: who leads, what goes together, and that nobody's batch is lost or left waiting."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from holdfast.engine.contract import Outcome, Receipt
+from holdfast.engine.group import GroupCommit, Job
+from holdfast.errors import Misconfigured, OutcomeUnknown
+
+PATIENCE_S = 30.0  # a guard against hanging for ever, not a measurement
+
+
+class Disk:
+    """Commits whatever it is given, remembers it, and can be held so that others queue up behind it."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[int]] = []
+        self.threads: list[threading.Thread] = []
+        self.busy = threading.Semaphore(0)
+        self.faults: dict[int, BaseException] = {}
+        self._go_on: threading.Semaphore | None = None
+
+    def hold(self) -> None:
+        self._go_on = threading.Semaphore(0)
+
+    def let_go(self) -> None:
+        assert self._go_on is not None
+        go_on, self._go_on = self._go_on, None
+        go_on.release()
+
+    def __call__(self, jobs: list[Job]) -> None:
+        self.groups.append([job.time for job in jobs])
+        self.threads.append(threading.current_thread())
+        if self._go_on is not None:
+            go_on = self._go_on
+            self.busy.release()
+            assert go_on.acquire(timeout=PATIENCE_S)
+        if len(self.groups) in self.faults:
+            raise self.faults[len(self.groups)]
+        for job in jobs:
+            job.receipt = Receipt(len(self.groups), job.time)
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+@pytest.fixture
+def group(disk: Disk) -> Iterator[GroupCommit]:
+    group = GroupCommit(disk)
+    yield group
+    group.close()
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    """Released each time a caller begins to wait, so that a test knows who is queued."""
+    arrived, wait = threading.Semaphore(0), Job.wait
+
+    def tell_and_wait(job: Job) -> None:
+        arrived.release()
+        wait(job)
+
+    monkeypatch.setattr(Job, "wait", tell_and_wait)
+    return arrived
+
+
+def aside(act: Callable[[], Any]) -> Future[Any]:
+    """Run in a thread that a failing test does not have to wait for."""
+    outcome: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(act())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome
+
+
+def commit(group: GroupCommit, number: int) -> Future[Receipt]:
+    return aside(lambda: group.commit("acme", (), number))
+
+
+def queue(group: GroupCommit, waiting: threading.Semaphore, *numbers: int) -> list[Future[Receipt]]:
+    """Let callers queue up in this order behind a leader that is busy."""
+    futures = []
+    for number in numbers:
+        futures.append(commit(group, number))
+        assert waiting.acquire(timeout=PATIENCE_S)
+    return futures
+
+
+def lead(group: GroupCommit, disk: Disk, number: int) -> Future[Receipt]:
+    """Let a caller lead and keep it busy."""
+    disk.hold()
+    future = commit(group, number)
+    assert disk.busy.acquire(timeout=PATIENCE_S)
+    return future
+
+
+def times(futures: list[Future[Receipt]]) -> list[int]:
+    return [future.result(PATIENCE_S).time for future in futures]
+
+
+class Ears:
+    """Hears of submitted batches."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[Outcome]] = []
+        self._heard = threading.Semaphore(0)
+
+    def __call__(self, outcomes: list[Outcome]) -> None:
+        self.calls.append(outcomes)
+        for _ in outcomes:
+            self._heard.release()
+
+    def wait_for(self, count: int) -> list[Outcome]:
+        for _ in range(count):
+            assert self._heard.acquire(timeout=PATIENCE_S)
+        return [outcome for call in self.calls for outcome in call]
+
+
+# Who leads
+
+
+def test_a_single_caller_commits_in_its_own_thread_and_starts_no_other(group: GroupCommit, disk: Disk) -> None:
+    before = threading.active_count()
+    receipts = [group.commit("acme", (), number) for number in (1, 2)]
+    assert [receipt.time for receipt in receipts] == [1, 2]
+    assert disk.groups == [[1], [2]]
+    assert set(disk.threads) == {threading.current_thread()}
+    assert threading.active_count() == before
+
+
+def test_what_queues_while_the_leader_is_busy_goes_together(
+    group: GroupCommit, disk: Disk, waiting: threading.Semaphore
+) -> None:
+    first = lead(group, disk, 1)
+    others = queue(group, waiting, 2, 3, 4)
+    disk.let_go()
+    assert times([first, *others]) == [1, 2, 3, 4]
+    assert disk.groups == [[1], [2, 3, 4]]
+    assert {future.result().feed for future in others} == {2}
+
+
+def test_the_lead_goes_to_the_oldest_waiter(group: GroupCommit, disk: Disk, waiting: threading.Semaphore) -> None:
+    names: dict[str, int] = {}
+    first = lead(group, disk, 1)
+    for number in (2, 3):
+        thread = threading.Thread(target=group.commit, args=("acme", (), number), daemon=True)
+        thread.start()
+        names[thread.name] = number
+        assert waiting.acquire(timeout=PATIENCE_S)
+    disk.let_go()
+    assert first.result(PATIENCE_S).time == 1
+    group.commit("acme", (), 4)
+    assert names[disk.threads[1].name] == 2
+
+
+def test_a_group_is_no_larger_than_the_limit(disk: Disk, waiting: threading.Semaphore) -> None:
+    group = GroupCommit(disk, limit=2)
+    futures = [lead(group, disk, 1), *queue(group, waiting, 2, 3, 4, 5, 6)]
+    disk.let_go()
+    assert times(futures) == [1, 2, 3, 4, 5, 6]
+    assert disk.groups == [[1], [2, 3], [4, 5], [6]]
+    group.close()
+
+
+def test_a_caller_that_arrives_during_the_hand_over_is_not_forgotten(group: GroupCommit, disk: Disk) -> None:
+    """Many short commits meet every moment between looking at the queue and letting the lead go."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(16) as pool:
+            done = [pool.submit(group.commit, "acme", (), number) for number in range(3_000)]
+            assert times(done) == list(range(3_000))
+    finally:
+        sys.setswitchinterval(interval)
+    assert sorted(number for members in disk.groups for number in members) == list(range(3_000))
+
+
+# Batches without a waiting caller
+
+
+def test_submitted_batches_are_committed_by_a_thread_of_their_own(group: GroupCommit, disk: Disk) -> None:
+    ears = Ears()
+    group.submit("acme", (), 1, ears, "ticket")
+    ((ticket, receipt, error),) = ears.wait_for(1)
+    assert (ticket, error) == ("ticket", None)
+    assert receipt is not None
+    assert receipt.time == 1
+    assert [thread.name for thread in disk.threads] == ["holdfast-writer"]
+
+
+def test_one_call_tells_of_all_batches_of_a_group(group: GroupCommit, disk: Disk) -> None:
+    first, ears, others = lead(group, disk, 1), Ears(), Ears()
+    for number in (2, 3):
+        group.submit("acme", (), number, ears, number)
+    group.submit("acme", (), 4, others, 4)
+    disk.let_go()
+    assert [ticket for ticket, _, _ in ears.wait_for(2)] == [2, 3]
+    assert [ticket for ticket, _, _ in others.wait_for(1)] == [4]
+    assert (len(ears.calls), len(others.calls)) == (1, 1)
+    assert disk.groups == [[1], [2, 3, 4]]
+    assert first.result(PATIENCE_S).time == 1
+
+
+def test_waiting_and_submitting_callers_share_a_group_in_the_order_they_came(
+    group: GroupCommit, disk: Disk, waiting: threading.Semaphore
+) -> None:
+    first, ears = lead(group, disk, 1), Ears()
+    group.submit("acme", (), 2, ears, None)
+    futures = queue(group, waiting, 3)
+    group.submit("acme", (), 4, ears, None)
+    disk.let_go()
+    assert times([first, *futures]) == [1, 3]
+    assert len(ears.wait_for(2)) == 2
+    assert disk.groups == [[1], [2, 3, 4]]
+
+
+def test_many_threads_that_commit_and_submit_lose_nothing(group: GroupCommit, disk: Disk) -> None:
+    ears = Ears()
+
+    def work(worker: int) -> None:
+        for number in range(worker * 100, worker * 100 + 100):
+            if number % 2:
+                group.submit("acme", (), number, ears, number)
+            else:
+                assert group.commit("acme", (), number).time == number
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    told = ears.wait_for(400)
+    assert sorted(receipt.time for _, receipt, _ in told if receipt) == list(range(1, 800, 2))
+    assert sorted(number for members in disk.groups for number in members) == list(range(800))
+
+
+def test_a_notify_that_fails_harms_nobody(
+    group: GroupCommit, disk: Disk, waiting: threading.Semaphore, caplog: pytest.LogCaptureFixture
+) -> None:
+    def gone(outcomes: list[Outcome]) -> None:
+        raise RuntimeError("the event loop is closed")
+
+    first, ears = lead(group, disk, 1), Ears()
+    group.submit("acme", (), 2, gone, None)
+    group.submit("acme", (), 3, ears, None)
+    futures = queue(group, waiting, 4)
+    with caplog.at_level(logging.CRITICAL):
+        disk.let_go()
+        assert times([first, *futures]) == [1, 4]
+        assert len(ears.wait_for(1)) == 1
+    assert group.commit("acme", (), 5).time == 5
+
+
+# Interruptions and errors
+
+
+def test_an_interrupted_waiter_leaves_its_batch_behind_and_it_is_committed(
+    group: GroupCommit, disk: Disk, waiting: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = lead(group, disk, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Job, "wait", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            group.commit("acme", (), 2)
+    (third,) = queue(group, waiting, 3)
+    disk.let_go()
+    assert times([first, third]) == [1, 3]
+    assert disk.groups == [[1], [2, 3]]
+    assert group.commit("acme", (), 4).time == 4
+
+
+def test_an_interrupted_waiter_that_already_leads_commits_before_it_goes(
+    group: GroupCommit, disk: Disk, waiting: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promoted = threading.Event()
+
+    def interrupted_after_promotion(job: Job) -> None:
+        waiting.release()
+        job._gate.acquire()
+        job._gate.release()  # as if the signal had come before the gate was passed
+        promoted.set()
+        raise KeyboardInterrupt
+
+    first = lead(group, disk, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Job, "wait", interrupted_after_promotion)
+        second = commit(group, 2)
+        assert waiting.acquire(timeout=PATIENCE_S)
+    (third,) = queue(group, waiting, 3)
+    disk.let_go()
+    assert isinstance(second.exception(PATIENCE_S), KeyboardInterrupt)
+    assert promoted.is_set()
+    assert times([first, third]) == [1, 3]
+    assert disk.groups == [[1], [2, 3]]
+    assert aside(lambda: group.commit("acme", (), 4)).result(PATIENCE_S).time == 4
+
+
+def test_an_error_of_the_disk_ends_every_batch_of_its_group_and_no_other(
+    group: GroupCommit, disk: Disk, waiting: threading.Semaphore
+) -> None:
+    fault = disk.faults[2] = OSError("the disk is gone")
+    first, ears = lead(group, disk, 1), Ears()
+    failing = queue(group, waiting, 2, 3)
+    group.submit("acme", (), 4, ears, "ticket")
+    disk.let_go()
+    assert [future.exception(PATIENCE_S) for future in failing] == [fault, fault]
+    assert ears.wait_for(1) == [("ticket", None, fault)]
+    assert first.result(PATIENCE_S).time == 1
+    assert group.commit("acme", (), 5).time == 5
+
+
+def test_an_interrupted_leader_tells_the_others_that_the_outcome_is_unknown(
+    group: GroupCommit, disk: Disk, waiting: threading.Semaphore
+) -> None:
+    disk.faults[2] = KeyboardInterrupt()
+    first = lead(group, disk, 1)
+    leader, follower = queue(group, waiting, 2, 3)
+    disk.let_go()
+    assert isinstance(leader.exception(PATIENCE_S), KeyboardInterrupt)
+    assert isinstance(follower.exception(PATIENCE_S), OutcomeUnknown)
+    assert first.result(PATIENCE_S).time == 1
+    assert group.commit("acme", (), 4).time == 4
+
+
+def test_a_batch_with_an_end_keeps_it_when_its_group_fails_later(waiting: threading.Semaphore) -> None:
+    def end_the_first_and_fail(jobs: list[Job]) -> None:
+        jobs[0].receipt = Receipt(1, jobs[0].time)
+        raise OSError("too late for the first")
+
+    group = GroupCommit(end_the_first_and_fail)
+    assert group.commit("acme", (), 1).time == 1
+    group.close()
+
+
+# Something that is no batch
+
+
+def test_nothing_is_committed_while_someone_is_alone(
+    group: GroupCommit, disk: Disk, waiting: threading.Semaphore
+) -> None:
+    ears = Ears()
+    with group.alone():
+        futures = queue(group, waiting, 1, 2)
+        group.submit("acme", (), 3, ears, None)
+        assert disk.groups == []
+    assert times(futures) == [1, 2]
+    assert len(ears.wait_for(1)) == 1
+
+
+def test_an_error_while_alone_passes_through_and_gives_the_lead_back(group: GroupCommit) -> None:
+    with pytest.raises(ZeroDivisionError), group.alone():
+        raise ZeroDivisionError
+    assert aside(lambda: group.commit("acme", (), 1)).result(PATIENCE_S).time == 1
+
+
+def test_being_alone_comes_through_while_others_commit_without_pause(group: GroupCommit) -> None:
+    """Those who commit all the time hand the lead to each other; whoever wants to be alone must still get it."""
+    done = threading.Event()
+
+    def commit_until_done(worker: int) -> int:
+        for number in range(20_000):
+            if done.is_set():
+                return number
+            group.commit("acme", (), number)
+        return -1
+
+    with ThreadPoolExecutor(8) as pool:
+        workers = [pool.submit(commit_until_done, number) for number in range(8)]
+        with group.alone():
+            done.set()
+        assert -1 not in [worker.result(PATIENCE_S) for worker in workers]
+
+
+# The end
+
+
+def test_closing_while_busy_finishes_everything_that_was_accepted(
+    group: GroupCommit, disk: Disk, waiting: threading.Semaphore
+) -> None:
+    first, ears = lead(group, disk, 1), Ears()
+    futures = queue(group, waiting, 2, 3)
+    group.submit("acme", (), 4, ears, None)
+    closing = aside(group.close)
+    disk.let_go()
+    closing.result(PATIENCE_S)
+    assert all(future.done() or future.result(PATIENCE_S) for future in [first, *futures])
+    assert len(ears.wait_for(1)) == 1
+    assert sorted(number for members in disk.groups for number in members) == [1, 2, 3, 4]
+
+
+def test_nothing_is_accepted_after_close(group: GroupCommit, disk: Disk) -> None:
+    group.close()
+    group.close()
+    with pytest.raises(Misconfigured):
+        group.commit("acme", (), 1)
+    with pytest.raises(Misconfigured):
+        group.submit("acme", (), 1, Ears(), None)
+    with pytest.raises(Misconfigured), group.alone():
+        pass
+    assert disk.groups == []
+
+
+def test_closing_ends_the_writer_thread(group: GroupCommit) -> None:
+    ears = Ears()
+    group.submit("acme", (), 1, ears, None)
+    ears.wait_for(1)
+    group.close()
+    assert "holdfast-writer" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_batch_that_meets_the_close_either_ends_or_is_refused() -> None:
+    """Whatever the moment, nobody waits for ever: neither at the gate nor for a notification."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(150):
+            _race_with_close(GroupCommit(Disk()))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def _race_with_close(group: GroupCommit) -> None:
+    start, ears = threading.Barrier(5), Ears()
+
+    def commit_until_closed() -> int:
+        start.wait()
+        for number in range(10_000):
+            try:
+                group.commit("acme", (), number)
+            except Misconfigured:
+                return number
+        return -1
+
+    def submit_until_closed() -> int:
+        start.wait()
+        for number in range(10_000):
+            try:
+                group.submit("acme", (), number, ears, None)
+            except Misconfigured:
+                return number
+        return -1
+
+    committing = [aside(commit_until_closed) for _ in range(2)]
+    submitting = [aside(submit_until_closed) for _ in range(2)]
+    start.wait()
+    group.close()
+    assert all(future.result(PATIENCE_S) >= 0 for future in committing)
+    ears.wait_for(sum(future.result(PATIENCE_S) for future in submitting))
+
+
+def _interrupted(job: Job) -> None:
+    raise KeyboardInterrupt
