@@ -16,6 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import apsw
+import msgspec
 import pytest
 
 import holdfast
@@ -128,3 +130,50 @@ def reopen(place: Place, store: holdfast.Store) -> Callable[[], holdfast.Store]:
         return place.open()
 
     return again
+
+
+Damage = Callable[[str, int], None]
+
+
+@pytest.fixture
+def damage(place: Place, store: holdfast.Store) -> Iterator[Damage]:
+    """Change an entry of a thread behind the store's back: ``damage(thread, number)``."""
+    hands = {"ram": _damage_ram, "sqlite": _damage_sqlite, "postgres": _damage_postgres}
+    yield lambda thread, number: hands[place.engine](store, place.url, thread, number)
+    if place.engine == "postgres":
+        _as_postgres(place.url, lambda connection: connection.execute(_EMPTY))
+
+
+_OTHER = b'j1{"content":"forged"}'
+_CHANGE = "UPDATE events SET body = {value} WHERE position = {value} AND stream = {stream}"
+
+
+def _damage_ram(store: holdfast.Store, url: str, thread: str, number: int) -> None:
+    engine: Any = store._core.engine
+    record = engine.get(store.tenant, "thread", thread)
+    events = engine._tenants[store.tenant].events[record.stream]
+    events[number - 1] = msgspec.structs.replace(events[number - 1], body=_OTHER)
+
+
+def _damage_sqlite(store: holdfast.Store, url: str, thread: str, number: int) -> None:
+    sql = _CHANGE.format(value="?", stream="(SELECT num FROM strands WHERE kind = 'thread' AND id = ?)")
+    connection = apsw.Connection(url)
+    connection.execute(sql, (_OTHER, number, thread))
+    connection.close()
+
+
+def _damage_postgres(store: holdfast.Store, url: str, thread: str, number: int) -> None:
+    sql = _CHANGE.format(value="%s", stream="(SELECT stream FROM strands WHERE kind = 'thread' AND id = %s)")
+
+    def change(connection: Any) -> None:
+        connection.execute("SELECT set_config('holdfast.tenant', %s, true)", (store.tenant,))
+        connection.execute(sql, (_OTHER, number, thread))
+
+    _as_postgres(url, change)
+
+
+def _as_postgres(url: str, work: Callable[[Any], Any]) -> None:
+    import psycopg  # noqa: PLC0415 - an extra, and only one engine's tests need it
+
+    with psycopg.connect(url) as connection:
+        work(connection)

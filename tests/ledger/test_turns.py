@@ -22,6 +22,19 @@ def thread(store: holdfast.Store) -> holdfast.Thread:
     return store.thread("trip-42", user="ana")
 
 
+def take(
+    thread: holdfast.Thread, *items: Any, state: Any = None, last: Callable[[], Any] = lambda: None, **options: Any
+) -> holdfast.Turn:
+    """Take a turn of these entries and this state; ``last`` happens at the end of its block."""
+    with thread.turn(**options) as turn:
+        for item in items:
+            turn.append(item)
+        if state is not None:
+            turn.state(state)
+        last()
+    return turn
+
+
 def everything(store: holdfast.Store, thread: holdfast.Thread) -> tuple[Any, ...]:
     return thread.log(), thread.revisions(), store.threads(), list(store.watch(timeout_s=0))
 
@@ -59,39 +72,36 @@ def test_an_exception_in_the_block_means_that_nothing_happened(
 ) -> None:
     thread.append(said("before"))
     before = everything(store, thread)
-    with pytest.raises(error), thread.turn() as turn:
-        turn.append(said("a"))
-        turn.state({"n": 1})
+
+    def fail() -> None:
         raise error
+
+    with pytest.raises(error):
+        take(thread, said("a"), state={"n": 1}, last=fail)
     assert everything(store, thread) == before
-    assert (turn.entries, turn.revision) == ([], None)
 
 
 def test_when_the_state_is_refused_the_entries_are_too(store: holdfast.Store, thread: holdfast.Thread) -> None:
     thread.append(said("before"))
     before = everything(store, thread)
-    with pytest.raises(errors.Invalid, match="nan"), thread.turn() as turn:
-        turn.append(said("a"))
-        turn.state({"n": float("nan")})
+    with pytest.raises(errors.Invalid, match="nan"):
+        take(thread, said("a"), state={"n": float("nan")})
     assert everything(store, thread) == before
 
 
 def test_when_an_entry_is_refused_the_state_is_too(store: holdfast.Store, thread: holdfast.Thread) -> None:
     thread.append(said("before"), key="k")
     before = everything(store, thread)
-    with pytest.raises(errors.KeyReused), thread.turn() as turn:
-        turn.append(said("other"), key="k")
-        turn.state({"n": 1})
+    with pytest.raises(errors.KeyReused):
+        take(thread, holdfast.message("user", "other", key="k"), state={"n": 1})
     assert everything(store, thread) == before
 
 
 def test_when_someone_else_saved_the_entries_stay_out(store: holdfast.Store, thread: holdfast.Thread) -> None:
     thread.save({"n": 0})
     other = store.thread("trip-42")
-    with pytest.raises(errors.Conflict), thread.turn() as turn:
-        turn.append(said("a"))
-        turn.state({"n": 1})
-        other.save({"n": 2}, expect=1)
+    with pytest.raises(errors.Conflict):
+        take(thread, said("a"), state={"n": 1}, last=lambda: other.save({"n": 2}, expect=1))
     assert (thread.count(), thread.state().value) == (0, {"n": 2})
 
 
@@ -123,8 +133,8 @@ def test_the_state_of_a_turn_follows_what_the_handle_saw(store: holdfast.Store, 
             turn.append(said(str(number)))
             turn.state({"n": number})
         assert turn.revision == number + 1
-    with pytest.raises(errors.Conflict), store.thread("trip-42").turn() as turn:
-        turn.state({"n": 9})
+    with pytest.raises(errors.Conflict):
+        take(store.thread("trip-42"), state={"n": 9})
     with store.thread("trip-42").turn() as turn:
         turn.state({"n": 9}, expect=3)
     with store.thread("trip-42").turn() as turn:
@@ -148,12 +158,11 @@ def test_a_turn_is_used_once(thread: holdfast.Thread) -> None:
 
 @pytest.mark.usefixtures("any_engine")
 def test_a_turn_does_not_nest_in_itself(thread: holdfast.Thread) -> None:
-    turn = thread.turn()
-    with pytest.raises(errors.Invalid, match="this turn is open, not new"), turn:
+    with thread.turn() as turn:
         turn.append(said("a"))
-        with turn:
-            turn.append(said("b"))
-    assert not thread.exists()
+        with pytest.raises(errors.Invalid, match="this turn is open, not new"):
+            turn.__enter__()
+    assert thread.count() == 1
 
 
 @pytest.mark.usefixtures("any_engine")
@@ -190,19 +199,17 @@ def test_two_turns_side_by_side_are_two_commits(store: holdfast.Store, thread: h
 
 def test_the_log_must_be_as_long_as_the_turn_expects(thread: holdfast.Thread) -> None:
     thread.append(said("a"))
-    with thread.turn(expect=1) as turn:
-        turn.append(said("b"))
-    with pytest.raises(errors.Conflict) as caught, thread.turn(expect=1) as turn:
-        turn.append(said("c"))
-        turn.state({"n": 1})
+    take(thread, said("b"), expect=1)
+    with pytest.raises(errors.Conflict) as caught:
+        take(thread, said("c"), state={"n": 1}, expect=1)
     assert (caught.value.expected, caught.value.actual) == (1, 2)
     assert (thread.count(), thread.revisions()) == (2, [])
 
 
 def test_a_turn_that_only_saves_minds_its_expectation_too(thread: holdfast.Thread) -> None:
     thread.append(said("a"))
-    with pytest.raises(errors.Conflict), thread.turn(expect=0) as turn:
-        turn.state({"n": 1})
+    with pytest.raises(errors.Conflict):
+        take(thread, state={"n": 1}, expect=0)
     assert thread.revisions() == []
 
 
@@ -268,9 +275,8 @@ def test_the_key_of_a_turn_with_other_content_is_refused_whole(
     before = everything(store, thread)
     with pytest.raises(errors.KeyReused):
         buy(thread, price=200)
-    with pytest.raises(errors.KeyReused), thread.turn(key="turn-7") as turn:
-        turn.append(said("buy it"))
-        turn.state(Flight(200))
+    with pytest.raises(errors.KeyReused):
+        take(thread, said("buy it"), state=Flight(200), key="turn-7")
     assert everything(store, thread) == before
 
 
@@ -284,11 +290,8 @@ def test_entries_of_a_keyed_turn_may_have_keys_of_their_own(thread: holdfast.Thr
 
 
 def test_the_same_key_twice_in_one_turn_is_one_entry(thread: holdfast.Thread) -> None:
-    with thread.turn() as turn:
-        turn.append(said("a"), key="k")
-        turn.append(said("a"), key="k")
+    turn = take(thread, holdfast.note("a", key="k"), holdfast.note("a", key="k"))
     assert [entry.number for entry in turn.entries] == [1, 1]
-    with pytest.raises(errors.KeyReused), thread.turn() as turn:
-        turn.append(said("b"), key="l")
-        turn.append(said("c"), key="l")
+    with pytest.raises(errors.KeyReused):
+        take(thread, holdfast.note("b", key="l"), holdfast.note("c", key="l"))
     assert thread.count() == 1

@@ -47,11 +47,11 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Saving(NamedTuple):
-    """A save that is worked out: its operation, what must hold before the commit that carries it, and how to read the
-    revision number off the receipt of a commit in which it comes last."""
+    """A save that is worked out: its operations, those that must come before the thread is written to, and how to read
+    the revision number off the receipt of a commit in which it comes last."""
 
-    guards: tuple[Guard, ...]
-    op: Append
+    before: tuple[Op, ...]
+    ops: tuple[Op, ...]
     finish: Callable[[Receipt], int]
 
 
@@ -302,7 +302,7 @@ class StateBook:
         raise Conflict(f"the state of thread {self._thread!r} keeps changing", thread=self._thread)
 
     def _commit(self, saving: Saving, touch: Op, time: int) -> int:
-        ops = (*saving.guards, touch, saving.op)
+        ops = (*saving.before, touch, *saving.ops)
         return saving.finish(self._core.engine.commit(self._core.tenant, ops, time))
 
     def _saving(self, document: Document, base: _Base, time: int, key: str | None) -> Saving:
@@ -310,9 +310,7 @@ class StateBook:
         if key is not None:
             check_id(key, "key")
         body = self._encoded(document)
-        new, guards = self._first(base)
         event = Event("revision", body, time, key)
-        op = Append("state", self._thread, (event,), base.revision, new, _same_document)
 
         def finish(receipt: Receipt) -> int:
             stored = receipt.events[-1][0]
@@ -320,7 +318,12 @@ class StateBook:
             self._seen = _Base(stored.position, seen, base.line or 1)  # a record begins at version 1
             return stored.position
 
-        return Saving(guards, op, finish)
+        if base.line is not None:
+            op = Append("state", self._thread, (event,), base.revision, self._new(self._scope), _same_document)
+            return Saving((), (Guard("state", self._thread, base.line), op), finish)
+        before, new = self._beginning()
+        op = Append("state", self._thread, (event,), base.revision, new, _same_document)
+        return Saving(before, (op,), finish)
 
     def _encoded(self, document: Document) -> bytes:
         # Not msgspec.to_builtins, which would turn a date or a set in a plain dict into something else without a word.
@@ -332,18 +335,16 @@ class StateBook:
             encode(document.value, what)  # says the same, with the path as the caller knows it
             raise
 
-    def _first(self, base: _Base) -> tuple[Put, tuple[Guard, ...]]:
-        """The record to make when there is none, and what must still hold for the save to follow its base.
+    def _beginning(self) -> tuple[tuple[Op, ...], Put]:
+        """How the state's record begins: with the owner of its thread, whoever saves it first.
 
-        A state belongs to whom its thread belongs to, whoever saves it first; otherwise erasing a user would leave
-        states of the user's threads behind.
+        Otherwise erasing a user would leave states of the user's threads behind. A thread that is not there yet must
+        not come from someone else before this commit.
         """
-        if base.line is not None:
-            return self._new(self._scope), (Guard("state", self._thread, base.line),)
         thread = self._core.engine.get(self._core.tenant, "thread", self._thread)
-        if thread is not None:
-            return self._new(thread.scope), ()
-        return self._new(self._scope), (Guard("thread", self._thread, 0),)
+        if thread is None:
+            return (Guard("thread", self._thread, 0),), self._new(self._scope)
+        return (), self._new(thread.scope)
 
     def _new(self, scope: Scope) -> Put:
         return Put("state", self._thread, _EMPTY, scope=scope)

@@ -86,7 +86,7 @@ class Turn:
         saving = None
         if self._save is not None:
             saving = self._book.saving(**self._save, key=self._key, time=time)
-            ops = (*saving.guards, *ops, saving.op)
+            ops = (*saving.before, *ops, *saving.ops)
 
         def finish(receipt: Receipt) -> None:
             self.entries = [log.to_entry(self._thread.id, event) for event in receipt.events[0]]

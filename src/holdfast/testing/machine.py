@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -41,7 +42,7 @@ from holdfast.testing.export import export
 from holdfast.testing.fakes import ManualClock, SeededIds
 
 OpenEngine = Callable[[Path, Clock, Ids], Engine]
-Draw = st.DrawFn
+Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 KIND = "thread"
 TENANTS = ("acme", "globex")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.engine import chain
@@ -252,7 +254,7 @@ class ReadPromises:
     )
     @pytest.mark.parametrize("shape", ["one stream", "a fork of a fork"])
     def test_a_window_is_ascending_and_cut_at_the_right_end(
-        self, scene: Scene, window: dict[str, int], positions: list[int], shape: str
+        self, scene: Scene, window: dict[str, Any], positions: list[int], shape: str
     ) -> None:
         """``limit`` keeps the first ones, ``newest`` the last ones; shared events read as the stream's own."""
         if shape == "one stream":

@@ -105,7 +105,7 @@ $$;
 -- For people with their own tools. A body is two characters that name its encoding ("j1": JSON), then the value.
 -- The views read with the rights of whoever asks, so the wall stands in them as well.
 CREATE VIEW holdfast_threads WITH (security_invoker = true) AS
-    SELECT tenant, id AS thread, scope_user AS "user", scope_agent AS agent, tags, head AS entries,
+    SELECT tenant, id AS thread, scope_user AS user_id, scope_agent AS agent_id, tags, head AS entries,
            to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
            to_char(to_timestamp(time    / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS active
     FROM records WHERE kind = 'thread';

@@ -88,7 +88,7 @@ CREATE TABLE feed (
 
 -- For people with their own tools. A body is two characters that name its encoding ("j1": JSON), then the value.
 CREATE VIEW holdfast_threads AS
-    SELECT t.name AS tenant, id AS thread, scope_user AS user, scope_agent AS agent, tags, head AS entries,
+    SELECT t.name AS tenant, id AS thread, scope_user AS user_id, scope_agent AS agent_id, tags, head AS entries,
            strftime('%Y-%m-%dT%H:%M:%SZ', created / 1000000, 'unixepoch') AS created,
            strftime('%Y-%m-%dT%H:%M:%SZ', time    / 1000000, 'unixepoch') AS active
     FROM records r JOIN tenants t ON t.num = r.tenant WHERE kind = 'thread';
