@@ -2,8 +2,9 @@
 
 The file of a test lies in memory where the system has such a place, and the Postgres server does not sync: these tests
 are about meaning. What survives a crash is the business of the engines' own tests. On Postgres all tests share one
-server and one cloned database, each under tenants of its own: a clone for each would take longer than all the tests. A
-test that damages what is stored asks for the fixture ``damage``, and leaves an empty database behind.
+server, one cloned database and one engine, each under tenants of its own: a clone for each would take longer than all
+the tests. A test that closes its store, or looks for what it left, opens one with ``own=True``; one that damages what is
+stored asks for the fixture ``damage``, and leaves an empty database behind.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ ENGINES = ("ram", "sqlite", "postgres")
 DURABLE = ("sqlite", "postgres")
 _MEMORY = Path("/dev/shm")
 _EMPTY = "TRUNCATE records, tags, strands, events, graves, feed, tenants"
+_TIDY_EVERY = 40  # tests: proving a store sound looks at all tenants, and should not look at hundreds
 _NUMBERS = count(1)
 
 
@@ -39,22 +41,34 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("place", engines, indirect=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "place" in item.fixturenames:
+            if item.callspec.params["place"] == "postgres":
+                item.fixturenames.insert(0, "database")
+
+
 class Place:
     """Where the stores of one test are. What it opened, it closes."""
 
-    def __init__(self, engine: str, url: str, clock: ManualClock, schemas: holdfast.Registry) -> None:
+    def __init__(self, engine: str, url: str, clock: ManualClock, schemas: holdfast.Registry, shared: Any) -> None:
         self.engine, self.url, self.clock, self.schemas = engine, url, clock, schemas
-        self._number = next(_NUMBERS)
+        self._shared = shared
+        self.number = next(_NUMBERS)
         self._opened: list[holdfast.Store] = []
 
-    def open(self, tenant: str = "default", schemas: holdfast.Registry | None = None) -> holdfast.Store:
-        """Open a store here; one in memory shares its engine with the first, as another process would a file."""
-        known, tenant = schemas or self.schemas, f"{tenant}-{self._number}"
-        if self.engine == "ram" and self._opened:
-            store = holdfast.Store(Core(self._opened[0]._core.engine, tenant, self.clock, known))
-        else:
-            store = holdfast.open(self.url, tenant=tenant, clock=self.clock, schemas=known)
+    def open(
+        self, tenant: str = "default", schemas: holdfast.Registry | None = None, *, own: bool = False
+    ) -> holdfast.Store:
+        """Open a store here. Those that are not a test's own share an engine; in memory it is the only way to meet."""
+        known, tenant = schemas or self.schemas, f"{tenant}-{self.number}"
+        if self._shared is not None and not own:
+            return holdfast.Store(Core(self._shared, tenant, self.clock, known))
+        store = holdfast.open(self.url, tenant=tenant, clock=self.clock, schemas=known)
         self._opened.append(store)
+        if self.engine == "ram" and not own:
+            self._shared = store._core.engine
         return store
 
     def close(self) -> None:
@@ -64,7 +78,7 @@ class Place:
 
 @pytest.fixture(scope="session")
 def database() -> Iterator[Any]:
-    """The server of all tests, and the address of the one database in it."""
+    """The address of the one database of all tests, and the engine that most of them share."""
     try:
         from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
     except ImportError as error:
@@ -74,7 +88,9 @@ def database() -> Iterator[Any]:
     except ServerUnavailable as error:
         pytest.skip(f"backend postgres: {error}")
     with server:
-        yield server, server.clone()
+        url = server.clone()
+        with holdfast.open(url) as store:
+            yield url, store._core.engine
 
 
 @pytest.fixture
@@ -104,10 +120,14 @@ def place(
     request: pytest.FixtureRequest, clock: ManualClock, schemas: holdfast.Registry, folder: Path
 ) -> Iterator[Place]:
     engine: str = request.param
-    url = {"ram": "ram:", "sqlite": str(folder / "store.db")}.get(engine) or request.getfixturevalue("database")[1]
-    place = Place(engine, url, clock, schemas)
+    url, shared = {"ram": "ram:", "sqlite": str(folder / "store.db")}.get(engine), None
+    if url is None:
+        url, shared = request.getfixturevalue("database")
+    place = Place(engine, url, clock, schemas, shared)
     yield place
     place.close()
+    if engine == "postgres" and place.number % _TIDY_EVERY == 0:
+        _as_postgres(url, lambda connection: connection.execute(_EMPTY))
 
 
 @pytest.fixture
@@ -127,7 +147,7 @@ def reopen(place: Place, store: holdfast.Store) -> Callable[[], holdfast.Store]:
 
     def again() -> holdfast.Store:
         place.close()
-        return place.open()
+        return place.open(own=True)
 
     return again
 

@@ -15,7 +15,7 @@ from holdfast.engine.contract import Outcome, Receipt
 from holdfast.engine.group import GroupCommit, Job
 from holdfast.errors import Misconfigured, OutcomeUnknown
 
-PATIENCE_S = 30.0  # a guard against hanging for ever, not a measurement
+PATIENCE_S = 5.0  # a guard against hanging for ever, not a measurement
 
 
 class Disk:
@@ -58,7 +58,7 @@ def disk() -> Disk:
 def group(disk: Disk) -> Iterator[GroupCommit]:
     group = GroupCommit(disk)
     yield group
-    group.close()
+    aside(group.close).result(PATIENCE_S)
 
 
 @pytest.fixture
