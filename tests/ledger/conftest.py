@@ -3,14 +3,13 @@
 The file of a test lies in memory where the system has such a place, and the Postgres server does not sync: these tests
 are about meaning. What survives a crash is the business of the engines' own tests. On Postgres all tests share one
 server, one cloned database and one engine, each under tenants of its own: a clone for each would take longer than all
-the tests. A test that closes its store, or looks for what it left, opens one with ``own=True``; one that damages what is
-stored asks for the fixture ``damage``, and leaves an empty database behind.
+the tests. A test that closes its store, or looks for what it left, opens one with ``own=True``; one that damages what
+is stored asks for the fixture ``damage``, and leaves an empty database behind.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -22,6 +21,7 @@ import msgspec
 import pytest
 
 import holdfast
+from holdfast.ids import Ids
 from holdfast.ledger.core import Core
 from holdfast.testing import ManualClock
 
@@ -31,6 +31,9 @@ _MEMORY = Path("/dev/shm")
 _EMPTY = "TRUNCATE records, tags, strands, events, graves, feed, tenants"
 _TIDY_EVERY = 40  # tests: proving a store sound looks at all tenants, and should not look at hundreds
 _NUMBERS = count(1)
+_DRAWS = count()
+# A clock that stands still gives every stream of a test the same millisecond; drawn by chance, two might be equal.
+_IDS = Ids(lambda bits: next(_DRAWS) % 2**bits)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -44,9 +47,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
     for item in items:
-        if isinstance(item, pytest.Function) and "place" in item.fixturenames:
-            if item.callspec.params["place"] == "postgres":
-                item.fixturenames.insert(0, "database")
+        known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        if known.get("place") == "postgres":
+            item.fixturenames = ["database", *item.fixturenames]  # type: ignore[attr-defined]
 
 
 class Place:
@@ -65,7 +68,7 @@ class Place:
         known, tenant = schemas or self.schemas, f"{tenant}-{self.number}"
         if self._shared is not None and not own:
             return holdfast.Store(Core(self._shared, tenant, self.clock, known))
-        store = holdfast.open(self.url, tenant=tenant, clock=self.clock, schemas=known)
+        store = holdfast.open(self.url, tenant=tenant, clock=self.clock, ids=_IDS, schemas=known)
         self._opened.append(store)
         if self.engine == "ram" and not own:
             self._shared = store._core.engine
@@ -89,19 +92,15 @@ def database() -> Iterator[Any]:
         pytest.skip(f"backend postgres: {error}")
     with server:
         url = server.clone()
-        with holdfast.open(url) as store:
+        with holdfast.open(url, ids=_IDS) as store:
             yield url, store._core.engine
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """A folder for files that need not survive anything."""
-    if not os.access(_MEMORY, os.W_OK):
-        yield tmp_path
-        return
-    made = Path(tempfile.mkdtemp(prefix="holdfast-test-", dir=_MEMORY))
-    yield made
-    shutil.rmtree(made)
+    with tempfile.TemporaryDirectory(prefix="holdfast-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as made:
+        yield Path(made)
 
 
 @pytest.fixture
@@ -116,12 +115,12 @@ def schemas() -> holdfast.Registry:
 
 
 @pytest.fixture
-def place(
-    request: pytest.FixtureRequest, clock: ManualClock, schemas: holdfast.Registry, folder: Path
-) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, clock: ManualClock, schemas: holdfast.Registry) -> Iterator[Place]:
     engine: str = request.param
-    url, shared = {"ram": "ram:", "sqlite": str(folder / "store.db")}.get(engine), None
-    if url is None:
+    url, shared = "ram:", None
+    if engine == "sqlite":
+        url = str(request.getfixturevalue("folder") / "store.db")
+    elif engine == "postgres":
         url, shared = request.getfixturevalue("database")
     place = Place(engine, url, clock, schemas, shared)
     yield place

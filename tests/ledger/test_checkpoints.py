@@ -96,6 +96,7 @@ def test_names_of_threads_and_checkpoints_do_not_run_together(store: holdfast.St
     ]
 
 
+@pytest.mark.usefixtures("any_engine")
 @pytest.mark.parametrize("use", ["rewind", "fork"])
 def test_a_name_that_nobody_gave_is_not_found(thread: holdfast.Thread, use: str) -> None:
     with pytest.raises(errors.NotFound, match="no checkpoint 'nowhere'") as caught:
@@ -103,6 +104,7 @@ def test_a_name_that_nobody_gave_is_not_found(thread: holdfast.Thread, use: str)
     assert caught.value.checkpoint == "nowhere"
 
 
+@pytest.mark.usefixtures("any_engine")
 @pytest.mark.parametrize("use", ["rewind", "fork"])
 @pytest.mark.parametrize("number", [4, -1, 2**70])
 def test_a_number_that_the_log_does_not_have_is_not_found(thread: holdfast.Thread, use: str, number: int) -> None:

@@ -102,6 +102,7 @@ def test_the_next_save_writes_the_new_form_and_keeps_the_old_revision(old: Open)
     assert thread.state(dict, revision=1).value == OLD
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_an_old_revision_is_migrated_as_it_is_read(old: Open) -> None:
     thread = old(todays_code())
     thread.save(Travel3("Ben", "Dahl"), expect="any")
@@ -115,6 +116,7 @@ def test_a_patch_of_an_old_state_saves_the_new_form(old: Open) -> None:
     assert thread.revisions()[-1].version == 3
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_migration_gets_a_copy_to_do_with_as_it_likes(old: Open) -> None:
     thread = old(todays_code())
     assert thread.state(Travel3).value == thread.state(Travel3).value
@@ -132,6 +134,7 @@ def test_a_state_without_a_schema_comes_under_one_by_its_migration_from_zero(run
     assert thread.state().value == Travel3("Ana", "Berg", 2)
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_without_such_a_migration_a_plain_state_is_not_taken_for_another(running: Open) -> None:
     running(holdfast.Registry()).save({"name": "Ana Berg"})
     with pytest.raises(errors.MigrationMissing) as caught:
@@ -195,6 +198,7 @@ PROGRAMS: list[tuple[Callable[[], holdfast.Registry], type[errors.SchemaError], 
 ]
 
 
+@pytest.mark.usefixtures("any_engine")
 @pytest.mark.parametrize(("program", "error", "facts"), PROGRAMS, ids=lambda part: getattr(part, "__name__", ""))
 def test_a_state_that_does_not_fit_is_an_error_that_names_the_place(
     old: Open, program: Callable[[], holdfast.Registry], error: type[errors.SchemaError], facts: dict[str, Any]
@@ -224,12 +228,14 @@ def test_a_state_from_newer_code_is_refused_and_cannot_be_overwritten(running: O
     assert stored(thread) == before
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_dict_after_a_schema_that_this_program_does_not_know_names_the_revision(old: Open) -> None:
     with pytest.raises(errors.SchemaUnknown, match="thread 'trip-42', revision 1") as caught:
         old(unknown()).save({"name": "Eva"}, expect=1)
     assert caught.value.revision == 1
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_value_that_does_not_fit_is_not_saved(running: Open) -> None:
     thread = running(first_code())
     with pytest.raises(errors.StateInvalid, match="thread 'trip-42', revision 1: name does not fit") as caught:

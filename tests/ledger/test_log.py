@@ -73,6 +73,7 @@ def test_an_append_of_nothing_is_refused(thread: holdfast.Thread) -> None:
         thread.append()
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_the_five_kinds_have_constructors_that_name_their_parts(thread: holdfast.Thread) -> None:
     thread.append(
         holdfast.message("user", "hi", name="Ana"),
@@ -158,6 +159,7 @@ def test_a_pydantic_message_leaves_out_what_it_does_not_say(thread: holdfast.Thr
     assert thread.append(Model(role="assistant", content="hi")).content == {"role": "assistant", "content": "hi"}
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_list_of_blocks_is_a_message(thread: holdfast.Thread) -> None:
     assert thread.append([{"type": "text", "text": "hi"}]).content == [{"type": "text", "text": "hi"}]
 
@@ -351,6 +353,7 @@ def test_a_single_entry_by_its_number(ten: holdfast.Thread) -> None:
     assert [ten.entry(number).content["content"] for number in (1, 7, 10)] == ["1", "7", "10"]
 
 
+@pytest.mark.usefixtures("any_engine")
 @pytest.mark.parametrize("number", [0, -1, 11, 2**70])
 def test_a_number_that_the_log_does_not_have_is_not_found(ten: holdfast.Thread, number: int) -> None:
     with pytest.raises(errors.NotFound) as caught:
@@ -393,6 +396,7 @@ def test_the_log_survives_a_restart(thread: holdfast.Thread, reopen: Callable[[]
     assert reopen().thread("trip-42", user="ana").log() == before
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_changing_what_was_read_changes_nothing(ten: holdfast.Thread) -> None:
     ten.entry(1).content["content"] = "changed"
     assert ten.entry(1).content["content"] == "1"

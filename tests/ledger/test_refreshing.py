@@ -48,6 +48,7 @@ def stale(thread: holdfast.Thread) -> list[str]:
 # Reports
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_fresh_state_reports_nothing(thread: holdfast.Thread) -> None:
     loaded = thread.state(Flight, on_stale="raise")
     assert (loaded.stale, loaded.must_verify) == ((), ())
@@ -65,6 +66,7 @@ def test_a_stale_field_is_reported_with_its_age_and_who_vouched_for_it(
     assert loaded.must_verify == ("price",)
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_raise_refuses_a_stale_state_and_says_what_to_verify(thread: holdfast.Thread, clock: ManualClock) -> None:
     clock.advance(2 * 3600)
     with pytest.raises(errors.Stale, match="verify price, gate before acting") as caught:
@@ -80,6 +82,7 @@ def test_another_choice_is_invalid(thread: holdfast.Thread, choice: Any) -> None
         thread.state(Flight, on_stale=choice)
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_state_that_was_refused_as_stale_can_be_saved_all_the_same(
     thread: holdfast.Thread, clock: ManualClock
 ) -> None:
@@ -111,12 +114,14 @@ def test_a_confirmation_survives_a_restart(
     assert stale(reopen().thread("trip-42")) == ["gate"]
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_confirmation_is_a_revision_of_its_own(thread: holdfast.Thread, clock: ManualClock) -> None:
     thread.confirm("price", by="ben")
     assert [revision.by for revision in thread.revisions()] == ["ana", "ben"]
     assert thread.diff(1, 2) == []
 
 
+@pytest.mark.usefixtures("any_engine")
 @pytest.mark.parametrize("path", ["no_such_field", "price.inner", "gate[0]", "notes"])
 def test_what_nothing_tracks_cannot_be_confirmed(thread: holdfast.Thread, path: str) -> None:
     with pytest.raises(errors.Invalid):
@@ -124,6 +129,7 @@ def test_what_nothing_tracks_cannot_be_confirmed(thread: holdfast.Thread, path: 
     assert len(thread.revisions()) == 1
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_confirming_the_whole_document_confirms_all_that_is_tracked(
     thread: holdfast.Thread, clock: ManualClock
 ) -> None:
@@ -147,6 +153,7 @@ def test_patching_confirms_what_it_changed(thread: holdfast.Thread, clock: Manua
     assert stale(thread) == ["price"]
 
 
+@pytest.mark.usefixtures("any_engine")
 @pytest.mark.parametrize("load", ["state", "refresh"])
 def test_a_value_changed_in_place_is_a_changed_value(thread: holdfast.Thread, clock: ManualClock, load: str) -> None:
     """The handle compares with what was stored, not with the object that it gave away."""
@@ -179,6 +186,7 @@ def test_a_refresher_fetches_what_is_stale_and_the_result_is_saved(
     assert thread.state(Flight, on_stale="refresh").revision == 2
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_fetched_value_that_did_not_change_counts_as_confirmed(
     thread: holdfast.Thread, flights: holdfast.Registry, clock: ManualClock
 ) -> None:
@@ -188,6 +196,7 @@ def test_a_fetched_value_that_did_not_change_counts_as_confirmed(
     assert stale(thread) == []
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_what_has_no_refresher_stays_stale(
     thread: holdfast.Thread, flights: holdfast.Registry, clock: ManualClock
 ) -> None:
@@ -196,6 +205,7 @@ def test_what_has_no_refresher_stays_stale(
     assert [field.path for field in thread.refresh().stale] == ["gate"]
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_without_any_refresher_nothing_is_saved(thread: holdfast.Thread, clock: ManualClock) -> None:
     clock.advance(2 * 3600)
     loaded = thread.refresh(Flight)
@@ -219,6 +229,7 @@ def test_a_refresher_that_fails_leaves_its_field_stale_and_the_others_count(
     assert "the airline does not answer" in caplog.text
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_refresher_whose_value_does_not_fit_is_told_and_nothing_is_saved(
     thread: holdfast.Thread, flights: holdfast.Registry, clock: ManualClock
 ) -> None:
@@ -263,6 +274,7 @@ def test_a_field_that_someone_else_confirmed_meanwhile_is_not_fetched_again(
     assert calls == ["price"]
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_state_that_changes_under_every_refresher_is_a_conflict_in_the_end(
     store: holdfast.Store, thread: holdfast.Thread, flights: holdfast.Registry, clock: ManualClock
 ) -> None:
@@ -290,6 +302,7 @@ def test_a_refresher_runs_outside_any_commit(
     assert thread.refresh(Flight).value.price == 201
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_refresher_sees_the_callers_context(
     thread: holdfast.Thread, flights: holdfast.Registry, clock: ManualClock
 ) -> None:
@@ -300,6 +313,7 @@ def test_a_refresher_sees_the_callers_context(
     assert thread.refresh(Flight).value.price == 42
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_only_the_current_state_can_be_refreshed(thread: holdfast.Thread) -> None:
     for old in ({"revision": 1}, {"as_of": START}):
         with pytest.raises(errors.Invalid, match="only the current state"):

@@ -70,6 +70,7 @@ def test_a_typed_state_comes_back_in_its_type(thread: holdfast.Thread, schemas: 
     assert thread.state("trip").value == kind(**PARTS)  # type: ignore[call-overload]
 
 
+@pytest.mark.usefixtures("any_engine")
 @pytest.mark.parametrize("kind", [Model, Data, Struct, Typed])
 def test_a_typed_state_can_be_read_as_it_is_stored(
     thread: holdfast.Thread, schemas: holdfast.Registry, kind: Any
@@ -104,12 +105,14 @@ def test_a_dict_stays_under_the_schema_it_follows(thread: holdfast.Thread, schem
     assert (caught.value.thread, caught.value.revision, caught.value.field) == ("trip-42", 3, "city")
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_type_that_nobody_declared_is_refused(thread: holdfast.Thread) -> None:
     with pytest.raises(errors.Invalid, match="Struct is not declared as a schema"):
         thread.save(Struct(**PARTS))
     assert not thread.exists()
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_state_of_one_schema_is_not_read_as_another(thread: holdfast.Thread, schemas: holdfast.Registry) -> None:
     schemas.schema("trip", version=1)(Struct)
     schemas.schema("other", version=1)(Data)
@@ -144,6 +147,7 @@ def test_a_default_is_not_saved(thread: holdfast.Thread) -> None:
     assert not thread.exists()
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_what_needs_a_state_says_that_there_is_none(thread: holdfast.Thread) -> None:
     thread.append({"role": "user", "content": "hi"})
     for call in (
@@ -322,6 +326,7 @@ def test_a_patch_of_no_place_is_invalid_and_saves_nothing(thread: holdfast.Threa
     assert len(thread.revisions()) == 1
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_patch_must_fit_the_schema(thread: holdfast.Thread, schemas: holdfast.Registry) -> None:
     schemas.schema("trip", version=1)(Model)
     thread.save(Model(**PARTS))
@@ -333,8 +338,8 @@ def test_a_patch_must_fit_the_schema(thread: holdfast.Thread, schemas: holdfast.
 
 
 def test_concurrent_patches_of_different_paths_all_survive(store: holdfast.Store) -> None:
-    """Forty at once, more than any one of them would try in a row if it had to give up early."""
-    names = [f"field_{number}" for number in range(40)]
+    """Of those who change it at once only one gets through at a time, so the last must not have given up by then."""
+    names = [f"field_{number}" for number in range(30)]
     store.thread("t").save(dict.fromkeys(names, 0))
     together = threading.Barrier(len(names))
 
@@ -346,7 +351,7 @@ def test_concurrent_patches_of_different_paths_all_survive(store: holdfast.Store
     with ThreadPoolExecutor(len(names)) as pool:
         revisions = list(pool.map(patch, names))
     assert store.thread("t").state().value == dict.fromkeys(names, 1)
-    assert sorted(revisions) == list(range(2, 42))
+    assert sorted(revisions) == list(range(2, 32))
 
 
 # History
@@ -385,6 +390,7 @@ def test_an_old_revision_can_be_read(three: holdfast.Thread) -> None:
     assert (loaded.value["day"], loaded.revision, loaded.time) == (1, 2, three.revisions()[1].time)
 
 
+@pytest.mark.usefixtures("any_engine")
 @pytest.mark.parametrize("revision", [0, -1, 4, 2**70])
 def test_a_revision_that_is_not_there_is_not_found(three: holdfast.Thread, revision: int) -> None:
     with pytest.raises(errors.NotFound, match="has revisions 1 to 3") as caught:
@@ -439,12 +445,14 @@ def test_a_diff_says_what_changed(three: holdfast.Thread) -> None:
     assert [change.path for change in three.diff(3, 1)] == ["ana", "cem", "day"]
 
 
+@pytest.mark.usefixtures("any_engine")
 @pytest.mark.parametrize(("old", "new"), [(0, 1), (1, 4), (4, None)])
 def test_a_diff_of_a_revision_that_is_not_there_is_not_found(three: holdfast.Thread, old: int, new: int | None) -> None:
     with pytest.raises(errors.NotFound, match="has revisions 1 to 3"):
         three.diff(old, new)
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_changing_what_was_loaded_changes_nothing(thread: holdfast.Thread) -> None:
     given = {"inner": {"n": 1}}
     thread.save(given)

@@ -114,12 +114,14 @@ def test_a_turn_of_entries_alone_and_one_of_state_alone(thread: holdfast.Thread)
     assert (second.entries, second.revision) == ([], 1)
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_an_empty_turn_is_refused(store: holdfast.Store, thread: holdfast.Thread) -> None:
     with pytest.raises(errors.Invalid, match="an empty turn"), thread.turn():
         pass
     assert not thread.exists()
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_of_two_states_the_later_one_counts(thread: holdfast.Thread) -> None:
     with thread.turn() as turn:
         turn.state({"n": 1})

@@ -15,7 +15,7 @@ from holdfast.engine.contract import Outcome, Receipt
 from holdfast.engine.group import GroupCommit, Job
 from holdfast.errors import Misconfigured, OutcomeUnknown
 
-PATIENCE_S = 5.0  # a guard against hanging for ever, not a measurement
+PATIENCE_S = 30.0  # a guard against hanging for ever, not a measurement
 
 
 class Disk:
@@ -420,41 +420,73 @@ def test_closing_ends_the_writer_thread(group: GroupCommit) -> None:
     assert "holdfast-writer" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_a_batch_that_meets_the_close_either_ends_or_is_refused() -> None:
-    """Whatever the moment, nobody waits for ever: neither at the gate nor for a notification."""
+@pytest.mark.parametrize("way", ["commit", "submit"])
+def test_whoever_comes_too_late_for_the_close_is_refused(
+    group: GroupCommit, disk: Disk, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Also when the close happens while the call is on its way: nothing runs after it, and nobody waits for ever."""
+    arrived, go_on, make = threading.Semaphore(0), threading.Semaphore(0), Job.__init__
+
+    def make_slowly(job: Job, *args: Any) -> None:
+        arrived.release()
+        assert go_on.acquire(timeout=PATIENCE_S)
+        make(job, *args)
+
+    monkeypatch.setattr(Job, "__init__", make_slowly)
+    calls: dict[str, Callable[[], object]] = {
+        "commit": lambda: group.commit("acme", (), 1),
+        "submit": lambda: group.submit("acme", (), 1, Ears(), None),
+    }
+    late = aside(calls[way])
+    assert arrived.acquire(timeout=PATIENCE_S)
+    group.close()
+    go_on.release()
+    assert isinstance(late.exception(PATIENCE_S), Misconfigured)
+    assert disk.groups == []
+
+
+def test_whoever_waits_to_be_alone_when_the_close_comes_is_served_before_it_or_refused(group: GroupCommit) -> None:
+    served_before_close: list[bool] = []
+
+    def wait_to_be_alone() -> None:
+        with group.alone():
+            served_before_close.append(not closing.done())
+
+    with group.alone():
+        waiting = [aside(wait_to_be_alone) for _ in range(4)]
+        closing = aside(group.close)
+    closing.result(PATIENCE_S)
+    errors = [future.exception(PATIENCE_S) for future in waiting]
+    assert all(error is None or isinstance(error, Misconfigured) for error in errors)
+    assert served_before_close == [True] * errors.count(None)
+
+
+def test_callers_that_race_with_the_close_end_or_are_refused() -> None:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for _ in range(150):
+        for _ in range(50):
             _race_with_close(GroupCommit(Disk()))
     finally:
         sys.setswitchinterval(interval)
 
 
 def _race_with_close(group: GroupCommit) -> None:
-    start, ears = threading.Barrier(5), Ears()
+    busy, ears = threading.Semaphore(0), Ears()
 
-    def commit_until_closed() -> int:
-        start.wait()
-        for number in range(10_000):
+    def until_closed(act: Callable[[int], object]) -> int:
+        for number in range(1_000_000):
             try:
-                group.commit("acme", (), number)
+                act(number)
             except Misconfigured:
                 return number
+            busy.release()
         return -1
 
-    def submit_until_closed() -> int:
-        start.wait()
-        for number in range(10_000):
-            try:
-                group.submit("acme", (), number, ears, None)
-            except Misconfigured:
-                return number
-        return -1
-
-    committing = [aside(commit_until_closed) for _ in range(2)]
-    submitting = [aside(submit_until_closed) for _ in range(2)]
-    start.wait()
+    committing = [aside(lambda: until_closed(lambda n: group.commit("acme", (), n))) for _ in range(2)]
+    submitting = [aside(lambda: until_closed(lambda n: group.submit("acme", (), n, ears, n))) for _ in range(2)]
+    for _ in range(40):
+        assert busy.acquire(timeout=PATIENCE_S)
     group.close()
     assert all(future.result(PATIENCE_S) >= 0 for future in committing)
     ears.wait_for(sum(future.result(PATIENCE_S) for future in submitting))

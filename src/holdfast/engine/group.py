@@ -68,9 +68,8 @@ class GroupCommit:
 
     def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
         """Commit a batch and return its receipt; the calling thread may lead others' batches too."""
-        self._refuse_when_closed()
         job = Job(tenant, ops, time)
-        self._pending.append(job)
+        self._accept(job)
         if not self._lead.acquire(blocking=False):
             try:
                 job.wait()
@@ -87,9 +86,9 @@ class GroupCommit:
     def submit(self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object) -> None:
         """Hand a batch over without waiting for it. ``notify`` hears of it, with all others of its group."""
         self._refuse_when_closed()
-        self._pending.append(Job(tenant, ops, time, notify, ticket))
         if self._thread is None:
             self._start()
+        self._accept(Job(tenant, ops, time, notify, ticket))
         if self._lead.acquire(blocking=False):
             self._called.release()
 
@@ -99,6 +98,7 @@ class GroupCommit:
         self._refuse_when_closed()
         self._lead.acquire()
         try:
+            self._refuse_when_closed()  # the close may have come first
             yield
         finally:
             self._hand_over()
@@ -112,10 +112,17 @@ class GroupCommit:
         with self._lead:  # comes free only when every batch accepted before has been committed
             while self._pending:
                 self._commit_pending()
-            self._stopped = True
+            with self._baton:
+                self._stopped = True
             if self._thread is not None:
                 self._called.release()
                 self._thread.join()
+
+    def _accept(self, job: Job) -> None:
+        """Queue a batch. In one step with looking whether the end has begun, because the end commits what is queued."""
+        with self._baton:
+            self._refuse_when_closed()
+            self._pending.append(job)
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
@@ -123,7 +130,7 @@ class GroupCommit:
 
     def _start(self) -> None:
         with self._baton:
-            if self._thread is None:
+            if self._thread is None and not self._stopped:
                 self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
                 self._thread.start()
 
@@ -143,7 +150,7 @@ class GroupCommit:
             if not job.promoted:
                 job.notify = _nobody
                 return
-        self._commit_pending()
+        self._commit_pending(leader=job)  # its gate is open already
         self._hand_over()
 
     def _commit_pending(self, leader: Job | None = None) -> None:

@@ -218,8 +218,15 @@ class _Draft:
         self._write("put", record, 1)
         return record
 
-    def _give_stream(self, record: Record) -> Record:
+    def _new_stream(self) -> int:
+        """A number that no stream has. Many may begin in one millisecond, so chance alone does not keep them apart."""
         stream = self._ids.stream(self._time)
+        while self._strand(stream) is not None:
+            stream += 1
+        return stream
+
+    def _give_stream(self, record: Record) -> Record:
+        stream = self._new_stream()
         self.changes.strands[stream] = Strand(stream, record.kind, record.id)
         record = msgspec.structs.replace(record, stream=stream)
         self.changes.records[(record.kind, record.id)] = record
@@ -276,7 +283,7 @@ class _Draft:
             )  # fmt: skip
         source = self._settle(op.source)
         digest = self._digest_at(source)
-        stream = self._ids.stream(self._time)
+        stream = self._new_stream()
         parent = source.stream if source.position else None
         self.changes.strands[stream] = Strand(stream, op.kind, op.id, parent, source.position, digest)
         record = msgspec.structs.replace(

@@ -14,7 +14,7 @@ import threading
 import time as _time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -138,23 +138,25 @@ class SqliteEngine:
     # Tending
 
     def backup(self, path: Path) -> None:
-        if path.exists():
-            raise Conflict(f"{path} already exists; a backup never overwrites", path=str(path))
         draft = path.with_name(f".{path.name}.{os.getpid()}.{random.getrandbits(32):08x}.part")
         try:
+            if path.exists():
+                raise FileExistsError(path)
+            draft.touch(exist_ok=False)  # says better than SQLite why it cannot be written
             with translated(self._path), self._reader() as source:
                 sqlite_file.copy_database(source, draft)
             problems = verify_file(draft, self._clock)
             if problems:
                 raise Corrupt(f"the copy failed its check: {problems[0].where}: {problems[0].what}", problems=problems)
-            sqlite_file.sync_path(draft)
-            os.rename(draft, path)
-            sqlite_file.sync_path(path.parent)
+            sqlite_file.publish(draft, path)
+        except FileExistsError as error:
+            raise Conflict(f"{path} already exists; a backup never overwrites", path=str(path)) from error
         except OSError as error:
             raise Unavailable(f"cannot write the backup {path}: {error}", path=str(path)) from error
         finally:
             for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm"), Path(f"{draft}-journal")):
-                leftover.unlink(missing_ok=True)
+                with suppress(OSError):
+                    leftover.unlink()
 
     def check(self) -> list[Problem]:
         with self._reader() as connection, translated(self._path):
@@ -263,6 +265,7 @@ class _Writer:
         self._reads = Reads(self._run, clock, keys=self._keys)
         self._tending = Tending(self._run, self._run_many, self._keys)
         self._version = -1
+        self._suspect = False
         self._records: dict[tuple[str, str, str], Record | None] = {}
         self._positions: dict[str, int] = {}
         self.read, self.strand, self.buried = self._reads.read, self._reads.strand, self._reads.buried
@@ -328,6 +331,9 @@ class _Writer:
         self._connection.close()
 
     def _begin(self) -> None:
+        if self._suspect:
+            self._connection = sqlite_file.open_writer(self._path, self._busy_timeout_s)
+            self._suspect = False
         self._connection.execute("BEGIN IMMEDIATE")
         if self._connection.data_version() != self._version or len(self._records) > _KNOWN_LIMIT:
             self._forget()
@@ -372,15 +378,15 @@ class _Writer:
     def _abandon(self, error: BaseException, committing: bool) -> BaseException:
         """Undo what was begun and say in our words what went wrong."""
         self._forget()
-        suspect = committing and isinstance(error, apsw.IOError)
+        # After a failed fsync only the file itself can say what it holds: the next commit opens it anew.
+        self._suspect = self._suspect or (committing and isinstance(error, apsw.IOError))
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except apsw.Error:
-            suspect = True
-        if suspect:  # after a failed fsync only the file itself can say what it holds
+            self._suspect = True
+        if self._suspect:
             self._connection.close(True)
-            self._connection = sqlite_file.open_writer(self._path, self._busy_timeout_s)
         if not isinstance(error, apsw.Error):
             return error
         if committing and isinstance(error, apsw.IOError):

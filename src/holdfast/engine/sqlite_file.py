@@ -71,14 +71,30 @@ class _Patience:
 
 def _look_before_opening(path: Path) -> None:
     """Refuse, with the reason, a path where no store can be. Only ``stat`` is used: see the module's note."""
-    if path.is_dir():
-        raise Misconfigured(f"{path} is a directory, not a database file", path=str(path))
-    if not path.parent.is_dir():
-        raise Misconfigured(f"the directory {path.parent} does not exist", path=str(path))
-    target = path if path.exists() else path.parent
+    try:
+        if path.is_dir():
+            raise Misconfigured(f"{path} is a directory, not a database file", path=str(path))
+        if not path.parent.is_dir():
+            raise Misconfigured(f"the directory {path.parent} does not exist", path=str(path))
+        _refuse_orphaned_log(path)
+        target = path if path.exists() else path.parent
+    except OSError as error:
+        raise Misconfigured(f"{path} cannot be reached: {error}", path=str(path)) from error
     if not os.access(target, os.W_OK):
         raise Misconfigured(
             f"{target} is read-only; a store needs to write its file and the files beside it", path=str(path)
+        )
+
+
+def _refuse_orphaned_log(path: Path) -> None:
+    """SQLite would delete, as a leftover, the log of a file that is gone or empty, with all that only the log holds."""
+    wal = Path(f"{path}-wal")
+    logged = wal.exists() and wal.stat().st_size  # looked at first: a new store's file is written before its log
+    if logged and not (path.exists() and path.stat().st_size > 1):
+        raise Corrupt(
+            f"{path} is {'empty' if path.exists() else 'missing'}, but its log {wal} is not; "
+            "restore the store from a backup, or remove the log to begin anew",
+            path=str(path),
         )
 
 
@@ -166,8 +182,24 @@ def copy_database(source: apsw.Connection, target: Path) -> None:
             while not transfer.done:
                 transfer.step(-1)
         pragma(copy, "journal_mode = DELETE")
+    except apsw.FullError as error:  # said here, because the caller's other file is the source
+        raise Unavailable(f"the disk is full: cannot write {target}", path=str(target)) from error
     finally:
         copy.close()
+
+
+def publish(draft: Path, path: Path) -> None:
+    """Give a finished file its name, durably. ``FileExistsError`` when something has that name by now."""
+    sync_path(draft)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError(path) from None
+        os.rename(draft, path)
+    sync_path(path.parent)
 
 
 def sync_path(path: Path) -> None:

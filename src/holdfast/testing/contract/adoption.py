@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.engine.contract import Adopt, Delete, Put, Record, Scope, Strand
 from holdfast.errors import Conflict, Erased
-from holdfast.testing.contract.scene import ACME, ANA, GLOBEX, Scene, append, contents, event, fork, note, rewind
+from holdfast.testing.contract.scene import ACME, ANA, BEN, GLOBEX, Scene, append, contents, event, fork, note, rewind
 
 
 class AdoptPromises:
@@ -141,6 +141,32 @@ class AdoptPromises:
         assert [scene.events("t"), scene.events("f")] == before
         scene.commit(append("f", event("one", "k"), "more"))
         assert scene.texts("f") == ["one", "other", "more"]
+        assert scene.engine.check() == []
+
+    def test_what_was_kept_for_a_fork_gets_its_owner_back(self, scene: Scene) -> None:
+        """Events that a fork kept after its parent was removed are the parent's again, and the rest comes back."""
+        scene.commit(append("t", event("one", "k"), event("two", "l"), "three"))
+        scene.commit(fork("f", scene.mark("t", at=2), scope=BEN))
+        export, before = scene.export("t"), scene.events("t")
+        scene.erase(ANA, bury=False)
+        scene.commit(export)
+        strand = scene.engine.strand(ACME, scene.mark("t").stream)
+        assert strand is not None
+        assert (strand.kind, strand.id) == ("thread", "t")
+        assert scene.events("t") == before
+        assert scene.texts("f") == ["one", "two"]
+        assert scene.engine.check() == []
+
+    def test_keys_are_recognised_in_the_batch_that_takes_them_in(self, scene: Scene) -> None:
+        """An append right after the adoption repeats by key what came along, and what a fork had kept."""
+        scene.commit(append("t", event("one", "k"), event("two", "l")))
+        scene.commit(fork("f", scene.mark("t", at=1), scope=BEN))
+        export = scene.export("t")
+        scene.commit(export, append("t", event("one", "k"), event("two", "l"), "three"), tenant=GLOBEX)
+        assert scene.texts("t", GLOBEX) == ["one", "two", "three"]
+        scene.erase(ANA, bury=False)
+        scene.commit(export, append("t", event("one", "k"), event("two", "l"), "three"))
+        assert scene.texts("t") == ["one", "two", "three"]
         assert scene.engine.check() == []
 
     def test_what_was_erased_is_not_taken_in_again(self, scene: Scene) -> None:
