@@ -79,9 +79,12 @@ class _Hands:
             way_back = self._way_back = (loop, notify)
         return way_back[1]
 
-    def close(self) -> None:
+    async def end(self, work: Callable[[], None]) -> None:
+        """Run the last piece of work, and take no more. It is carried out even if nobody waits for it to the end."""
+        ending = self._executor.submit(work)
         self.closed = True
         self._executor.shutdown(wait=False)
+        await asyncio.shield(asyncio.wrap_future(ending))
 
 
 def _settle(outcomes: list[Outcome]) -> None:
@@ -220,12 +223,8 @@ class AsyncStore:
         return await self._hands.run(self._store.backup, path, progress=progress)
 
     async def close(self) -> None:
-        if self._hands.closed:
-            return
-        try:
-            await self._hands.run(self._store.close)
-        finally:
-            self._hands.close()
+        if not self._hands.closed:
+            await self._hands.end(self._store.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -285,6 +284,26 @@ class AsyncThread:
     def turn(self, *, key: str | None = None, expect: int | None = None) -> AsyncTurn:
         return AsyncTurn(self._thread.turn(key=key, expect=expect), self._hands)
 
+    @overload
+    async def state(
+        self,
+        type: type[T],
+        *,
+        default: T | None = ...,
+        revision: int | None = ...,
+        as_of: datetime | None = ...,
+        on_stale: OnStale = ...,
+    ) -> Loaded[T]: ...
+    @overload
+    async def state(
+        self,
+        type: None = ...,
+        *,
+        default: Any = ...,
+        revision: int | None = ...,
+        as_of: datetime | None = ...,
+        on_stale: OnStale = ...,
+    ) -> Loaded[Any]: ...
     async def state(
         self,
         type: Any = None,

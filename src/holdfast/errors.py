@@ -46,6 +46,12 @@ class HoldfastError(Exception):
             return facts[name]
         raise AttributeError(f"{type(self).__name__} has no fact {name!r}")
 
+    def again(self) -> HoldfastError:
+        """The same error for someone else: an exception object belongs to the one thread that raises it."""
+        twin = type(self)(str(self), **self.facts)
+        twin.__cause__ = self.__cause__
+        return twin
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), str(self), self.facts)
 

@@ -29,7 +29,6 @@ ENGINES = ("ram", "sqlite", "postgres")
 DURABLE = ("sqlite", "postgres")
 _MEMORY = Path("/dev/shm")
 _EMPTY = "TRUNCATE records, tags, strands, events, graves, feed, tenants"
-_TIDY_EVERY = 40  # tests: proving a store sound looks at all tenants, and should not look at hundreds
 _NUMBERS = count(1)
 _DRAWS = count()
 # A clock that stands still gives every stream of a test the same millisecond; drawn by chance, two might be equal.
@@ -40,7 +39,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Choose the engines of a test by what it asks for; its id names the engine."""
     asked = metafunc.fixturenames
     if "place" in asked:
-        engines = ENGINES[:1] if "any_engine" in asked else DURABLE if "reopen" in asked else ENGINES
+        durable = "reopen" in asked or "durable_engine" in asked
+        engines = ENGINES[:1] if "any_engine" in asked else DURABLE if durable else ENGINES
         metafunc.parametrize("place", engines, indirect=True)
 
 
@@ -125,13 +125,23 @@ def place(request: pytest.FixtureRequest, clock: ManualClock, schemas: holdfast.
     place = Place(engine, url, clock, schemas, shared)
     yield place
     place.close()
-    if engine == "postgres" and place.number % _TIDY_EVERY == 0:
-        _as_postgres(url, lambda connection: connection.execute(_EMPTY))
 
 
 @pytest.fixture
 def any_engine() -> None:
     """For tests of what happens before an engine is reached: one engine, the quickest, is enough."""
+
+
+@pytest.fixture
+def durable_engine() -> None:
+    """For tests in which two stores meet that do not know of each other."""
+
+
+@pytest.fixture
+def alone(place: Place) -> None:
+    """For tests that prove a whole store sound, all tenants of it: those of other tests are gone."""
+    if place.engine == "postgres":
+        _as_postgres(place.url, lambda connection: connection.execute(_EMPTY))
 
 
 @pytest.fixture

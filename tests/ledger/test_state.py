@@ -405,10 +405,10 @@ def test_a_revision_that_is_no_number_is_invalid(three: holdfast.Thread, revisio
         three.state(revision=revision)
 
 
-@pytest.mark.parametrize(("hours", "revision"), [(-1, 0), (0, 0), (1, 1), (25, 2), (49, 3), (10_000, 3)])
-def test_the_state_as_of_a_moment(three: holdfast.Thread, hours: int, revision: int) -> None:
-    loaded = three.state(as_of=START + timedelta(hours=hours), default="none yet")
-    assert (loaded.revision, loaded.value == "none yet") == (revision, revision == 0)
+def test_the_state_as_of_a_moment(three: holdfast.Thread) -> None:
+    for hours, revision in ((-1, 0), (0, 0), (1, 1), (25, 2), (49, 3), (10_000, 3)):
+        loaded = three.state(as_of=START + timedelta(hours=hours), default="none yet")
+        assert (loaded.revision, loaded.value == "none yet") == (revision, revision == 0)
 
 
 def test_as_of_is_exact_to_the_moment_of_the_save(three: holdfast.Thread) -> None:

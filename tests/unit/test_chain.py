@@ -79,7 +79,10 @@ def test_a_changed_event_with_a_fitting_digest_shows_at_the_next() -> None:
     assert found(events) == [3]
 
 
-@pytest.mark.parametrize(("left", "where", "what"), [([0, 2], 2, "entry 2 is"), ([0, 4], 2, "entry 2 to 4 is"), ([3], 1, "entry 1 to 3 is")])
+@pytest.mark.parametrize(
+    ("left", "where", "what"),
+    [([0, 2], 2, "entry 2 is"), ([0, 4], 2, "entry 2 to 4 is"), ([3], 1, "entry 1 to 3 is")],
+)
 def test_missing_events_are_named(left: list[int], where: int, what: str) -> None:
     events = chained(b"a", b"b", b"c", b"d", b"e")
     assert list(chain.breaks([events[index] for index in left], 0, GENESIS)) == [(where, f"{what} missing")]

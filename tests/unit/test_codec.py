@@ -182,7 +182,9 @@ def test_an_unknown_encoding_is_unsupported(body: bytes) -> None:
         codec.decode(body)
 
 
-@pytest.mark.parametrize("body", [b"j1", b"j1{", b'j1{"a":}', b'j1"\xff"', b"j1[1] []", b"j1NaN", b"m1", b"m1\xc1", b"m1\x92\x01"])
+@pytest.mark.parametrize(
+    "body", [b"j1", b"j1{", b'j1{"a":}', b'j1"\xff"', b"j1[1] []", b"j1NaN", b"m1", b"m1\xc1", b"m1\x92\x01"]
+)
 def test_a_damaged_body_is_corrupt(body: bytes) -> None:
     with pytest.raises(Corrupt):
         codec.decode(body)

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.engine.contract import Outcome, Receipt
 from holdfast.engine.group import GroupCommit, Job
-from holdfast.errors import Misconfigured, OutcomeUnknown
+from holdfast.errors import Misconfigured, OutcomeUnknown, Unavailable
 
 PATIENCE_S = 30.0  # a guard against hanging for ever, not a measurement
 
@@ -307,16 +307,35 @@ def test_an_interrupted_waiter_that_already_leads_commits_before_it_goes(
     assert aside(lambda: group.commit("acme", (), 4)).result(PATIENCE_S).time == 4
 
 
-def test_an_error_of_the_disk_ends_every_batch_of_its_group_and_no_other(
+def test_an_error_of_ours_ends_every_batch_of_its_group_and_no_other(
     group: GroupCommit, disk: Disk, waiting: threading.Semaphore
 ) -> None:
-    fault = disk.faults[2] = OSError("the disk is gone")
+    """Each caller gets an error of its own to raise: one that is raised in two threads mixes up their tracebacks."""
+    disk.faults[2] = Unavailable("the disk is full", path="store.db")
     first, ears = lead(group, disk, 1), Ears()
     failing = queue(group, waiting, 2, 3)
     group.submit("acme", (), 4, ears, "ticket")
     disk.let_go()
-    assert [future.exception(PATIENCE_S) for future in failing] == [fault, fault]
-    assert ears.wait_for(1) == [("ticket", None, fault)]
+    errors = [future.exception(PATIENCE_S) for future in failing]
+    ((ticket, receipt, error),) = ears.wait_for(1)
+    assert (ticket, receipt) == ("ticket", None)
+    assert [(type(e), str(e)) for e in (*errors, error)] == [(Unavailable, "the disk is full")] * 3
+    assert len({id(e) for e in (*errors, error)}) == 3
+    assert first.result(PATIENCE_S).time == 1
+    assert group.commit("acme", (), 5).time == 5
+
+
+def test_a_mistake_in_the_engine_is_raised_to_its_leader_and_unknown_to_the_others(
+    group: GroupCommit, disk: Disk, waiting: threading.Semaphore
+) -> None:
+    mistake = disk.faults[2] = ZeroDivisionError()
+    first, ears = lead(group, disk, 1), Ears()
+    leader, follower = queue(group, waiting, 2, 3)
+    group.submit("acme", (), 4, ears, None)
+    disk.let_go()
+    assert leader.exception(PATIENCE_S) is mistake
+    assert isinstance(follower.exception(PATIENCE_S), OutcomeUnknown)
+    assert [type(error) for _, _, error in ears.wait_for(1)] == [OutcomeUnknown]
     assert first.result(PATIENCE_S).time == 1
     assert group.commit("acme", (), 5).time == 5
 
@@ -344,45 +363,6 @@ def test_a_batch_with_an_end_keeps_it_when_its_group_fails_later(waiting: thread
     group.close()
 
 
-# Something that is no batch
-
-
-def test_nothing_is_committed_while_someone_is_alone(
-    group: GroupCommit, disk: Disk, waiting: threading.Semaphore
-) -> None:
-    ears = Ears()
-    with group.alone():
-        futures = queue(group, waiting, 1, 2)
-        group.submit("acme", (), 3, ears, None)
-        assert disk.groups == []
-    assert times(futures) == [1, 2]
-    assert len(ears.wait_for(1)) == 1
-
-
-def test_an_error_while_alone_passes_through_and_gives_the_lead_back(group: GroupCommit) -> None:
-    with pytest.raises(ZeroDivisionError), group.alone():
-        raise ZeroDivisionError
-    assert aside(lambda: group.commit("acme", (), 1)).result(PATIENCE_S).time == 1
-
-
-def test_being_alone_comes_through_while_others_commit_without_pause(group: GroupCommit) -> None:
-    """Those who commit all the time hand the lead to each other; whoever wants to be alone must still get it."""
-    done = threading.Event()
-
-    def commit_until_done(worker: int) -> int:
-        for number in range(20_000):
-            if done.is_set():
-                return number
-            group.commit("acme", (), number)
-        return -1
-
-    with ThreadPoolExecutor(8) as pool:
-        workers = [pool.submit(commit_until_done, number) for number in range(8)]
-        with group.alone():
-            done.set()
-        assert -1 not in [worker.result(PATIENCE_S) for worker in workers]
-
-
 # The end
 
 
@@ -407,8 +387,6 @@ def test_nothing_is_accepted_after_close(group: GroupCommit, disk: Disk) -> None
         group.commit("acme", (), 1)
     with pytest.raises(Misconfigured):
         group.submit("acme", (), 1, Ears(), None)
-    with pytest.raises(Misconfigured), group.alone():
-        pass
     assert disk.groups == []
 
 
@@ -443,22 +421,6 @@ def test_whoever_comes_too_late_for_the_close_is_refused(
     go_on.release()
     assert isinstance(late.exception(PATIENCE_S), Misconfigured)
     assert disk.groups == []
-
-
-def test_whoever_waits_to_be_alone_when_the_close_comes_is_served_before_it_or_refused(group: GroupCommit) -> None:
-    served_before_close: list[bool] = []
-
-    def wait_to_be_alone() -> None:
-        with group.alone():
-            served_before_close.append(not closing.done())
-
-    with group.alone():
-        waiting = [aside(wait_to_be_alone) for _ in range(4)]
-        closing = aside(group.close)
-    closing.result(PATIENCE_S)
-    errors = [future.exception(PATIENCE_S) for future in waiting]
-    assert all(error is None or isinstance(error, Misconfigured) for error in errors)
-    assert served_before_close == [True] * errors.count(None)
 
 
 def test_callers_that_race_with_the_close_end_or_are_refused() -> None:

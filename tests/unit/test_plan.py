@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -38,21 +39,18 @@ class Together(RamEngine):
 
     def commit_together(self, batches: Sequence[Batch]) -> list[Outcome]:
         plan = Plan(TENANT, self, self._ids)
-        outcomes = [_outcome(lambda batch=batch, time=time: plan.add(batch, time)) for time, batch in enumerate(batches, 10)]
+        outcomes = [_outcome(partial(plan.add, batch, time)) for time, batch in enumerate(batches, 10)]
         self._apply(self._tenants.setdefault(TENANT, _Tenant()), plan.changes)
         return outcomes
 
     def commit_in_turn(self, batches: Sequence[Batch]) -> list[Outcome]:
-        return [
-            _outcome(lambda batch=batch, time=time: self.commit(TENANT, batch, time)) for time, batch in enumerate(batches, 10)
-        ]
+        return [_outcome(partial(self.commit, TENANT, batch, time)) for time, batch in enumerate(batches, 10)]
 
 
-def _outcome(act: object) -> Outcome:
+def _outcome(act: Callable[[], Receipt]) -> Outcome:
     """What a batch came to, apart from its place in the feed."""
-    assert callable(act)
     try:
-        receipt: Receipt = act()
+        receipt = act()
     except HoldfastError as error:
         return type(error)
     return receipt.time, receipt.events, receipt.heads
@@ -129,7 +127,8 @@ def test_streams_that_chance_gives_the_same_number_are_kept_apart() -> None:
     """Many threads may begin in one millisecond; what the ids draw then is not always new."""
     engine = Together(ManualClock(), Ids(lambda bits: 5))
     engine.commit(TENANT, [append(id, event(id)) for id in "abc"], 1)
-    engine.commit(TENANT, [append("d", event("d")), Fork(KIND, "e", Mark(stream(engine, "a"), 1), Put(KIND, "e", b""))], 1)
+    engine.commit(TENANT, [append("d", event("d"))], 1)
+    engine.commit(TENANT, [Fork(KIND, "e", Mark(stream(engine, "a"), 1), Put(KIND, "e", b""))], 1)
     assert len({stream(engine, id) for id in "abcde"}) == 5
     bodies = [[e.body for e in engine.read(TENANT, Mark(stream(engine, id), 9))] for id in "abcde"]
     assert bodies == [[b"a"], [b"b"], [b"c"], [b"d"], [b"a"]]

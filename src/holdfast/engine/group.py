@@ -3,7 +3,11 @@
 There is no writer thread for callers that can block. The first caller leads: it commits its own batch and all that
 queued up meanwhile in one transaction, so one fsync serves them all, and then hands the lead to the oldest waiter.
 A single caller therefore pays no hand-over at all. Batches that were *submitted* (async callers) have no thread to
-lead with; for those one thread is started on first use. Deliberately absent: any idea of what a batch contains.
+lead with; for those one thread is started on first use.
+
+A signal may raise an exception in a caller at any point, as Ctrl-C or a time limit does. So the lead is a fact kept
+here and not on someone's stack, every step of leading may be begun again, and whoever is interrupted finishes leading
+before the exception goes on. Deliberately absent: any idea of what a batch contains.
 """
 
 from __future__ import annotations
@@ -11,11 +15,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any
 
-from holdfast.engine.contract import Notify, Op, Outcome, Receipt
-from holdfast.errors import Misconfigured, OutcomeUnknown
+from holdfast.engine.contract import Notify, Outcome, Receipt
+from holdfast.errors import HoldfastError, Misconfigured, OutcomeUnknown
 
 _log = logging.getLogger(__name__)
 
@@ -23,22 +29,21 @@ _log = logging.getLogger(__name__)
 class Job:
     """One caller's batch on its way to the disk. It ends with exactly one of ``receipt`` and ``error``.
 
-    A caller either waits at the gate, or left a ``notify`` to be told by; then there is no gate.
+    A caller either waits at the gate, or left a ``notify`` to be told by.
     """
 
-    __slots__ = ("_gate", "error", "notify", "ops", "promoted", "receipt", "tenant", "ticket", "time")
+    __slots__ = ("_gate", "error", "notify", "ops", "receipt", "taken", "tenant", "ticket", "time")
 
     def __init__(
-        self, tenant: str, ops: Sequence[Op], time: int, notify: Notify | None = None, ticket: object = None
+        self, tenant: str, ops: Sequence[Any], time: int, notify: Notify | None = None, ticket: object = None
     ) -> None:
         self.tenant, self.ops, self.time = tenant, ops, time
         self.notify, self.ticket = notify, ticket
         self.receipt: Receipt | None = None
         self.error: BaseException | None = None
-        self.promoted = False
-        if notify is None:
-            self._gate = threading.Lock()
-            self._gate.acquire()
+        self.taken = False
+        self._gate = threading.Lock()
+        self._gate.acquire()
 
     @property
     def done(self) -> bool:
@@ -48,8 +53,9 @@ class Job:
         self._gate.acquire()
 
     def wake(self) -> None:
-        """Let the waiting caller go on, because the job is done or because it now leads."""
-        self._gate.release()
+        """Let the waiting caller look again. Waking twice is harmless."""
+        with suppress(RuntimeError):  # it is open already
+            self._gate.release()
 
 
 class GroupCommit:
@@ -59,119 +65,148 @@ class GroupCommit:
         self._run = run
         self._limit = limit
         self._pending: deque[Job] = deque()
-        self._lead = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._running: list[Job] = []
+        self._ran = False
         self._baton = threading.Lock()
-        self._stopped = False
+        self._leader: object = None
+        self._idle = threading.Condition(self._baton)
+        self._thread: threading.Thread | None = None
         self._called = threading.Semaphore(0)
         self._closed = False
 
-    def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+    def commit(self, tenant: str, ops: Sequence[Any], time: int) -> Receipt:
         """Commit a batch and return its receipt; the calling thread may lead others' batches too."""
         job = Job(tenant, ops, time)
-        self._accept(job)
-        if not self._lead.acquire(blocking=False):
-            try:
+        try:
+            leading = self._accept(job, lead=job)
+            while not leading and not job.done:
                 job.wait()
-            except BaseException:
-                self._go_on_without_caller(job)
-                raise
-            if not job.promoted:
-                return _outcome(job)
-        while not job.done:
-            self._commit_pending(leader=job)
-        self._hand_over()
+                leading = self._leads(job)
+            if leading:
+                self._lead(job)
+        except BaseException:
+            self._go_on_without_caller(job)
+            raise
         return _outcome(job)
 
-    def submit(self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object) -> None:
+    def submit(self, tenant: str, ops: Sequence[Any], time: int, notify: Notify, ticket: object) -> None:
         """Hand a batch over without waiting for it. ``notify`` hears of it, with all others of its group."""
-        self._refuse_when_closed()
-        if self._thread is None:
-            self._start()
-        self._accept(Job(tenant, ops, time, notify, ticket))
-        if self._lead.acquire(blocking=False):
+        self._start()
+        if self._accept(Job(tenant, ops, time, notify, ticket), lead=self):
             self._called.release()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Hold the lead for something that is no batch; those who queue meanwhile go next."""
-        self._refuse_when_closed()
-        self._lead.acquire()
-        try:
-            self._refuse_when_closed()  # the close may have come first
-            yield
-        finally:
-            self._hand_over()
 
     def close(self) -> None:
         """Finish what is under way and take no more."""
         with self._baton:
             already, self._closed = self._closed, True
-        if already:
-            return
-        with self._lead:  # comes free only when every batch accepted before has been committed
-            while self._pending:
-                self._commit_pending()
-            with self._baton:
-                self._stopped = True
-            if self._thread is not None:
-                self._called.release()
-                self._thread.join()
+            while self._leader is not None:  # it goes on until every batch accepted before is committed
+                self._idle.wait()
+            if self._pending:  # someone was interrupted while queueing
+                self._leader = self
+        if self._leads(self):
+            self._lead(self)
+        if not already and self._thread is not None:
+            self._called.release()
+            self._thread.join()
 
-    def _accept(self, job: Job) -> None:
-        """Queue a batch. In one step with looking whether the end has begun, because the end commits what is queued."""
+    # Queueing
+
+    def _accept(self, job: Job, lead: object) -> bool:
+        """Queue a batch, and give the lead to ``lead`` when nobody has it; say whether that was so.
+
+        In one step with looking whether the end has begun, because the end waits only for what is queued.
+        """
         with self._baton:
-            self._refuse_when_closed()
+            if self._closed:
+                raise Misconfigured("this store is closed")
             self._pending.append(job)
+            if self._leader is None:
+                self._leader = lead
+                return True
+            return False
 
-    def _refuse_when_closed(self) -> None:
-        if self._closed:
-            raise Misconfigured("this store is closed")
+    def _leads(self, who: object) -> bool:
+        with self._baton:  # whoever passes the lead on wakes the heir before the lead is its own
+            return self._leader is who
 
     def _start(self) -> None:
-        with self._baton:
-            if self._thread is None and not self._stopped:
-                self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
-                self._thread.start()
+        if self._thread is None:
+            with self._baton:
+                if self._thread is None and not self._closed:
+                    self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
+                    self._thread.start()
 
     def _serve(self) -> None:
-        """Lead on behalf of submitted batches. Each call of the semaphore passes the lead to this thread."""
+        """Lead on behalf of batches that nobody waits for."""
         while True:
             self._called.acquire()
-            if self._stopped:
+            if self._leads(self):
+                self._lead(self)
+            elif self._closed:
                 return
-            self._commit_pending()
-            self._hand_over()
 
     def _go_on_without_caller(self, job: Job) -> None:
-        """The waiting thread was interrupted: its batch is committed all the same, and the lead is not lost with it."""
+        """The caller was interrupted: its batch is committed all the same, and the lead is not lost with it."""
         self._start()
         with self._baton:
-            if not job.promoted:
-                job.notify = _nobody
-                return
-        self._commit_pending(leader=job)  # its gate is open already
-        self._hand_over()
+            job.notify = _nobody
+            if self._leader is None and self._pending:
+                self._leader = self
+                self._called.release()
+        if self._leads(job):
+            self._lead(job)
 
-    def _commit_pending(self, leader: Job | None = None) -> None:
-        """Commit what is queued, up to the limit. Call only while holding the lead."""
-        jobs: list[Job] = []
-        while self._pending and len(jobs) < self._limit:
-            jobs.append(self._pending.popleft())
-        if not jobs:
-            return
+    # Leading
+
+    def _lead(self, leader: object) -> None:
+        """Commit what is queued and pass the lead on. An interruption is kept until that is done."""
+        interruption: BaseException | None = None
+        while True:
+            try:
+                while self._running or (self._pending and not _is_done(leader)):
+                    self._commit_some(leader)
+                if self._hand_over(leader):
+                    break
+            except BaseException as error:
+                interruption = interruption or error
+        if interruption is not None:
+            raise interruption
+
+    def _commit_some(self, leader: object) -> None:
+        """Commit the oldest batches. Begun again after an interruption, it goes on where it was."""
+        if not self._running:
+            with self._baton:  # nobody may queue while the queue is looked through
+                self._running = list(islice(self._pending, self._limit))
+        for job in self._running:
+            job.taken = True
+        while self._pending and self._pending[0].taken:
+            self._pending.popleft()
         try:
-            self._run(jobs)
-        except BaseException as error:  # a job without an end would hang its caller for ever
-            for job in jobs:
-                if not job.done:
-                    job.error = error if job is leader or isinstance(error, Exception) else OutcomeUnknown()
-        self._tell(jobs, leader)
+            if not self._ran:
+                self._ran = True
+                self._run(self._running)
+        except BaseException as error:
+            self._end_all(error, leader)
+        if not all(job.done for job in self._running):
+            self._end_all(OutcomeUnknown("the committing thread was interrupted"), leader)
+        self._tell(leader)
+        self._running, self._ran = [], False
 
-    def _tell(self, jobs: list[Job], leader: Job | None) -> None:
+    def _end_all(self, error: BaseException, leader: object) -> None:
+        """End those that have no end. Only an error of ours is everyone's; a signal's exception is the leader's own."""
+        for job in self._running:
+            if not job.done:
+                if job is leader:
+                    job.error = error
+                elif isinstance(error, HoldfastError):
+                    job.error = error.again()
+                else:
+                    job.error = OutcomeUnknown("the committing thread was interrupted")
+
+    def _tell(self, leader: object) -> None:
         """Wake those who wait, and tell each of the others once about all of its batches."""
         told: dict[Notify, list[Outcome]] = {}
-        for job in jobs:
+        for job in self._running:
             if job.notify is not None:
                 told.setdefault(job.notify, []).append((job.ticket, job.receipt, job.error))
             elif job is not leader:
@@ -182,22 +217,30 @@ class GroupCommit:
             except Exception:  # its event loop is gone; the batches are durable all the same
                 _log.exception("nobody could be told about %d finished commits", len(outcomes))
 
-    def _hand_over(self) -> None:
-        """Pass the lead to whoever waits longest; let it go when nobody does."""
-        while True:
-            if self._pending:
-                heir = self._pending[0]
-                with self._baton:
-                    heir.promoted = heir.notify is None
-                if heir.promoted:
-                    heir.wake()
-                else:
-                    self._called.release()
-                return
-            self._lead.release()
-            # Someone may have queued between the look and the release and found the lead still taken.
-            if not self._pending or not self._lead.acquire(blocking=False):
-                return
+    def _hand_over(self, leader: object) -> bool:
+        """Pass the lead to whoever waits longest, or let it go; False when there is more to lead for this one.
+
+        The heir is woken first and finds the lead its own once this is through; woken twice it only looks twice.
+        """
+        with self._baton:
+            if self._leader is not leader:
+                return True
+            if not self._pending:
+                self._leader = None
+                self._idle.notify_all()
+            elif self._pending[0].notify is None:
+                self._pending[0].wake()
+                self._leader = self._pending[0]
+            elif leader is self:
+                return False
+            else:
+                self._called.release()
+                self._leader = self
+            return True
+
+
+def _is_done(leader: object) -> bool:
+    return isinstance(leader, Job) and leader.done
 
 
 def _nobody(outcomes: list[Outcome]) -> None:

@@ -35,6 +35,7 @@ from holdfast.errors import Conflict, Erased, Invalid, KeyReused, NotFound
 from holdfast.ids import Ids
 
 Name = tuple[str, str]
+_BEYOND = 2**62
 
 
 def hour_of(time: int) -> int:
@@ -111,14 +112,15 @@ class Plan:
             self.changes.absorb(draft.changes)
         elif draft.changes.feed:
             self.changes = draft.changes
-        return Receipt(0, time, tuple(draft.stored), tuple(draft.heads))
+        return Receipt(0, draft.time, tuple(draft.stored), tuple(draft.heads))
 
 
 class _Draft:
     """One batch being decided: it sees the store, the plan before it, and itself, in that order of depth."""
 
     def __init__(self, tenant: str, time: int, source: Source, ids: Ids, before: Changes) -> None:
-        self._tenant, self._time = tenant, time
+        self._tenant, self.time, self._asked = tenant, time, time
+        self._met: set[Name] = set()
         self._source, self._ids, self._before = source, ids, before
         self.changes = Changes()
         self.stored: list[tuple[Event, ...]] = []
@@ -166,6 +168,7 @@ class _Draft:
             _refuse_other_scope(record, op.new.scope)
         if record.stream is None:
             record = self._give_stream(record)
+        self._not_before(record)
         stored, fresh, head, digest = self._chain(record, op)
         if op.expect is not None and op.expect != record.head and (fresh or not op.events):
             raise Conflict(
@@ -176,6 +179,16 @@ class _Draft:
         self.heads.append(head)
         if fresh or not op.events:
             self._move(record, head, digest)
+
+    def _not_before(self, record: Record) -> None:
+        """Let the time of this batch be after all that is in the record already, whatever the callers' clocks say.
+
+        Clocks jump and differ between machines. With times that never fall, "the state as it was at this entry" has
+        one answer. What the same batch made or touched has its time, and does not move it on.
+        """
+        if (record.kind, record.id) not in self._met:
+            self._met.add((record.kind, record.id))
+            self.time = max(self.time, record.time + (record.head > 0))
 
     def _chain(self, record: Record, op: Append) -> tuple[list[Event], bool, int, bytes]:
         """Link the events that are new to the stream; return all as stored, whether any was new, head and digest."""
@@ -189,8 +202,9 @@ class _Draft:
                 stored.append(known)
                 continue
             head, fresh = head + 1, True
-            digest = chain.link(digest, head, event.kind, event.key, event.time, event.body)
-            event = Event(event.kind, event.body, event.time, event.key, head, digest)
+            time = self.time if event.time == self._asked else event.time
+            digest = chain.link(digest, head, event.kind, event.key, time, event.body)
+            event = Event(event.kind, event.body, time, event.key, head, digest)
             self.changes.events.append((stream, event))
             if event.key is not None:
                 self.changes.keyed[(stream, event.key)] = event
@@ -214,13 +228,13 @@ class _Draft:
             raise Erased(f"{kind} {id!r} was erased and stays erased", kind=kind, id=id)
         if new is None:
             raise NotFound(f"there is no {kind} {id!r}", kind=kind, id=id)
-        record = Record(kind, id, 1, new.body, new.scope, self._time, self._time, new.expires, new.tags)
+        record = Record(kind, id, 1, new.body, new.scope, self.time, self.time, new.expires, new.tags)
         self._write("put", record, 1)
         return record
 
     def _new_stream(self) -> int:
         """A number that no stream has. Many may begin in one millisecond, so chance alone does not keep them apart."""
-        stream = self._ids.stream(self._time)
+        stream = self._ids.stream(self.time)
         while self._strand(stream) is not None:
             stream += 1
         return stream
@@ -234,11 +248,11 @@ class _Draft:
 
     def _move(self, record: Record, head: int, digest: bytes) -> None:
         moved = Record(
-            record.kind, record.id, record.version, record.body, record.scope, record.created, self._time,
+            record.kind, record.id, record.version, record.body, record.scope, record.created, self.time,
             record.expires, record.tags, record.stream, record.base, head, digest,
         )  # fmt: skip
         name = (record.kind, record.id)
-        whole = name in self.changes.records or hour_of(record.time) != hour_of(self._time)
+        whole = name in self.changes.records or hour_of(record.time) != hour_of(self.time)
         (self.changes.records if whole else self.changes.moved)[name] = moved
         self._note("append", record.kind, record.id, head)
 
@@ -251,7 +265,7 @@ class _Draft:
             return
         record = msgspec.structs.replace(
             record, version=record.version + 1, body=op.body, scope=op.scope, tags=op.tags, expires=op.expires,
-            time=self._time,
+            time=self.time,
         )  # fmt: skip
         self._write("put", record, record.version)
 
@@ -287,7 +301,7 @@ class _Draft:
         parent = source.stream if source.position else None
         self.changes.strands[stream] = Strand(stream, op.kind, op.id, parent, source.position, digest)
         record = msgspec.structs.replace(
-            record, stream=stream, base=source.position, head=source.position, digest=digest, time=self._time
+            record, stream=stream, base=source.position, head=source.position, digest=digest, time=self.time
         )
         self._write("fork", record, source.position)
 
@@ -336,7 +350,12 @@ class _Draft:
             strand.digest,
         ):
             raise _differs(strand.kind, strand.id, "its history begins elsewhere")
-        present = {event.position: event for event in self._own_events(strand)} if known is not None else {}
+        present: dict[int, Event] = {}
+        if known is not None:
+            last = strand.events[-1].position if strand.events else strand.base
+            present = {e.position: e for e in self._own_events(strand, last if known.kind else _BEYOND)}
+            # A strand that this plan writes is looked up in the plan alone, so that knows also what was here already.
+            self.changes.keyed.update({(strand.stream, e.key): e for e in present.values() if e.key is not None})
         position, digest = strand.base, strand.digest
         for event in strand.events:
             if event.position != position + 1 or event.digest != chain.link(
@@ -354,8 +373,7 @@ class _Draft:
         if known is None or (strand.events and position not in present):
             self._note("adopt", strand.kind, strand.id, position)
 
-    def _own_events(self, strand: Strand) -> Iterator[Event]:
-        last = strand.events[-1].position if strand.events else strand.base
+    def _own_events(self, strand: Strand, last: int) -> Iterator[Event]:
         yield from self._source.read(self._tenant, Mark(strand.stream, last), after=strand.base)
         for changes in (self._before, self.changes):
             yield from (event for stream, event in changes.events if stream == strand.stream)
@@ -365,14 +383,14 @@ class _Draft:
         if known is None:
             if self._source.buried(self._tenant, record.kind, record.id):
                 raise Erased(f"{record.kind} {record.id!r} was erased and stays erased", kind=record.kind, id=record.id)
-            self._write("adopt", record, record.version)
-            return
-        if known.stream != record.stream:
-            self._adopt_rewound(known, record, ends)
+            self._write("adopt", self._caught_up(record), record.version)
             return
         if known.version == record.version and known.body != record.body:
             raise _differs(record.kind, record.id, f"version {record.version} is another one here")
-        newer = max(known, record, key=lambda r: (r.version, r.head))
+        if known.stream != record.stream:
+            self._adopt_rewound(known, record, ends)
+            return
+        newer = _newer(known, record)
         longer = max(known, record, key=lambda r: r.head)
         merged = msgspec.structs.replace(
             newer, head=longer.head, digest=longer.digest, time=max(known.time, record.time)
@@ -380,14 +398,37 @@ class _Draft:
         if merged != known:
             self._write("adopt", merged, merged.version)
 
+    def _caught_up(self, record: Record) -> Record:
+        """The record at the end of its stream, which may be further along here when it was kept for a fork."""
+        if record.stream is None:
+            return record
+        strand, everything = self._strand(record.stream), Mark(record.stream, _BEYOND)
+        ends = {} if strand is None else {strand.base: strand.digest}
+        ends |= {
+            e.position: e.digest for e in self._source.read(self._tenant, everything, after=max(0, record.head - 1))
+        }
+        ends |= {e.position: e.digest for s, e in (*self._before.events, *self.changes.events) if s == record.stream}
+        if ends.get(record.head) != record.digest:
+            raise Conflict(f"the history of {record.kind} {record.id!r} is not whole", kind=record.kind, id=record.id)
+        head = max(ends)
+        return msgspec.structs.replace(record, head=head, digest=ends[head])
+
     def _adopt_rewound(self, known: Record, record: Record, ends: dict[int, int]) -> None:
         """One side was rewound. That is no conflict as long as one side's history holds all of the other's."""
         theirs_holds_ours = known.stream is not None and ends.get(known.stream, -1) >= known.head
-        ours_holds_theirs = record.stream is not None and record.stream not in self.changes.strands
+        ours_holds_theirs = record.stream not in self.changes.strands and not any(
+            stream == record.stream for stream, _ in self.changes.events
+        )
         if not theirs_holds_ours and not ours_holds_theirs:
             raise _differs(record.kind, record.id, "it was begun or rewound separately")
-        if theirs_holds_ours and (not ours_holds_theirs or record.time > known.time):
-            self._write("adopt", record, record.version)
+        place = record if theirs_holds_ours and (not ours_holds_theirs or record.time > known.time) else known
+        newer = _newer(known, record)
+        merged = msgspec.structs.replace(
+            newer, stream=place.stream, base=place.base, head=place.head, digest=place.digest,
+            time=max(known.time, record.time),
+        )  # fmt: skip
+        if merged != known:
+            self._write("adopt", merged, merged.version)
 
     # Bookkeeping
 
@@ -429,6 +470,14 @@ def _refuse_other_scope(record: Record, scope: Scope) -> None:
                 kind=record.kind,
                 id=record.id,
             )
+
+
+def _newer(known: Record, record: Record) -> Record:
+    """The later version of a record. Where both sides changed tags alone, the tags of both, as one version more."""
+    if known.version != record.version or set(record.tags) <= set(known.tags):
+        return max(known, record, key=lambda r: r.version)
+    tags = tuple(sorted({*known.tags, *record.tags}))
+    return msgspec.structs.replace(known, tags=tags, version=known.version + (known.tags != tags))
 
 
 def _differs(kind: str, id: str, why: str) -> Conflict:

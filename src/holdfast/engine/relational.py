@@ -7,7 +7,7 @@ Deliberately absent: connections, transactions, locks and errors of a driver. Th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -341,21 +341,38 @@ def check(view: Reads, run: Run, keys: Keys = AS_THEY_ARE) -> list[Problem]:
     problems: list[Problem] = []
     for tenant in view.tenants():
         needed: dict[int, int] = {}
-        digests: dict[int, bytes] = {}
         for strand in view.strands_of(tenant):
             if strand.parent is not None:
                 needed[strand.parent] = max(needed.get(strand.parent, 0), strand.base)
-        sql = "SELECT stream, head, digest FROM records WHERE tenant = ? AND stream IS NOT NULL"
-        for stream, head, digest in run(tenant, sql, (keys.tenant(tenant),)):
-            needed[stream] = max(needed.get(stream, 0), head)
-            digests[stream] = digest
+        sql = "SELECT stream, kind, id, base, head, digest FROM records WHERE tenant = ? AND stream IS NOT NULL"
+        heads = {row[0]: _Head(*row) for row in run(tenant, sql, (keys.tenant(tenant),))}
+        for stream, head in heads.items():
+            needed[stream] = max(needed.get(stream, 0), head.head)
         for strand in view.strands_of(tenant):
-            problems += _check_strand(view, tenant, strand, needed.pop(strand.stream, 0), digests.get(strand.stream))
-        problems += [Problem(f"stream {s}", "the whole stream is missing", tenant) for s in needed]
+            problems += _check_strand(view, tenant, strand, needed.pop(strand.stream, 0), heads.get(strand.stream))
+        problems += [_missing(tenant, stream, heads.get(stream)) for stream in needed]
     return problems
 
 
-def _check_strand(view: Reads, tenant: str, strand: Strand, needed: int, digest: bytes | None) -> list[Problem]:
+class _Head(NamedTuple):
+    """What a record counts on."""
+
+    stream: int
+    kind: str
+    id: str
+    base: int
+    head: int
+    digest: bytes
+
+
+def _missing(tenant: str, stream: int, head: _Head | None) -> Problem:
+    what = "the whole stream is missing"
+    if head is None:
+        return Problem(f"stream {stream}", what, tenant)
+    return Problem(f"{head.kind} {head.id!r}", what, tenant, head.kind, head.id, head.base + 1)
+
+
+def _check_strand(view: Reads, tenant: str, strand: Strand, needed: int, head: _Head | None) -> list[Problem]:
     last, final = strand.base, strand.digest
 
     def watched() -> Iterator[Event]:
@@ -366,8 +383,8 @@ def _check_strand(view: Reads, tenant: str, strand: Strand, needed: int, digest:
 
     problems = lineage.problems(tenant, strand, chain.breaks(watched(), strand.base, strand.digest))
     problems += lineage.short(tenant, strand, last, needed)
-    if not problems and digest is not None and digest != final:
-        problems += lineage.problems(tenant, strand, iter([(last, "the head's digest does not match its last entry")]))
+    if not problems and head is not None and (head.head, head.digest) != (last, final):
+        problems += lineage.problems(tenant, strand, iter([(last, "the head does not match the last entry")]))
     return problems
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 
 from holdfast.clock import Clock
 from holdfast.engine import lineage, relational, sqlite_file
@@ -40,7 +41,7 @@ from holdfast.engine.group import GroupCommit, Job
 from holdfast.engine.plan import Changes, Plan
 from holdfast.engine.relational import Keys, Reads, Row, Run, Tending
 from holdfast.engine.sqlite_file import translate, translated
-from holdfast.errors import Conflict, Corrupt, Misconfigured, OutcomeUnknown, Unavailable
+from holdfast.errors import Conflict, Corrupt, HoldfastError, Misconfigured, OutcomeUnknown, Unavailable
 from holdfast.ids import Ids
 
 _POLL_S = 0.02
@@ -121,14 +122,34 @@ class SqliteEngine:
     def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
         lineage.refuse_empty(scope)
         self._refuse_after_fork()
-        with self._group.alone():
-            changes = self._writer.erase(tenant, scope, time, bury)
-        self._announce()
-        return sum(change.version for change in changes.feed)
+        return self._group.commit(tenant, (_Erasure(scope, bury),), time).heads[0]
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
-        self._writer.commit(jobs)
+        """Commit a group. An erasure is no plan but takes its turn among them, in a transaction of its own."""
+        batch: list[Job] = []
+        for job in jobs:
+            if type(job.ops[0] if job.ops else None) is _Erasure:
+                self._commit_batch(batch)
+                batch = []
+                self._writer.erase(job)
+            else:
+                batch.append(job)
+        self._commit_batch(batch)
         self._announce()
+
+    def _commit_batch(self, batch: list[Job]) -> None:
+        """Commit batches together; when a value cannot be written at all, one by one, so that it fails its own alone."""
+        try:
+            if batch:
+                self._writer.commit(batch)
+        except HoldfastError:
+            raise
+        except Exception as error:
+            if len(batch) == 1:
+                batch[0].error = error
+                return
+            for job in batch:
+                self._commit_batch([job])
 
     def _announce(self) -> None:
         if self._waiting:
@@ -212,6 +233,13 @@ class SqliteEngine:
             raise Misconfigured("this store was opened before the process forked; open it again in the child")
 
 
+class _Erasure(msgspec.Struct, frozen=True):
+    """An erasure on its way through the group commit, where it waits its turn like any batch."""
+
+    scope: Scope
+    bury: bool
+
+
 class _LocalKeys(Keys):
     """The small numbers by which this file's rows name tenants and streams.
 
@@ -289,16 +317,17 @@ class _Writer:
             ends = [self._decide(plans, job) for job in jobs]
             for tenant, plan in plans.items():
                 self._write(tenant, plan.changes, jobs[-1].time)
+            positions = {tenant: self._position(tenant) for tenant in plans}
             committing = True
             self._connection.execute("COMMIT")
-            self._version = self._connection.data_version()
         except BaseException as error:
             raise self._abandon(error, committing) from error
         for tenant, plan in plans.items():
             self._learn(tenant, plan.changes)
+        self._version = self._connection.data_version()
         for job, end in zip(jobs, ends, strict=True):
             if isinstance(end, Receipt):
-                job.receipt = Receipt(self._position(job.tenant), end.time, end.events, end.heads)
+                job.receipt = Receipt(positions[job.tenant], end.time, end.events, end.heads)
             else:
                 job.error = end
 
@@ -314,18 +343,25 @@ class _Writer:
         except Exception as error:
             return error
 
-    def erase(self, tenant: str, scope: Scope, time: int, bury: bool) -> Changes:
+    def erase(self, job: Job) -> None:
+        """Carry out an erasure. What it frees is overwritten, and its receipt says how many records went."""
+        (erasure,) = job.ops
+        assert isinstance(erasure, _Erasure)
         committing = False
         try:
             self._begin()
-            changes = self._tending.erase(tenant, scope, bury=bury) or Changes()
-            self._publish(tenant, changes, time)
+            sqlite_file.pragma(self._connection, "secure_delete = ON")
+            changes = self._tending.erase(job.tenant, erasure.scope, bury=erasure.bury) or Changes()
+            self._publish(job.tenant, changes, job.time)
+            position = self._position(job.tenant)
             committing = True
             self._connection.execute("COMMIT")
         except BaseException as error:
             raise self._abandon(error, committing) from error
         self._forget()
-        return changes
+        with suppress(apsw.Error):  # a committed erasure is one, whatever the setting says
+            sqlite_file.pragma(self._connection, "secure_delete = OFF")
+        job.receipt = Receipt(position, job.time, heads=(sum(change.version for change in changes.feed),))
 
     def close(self) -> None:
         self._connection.close()
@@ -337,6 +373,7 @@ class _Writer:
         self._connection.execute("BEGIN IMMEDIATE")
         if self._connection.data_version() != self._version or len(self._records) > _KNOWN_LIMIT:
             self._forget()
+        self._version = -1  # until the end of this commit is learned, nothing remembered may be trusted again
 
     def _write(self, tenant: str, changes: Changes, time: int) -> None:
         if not changes:
@@ -346,6 +383,7 @@ class _Writer:
         relational.write(tenant, changes, self._run_many, self._keys)
         if changes.released:
             self._tending.prune(tenant, changes.released, changes.alive())
+            self._keys.forget()  # a stream that went and is taken in again gets another number
         self._publish(tenant, changes, time)
 
     def _publish(self, tenant: str, changes: Changes, time: int) -> None:

@@ -67,13 +67,46 @@ class AdoptPromises:
         assert scene.thread("t", GLOBEX) == scene.thread("t")
         assert scene.texts("t", GLOBEX) == ["one", "two"]
 
-    def test_a_rewind_made_there_and_here_is_a_conflict(self, scene: Scene) -> None:
-        """A record that continues in another stream here was begun or rewound separately."""
+    def test_a_rewind_made_there_is_followed(self, scene: Scene) -> None:
+        """As long as the rewound history holds all of ours, nothing is lost by it, nor what was changed here."""
         scene.commit(append("t", "one", "two"))
         scene.commit(scene.export("t"), tenant=GLOBEX)
-        scene.commit(rewind("t", scene.mark("t", at=1)))
+        end = scene.mark("t")
+        scene.commit(Put("thread", "t", b"title", scope=ANA), tenant=GLOBEX)
+        scene.commit(rewind("t", scene.mark("t", at=1)), append("t", "other"))
+        for _ in range(2):
+            scene.commit(scene.export("t", whole=True), tenant=GLOBEX)
+        assert scene.events("t", GLOBEX) == scene.events("t")
+        assert scene.at(end, GLOBEX) == ["one", "two"]
+        assert (scene.thread("t", GLOBEX).version, scene.thread("t", GLOBEX).body) == (2, b"title")
+        assert scene.engine.check() == []
+
+    def test_a_rewind_made_here_is_kept(self, scene: Scene) -> None:
+        """An export from before it is behind: its history is all here. A newer body it brings is taken."""
+        scene.commit(append("t", "one", "two"))
+        scene.commit(scene.export("t"), tenant=GLOBEX)
+        scene.commit(Put("thread", "t", b"title", scope=ANA))
+        older = scene.export("t")
+        scene.commit(rewind("t", scene.mark("t", at=1)), tenant=GLOBEX)
+        for _ in range(2):
+            scene.commit(older, tenant=GLOBEX)
+        assert scene.texts("t", GLOBEX) == ["one"]
+        assert (scene.thread("t", GLOBEX).version, scene.thread("t", GLOBEX).body) == (2, b"title")
+        assert scene.engine.check() == []
+
+    @pytest.mark.parametrize("there", ["rewound without the end", "begun separately"])
+    def test_histories_of_which_neither_holds_the_other_are_a_conflict(self, scene: Scene, there: str) -> None:
+        """A record that continues in another stream here was begun or rewound separately."""
+        scene.commit(append("t", "one", "two"))
+        if there == "begun separately":
+            scene.commit(append("t", "one", "two"), tenant=GLOBEX)
+        else:
+            scene.commit(scene.export("t"), tenant=GLOBEX)
+            scene.commit(rewind("t", scene.mark("t", at=1)))
+        before = contents(scene.engine, GLOBEX)
         with pytest.raises(Conflict):
             scene.commit(scene.export("t"), tenant=GLOBEX)
+        assert contents(scene.engine, GLOBEX) == before
 
     def test_other_events_at_the_same_positions_are_a_conflict(self, scene: Scene) -> None:
         """Two histories that went apart are not mixed, and nothing of the offered one stays."""
@@ -156,6 +189,30 @@ class AdoptPromises:
         assert scene.events("t") == before
         assert scene.texts("f") == ["one", "two"]
         assert scene.engine.check() == []
+
+    def test_a_record_that_comes_back_goes_on_where_its_stream_is(self, scene: Scene) -> None:
+        """An older export of a thread whose later events a fork kept is caught up: no number is given twice."""
+        scene.commit(append("t", event("one", "k")))
+        older = scene.export("t")
+        scene.commit(append("t", event("two", "l")))
+        scene.commit(fork("f", scene.mark("t"), scope=BEN))
+        scene.erase(ANA, bury=False)
+        scene.commit(older, append("t", event("two", "l")))
+        scene.commit(append("t", event("two", "l"), "three"))
+        assert scene.texts("t") == ["one", "two", "three"]
+        assert scene.texts("f") == ["one", "two"]
+        assert scene.engine.check() == []
+
+    @pytest.mark.parametrize("missing", ["all strands", "the last event"])
+    def test_a_record_without_its_whole_history_is_a_conflict(self, scene: Scene, missing: str) -> None:
+        """A head that no event stands for would be a gap."""
+        scene.commit(append("t", "one", "two"))
+        export = scene.export("t")
+        (strand,) = export.strands
+        short = msgspec.structs.replace(strand, events=strand.events[:1])
+        with pytest.raises(Conflict):
+            scene.commit(Adopt(export.records, () if missing == "all strands" else (short,)), tenant=GLOBEX)
+        assert scene.engine.get(GLOBEX, "thread", "t") is None
 
     def test_keys_are_recognised_in_the_batch_that_takes_them_in(self, scene: Scene) -> None:
         """An append right after the adoption repeats by key what came along, and what a fork had kept."""

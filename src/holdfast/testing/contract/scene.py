@@ -100,9 +100,9 @@ class Scene:
     def ids(self, tenant: str = ACME, **query: Any) -> list[str]:
         return [record.id for record in self.engine.scan(tenant, Query("note", **query))]
 
-    def export(self, id: str, tenant: str = ACME) -> Adopt:
+    def export(self, id: str, tenant: str = ACME, *, whole: bool = False) -> Adopt:
         """A thread with its whole line of ancestors, as another store would be given it."""
-        return export(self.engine, tenant, self.thread(id, tenant))
+        return export(self.engine, tenant, self.thread(id, tenant), whole=whole)
 
 
 def texts(events: list[Event]) -> list[str]:

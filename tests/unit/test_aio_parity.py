@@ -1,0 +1,101 @@
+"""The async classes have the names, parameters and defaults of their blocking twins: nobody has to learn two stores."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from typing import Any, get_overloads
+
+import pytest
+
+import holdfast
+from holdfast import aio
+
+TWINS = [(holdfast.Store, aio.AsyncStore), (holdfast.Thread, aio.AsyncThread), (holdfast.Turn, aio.AsyncTurn)]
+# What waits for nothing stays an ordinary call.
+NOT_AWAITED = {("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "state"), ("Turn", "save")}
+RETURNS = {
+    "Thread": "AsyncThread",
+    "Turn": "AsyncTurn",
+    "Iterator[Commit]": "AsyncIterator[Commit]",
+}
+
+
+@pytest.fixture(scope="module")
+def instances() -> Iterator[dict[type, Any]]:
+    """One of each class, because some public names are there only once an object is made."""
+
+    async def opened() -> aio.AsyncStore:
+        return await aio.open("ram:")
+
+    with holdfast.open("ram:") as store:
+        thread = store.thread("t")
+        twin = asyncio.run(opened())
+        twin_thread = twin.thread("t")
+        made = (store, thread, thread.turn(), twin, twin_thread, twin_thread.turn())
+        yield {type(each): each for each in made}
+        asyncio.run(twin.close())
+
+
+def public(thing: Any) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def methods(kind: type) -> list[str]:
+    return sorted(name for name in public(kind) if inspect.isfunction(inspect.getattr_static(kind, name)))
+
+
+METHODS = [
+    pytest.param(plain, twin, name, id=f"{plain.__name__}.{name}") for plain, twin in TWINS for name in methods(plain)
+]
+
+
+@pytest.mark.parametrize(("plain", "twin"), TWINS, ids=lambda kind: kind.__name__)
+def test_the_public_names_are_the_same(plain: type, twin: type, instances: dict[type, Any]) -> None:
+    assert public(instances[twin]) == public(instances[plain])
+
+
+def described(signature: inspect.Signature) -> list[tuple[str, Any, Any, Any]]:
+    return [(each.name, each.kind, each.default, each.annotation) for each in signature.parameters.values()]
+
+
+@pytest.mark.parametrize(("plain", "twin", "name"), METHODS)
+def test_parameters_and_defaults_are_the_same(plain: type, twin: type, name: str) -> None:
+    ours, theirs = (inspect.signature(getattr(kind, name)) for kind in (plain, twin))
+    assert described(theirs) == described(ours)
+    assert theirs.return_annotation == RETURNS.get(ours.return_annotation, ours.return_annotation)
+
+
+@pytest.mark.parametrize(("plain", "twin", "name"), METHODS)
+def test_type_checkers_are_told_the_same(plain: type, twin: type, name: str) -> None:
+    ours, theirs = ([inspect.signature(each) for each in get_overloads(getattr(kind, name))] for kind in (plain, twin))
+    assert [described(each) for each in theirs] == [described(each) for each in ours]
+    assert [each.return_annotation for each in theirs] == [each.return_annotation for each in ours]
+
+
+@pytest.mark.parametrize(("plain", "twin", "name"), METHODS)
+def test_what_may_wait_is_awaited_and_nothing_else(plain: type, twin: type, name: str) -> None:
+    method = getattr(twin, name)
+    awaited = inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
+    assert awaited == ((plain.__name__, name) not in NOT_AWAITED)
+    assert inspect.isasyncgenfunction(method) == inspect.isgeneratorfunction(getattr(plain, name))
+
+
+@pytest.mark.parametrize(("plain", "twin"), [TWINS[0], TWINS[2]], ids=lambda kind: kind.__name__)
+def test_a_with_block_becomes_an_async_with_block(plain: type, twin: type) -> None:
+    assert hasattr(plain, "__enter__")
+    assert inspect.iscoroutinefunction(twin.__aenter__)  # type: ignore[attr-defined]
+    assert inspect.iscoroutinefunction(twin.__aexit__)  # type: ignore[attr-defined]
+    assert not hasattr(twin, "__enter__")
+
+
+def test_opening_takes_the_same() -> None:
+    assert described(inspect.signature(aio.open)) == described(inspect.signature(holdfast.open))
+
+
+def test_the_twins_would_be_told_apart() -> None:
+    def one(self: Any, a: int = 1, *, b: str | None = None) -> int: ...
+    def two(self: Any, a: int = 2, *, b: str | None = None) -> int: ...
+
+    assert described(inspect.signature(one)) != described(inspect.signature(two))
