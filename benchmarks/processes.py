@@ -68,7 +68,7 @@ def _judge(url: str, mode: str, turns: int, reports: list[dict[str, Any]]) -> di
         for number in range(PROCESSES):
             keys += [entry.key for entry in store.thread(f"{mode}-{number}").log()]
         sound = store.verify().ok
-    expected = {f"{number}-{turn}#1" for number in range(PROCESSES) for turn in range(turns)}
+    expected = {f"{number}-{turn}" for number in range(PROCESSES) for turn in range(turns)}
     seconds = max(report["end"] for report in reports) - min(report["begin"] for report in reports)
     return {
         "turns": len(waits),

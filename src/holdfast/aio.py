@@ -257,7 +257,7 @@ class AsyncThread:
     async def append(
         self, *items: Any, kind: str = "message", key: str | None = None, expect: int | None = None
     ) -> Entry | list[Entry]:
-        pending = self._thread._appending(log.drafts(items, kind, key), expect)
+        pending = self._thread._appending(log.drafts(items, kind, key), expect, whole=key is not None)
         return pending.finish(await self._hands.commit(pending))
 
     async def log(self, last: int | None = None, *, after: int = 0, limit: int | None = None) -> list[Entry]:

@@ -33,6 +33,8 @@ class SystemClock:
 
 def to_micros(moment: datetime) -> int:
     """Turn an aware datetime into microseconds; a naive one is refused, because it names no moment."""
+    if not isinstance(moment, datetime):
+        raise Invalid(f"a moment is a datetime with a time zone, not {moment!r}")
     if moment.tzinfo is None:
         raise Invalid(f"{moment!r} has no time zone; use datetime.now(timezone.utc) or attach one")
     return (moment - _EPOCH) // _MICROSECOND

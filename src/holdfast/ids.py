@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from holdfast.errors import Invalid
 
-MAX_ID_CHARS = 512
+MAX_ID_BYTES = 512
 _RANDOM_BITS = 21
 
 
@@ -31,12 +31,13 @@ def check_id(value: object, what: str) -> str:
         raise Invalid(f"{what} must be a string, not {type(value).__name__}", what=what)
     if not value:
         raise Invalid(f"{what} must not be empty", what=what)
-    if len(value) > MAX_ID_CHARS:
-        raise Invalid(f"{what} has {len(value)} characters; at most {MAX_ID_CHARS} are allowed", what=what)
     if "\x00" in value:
         raise Invalid(f"{what} contains a NUL character", what=what)
     try:
-        value.encode()
+        size = len(value.encode())
     except UnicodeEncodeError:
         raise Invalid(f"{what} contains a lone surrogate, which is not text", what=what) from None
-    return value
+    if size > MAX_ID_BYTES:
+        raise Invalid(f"{what} takes {size} bytes; at most {MAX_ID_BYTES} are allowed", what=what)
+    # A subclass would be stored as its text and come back as str; what is compared must be that from the start.
+    return value if type(value) is str else str.__str__(value)

@@ -96,8 +96,8 @@ class Store:
 
     def thread(self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()) -> Thread:
         """Give a handle of a thread. It is created by its first write; user, agent and tags count from then on."""
-        check_id(id, "thread id")
-        return Thread(self._core, id, _scope(user, agent, id), tuple(sorted(set(check_tags(tags)))))
+        name = check_id(id, "thread id")
+        return Thread(self._core, name, _scope(user, agent, name), tuple(sorted(set(check_tags(tags)))))
 
     def threads(
         self,

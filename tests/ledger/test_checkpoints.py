@@ -55,6 +55,7 @@ def test_a_checkpoint_says_where_the_thread_stood(thread: holdfast.Thread, clock
     assert thread.checkpoints() == [made]
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_checkpoint_does_not_move(thread: holdfast.Thread) -> None:
     made = thread.checkpoint("here")
     thread.append(said("4"))
@@ -68,6 +69,7 @@ def test_a_thread_without_a_state_can_have_one_too(store: holdfast.Store) -> Non
     assert store.thread("t").checkpoint("here").revision == 0
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_checkpoints_are_listed_oldest_first(thread: holdfast.Thread) -> None:
     for name in ("c", "a", "b"):
         thread.checkpoint(name)
@@ -85,6 +87,7 @@ def test_a_name_is_used_once_unless_it_is_to_move(thread: holdfast.Thread) -> No
     assert [point.entries for point in thread.checkpoints()] == [4]
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_names_of_threads_and_checkpoints_do_not_run_together(store: holdfast.Store) -> None:
     for id, name in (("a/b", "c"), ("a", "b/c"), ("3:a", "b"), ("a/b/c", "d")):
         store.thread(id).append(said(id))
@@ -180,6 +183,7 @@ def test_a_rewind_names_the_place_it_left_and_can_be_undone(thread: holdfast.Thr
     assert texts(thread) == ["1", "another way"]
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_what_a_handle_saw_before_a_rewind_does_not_count_after_it(thread: holdfast.Thread) -> None:
     thread.state()
     thread.rewind(1)

@@ -80,6 +80,7 @@ def test_migrations_run_on_load_over_several_versions(old: Open) -> None:
     assert (loaded.revision, loaded.version, loaded.migrated_from) == (1, 3, 1)
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_loading_leaves_the_stored_bytes_as_they_were(old: Open) -> None:
     thread = old(todays_code())
     before = stored(thread)
@@ -109,6 +110,7 @@ def test_an_old_revision_is_migrated_as_it_is_read(old: Open) -> None:
     assert thread.state(Travel3, revision=1).value == Travel3("Ana", "Berg", 2)
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_patch_of_an_old_state_saves_the_new_form(old: Open) -> None:
     thread = old(todays_code())
     thread.patch("seats", 5)
@@ -123,6 +125,7 @@ def test_a_migration_gets_a_copy_to_do_with_as_it_likes(old: Open) -> None:
     assert thread.state(dict).value == OLD
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_state_without_a_schema_comes_under_one_by_its_migration_from_zero(running: Open) -> None:
     running(holdfast.Registry()).save({"name": "Ana Berg"})
     schemas = todays_code()
@@ -215,6 +218,7 @@ def test_a_state_that_does_not_fit_is_an_error_that_names_the_place(
     assert thread.state(dict).value == OLD
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_state_from_newer_code_is_refused_and_cannot_be_overwritten(running: Open) -> None:
     running(todays_code()).save(Travel3("Ana", "Berg"))
     thread = running(first_code())

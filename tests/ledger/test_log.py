@@ -97,6 +97,7 @@ def test_what_a_constructor_was_not_given_is_left_out(thread: holdfast.Thread) -
     assert [entry.content for entry in thread.log()] == [{"name": "search", "arguments": {}}, {"content": "none"}]
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_each_constructor_takes_a_key(thread: holdfast.Thread) -> None:
     drafts = (
         holdfast.message("user", "hi", key="a"),
@@ -234,6 +235,7 @@ def test_the_same_key_with_other_content_is_refused(thread: holdfast.Thread) -> 
         assert (caught.value.key, caught.value.position, thread.count()) == ("k", 1, 1)
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_the_same_key_with_another_kind_is_refused(thread: holdfast.Thread) -> None:
     thread.append({"n": 1}, key="k")
     with pytest.raises(errors.KeyReused):
@@ -247,6 +249,7 @@ def test_one_key_over_several_entries_makes_all_of_them_idempotent(thread: holdf
     assert texts(thread.log()) == ["a", "b", "c", "between"]
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_one_key_over_several_entries_refuses_a_changed_one(thread: holdfast.Thread) -> None:
     thread.append(said("a"), said("b"), key="k")
     with pytest.raises(errors.KeyReused):
@@ -260,6 +263,7 @@ def test_a_key_for_all_and_a_key_for_one_do_not_mix(thread: holdfast.Thread) -> 
         thread.append(holdfast.note("a", key="mine"), holdfast.note("b"), key="all")
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_key_belongs_to_its_thread(store: holdfast.Store) -> None:
     entries = [store.thread(name).append(said(name), key="k") for name in ("one", "two")]
     assert [entry.content["content"] for entry in entries] == ["one", "two"]
@@ -326,6 +330,7 @@ def test_a_page(ten: holdfast.Thread) -> None:
         assert [entry.number for entry in ten.log(after=after, limit=limit)] == wanted
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_pages_make_up_the_whole_log(ten: holdfast.Thread) -> None:
     pages, after = [], 0
     while page := ten.log(after=after, limit=3):

@@ -140,10 +140,10 @@ class Model:
         if key is not None:
             for number, saved in enumerate(known.revisions, 1):
                 if saved.key == key:
-                    entry = next(n for n, said in enumerate(known.entries, 1) if said.key == f"{key}#1")
+                    entry = next(n for n, said in enumerate(known.entries, 1) if said.key == key)
                     return entry, number
         thread = self.write(id)
-        thread.entries.append(Said(text, None if key is None else f"{key}#1", len(thread.revisions) + 1))
+        thread.entries.append(Said(text, key, len(thread.revisions) + 1))
         return len(thread.entries), self.save(id, value, key)
 
     def checkpoint(self, id: str, name: str, replace: bool) -> tuple[int, int]:

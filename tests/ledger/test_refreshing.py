@@ -54,6 +54,7 @@ def test_a_fresh_state_reports_nothing(thread: holdfast.Thread) -> None:
     assert (loaded.stale, loaded.must_verify) == ((), ())
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_stale_field_is_reported_with_its_age_and_who_vouched_for_it(
     thread: holdfast.Thread, clock: ManualClock
 ) -> None:
@@ -138,6 +139,7 @@ def test_confirming_the_whole_document_confirms_all_that_is_tracked(
     assert stale(thread) == []
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_saving_a_changed_value_confirms_it_and_an_unchanged_one_does_not(
     thread: holdfast.Thread, clock: ManualClock
 ) -> None:
@@ -147,6 +149,7 @@ def test_saving_a_changed_value_confirms_it_and_an_unchanged_one_does_not(
     assert stale(thread) == ["gate"]
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_patching_confirms_what_it_changed(thread: holdfast.Thread, clock: ManualClock) -> None:
     clock.advance(2 * 3600)
     thread.patch("gate", "B2")
@@ -258,6 +261,7 @@ def test_when_someone_saves_while_a_refresher_runs_both_changes_are_kept(
     assert [revision.by for revision in thread.revisions()] == ["ana", "agent", "refresher"]
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_field_that_someone_else_confirmed_meanwhile_is_not_fetched_again(
     store: holdfast.Store, thread: holdfast.Thread, flights: holdfast.Registry, clock: ManualClock
 ) -> None:
@@ -320,6 +324,7 @@ def test_only_the_current_state_can_be_refreshed(thread: holdfast.Thread) -> Non
             thread.state(Flight, on_stale="refresh", **old)
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_plain_state_is_refreshed_under_the_schema_it_comes_under(
     store: holdfast.Store, flights: holdfast.Registry, clock: ManualClock
 ) -> None:

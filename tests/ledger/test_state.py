@@ -80,6 +80,7 @@ def test_a_typed_state_can_be_read_as_it_is_stored(
     assert thread.state(dict).value == STORED
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_plain_dict_is_a_state(thread: holdfast.Thread) -> None:
     thread.save({"city": "Rome", "stops": [{"at": None}]})
     loaded = thread.state()
@@ -95,6 +96,7 @@ def test_a_typed_state_survives_a_restart(
     assert reopen().thread("trip-42").state(Struct).value == Struct(**PARTS)
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_dict_stays_under_the_schema_it_follows(thread: holdfast.Thread, schemas: holdfast.Registry) -> None:
     schemas.schema("trip", version=1)(Struct)
     thread.save(Struct(**PARTS))
@@ -131,6 +133,7 @@ def test_the_ready_made_state_works_as_it_comes(place: Any) -> None:
 # Nothing saved yet
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_without_a_state_the_default_comes_at_revision_zero(thread: holdfast.Thread) -> None:
     thread.append({"role": "user", "content": "hi"})
     fallback = {"fresh": True}
@@ -142,6 +145,7 @@ def test_without_a_state_the_default_comes_at_revision_zero(thread: holdfast.Thr
     assert thread.revisions() == []
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_default_is_not_saved(thread: holdfast.Thread) -> None:
     thread.state(default={"a": 1})
     assert not thread.exists()
@@ -201,6 +205,7 @@ def test_the_expected_revision_can_be_named(store: holdfast.Store) -> None:
     assert len(store.thread("t").revisions()) == 2
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_any_overwrites_whatever_is_there(store: holdfast.Store) -> None:
     assert store.thread("t").save({"n": 1}, expect="any") == 1
     assert store.thread("t").save({"n": 2}, expect="any") == 2
@@ -214,6 +219,7 @@ def test_an_expectation_that_is_no_revision_is_invalid(thread: holdfast.Thread, 
         thread.save({}, expect=expect)
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_reading_an_old_revision_does_not_change_what_a_save_is_based_on(thread: holdfast.Thread) -> None:
     thread.save({"n": 1})
     thread.save({"n": 2})
@@ -221,6 +227,7 @@ def test_reading_an_old_revision_does_not_change_what_a_save_is_based_on(thread:
     assert thread.save({"n": 3}) == 3
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_load_that_failed_is_no_load(store: holdfast.Store, schemas: holdfast.Registry, place: Any) -> None:
     """Whoever could not read the state must not overwrite it as if it had."""
     schemas.schema("trip", version=1)(Struct)
@@ -251,6 +258,7 @@ def test_a_rewind_does_not_pass_for_the_revision_it_replaced(store: holdfast.Sto
     assert slow.save({"n": 3}) == 3
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_key_makes_a_save_idempotent(thread: holdfast.Thread, clock: ManualClock) -> None:
     assert thread.save({"n": 1, "m": 2}, key="k") == 1
     clock.advance(60)
@@ -292,6 +300,7 @@ def test_concurrent_saves_lose_no_update(store: holdfast.Store) -> None:
 # Patches
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_patch_sets_one_path(thread: holdfast.Thread) -> None:
     thread.save({"task": {"status": "open", "steps": [1]}, "n": 1})
     assert thread.patch("task.status", "done") == 2
@@ -309,6 +318,7 @@ def test_a_patch_keeps_what_others_changed_elsewhere(store: holdfast.Store) -> N
     assert one.state().value == {"a": 1, "b": 1}
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_patch_can_expect_a_revision(thread: holdfast.Thread) -> None:
     thread.save({"a": 0})
     thread.patch("a", 1, expect=1)
@@ -434,6 +444,7 @@ def test_one_way_to_name_an_old_state_at_a_time(three: holdfast.Thread) -> None:
         three.state(as_of=datetime(2026, 3, 1))
 
 
+@pytest.mark.usefixtures("any_engine")
 def test_a_diff_says_what_changed(three: holdfast.Thread) -> None:
     assert three.diff(1, 2) == [
         Difference("ana", "removed", old=True),

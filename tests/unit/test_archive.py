@@ -444,7 +444,7 @@ def with_strand(**fields: Any) -> Callable[[Section], Section]:
         (with_record(id=""), "0 characters"),
         (with_record(id="x" * 3000), "3000 characters"),
         (with_record(kind=""), "must not be empty"),
-        (with_record(scope=Scope("x" * 600)), "600 characters"),
+        (with_record(scope=Scope("x" * 600)), "600 bytes"),
         (with_record(tags=("a\0b",)), "NUL"),
         (with_record(body=b'j1{"a":1},"x":{}'), "does not decode"),
         (with_strand(base=1), "entry 1 of nothing"),

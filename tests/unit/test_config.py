@@ -68,6 +68,6 @@ def test_a_bad_tenant_in_the_environment_is_refused_before_anything_is_opened(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOLDFAST_TENANT", "x" * 513)
-    with pytest.raises(errors.Invalid, match="tenant has 513 characters"):
+    with pytest.raises(errors.Invalid, match="tenant takes 513 bytes"):
         holdfast.open(tmp_path / "store.db")
     assert list(tmp_path.iterdir()) == []

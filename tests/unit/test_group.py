@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import holdfast
 from holdfast.engine.contract import Outcome, Receipt
 from holdfast.engine.group import GroupCommit, Job
 from holdfast.errors import Misconfigured, OutcomeUnknown, Unavailable
@@ -361,6 +365,68 @@ def test_a_batch_with_an_end_keeps_it_when_its_group_fails_later(waiting: thread
     group = GroupCommit(end_the_first_and_fail)
     assert group.commit("acme", (), 1).time == 1
     group.close()
+
+
+SIGNALS = """
+import random, signal, threading
+from holdfast.engine.contract import Receipt
+from holdfast.engine.group import GroupCommit
+from holdfast.errors import OutcomeUnknown
+
+class Interrupted(BaseException): pass
+def interrupt(*_): raise Interrupted
+
+ran, acknowledged, stop = [], [], threading.Event()
+def run(jobs):
+    ran.extend(job.time for job in jobs)
+    for job in jobs:
+        job.receipt = Receipt(1, job.time)
+group = GroupCommit(run)
+
+def commit(number):
+    try:
+        group.commit("acme", (), number)
+    except OutcomeUnknown:
+        return
+    acknowledged.append(number)
+
+def work(worker):
+    number = worker * 10_000_000
+    while not stop.is_set():
+        number += 1
+        commit(number)
+
+def attempt(number):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00001, 0.0002))
+        commit(number)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except Interrupted:
+        return 1
+    return 0
+
+random.seed(0)
+signal.signal(signal.SIGALRM, interrupt)
+threads = [threading.Thread(target=work, args=(worker,)) for worker in (1, 2, 3)]
+for thread in threads:
+    thread.start()
+interrupted = sum(attempt(number) for number in range(4_000))
+stop.set()
+for thread in threads:
+    thread.join()
+group.close()
+print(interrupted > 0, len(ran) == len(set(ran)), set(acknowledged) <= set(ran))
+"""
+
+
+def test_a_signal_that_raises_in_a_caller_at_any_point_harms_nobody() -> None:
+    """Real signals into a thread that commits beside three others: nobody hangs, nothing is lost or done twice."""
+    source = str(Path(holdfast.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SIGNALS], capture_output=True, text=True, timeout=100, check=False,
+        env={**os.environ, "PYTHONPATH": source},
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("True True True\n", "")
 
 
 # The end

@@ -89,7 +89,8 @@ def test_memory_is_memory() -> None:
     ],
 )
 def test_the_file_of_a_url_or_path(url: str, path: str) -> None:
-    assert registry.sqlite_path(url) == Path(path)
+    """Always absolute: a process may change its directory while connections still open."""
+    assert registry.sqlite_path(url) == Path.cwd() / path
 
 
 def test_a_tilde_is_the_home_of_whoever_runs_this(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -104,7 +104,11 @@ class Append(msgspec.Struct, frozen=True):
     repetition, ``expect`` is not looked at: the first attempt already met it. ``expect``: None any head, n the head
     must be n. ``new`` is the record to make when there is none yet; without it an absent record is ``NotFound``. Where
     ``new`` names a user, agent or thread, a record that belongs to another one is ``Invalid``.
-    With no events the record is only touched.
+    With no events the record is only touched. With ``whole`` its events are one thing: some of them repeated and
+    others not is ``KeyReused``.
+
+    The time of a commit is never before what the record already holds: where a caller's clock is behind, events that
+    carry the commit's time get a later one.
     """
 
     kind: str
@@ -113,6 +117,7 @@ class Append(msgspec.Struct, frozen=True):
     expect: int | None = None
     new: Put | None = None
     same: Callable[[Event, Event], bool] = same_bytes
+    whole: bool = False
 
 
 class Fork(msgspec.Struct, frozen=True):

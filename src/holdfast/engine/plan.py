@@ -175,6 +175,11 @@ class _Draft:
                 f"{op.kind} {op.id!r} is at {record.head}, not at the expected {op.expect}",
                 kind=op.kind, id=op.id, expected=op.expect, actual=record.head,
             )  # fmt: skip
+        if op.whole and fresh and head - record.head < len(stored):
+            raise KeyReused(
+                f"some entries of this append to {op.kind} {op.id!r} are there under its key, and others are not",
+                kind=op.kind, id=op.id,
+            )  # fmt: skip
         self.stored.append(tuple(stored))
         self.heads.append(head)
         if fresh or not op.events:
@@ -464,7 +469,7 @@ def _refuse_other_scope(record: Record, scope: Scope) -> None:
     """A writer that names an owner must not write into another owner's record; one that nobody owns is open to all."""
     for what in ("user", "agent", "thread"):
         ours, theirs = getattr(scope, what), getattr(record.scope, what)
-        if ours is not None and theirs is not None and ours != theirs:
+        if ours is not None and ours != theirs and (what == "user" or theirs is not None):
             raise Invalid(
                 f"{record.kind} {record.id!r} belongs to {what} {theirs!r}, not {ours!r}",
                 kind=record.kind,

@@ -6,6 +6,7 @@ entry-point group ``holdfast.engines`` (name: scheme, value: factory). Deliberat
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -65,7 +66,8 @@ def sqlite_path(url: str) -> Path:
     if url.lstrip("/") == ":memory:":
         raise Misconfigured(f'{url} would be a file of that name; "ram:" is for memory only')
     try:
-        return Path(url).expanduser()
+        # Connections open later too, and by then the process may have changed its directory.
+        return Path(os.path.abspath(Path(url).expanduser()))
     except RuntimeError as error:
         raise Misconfigured(f"{url}: {error}") from error
 

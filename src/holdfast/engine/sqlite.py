@@ -138,7 +138,7 @@ class SqliteEngine:
         self._announce()
 
     def _commit_batch(self, batch: list[Job]) -> None:
-        """Commit batches together; when a value cannot be written at all, one by one, so that it fails its own alone."""
+        """Commit batches together; where a value cannot be written at all, one by one, so that it fails its own."""
         try:
             if batch:
                 self._writer.commit(batch)

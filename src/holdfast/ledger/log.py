@@ -19,6 +19,8 @@ from holdfast.ids import check_id
 from holdfast.ledger.paths import same
 from holdfast.records import ENTRY_KINDS, Draft, Entry
 
+_NUMBERED = "\x1f"
+
 
 def drafts(items: Sequence[Any], kind: str, key: str | None) -> list[Draft]:
     """Read what a caller wants to append; one key over several items becomes one key for each."""
@@ -27,23 +29,34 @@ def drafts(items: Sequence[Any], kind: str, key: str | None) -> list[Draft]:
     found = [_draft(item, kind) for item in items]
     if key is None:
         return found
-    check_id(key, "key")
     if any(draft.key for draft in found):
         raise Invalid("give one key for the whole append, or one for each item, not both")
-    names = [key, *(f"{key}#{number}" for number in range(2, len(found) + 1))]
-    return [Draft(draft.kind, draft.content, name) for draft, name in zip(found, names, strict=True)]
+    return keyed(found, key)
+
+
+def keyed(drafts: Sequence[Draft], key: str) -> list[Draft]:
+    """Give each draft without a key one made from a common key: the first has it as it is, the others with a number."""
+    key = check_key(key)
+    names = [key, *(f"{key}{_NUMBERED}{number}" for number in range(2, len(drafts) + 1))]
+    return [
+        draft if draft.key is not None else Draft(draft.kind, draft.content, check_id(name, "key"))
+        for draft, name in zip(drafts, names, strict=True)
+    ]
+
+
+def check_key(key: object) -> str:
+    name = check_id(key, "key")
+    if _NUMBERED in name:
+        raise Invalid("key contains the control character U+001F, with which keys of several entries are numbered")
+    return name
 
 
 def _draft(item: Any, kind: str) -> Draft:
     draft = item if isinstance(item, Draft) else Draft(kind, item)
     if draft.kind not in ENTRY_KINDS:
         raise Invalid(f"{draft.kind!r} is no kind of entry; the kinds are {', '.join(ENTRY_KINDS)}", kind=draft.kind)
-    if draft.key is not None:
-        check_id(draft.key, "key")
-    content = draft.content
-    if type(content) is dict:
-        return draft
-    return Draft(draft.kind, plain(content), draft.key)
+    content = draft.content if type(draft.content) is dict else plain(draft.content)
+    return Draft(str.__str__(draft.kind), content, None if draft.key is None else check_key(draft.key))
 
 
 def plain(content: Any) -> Any:
@@ -63,6 +76,11 @@ def plain(content: Any) -> Any:
     except Exception as error:  # a serialiser of the caller's type may raise anything
         raise Invalid(f"content: a {type(content).__name__} cannot be turned into plain data: {error}") from error
     return content
+
+
+def copied(draft: Draft) -> Draft:
+    """The same draft with content of its own; what cannot be stored is refused here already."""
+    return Draft(draft.kind, decode(encode(draft.content, "content")), draft.key)
 
 
 def to_event(draft: Draft, time: int) -> Event:

@@ -7,6 +7,7 @@ encoding (``log``, ``state``), meaning of operations (the engine's plan), and ch
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, TypeVar, overload
 
@@ -25,6 +26,7 @@ from holdfast.records import Checkpoint, Draft, Entry, Loaded, Revision, ThreadI
 
 T = TypeVar("T")
 _TRIES = 1_000  # of many who tag one thread at once only one gets through at a time
+_PAGE = 500
 _MOST = 2**63 - 1
 
 
@@ -57,11 +59,11 @@ class Thread:
         With ``key`` a repetition returns the first entry again instead of adding another; the same key with other
         content is ``KeyReused``. With ``expect`` the log must hold exactly that many entries, or it is ``Conflict``.
         """
-        return self._core.commit(self._appending(log.drafts(items, kind, key), expect))
+        return self._core.commit(self._appending(log.drafts(items, kind, key), expect, whole=key is not None))
 
-    def _appending(self, drafts: list[Draft], expect: int | None) -> Pending[Entry | list[Entry]]:
+    def _appending(self, drafts: list[Draft], expect: int | None, *, whole: bool) -> Pending[Entry | list[Entry]]:
         time = self._core.clock.now()
-        op = self._append_op(drafts, time, expect)
+        op = self._append_op(drafts, time, expect, whole=whole)
         single = len(drafts) == 1
 
         def finish(receipt: Receipt) -> Entry | list[Entry]:
@@ -70,11 +72,11 @@ class Thread:
 
         return Pending((op,), time, finish)
 
-    def _append_op(self, drafts: list[Draft], time: int, expect: int | None) -> Append:
+    def _append_op(self, drafts: list[Draft], time: int, expect: int | None, *, whole: bool) -> Append:
         if expect is not None:
             check_count("expect", expect)
         events = tuple(log.to_event(draft, time) for draft in drafts)
-        return Append("thread", self.id, events, expect, self._new, log.same_entry)
+        return Append("thread", self.id, events, expect, self._new, log.same_entry, whole)
 
     def log(self, last: int | None = None, *, after: int = 0, limit: int | None = None) -> list[Entry]:
         """Read entries in order: the ``last`` ones, or those ``after`` a number, or all. Older ones are not touched."""
@@ -242,7 +244,7 @@ class Thread:
         point = self._point(None, record, state)
         put = checkpoints.to_put(self.id, name, point, note, record.scope, replace=replace)
         try:
-            self._commit_ops((put, self._touch()))
+            self._commit_ops((put, Append("thread", self.id)))  # an erased thread does not come back for this
         except Conflict as error:
             raise Conflict(
                 f"thread {self.id!r} already has a checkpoint {name!r}; give replace=True to move it",
@@ -253,9 +255,16 @@ class Thread:
     def checkpoints(self) -> list[Checkpoint]:
         """List checkpoints, oldest first."""
         self._record()
-        query = Query(checkpoints.KIND, thread=self.id, limit=10_000)
-        found = self._core.engine.scan(self._core.tenant, query)
+        found: list[Record] = []
+        before: tuple[int, str] | None = None
+        while page := self._checkpoint_page(before):
+            found += page
+            before = (page[-1].time, page[-1].id)
         return [checkpoints.to_checkpoint(record) for record in reversed(found)]
+
+    def _checkpoint_page(self, before: tuple[int, str] | None) -> list[Record]:
+        query = Query(checkpoints.KIND, thread=self.id, before=before, limit=_PAGE)
+        return self._core.engine.scan(self._core.tenant, query)
 
     def rewind(self, to: str | int) -> Checkpoint:
         """Go back to a checkpoint, or to the moment after entry number ``to``. O(1): nothing is copied or deleted.
@@ -366,8 +375,8 @@ def to_info(record: Record) -> ThreadInfo:
 
 
 def check_tags(tags: Any) -> tuple[str, ...]:
-    if isinstance(tags, str):
-        raise Invalid("tags must be several strings, not one string")
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise Invalid(f"tags must be several strings, not {tags!r}")
     return tuple(check_id(tag, "tag") for tag in tags)
 
 
@@ -378,6 +387,8 @@ def check_count(what: str, value: object) -> None:
 
 def refuse_other_owner(record: Record, scope: Scope) -> None:
     """A handle that names an owner must not read or write someone else's thread of the same name."""
-    for what, theirs, ours in (("user", record.scope.user, scope.user), ("agent", record.scope.agent, scope.agent)):
-        if ours is not None and theirs is not None and ours != theirs:
-            raise Invalid(f"thread {record.id!r} belongs to {what} {theirs!r}, not {ours!r}", thread=record.id)
+    mine, theirs = scope, record.scope
+    if mine.user is not None and mine.user != theirs.user:
+        raise Invalid(f"thread {record.id!r} belongs to user {theirs.user!r}, not {mine.user!r}", thread=record.id)
+    if mine.agent is not None and theirs.agent is not None and mine.agent != theirs.agent:
+        raise Invalid(f"thread {record.id!r} belongs to agent {theirs.agent!r}, not {mine.agent!r}", thread=record.id)

@@ -6,6 +6,7 @@ that nothing happened. Deliberately absent: a transaction held open while a mode
 
 from __future__ import annotations
 
+from copy import deepcopy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,12 +36,13 @@ class Turn:
     def append(self, *items: Any, kind: str = "message", key: str | None = None) -> None:
         """Add entries to this turn."""
         self._refuse_unless("open")
-        self._drafts += log.drafts(items, kind, key)
+        # Copied now: what the caller changes later in its own objects is not what it appended.
+        self._drafts += [log.copied(draft) for draft in log.drafts(items, kind, key)]
 
     def state(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
         """Save a state with this turn; given twice, the later one counts."""
         self._refuse_unless("open")
-        self._save = {"value": value, "expect": expect, "schema": schema, "by": by}
+        self._save = {"value": deepcopy(value), "expect": expect, "schema": schema, "by": by}
 
     save = state
 
@@ -82,7 +84,7 @@ class Turn:
         drafts = self._keyed_drafts()
         if not drafts and self._save is None:
             raise Invalid("an empty turn: append something to it or save a state")
-        ops: tuple[Op, ...] = (self._thread._append_op(drafts, time, self._expect),)
+        ops: tuple[Op, ...] = (self._thread._append_op(drafts, time, self._expect, whole=self._key is not None),)
         saving = None
         if self._save is not None:
             saving = self._book.saving(**self._save, key=self._key, time=time)
@@ -98,12 +100,7 @@ class Turn:
 
     def _keyed_drafts(self) -> list[Draft]:
         """Under a key of the turn every entry gets one of its own, so that a repetition is recognised as a whole."""
-        if self._key is None:
-            return self._drafts
-        return [
-            draft if draft.key is not None else Draft(draft.kind, draft.content, f"{self._key}#{number}")
-            for number, draft in enumerate(self._drafts, 1)
-        ]
+        return self._drafts if self._key is None else log.keyed(self._drafts, self._key)
 
     def _refuse_unless(self, phase: str) -> None:
         if self._phase != phase:

@@ -18,11 +18,11 @@ import msgspec
 from holdfast.engine import chain, codec
 from holdfast.engine.contract import GENESIS, Event, Record, Strand
 from holdfast.errors import HoldfastError, Invalid
-from holdfast.ids import MAX_ID_CHARS, check_id
+from holdfast.ids import MAX_ID_BYTES, check_id
 from holdfast.transfer.archive import Counts, Header, Manifest, SchemaCount, Seal, Section, damage, is_plain
 
 # An id may be put together from several that a caller gave, as a checkpoint's is.
-_MAX_NAME_CHARS = 4 * MAX_ID_CHARS
+_MAX_NAME_CHARS = 4 * MAX_ID_BYTES
 _pack = msgspec.msgpack.Encoder().encode
 _skip_json = msgspec.json.Decoder(msgspec.Raw).decode
 

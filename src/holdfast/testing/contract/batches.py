@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.engine.contract import Append, Delete, Guard, Mark, Op, Put
 from holdfast.errors import Conflict, Erased, HoldfastError, KeyReused, NotFound
-from holdfast.testing.contract.scene import ACME, ANA, BEN, Scene, append, contents, event, fork, note, rewind
+from holdfast.testing.contract.scene import ACME, ANA, BEN, GLOBEX, Scene, append, contents, event, fork, note, rewind
 
 FAILING: dict[str, tuple[type[HoldfastError], Callable[[Scene], Op]]] = {
     "put of another version": (Conflict, lambda s: note("n", expect=9)),
@@ -73,6 +73,20 @@ class BatchPromises:
         assert scene.ids() == []
         assert receipt.heads == (1,)
         assert scene.engine.check() == []
+
+    def test_no_operation_reaches_into_another_tenant(self, scene: Scene) -> None:
+        """What is deleted, guarded, appended to, rewound or erased under one tenant's name is that tenant's alone."""
+        scene.commit(note("n", scope=ANA), append("t", event("one", "k")))
+        mark, before = scene.mark("t"), contents(scene.engine)
+        scene.commit(Delete("note", "n"), Delete("thread", "t"), Guard("note", "n", 0), tenant=GLOBEX)
+        for op in (append("t", "x", new=None), rewind("t", mark), fork("f", mark)):
+            with pytest.raises(NotFound):
+                scene.commit(op, tenant=GLOBEX)
+        assert scene.erase(ANA, tenant=GLOBEX) == 0
+        assert scene.engine.read(GLOBEX, mark, key="k") == []
+        assert scene.at(mark, GLOBEX) == []
+        assert contents(scene.engine, GLOBEX) == ([], [], [])
+        assert contents(scene.engine) == before
 
     def test_an_empty_batch_changes_nothing(self, scene: Scene) -> None:
         """A commit of nothing is no change: no feed item, and the receipt names the last one there is."""

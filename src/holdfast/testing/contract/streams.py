@@ -69,6 +69,15 @@ class AppendPromises:
         record = scene.thread("t")
         assert (record.created, record.time, record.version) == (first.time, second.time, 1)
 
+    def test_times_in_a_stream_never_fall(self, scene: Scene) -> None:
+        """A commit whose clock is behind the record's is given a later time, and so are events that carry its time."""
+        first = scene.engine.commit(ACME, [append("t", event("one", time=1_000))], 1_000)
+        second = scene.engine.commit(ACME, [append("t", event("two", time=500))], 500)
+        third = scene.engine.commit(ACME, [append("t", event("three", time=7))], 500)
+        assert first.time == 1_000 < second.time < third.time == scene.thread("t").time
+        assert [e.time for e in scene.events("t")] == [1_000, second.time, 7]
+        assert second.events[0][0].time == second.time
+
     def test_no_events_only_touch_the_record(self, scene: Scene) -> None:
         """With no events the time moves and nothing else; the receipt holds an empty tuple and the head."""
         scene.commit(append("t", "one"))
