@@ -9,27 +9,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-import msgspec
-
 from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
-from holdfast.engine.contract import Commit, Query, Scope
+from holdfast.engine.contract import Commit, Problem, Query, Scope
 from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
 from holdfast.errors import Invalid, Misconfigured, Unsupported
 from holdfast.ids import Ids, check_id
-from holdfast.ledger.core import Core
+from holdfast.ledger import checkpoints
+from holdfast.ledger.core import Core, scan_all
 from holdfast.ledger.schema import DEFAULT, Registry
 from holdfast.ledger.thread import Thread, check_count, check_tags, to_info
 from holdfast.records import Report, ThreadInfo
 
 if TYPE_CHECKING:
     from holdfast.transfer import ImportReport, Manifest, Progress, Restored
-
-_PAGE = 500
 
 
 def open(
@@ -121,20 +119,8 @@ class Store:
             since=None if since is None else to_micros(since),
             until=None if until is None else to_micros(until),
         )
-        return list(self._scan_threads(wanted, limit))
-
-    def _scan_threads(self, wanted: Query, limit: int | None, tenant: str | None = None) -> Iterator[ThreadInfo]:
-        left = limit
-        before = None
-        while left is None or left > 0:
-            page = _PAGE if left is None else min(left, _PAGE)
-            query = msgspec.structs.replace(wanted, before=before, limit=page)
-            records = self._core.engine.scan(tenant or self._core.tenant, query)
-            yield from map(to_info, records)
-            if len(records) < page:
-                return
-            before = (records[-1].time, records[-1].id)
-            left = None if left is None else left - page
+        records = scan_all(self._core.engine, self._core.tenant, wanted)
+        return [to_info(record) for record in islice(records, limit)]
 
     def watch(self, *, after: int = 0, timeout_s: float | None = None) -> Iterator[Commit]:
         """Yield commits in the order they became durable, waiting for more; end after ``timeout_s`` without one."""
@@ -161,11 +147,21 @@ class Store:
 
     def verify(self) -> Report:
         """Re-derive every digest and count in the whole store, all tenants, and name whatever does not agree."""
-        problems = self._core.engine.check()
-        threads = [
-            info for name in self._core.engine.tenants() for info in self._scan_threads(Query("thread"), None, name)
-        ]
-        return Report(len(threads), sum(info.entries for info in threads), tuple(problems))
+        engine = self._core.engine
+        problems = engine.check()
+        threads = entries = 0
+        for tenant in engine.tenants():
+            for record in scan_all(engine, tenant, Query("thread")):
+                threads, entries = threads + 1, entries + record.head
+            problems += self._wrong_checkpoints(tenant)
+        return Report(threads, entries, tuple(problems))
+
+    def _wrong_checkpoints(self, tenant: str) -> Iterator[Problem]:
+        engine = self._core.engine
+        for record in scan_all(engine, tenant, Query(checkpoints.KIND)):
+            what = checkpoints.problem(record, lambda stream: engine.strand(tenant, stream))
+            if what is not None:
+                yield Problem(f"checkpoint {record.id!r}", what, tenant, record.kind, record.id)
 
     def export_to(
         self,

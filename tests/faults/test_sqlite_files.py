@@ -11,12 +11,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 import holdfast
+from holdfast.engine import sqlite_file
 from holdfast.engine.contract import Append, Engine, Event, Fork, Mark, Put
 from holdfast.engine.migrate import newest
 from holdfast.engine.sqlite import SqliteEngine
@@ -294,6 +297,35 @@ def test_processes_that_open_a_new_file_at_once_make_one_store(path: Path, count
     heads = [int(finish(process)[0]) for process in processes]
     assert sorted(heads) == list(range(1, count + 1))
     assert_holds(path, [str(path)] * count)
+
+
+class Interrupting:
+    """A connection during whose ``moment``-th statement another process makes the store."""
+
+    def __init__(self, connection: apsw.Connection, moment: int, interrupt: Callable[[], None]) -> None:
+        self._connection, self._moment, self._interrupt = connection, moment, interrupt
+
+    def execute(self, *args: Any) -> Any:
+        self._moment -= 1
+        if self._moment == 0:
+            self._interrupt()
+        return self._connection.execute(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+@pytest.mark.parametrize("moment", range(1, 9))
+def test_a_store_that_is_just_being_made_is_not_taken_for_someone_elses(path: Path, moment: int) -> None:
+    def make_store() -> None:
+        with suppress(Unavailable):  # the look holds a lock by now: then it is made later
+            SqliteEngine(path, ManualClock(), SeededIds(), busy_timeout_s=0.01).close()
+
+    connection = apsw.Connection(str(path))
+    looking: Any = Interrupting(connection, moment, make_store)
+    sqlite_file.recognise(looking, path)
+    connection.close()
+    open_engine(path).close()
 
 
 FORK = """

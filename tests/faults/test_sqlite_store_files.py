@@ -455,16 +455,9 @@ TAMPERINGS: dict[str, tuple[str, str, list[int]]] = {
     "a deleted strand": ("DELETE FROM strands WHERE kind = 'thread'", "thread", []),
     "a deleted thread": ("DELETE FROM records WHERE kind = 'thread'", "thread", []),
 }
-NOT_YET = {"a deleted thread": "check does not look for strands whose owner is gone"}
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        pytest.param(what, marks=pytest.mark.xfail(reason=NOT_YET[what])) if what in NOT_YET else what
-        for what in TAMPERINGS
-    ],
-)
+@pytest.mark.parametrize("what", TAMPERINGS)
 def test_verify_finds_and_names(what: str, furnished: Path) -> None:
     """Each problem names its thread; where single entries are concerned, also their numbers."""
     change, kind, numbers = TAMPERINGS[what]
@@ -472,9 +465,13 @@ def test_verify_finds_and_names(what: str, furnished: Path) -> None:
     with holdfast.open(furnished) as store:
         problems = store.verify().problems
     assert problems
-    assert {(problem.kind, problem.id, problem.tenant) for problem in problems} == {(kind, "trip", "default")}
-    assert {*numbers} <= {problem.position for problem in problems}
-    assert all(f"{kind} 'trip'" in problem.where and problem.what for problem in problems)
+    named = [problem for problem in problems if (problem.kind, problem.id) == (kind, "trip")]
+    assert {*numbers} <= {problem.position for problem in named}
+    assert all(f"{kind} 'trip'" in problem.where and problem.what for problem in named)
+    # A checkpoint may have lost the history it points to, but nothing else is named.
+    assert {problem.kind for problem in problems} <= {kind, "checkpoint"}
+    assert {problem.tenant for problem in problems} == {"default"}
+    assert named
 
 
 def test_a_furnished_store_is_sound(furnished: Path) -> None:

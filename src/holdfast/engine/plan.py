@@ -339,7 +339,10 @@ class _Draft:
         self._expect_version(op.kind, op.id, self._get(op.kind, op.id), op.version)
 
     def _adopt(self, op: Adopt) -> None:
+        owners = {(record.kind, record.id) for record in op.records}
         for strand in op.strands:
+            if (strand.kind, strand.id) not in owners and self._get(strand.kind, strand.id) is None:
+                strand = msgspec.structs.replace(strand, kind="", id="")  # noqa: PLW2901 - its owner is not here
             self._adopt_strand(strand)
         ends = {s.stream: s.events[-1].position if s.events else s.base for s in op.strands}
         for record in op.records:

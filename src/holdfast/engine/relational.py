@@ -351,6 +351,31 @@ def check(view: Reads, run: Run, keys: Keys = AS_THEY_ARE) -> list[Problem]:
         for strand in view.strands_of(tenant):
             problems += _check_strand(view, tenant, strand, needed.pop(strand.stream, 0), heads.get(strand.stream))
         problems += [_missing(tenant, stream, heads.get(stream)) for stream in needed]
+        problems += _check_derived(tenant, run, keys.tenant(tenant))
+    return problems
+
+
+_OWNERLESS = (
+    "SELECT DISTINCT s.kind, s.id FROM strands s LEFT JOIN records r "
+    "ON r.tenant = s.tenant AND r.kind = s.kind AND r.id = s.id WHERE s.tenant = ? AND s.kind <> '' AND r.id IS NULL"
+)
+_WRONG_HOUR = "SELECT kind, id FROM records WHERE tenant = ? AND time >= 0 AND hour <> time / 3600000000"
+_TAGGED = "SELECT kind, id, tags FROM records WHERE tenant = ? AND tags <> '[]'"
+
+
+def _check_derived(tenant: str, run: Run, place: Any) -> list[Problem]:
+    """Compare what is kept twice for speed, and look for owners and commits that are gone."""
+    found = [
+        (kind, id, "its record is missing, but its history is there") for kind, id in run(tenant, _OWNERLESS, (place,))
+    ]
+    found += [(kind, id, "it is listed under the wrong hour") for kind, id in run(tenant, _WRONG_HOUR, (place,))]
+    listed = {tuple(row) for row in run(tenant, "SELECT kind, id, tag FROM tags WHERE tenant = ?", (place,))}
+    worn = {(kind, id, tag) for kind, id, tags in run(tenant, _TAGGED, (place,)) for tag in _tags_decoder.decode(tags)}
+    found += [(kind, id, f"tag {tag!r} and its index disagree") for kind, id, tag in sorted(listed ^ worn)]
+    problems = [Problem(f"{kind} {id!r}", what, tenant, kind, id) for kind, id, what in found]
+    ((count, last),) = run(tenant, "SELECT count(*), max(position) FROM feed WHERE tenant = ?", (place,))
+    if count != (last or 0):
+        problems.append(Problem("the feed", f"it has {count} of {last} commits", tenant))
     return problems
 
 

@@ -6,12 +6,13 @@ changed, so a mark stays good whatever happens to the thread later. Deliberately
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Fork, Guard, Mark, Op, Put, Record, Scope
-from holdfast.errors import Invalid
+from holdfast.engine.contract import Fork, Guard, Mark, Op, Put, Record, Scope, Strand
+from holdfast.errors import HoldfastError, Invalid
 from holdfast.ids import check_id
 from holdfast.records import Checkpoint
 
@@ -63,6 +64,16 @@ def to_checkpoint(record: Record) -> Checkpoint:
         time=to_datetime(record.time),
         note=content["note"],
     )
+
+
+def problem(record: Record, strand_of: Callable[[int], Strand | None]) -> str | None:
+    """Say what is wrong with a stored checkpoint: it does not read, or leads nowhere."""
+    try:
+        point, _ = to_point(record), to_checkpoint(record)
+    except (HoldfastError, KeyError, TypeError, AssertionError):
+        return "it does not read as a checkpoint"
+    lost = [mark for mark in point if mark is not None and strand_of(mark.stream) is None]
+    return "the history it points to is gone" if lost else None
 
 
 def rewind_ops(thread: str, point: Point, log: Record, state: Record | None) -> tuple[Op, ...]:

@@ -5,14 +5,29 @@ Deliberately absent: which engine, clock or schemas these are. ``store.py`` choo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from holdfast.clock import Clock
-from holdfast.engine.contract import Engine, Op, Receipt
+from holdfast.engine.contract import Engine, Op, Query, Receipt, Record, View
 from holdfast.ledger.schema import Registry
 
 T = TypeVar("T")
+
+
+_PAGE = 500
+
+
+def scan_all(view: View, tenant: str, query: Query) -> Iterator[Record]:
+    """Yield every record that a query means, newest activity first, page by page."""
+    before = query.before
+    while page := view.scan(tenant, msgspec.structs.replace(query, before=before, limit=_PAGE)):
+        yield from page
+        if len(page) < _PAGE:
+            return
+        before = (page[-1].time, page[-1].id)
 
 
 class Core(NamedTuple):

@@ -95,7 +95,7 @@ class StateBook:
         return None if event is None else Mark(record.mark.stream, event.position)
 
     def forget(self) -> None:
-        """Forget what was seen, because the thread was moved to another point."""
+        """Forget what was seen, because the thread was moved: a value from before must not be saved unseen after."""
         self._seen = None
 
     # Loading
@@ -293,13 +293,23 @@ class StateBook:
             changed, marks = change(current, time)
             value = schemas.prepare(current.schema, changed, Where(self._thread, event.position + 1))
             document = Document(current.schema.name, current.schema.version, value, marks, by)
-            saving = self._saving(document, _Base(event.position, None, record.version), time, None)
+            base = _Base(event.position, None, record.version)
+            saving = self._saving(document, base, time, None)
             try:
-                return self._commit(saving, touch, time)
+                return self._commit_rewrite(saving, base, touch, time)
             except Conflict:
                 if expect is not None:
                     raise
         raise Conflict(f"the state of thread {self._thread!r} keeps changing", thread=self._thread)
+
+    def _commit_rewrite(self, saving: Saving, base: _Base, touch: Op, time: int) -> int:
+        """Commit a change of the current revision. A caller that has not seen that revision has not seen the new one
+        either, so its next save must not count as based on it."""
+        seen = self._seen
+        revision = self._commit(saving, touch, time)
+        if seen is None or (seen.revision, seen.line) != (base.revision, base.line):
+            self._seen = seen
+        return revision
 
     def _commit(self, saving: Saving, touch: Op, time: int) -> int:
         ops = (*saving.before, touch, *saving.ops)

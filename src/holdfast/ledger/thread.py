@@ -18,7 +18,7 @@ from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger import checkpoints, log
 from holdfast.ledger.checkpoints import Point
-from holdfast.ledger.core import Core, Pending
+from holdfast.ledger.core import Core, Pending, scan_all
 from holdfast.ledger.paths import Difference
 from holdfast.ledger.state import Expect, OnStale, StateBook
 from holdfast.ledger.turn import Turn
@@ -26,7 +26,6 @@ from holdfast.records import Checkpoint, Draft, Entry, Loaded, Revision, ThreadI
 
 T = TypeVar("T")
 _TRIES = 1_000  # of many who tag one thread at once only one gets through at a time
-_PAGE = 500
 _MOST = 2**63 - 1
 
 
@@ -255,16 +254,8 @@ class Thread:
     def checkpoints(self) -> list[Checkpoint]:
         """List checkpoints, oldest first."""
         self._record()
-        found: list[Record] = []
-        before: tuple[int, str] | None = None
-        while page := self._checkpoint_page(before):
-            found += page
-            before = (page[-1].time, page[-1].id)
-        return [checkpoints.to_checkpoint(record) for record in reversed(found)]
-
-    def _checkpoint_page(self, before: tuple[int, str] | None) -> list[Record]:
-        query = Query(checkpoints.KIND, thread=self.id, before=before, limit=_PAGE)
-        return self._core.engine.scan(self._core.tenant, query)
+        found = scan_all(self._core.engine, self._core.tenant, Query(checkpoints.KIND, thread=self.id))
+        return [checkpoints.to_checkpoint(record) for record in reversed(list(found))]
 
     def rewind(self, to: str | int) -> Checkpoint:
         """Go back to a checkpoint, or to the moment after entry number ``to``. O(1): nothing is copied or deleted.

@@ -42,7 +42,11 @@ class Turn:
     def state(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
         """Save a state with this turn; given twice, the later one counts."""
         self._refuse_unless("open")
-        self._save = {"value": deepcopy(value), "expect": expect, "schema": schema, "by": by}
+        try:
+            copied = deepcopy(value)
+        except Exception as error:  # a type of the caller's may refuse in any way
+            raise Invalid(f"a {type(value).__name__} cannot be copied to be saved: {error}") from error
+        self._save = {"value": copied, "expect": expect, "schema": schema, "by": by}
 
     save = state
 

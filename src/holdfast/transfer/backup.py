@@ -56,6 +56,11 @@ def restore_file(
     open. The new store appears whole and proved, or the old one stays.
     """
     copied = is_sqlite(backup)
+    leftovers = _leftovers(path)
+    if leftovers and not replace:
+        raise Conflict(
+            f"{leftovers[0]} is left of a store that was at {path}; remove it, or give replace", path=str(path)
+        )
     with published(path, replace=replace) as draft:
         if copied:
             _copy(backup, draft)
@@ -70,6 +75,8 @@ def restore_file(
             engine.close()
         if path.exists():
             _vacate(path)
+        for leftover in _leftovers(path):  # SQLite would replay an old log into the restored store
+            leftover.unlink()
     return restored
 
 
@@ -126,6 +133,12 @@ def published(path: Path, *, replace: bool = False) -> Iterator[Path]:
 def _refuse_existing(path: Path, replace: bool) -> None:
     if path.exists() and not replace:
         raise Conflict(f"{path} already exists and is not overwritten", path=str(path))
+
+
+def _leftovers(path: Path) -> list[Path]:
+    """Files that a store which is gone left beside its name."""
+    beside = [Path(f"{path}{suffix}") for suffix in ("-wal", "-shm", "-journal")]
+    return [] if path.exists() else [file for file in beside if file.exists()]
 
 
 def _copy(backup: Path, target: Path) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from holdfast.errors import Invalid
+from holdfast.errors import Conflict, Invalid
 from holdfast.transfer.backup import published
 
 _SUFFIXES = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".msgpack": "msgpack", ".holdfast": "msgpack"}
@@ -26,12 +26,20 @@ def format_of(target: str | Path | BinaryIO) -> str:
     return _SUFFIXES[suffix]
 
 
+def _refuse_a_store(target: Path) -> None:
+    """An archive takes the place of an older file, but never of a store, which may be the very one being read."""
+    databases = target.suffix.lower() in (".db", ".sqlite", ".sqlite3")
+    if target.exists() and (databases or Path(f"{target}-wal").exists() or Path(f"{target}-shm").exists()):
+        raise Conflict(f"{target} looks like a database; an archive is not written over it", path=str(target))
+
+
 @contextmanager
 def written(target: str | Path | BinaryIO) -> Iterator[BinaryIO]:
     """Open a target for writing. A file takes its name when it is complete, in place of an older one."""
     if not isinstance(target, str | Path):
         yield target
         return
+    _refuse_a_store(Path(target))
     with published(Path(target), replace=True) as draft, draft.open("wb") as out:
         yield out
         out.flush()
