@@ -472,7 +472,7 @@ def test_a_plain_role_cannot_write_for_another_tenant(furnished: PostgresEngine,
 @pytest.mark.parametrize(
     ("query", "rows"),
     [
-        ('SELECT thread, "user", entries, created FROM holdfast_threads', [("t", "ana", 1, "1970-01-01T00:00:00Z")]),
+        ("SELECT thread, user_id, entries, created FROM holdfast_threads", [("t", "ana", 1, "1970-01-01T00:00:00Z")]),
         ("SELECT thread, number, kind, key, content FROM holdfast_entries", [("t", 1, "message", "a", "{}")]),
         ("SELECT thread, revision, content FROM holdfast_states", []),
         ("SELECT thread, checkpoint, content FROM holdfast_checkpoints", []),

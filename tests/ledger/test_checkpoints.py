@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,22 @@ def test_a_rewind_survives_a_restart(thread: holdfast.Thread, reopen: Callable[[
     assert texts(again) == ["1", "2", "3"]
 
 
+def test_a_rewind_to_a_number_is_right_also_when_the_clock_was_put_back(
+    store: holdfast.Store, clock: ManualClock
+) -> None:
+    """What was saved later came later, whatever the clocks of two machines say."""
+    thread = store.thread("t")
+    for number, hour in ((1, 20), (2, 5), (3, 12), (4, 1)):
+        clock.set(datetime(2026, 3, 1, hour, tzinfo=UTC))
+        with thread.turn() as turn:
+            turn.append(said(str(number)))
+            turn.state({"n": number})
+    copies = [thread.fork(f"copy-{number}", at=number) for number in (1, 2, 3, 4)]
+    assert [copy.state().value["n"] for copy in copies] == [1, 2, 3, 4]
+    times = [entry.time for entry in thread.log()]
+    assert times == sorted(times)
+
+
 def test_a_rewind_keeps_owner_and_tags(thread: holdfast.Thread) -> None:
     thread.rewind(1)
     info = thread.info()
@@ -304,6 +321,16 @@ def test_a_first_state_that_comes_late_is_not_cut_off_unseen(store: holdfast.Sto
     with pytest.raises(errors.Conflict):
         interrupted(store, lambda: thread.save({"n": 1})).rewind(1)
     assert (thread.count(), thread.state().value) == (2, {"n": 1})
+
+
+@pytest.mark.parametrize("forever", [True, False])
+def test_a_thread_erased_meanwhile_does_not_come_back_for_a_checkpoint(
+    store: holdfast.Store, thread: holdfast.Thread, forever: bool
+) -> None:
+    late = interrupted(store, lambda: store.erase(thread="trip-42", forever=forever))
+    with pytest.raises(errors.NotFound):
+        late.checkpoint("here")
+    assert (store.threads(), thread.checkpoints()) == ([], [])
 
 
 # Forking

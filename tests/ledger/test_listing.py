@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -215,6 +217,40 @@ def test_a_tag_survives_appends_and_a_restart(store: holdfast.Store, reopen: Cal
     store.thread("t").tag("x")
     store.thread("t").append(HELLO)
     assert ids(reopen().threads(tag="x")) == ["t"]
+
+
+def test_many_who_tag_at_once_lose_no_tag(store: holdfast.Store) -> None:
+    store.thread("t").append(HELLO)
+    names = [f"tag-{number:02}" for number in range(25)]
+    together = threading.Barrier(len(names))
+
+    def tag(name: str) -> None:
+        together.wait()
+        store.thread("t").tag(name)
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(tag, names))
+    assert store.thread("t").info().tags == tuple(names)
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_tags_that_never_stop_changing_are_a_conflict(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Busy:
+        """An engine on which someone else always tags first."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store._core.engine, name)
+
+        def commit(self, *args: Any) -> Any:
+            store.thread("t").tag("theirs")
+            return store._core.engine.commit(*args)
+
+    monkeypatch.setattr("holdfast.ledger.thread._TRIES", 5)
+    store.thread("t").append(HELLO)
+    engine: Any = Busy()
+    with pytest.raises(errors.Conflict, match="keep changing"):
+        holdfast.Store(store._core._replace(engine=engine)).thread("t").tag("ours")
+    assert store.thread("t").info().tags == ("theirs",)
 
 
 @pytest.mark.usefixtures("any_engine")

@@ -257,6 +257,22 @@ def test_one_key_over_several_entries_refuses_a_changed_one(thread: holdfast.Thr
     assert texts(thread.log()) == ["a", "b"]
 
 
+def test_one_key_over_more_entries_than_before_is_other_content(thread: holdfast.Thread) -> None:
+    thread.append(said("a"), said("b"), key="k")
+    with pytest.raises(errors.KeyReused):
+        thread.append(said("a"), said("b"), said("c"), key="k")
+    assert texts(thread.log()) == ["a", "b"]
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_keys_that_look_like_numbered_ones_do_not_meet_them(thread: holdfast.Thread) -> None:
+    thread.append(said("mine"), key="k#2")
+    thread.append(said("a"), said("b"), key="k")
+    assert texts(thread.log()) == ["mine", "a", "b"]
+    with pytest.raises(errors.Invalid, match=r"U\+001F"):
+        thread.append(said("forged"), key="k\x1f2")
+
+
 @pytest.mark.usefixtures("any_engine")
 def test_a_key_for_all_and_a_key_for_one_do_not_mix(thread: holdfast.Thread) -> None:
     with pytest.raises(errors.Invalid, match="not both"):

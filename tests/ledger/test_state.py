@@ -473,6 +473,101 @@ def test_changing_what_was_loaded_changes_nothing(thread: holdfast.Thread) -> No
     assert thread.state().value == {"inner": {"n": 1}}
 
 
+def test_a_patch_of_what_the_handle_did_not_see_is_no_look_at_it(store: holdfast.Store) -> None:
+    """It changed one path of a state that it never read; saving the whole over that would lose the rest."""
+    store.thread("t").save({"a": 1, "b": 1})
+    blind = store.thread("t")
+    blind.patch("a", 2)
+    with pytest.raises(errors.Conflict):
+        blind.save({"a": 3})
+    seeing = store.thread("t")
+    seeing.state()
+    seeing.patch("a", 2)
+    assert seeing.save({"a": 3, "b": 1}) == 4
+
+
+class Busy:
+    """An engine on which someone else always saves first, so many times."""
+
+    def __init__(self, store: holdfast.Store, times: int) -> None:
+        self._store, self._left = store, times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store._core.engine, name)
+
+    def commit(self, *args: Any) -> Any:
+        if self._left > 0:
+            self._left -= 1
+            self._store.thread("t").save({"n": "theirs"}, expect="any")
+        return self._store._core.engine.commit(*args)
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_any_overwrites_also_what_came_at_the_last_moment(store: holdfast.Store) -> None:
+    engine: Any = Busy(store, 3)
+    thread = holdfast.Store(store._core._replace(engine=engine)).thread("t")
+    assert thread.save({"n": "ours"}, expect="any") == 4
+    assert store.thread("t").state().value == {"n": "ours"}
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_who_never_gets_through_is_told_so_in_the_end(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.ledger.state._TRIES", 5)
+    store.thread("t").save({"n": 1})
+    engine: Any = Busy(store, 10**9)
+    thread = holdfast.Store(store._core._replace(engine=engine)).thread("t")
+    for write in (lambda: thread.save({"n": 2}, expect="any"), lambda: thread.patch("n", 2)):
+        with pytest.raises(errors.Conflict, match="keeps changing"):
+            write()
+    with pytest.raises(errors.Conflict):
+        thread.patch("n", 2, expect=thread.state().revision)
+    assert store.thread("t").state().value == {"n": "theirs"}
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_a_state_nested_to_the_limit_is_refused_as_a_whole(thread: holdfast.Thread) -> None:
+    """The value alone would just fit; with what is stored around it, it does not."""
+    deep: dict[str, Any] = {}
+    for _ in range(199):
+        deep = {"in": deep}
+    with pytest.raises(errors.Invalid, match="nested deeper than 200 levels"):
+        thread.save(deep)
+    assert not thread.exists()
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_a_typed_state_may_replace_a_plain_one_that_has_nothing_to_do_with_it(
+    thread: holdfast.Thread, schemas: holdfast.Registry
+) -> None:
+    schemas.schema("trip", version=1, fresh={"city": "1h"})(Struct)
+    thread.save({"anything": 1})
+    thread.save(Struct(**PARTS))
+    assert thread.state(Struct).value == Struct(**PARTS)
+
+
+class Forgetful:
+    """An engine that has lost the events of a state, though its record still counts them."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def read(self, *args: Any, **options: Any) -> list[Event]:
+        return []
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_a_revision_that_is_lost_is_corrupt(store: holdfast.Store) -> None:
+    store.thread("t").save({"n": 1})
+    engine: Any = Forgetful(store._core.engine)
+    thread = holdfast.Store(store._core._replace(engine=engine)).thread("t")
+    with pytest.raises(errors.Corrupt, match="revision 1 of thread 't' is missing"):
+        thread.state()
+    assert thread.state(as_of=START, default="none").value == "none"
+
+
 def test_a_revision_that_is_no_state_is_corrupt(store: holdfast.Store, thread: holdfast.Thread) -> None:
     thread.save({"a": 1})
     odd = Event("revision", b'j1{"schema": 5}', 7)

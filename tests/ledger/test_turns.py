@@ -199,6 +199,27 @@ def test_two_turns_side_by_side_are_two_commits(store: holdfast.Store, thread: h
     assert len(list(store.watch(timeout_s=0))) == 2
 
 
+def test_a_turn_keeps_what_it_was_given_not_what_became_of_it(thread: holdfast.Thread) -> None:
+    message, state = said("a"), {"inner": {"n": 1}}
+    with thread.turn() as turn:
+        turn.append(message)
+        turn.state(state)
+        message["content"] = "changed"
+        state["inner"]["n"] = 2
+    assert (thread.entry(1).content, thread.state().value) == (said("a"), {"inner": {"n": 1}})
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_what_cannot_be_kept_is_refused_when_it_is_given(thread: holdfast.Thread) -> None:
+    with thread.turn() as turn:
+        turn.append(said("a"))
+        with pytest.raises(errors.Invalid, match="nan"):
+            turn.append({"n": float("nan")})
+        with pytest.raises(errors.Invalid, match="cannot be copied"):
+            turn.state({"n": (number for number in [1])})
+    assert (thread.count(), thread.revisions()) == (1, [])
+
+
 # Expectation
 
 
@@ -219,6 +240,15 @@ def test_a_turn_that_only_saves_minds_its_expectation_too(thread: holdfast.Threa
 
 
 # Keys
+
+
+def test_a_keyed_turn_that_grew_or_changed_is_another_one(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    take(thread, said("a"), said("b"), key="k")
+    before = everything(store, thread)
+    for items in ([said("a"), said("b"), said("c")], [said("a"), said("B")]):
+        with pytest.raises(errors.KeyReused):
+            take(thread, *items, key="k")
+    assert everything(store, thread) == before
 
 
 class Flight(msgspec.Struct):

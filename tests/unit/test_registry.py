@@ -190,6 +190,13 @@ def test_others_add_engines_by_an_entry_point(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_another_engine_lacks_is_its_own_affair(monkeypatch: pytest.MonkeyPatch) -> None:
     """We do not know which package would help, so the error stays as it is."""
+
+    def lacking(url: str, clock: Clock, ids: Ids) -> Any:
+        raise ModuleNotFoundError("No module named 'their_driver'")
+
+    monkeypatch.setitem(registry._FACTORIES, "lacking", lacking)
+    with pytest.raises(ModuleNotFoundError, match="their_driver"):
+        opened("lacking:anything")
     monkeypatch.setattr("importlib.metadata.entry_points", entry("no_such_package_here:engine"))
     with pytest.raises(ModuleNotFoundError, match="no_such_package_here"):
         opened("theirs:anything")

@@ -342,7 +342,7 @@ class _Draft:
         owners = {(record.kind, record.id) for record in op.records}
         for strand in op.strands:
             if (strand.kind, strand.id) not in owners and self._get(strand.kind, strand.id) is None:
-                strand = msgspec.structs.replace(strand, kind="", id="")  # noqa: PLW2901 - its owner is not here
+                strand = msgspec.structs.replace(strand, kind="", id="")  # its owner is not here
             self._adopt_strand(strand)
         ends = {s.stream: s.events[-1].position if s.events else s.base for s in op.strands}
         for record in op.records:

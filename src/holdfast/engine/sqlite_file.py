@@ -120,18 +120,26 @@ def pragma(connection: apsw.Connection, text: str) -> Any:
 
 
 def recognise(connection: apsw.Connection, path: Path) -> None:
-    owner = pragma(connection, "application_id")
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
+    """Refuse a file that is not ours, is too new for us, or is cut short.
+
+    All is read in one transaction: between two looks another process could make the file a store.
+    """
+    connection.execute("BEGIN")
+    try:
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
+        owner, version = pragma(connection, "application_id"), pragma(connection, "user_version")
+        expected = pragma(connection, "page_count") * pragma(connection, "page_size")
+    finally:
+        connection.execute("ROLLBACK")
     if owner != APPLICATION_ID and (owner or tables):
         raise Misconfigured(f"{path} is an SQLite database, but not a Holdfast store", path=str(path))
-    version, known = pragma(connection, "user_version"), migrate.newest("sqlite")
+    known = migrate.newest("sqlite")
     if version > known:
         raise Misconfigured(
             f"{path} was written by a newer Holdfast (version {version}; this one knows up to {known}): upgrade",
             path=str(path), version=version, known=known,
         )  # fmt: skip
     wal = Path(f"{path}-wal")
-    expected = pragma(connection, "page_count") * pragma(connection, "page_size")
     if tables and not (wal.exists() and wal.stat().st_size) and path.stat().st_size < expected:
         raise Corrupt(
             f"{path} is cut short: it has {path.stat().st_size} of {expected} bytes; restore it from a backup",

@@ -51,7 +51,7 @@ class Agent:
         entries = self._thread.log(last=_WINDOW)
         loaded_ms = _since(began)
         self._state = loaded.value
-        turns = list(dict.fromkeys((entry.key or "").split("#")[0] for entry in entries))
+        turns = list(dict.fromkeys((entry.key or "").split("\x1f")[0] for entry in entries))
         tell(
             "knows", pid=os.getpid(), open_ms=opened_ms, load_ms=loaded_ms, turns=turns, entries=self._thread.count(),
             digest=entries[-1].digest.hex() if entries else "", revision=loaded.revision,

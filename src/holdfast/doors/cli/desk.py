@@ -64,7 +64,7 @@ class Desk:
         url = self.url()
         file = _file(url)
         if not create and file is not None and not file.exists():
-            raise NotFound(f"there is no store at {file}", path=str(file))
+            raise NotFound(f"there is no store at {_near(file)}", path=str(file))
         return holdfast.open(url, tenant=self.options.tenant)
 
     def moment(self, text: str | None) -> datetime | None:
@@ -143,6 +143,12 @@ def discard_output() -> None:
         Path(os.devnull).open("wb") as nowhere,
     ):  # an output without a file needs nothing
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+def _near(file: Path) -> Path:
+    """A path as people would type it here."""
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 def _file(url: str) -> Path | None:
