@@ -18,7 +18,7 @@ from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.contract import Commit, Problem, Query, Scope
 from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
-from holdfast.errors import Invalid, Misconfigured, Unsupported
+from holdfast.errors import Conflict, Invalid, Misconfigured, Unsupported
 from holdfast.ids import Ids, check_id
 from holdfast.ledger import checkpoints
 from holdfast.ledger.core import Core, scan_all
@@ -60,6 +60,17 @@ def _address(url: str | Path) -> str:
     return url
 
 
+def _local(path: str | Path) -> Path:
+    """A path that the file system can be asked about, made absolute while the current directory is what was meant."""
+    try:
+        text = os.fspath(path)
+        if not text or b"\x00" in os.fsencode(text):
+            raise Invalid("a path must not be empty and must not contain a NUL character")
+    except (TypeError, UnicodeEncodeError) as error:
+        raise Invalid(f"{path!r} is no path: {error}") from error
+    return Path(os.path.abspath(Path(text).expanduser()))
+
+
 def restore(
     backup: str | Path, url: str | Path, *, replace: bool = False, progress: Progress | None = None
 ) -> Restored:
@@ -77,7 +88,7 @@ def restore(
         )
     engine = open_engine(address, clock, ids)
     try:
-        return transfer.restore_engine(Path(backup), engine, clock=clock, progress=progress)
+        return transfer.restore_engine(_local(backup), engine, clock=clock, progress=progress)
     finally:
         engine.close()
 
@@ -179,7 +190,12 @@ class Store:
         """
         from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
 
+        if isinstance(target, str | Path):
+            target = _local(target)
         chosen = format or transfer.format_of(target)
+        for what, id in (("thread", thread), ("user", user)):
+            if id is not None:
+                check_id(id, what)
         selection = transfer.Selection(self._core.tenant, thread=thread, user=user)
         now = self._core.clock.now()
         with transfer.written(target) as out, self._core.engine.snapshot() as view:
@@ -195,7 +211,9 @@ class Store:
         """
         from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
 
-        given = Path(source) if isinstance(source, str) else source
+        given = _local(source) if isinstance(source, str | Path) else source
+        if not isinstance(given, Path | bytes) and not hasattr(given, "read"):
+            raise Invalid(f"an archive is a path, bytes or a binary file, not {type(source).__name__}")
         now = self._core.clock.now()
         return transfer.import_archive(
             self._core.engine, given, tenant=self._core.tenant, time=now, dry_run=dry_run, progress=progress
@@ -204,12 +222,14 @@ class Store:
     def backup(self, path: str | Path, *, progress: Progress | None = None) -> Path:
         """Write a consistent, verified copy of the whole store, all tenants, while others keep writing.
 
-        On SQLite it is a database file; elsewhere an archive. ``Conflict`` when the path exists. ``holdfast.restore``
-        brings either back.
+        On SQLite it is a database file; elsewhere an archive, which holds neither the feed nor the marks of what was
+        erased. ``Conflict`` when the path exists. ``holdfast.restore`` brings either back.
         """
         from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
 
-        target = Path(path)
+        target = _local(path)
+        if target.is_dir():
+            raise Conflict(f"{target} is a directory; name the file to write", path=str(target))
         try:
             self._core.engine.backup(target)
         except Unsupported:

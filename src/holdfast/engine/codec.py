@@ -2,8 +2,9 @@
 
 On disk a value is two characters that name its encoding and version ("j1": JSON, "m1": msgpack), then the encoding.
 Only plain data goes in: None, bool, int of 64 bits, finite float, text, list, dict with text keys. Anything that would
-come back different (NaN, a set, an integer key, a lone surrogate) is refused with the path to it. Deliberately
-absent: pickle, import by name, and reviving objects; types are given back by the room that knows the schema.
+come back different (NaN, a set, an integer key, a lone surrogate) is refused with the path to it; a tuple alone may
+come back as a list. Deliberately absent: pickle, import by name, and reviving objects; types are given back by the room
+that knows the schema.
 """
 
 from __future__ import annotations
