@@ -38,7 +38,7 @@ class TestSqliteEngine(EngineContract):
 
 
 TestSqliteBesideRam = engine_machine(SqliteEngine).TestCase
-TestSqliteBesideRam.settings = settings(stateful_step_count=30)
+TestSqliteBesideRam.settings = settings(stateful_step_count=20)
 
 TestTwoSqliteBesideRam = engine_machine(SqliteEngine, hands=2).TestCase
-TestTwoSqliteBesideRam.settings = settings(stateful_step_count=30)
+TestTwoSqliteBesideRam.settings = settings(stateful_step_count=20)

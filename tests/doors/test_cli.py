@@ -650,14 +650,22 @@ def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
         assert (child.wait(30), complaint) == (exits.READER_GONE, b""), command
 
 
+# Whoever runs the tests in the background may have told them to ignore interrupts, and children inherit that.
+_HEARING = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("holdfast", run_name="__main__", alter_sys=True)
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="interrupts are sent differently there")
 @pytest.mark.parametrize("as_json", [False, True])
 def test_follow_shows_what_is_added_and_ends_when_interrupted(db: Path, as_json: bool) -> None:
     command = [
         sys.executable,
-        "-m",
-        "holdfast",
+        "-c",
+        _HEARING,
         "log",
         "other",
         "--follow",
