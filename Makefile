@@ -4,7 +4,7 @@
 SHELL         := /bin/bash
 .SHELLFLAGS   := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test unit lint format coverage bench docs clean
+.PHONY: help run test unit fast lint format coverage bench docs clean
 MAKEFLAGS     += --no-print-directory
 
 VENV ?= .venv
@@ -44,7 +44,10 @@ run: $(VENV)/.ready ## set up, then watch an agent survive being killed
 test: $(VENV)/.ready-dev ## every test, on every engine; a missing engine is a failure
 	@HOLDFAST_REQUIRE_BACKENDS=$(BACKENDS) $(BIN)/python -m pytest -q --hypothesis-profile=ci $(ARGS)
 
-unit: $(VENV)/.ready-dev ## the fast tests
+unit: $(VENV)/.ready-dev ## the unit tests, the contract on ram and SQLite, and the gates: under 20 s
+	@$(BIN)/python -m pytest -q -m 'not slow' tests/unit tests/contract tests/gates $(ARGS)
+
+fast: $(VENV)/.ready-dev ## every test that needs no server and no patience
 	@$(BIN)/python -m pytest -q -m 'not slow' $(ARGS)
 
 lint: $(VENV)/.ready-dev ## style, types, layers and the project's own gates

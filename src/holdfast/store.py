@@ -228,7 +228,7 @@ class Store:
         from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
 
         target = _local(path)
-        if target.is_dir():
+        if os.path.isdir(target):  # not Path.is_dir, which raises for a name that is too long
             raise Conflict(f"{target} is a directory; name the file to write", path=str(target))
         try:
             self._core.engine.backup(target)

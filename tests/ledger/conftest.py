@@ -41,7 +41,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "place" in asked:
         durable = "reopen" in asked or "durable_engine" in asked
         engines = ENGINES[:1] if "any_engine" in asked else DURABLE if durable else ENGINES
-        metafunc.parametrize("place", engines, indirect=True)
+        # The fast tests need no server.
+        places = [pytest.param(name, marks=pytest.mark.slow) if name == "postgres" else name for name in engines]
+        metafunc.parametrize("place", places, indirect=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

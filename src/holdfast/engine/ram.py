@@ -160,7 +160,6 @@ class RamEngine(_Reads):
 
     def backup(self, path: Path) -> None:
         self._refuse_when_closed()
-        self._refuse_when_closed()
         raise Unsupported("a store in memory has no file to copy")
 
     def check(self) -> list[Problem]:
