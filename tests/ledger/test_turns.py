@@ -242,6 +242,15 @@ def test_a_turn_that_only_saves_minds_its_expectation_too(thread: holdfast.Threa
 # Keys
 
 
+def test_a_keyed_turn_of_state_alone_is_idempotent_too(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    first = take(thread, state={"n": 1}, key="k")
+    again = take(store.thread("trip-42"), state={"n": 1}, key="k")
+    assert (first.entries, first.revision) == (again.entries, again.revision) == ([], 1)
+    with pytest.raises(errors.KeyReused):
+        take(thread, state={"n": 2}, key="k")
+    assert len(thread.revisions()) == 1
+
+
 def test_a_keyed_turn_that_grew_or_changed_is_another_one(store: holdfast.Store, thread: holdfast.Thread) -> None:
     take(thread, said("a"), said("b"), key="k")
     before = everything(store, thread)

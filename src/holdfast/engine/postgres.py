@@ -45,11 +45,9 @@ from holdfast.engine.contract import (
     Op,
     Problem,
     Put,
-    Query,
     Receipt,
     Record,
     Scope,
-    Strand,
     View,
 )
 from holdfast.engine.group import GroupCommit, Job
@@ -83,7 +81,7 @@ _KEYED = (
 _GRAVES = "SELECT grave FROM graves WHERE tenant = ? AND grave = ANY(?)"
 
 
-class PostgresEngine:
+class PostgresEngine(Reads):
     """Records and streams in a Postgres database."""
 
     durable = True
@@ -98,40 +96,22 @@ class PostgresEngine:
         connect_timeout_s: float = 10.0,
         busy_timeout_s: float = 60.0,
     ) -> None:
-        self._clock, self._ids = clock, ids
+        super().__init__(self._run_outside, clock, remember=True)
+        self._ids = ids
         self._database = Database(url, connect_timeout_s, busy_timeout_s)
         self._pid = os.getpid()
         self._closed = False
         self._arrived = threading.Condition()
         self._database.prepare()
         self._pool = self._database.pool(pool_size)
-        self._outside = Reads(self._run_outside, clock, remember=True)
         self._group = GroupCommit(self._commit_jobs)
 
     # Reading
 
-    def get(self, tenant: str, kind: str, id: str) -> Record | None:
-        return self._outside.get(tenant, kind, id)
-
-    def scan(self, tenant: str, query: Query) -> list[Record]:
-        return self._outside.scan(tenant, query)
-
-    def read(
-        self,
-        tenant: str,
-        mark: Mark,
-        *,
-        after: int = 0,
-        limit: int | None = None,
-        newest: bool = False,
-        key: str | None = None,
-    ) -> list[Event]:
-        return self._outside.read(tenant, mark, after=after, limit=limit, newest=newest, key=key)
-
     def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
         deadline = _time.monotonic() + timeout_s
         nap, longest = _POLL_S
-        while not (found := self._outside.feed(tenant, after, limit)):
+        while not (found := super().feed(tenant, after, limit)):
             left = deadline - _time.monotonic()
             if left <= 0:
                 break
@@ -139,12 +119,6 @@ class PostgresEngine:
                 self._arrived.wait(min(left, nap))
             nap = min(nap * 1.5, longest)
         return found
-
-    def strand(self, tenant: str, stream: int) -> Strand | None:
-        return self._outside.strand(tenant, stream)
-
-    def tenants(self) -> list[str]:
-        return self._outside.tenants()
 
     @contextmanager
     def snapshot(self) -> Iterator[View]:

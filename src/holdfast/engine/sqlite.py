@@ -25,16 +25,12 @@ from holdfast.clock import Clock
 from holdfast.engine import lineage, relational, sqlite_file
 from holdfast.engine.contract import (
     Commit,
-    Event,
-    Mark,
     Notify,
     Op,
     Problem,
-    Query,
     Receipt,
     Record,
     Scope,
-    Strand,
     View,
 )
 from holdfast.engine.group import GroupCommit, Job
@@ -48,14 +44,14 @@ _POLL_S = 0.02
 _KNOWN_LIMIT = 20_000
 
 
-class SqliteEngine:
+class SqliteEngine(Reads):
     """Records and streams in one file."""
 
     durable = True
 
     def __init__(self, path: Path, clock: Clock, ids: Ids, *, busy_timeout_s: float = 60.0) -> None:
+        super().__init__(self._run_outside, clock, remember=True, keys=_LocalKeys(self._run_outside))
         self._path = path
-        self._clock = clock
         self._busy_timeout_s = busy_timeout_s
         self._pid = os.getpid()
         self._closed = False
@@ -63,32 +59,13 @@ class SqliteEngine:
         self._arrived = threading.Condition()
         self._waiting = 0
         self._writer = _Writer(path, clock, ids, busy_timeout_s)
-        self._outside = Reads(self._run_outside, clock, remember=True, keys=_LocalKeys(self._run_outside))
         self._group = GroupCommit(self._commit_jobs)
 
     # Reading
 
-    def get(self, tenant: str, kind: str, id: str) -> Record | None:
-        return self._outside.get(tenant, kind, id)
-
-    def scan(self, tenant: str, query: Query) -> list[Record]:
-        return self._outside.scan(tenant, query)
-
-    def read(
-        self,
-        tenant: str,
-        mark: Mark,
-        *,
-        after: int = 0,
-        limit: int | None = None,
-        newest: bool = False,
-        key: str | None = None,
-    ) -> list[Event]:
-        return self._outside.read(tenant, mark, after=after, limit=limit, newest=newest, key=key)
-
     def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
         deadline = _time.monotonic() + timeout_s
-        while not (found := self._outside.feed(tenant, after, limit)):
+        while not (found := super().feed(tenant, after, limit)):
             left = deadline - _time.monotonic()
             if left <= 0:
                 break
@@ -97,12 +74,6 @@ class SqliteEngine:
                 self._arrived.wait(min(left, _POLL_S))
                 self._waiting -= 1
         return found
-
-    def strand(self, tenant: str, stream: int) -> Strand | None:
-        return self._outside.strand(tenant, stream)
-
-    def tenants(self) -> list[str]:
-        return self._outside.tenants()
 
     @contextmanager
     def snapshot(self) -> Iterator[View]:

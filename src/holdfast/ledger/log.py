@@ -37,7 +37,7 @@ def drafts(items: Sequence[Any], kind: str, key: str | None) -> list[Draft]:
 def keyed(drafts: Sequence[Draft], key: str) -> list[Draft]:
     """Give each draft without a key one made from a common key: the first has it as it is, the others with a number."""
     key = check_key(key)
-    names = [key, *(f"{key}{_NUMBERED}{number}" for number in range(2, len(drafts) + 1))]
+    names = [key if number == 1 else f"{key}{_NUMBERED}{number}" for number in range(1, len(drafts) + 1)]
     return [
         draft if draft.key is not None else Draft(draft.kind, draft.content, check_id(name, "key"))
         for draft, name in zip(drafts, names, strict=True)
