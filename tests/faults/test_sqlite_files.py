@@ -240,7 +240,9 @@ print(append(engine, "after"))
 """
 
 
-@pytest.mark.parametrize("end", ["engine.close()", "os._exit(0)"], ids=["closed", "ended without closing"])
+@pytest.mark.parametrize(
+    "end", ["engine.close()", "print(end='', flush=True); os._exit(0)"], ids=["closed", "ended without closing"]
+)
 @pytest.mark.parametrize("room", [64, 200, 1_000])
 def test_a_full_disk_loses_nothing_acknowledged(path: Path, room: int, end: str) -> None:
     """A file size limit stands for the full disk. What was Unavailable is not there; what was unknown may be, whole."""
