@@ -130,7 +130,7 @@ class Store:
             since=None if since is None else to_micros(since),
             until=None if until is None else to_micros(until),
         )
-        records = scan_all(self._core.engine, self._core.tenant, wanted)
+        records = scan_all(self._core.engine, self._core.tenant, wanted, limit)
         return [to_info(record) for record in islice(records, limit)]
 
     def watch(self, *, after: int = 0, timeout_s: float | None = None) -> Iterator[Commit]:

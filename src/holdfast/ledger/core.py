@@ -20,12 +20,12 @@ T = TypeVar("T")
 _PAGE = 500
 
 
-def scan_all(view: View, tenant: str, query: Query) -> Iterator[Record]:
-    """Yield every record that a query means, newest activity first, page by page."""
-    before = query.before
-    while page := view.scan(tenant, msgspec.structs.replace(query, before=before, limit=_PAGE)):
+def scan_all(view: View, tenant: str, query: Query, wanted: int | None = None) -> Iterator[Record]:
+    """Yield every record that a query means, newest activity first, page by page; who wants few gets a small page."""
+    before, size = query.before, _PAGE if wanted is None else min(wanted, _PAGE)
+    while page := view.scan(tenant, msgspec.structs.replace(query, before=before, limit=size)):
         yield from page
-        if len(page) < _PAGE:
+        if len(page) < size:
             return
         before = (page[-1].time, page[-1].id)
 
