@@ -285,8 +285,8 @@ class Engine(View, Protocol):
     def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
         """Remove every record in the scope with all events no other stream reaches; return how many records.
 
-        An empty scope is refused. ``bury`` leaves a mark of each id (a digest, not the id) so that a late writer
-        gets ``Erased`` instead of bringing it back.
+        Older items of the feed keep what happened, but no longer to whom. An empty scope is refused. ``bury`` leaves a
+        mark of each id (a digest, not the id) so that a late writer gets ``Erased`` instead of bringing it back.
         """
         ...
 

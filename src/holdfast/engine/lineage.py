@@ -6,7 +6,7 @@ surviving fork still reaches. Deliberately absent: I/O. Callers bring strands, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -78,6 +78,16 @@ def erasure(records: Iterable[Record]) -> Changes:
     changes = Changes()
     changes.feed += [Change("erase", kind, "", count) for kind, count in sorted(counts.items())]
     return changes
+
+
+def scrubbed(changes: tuple[Change, ...], names: Collection[tuple[str, str]]) -> tuple[Change, ...] | None:
+    """Changes without the ids of these names; None when they name none of them."""
+    if not any((change.kind, change.id) in names for change in changes):
+        return None
+    return tuple(
+        Change(change.action, change.kind, "", change.version) if (change.kind, change.id) in names else change
+        for change in changes
+    )
 
 
 def problems(tenant: str, strand: Strand, breaks: Iterator[tuple[int, str]]) -> list[Problem]:

@@ -153,7 +153,9 @@ class RamEngine(_Reads):
                 del data.records[(record.kind, record.id)]
                 if bury:
                     data.graves.add(lineage.grave(record.kind, record.id))
-            self._prune(data, {(r.kind, r.id) for r in doomed}, set())
+            names = {(r.kind, r.id) for r in doomed}
+            self._prune(data, names, set())
+            data.feed = [Commit(c.position, c.time, lineage.scrubbed(c.changes, names) or c.changes) for c in data.feed]
             if doomed:
                 self._publish(tenant, lineage.erasure(doomed), time)
             return len(doomed)

@@ -324,7 +324,21 @@ class Tending:
         if bury:
             self._run_many(tenant, INSERT_GRAVE, [(place, lineage.grave(kind, id)) for _, kind, id in names])
         self.prune(tenant, [(r.kind, r.id) for r in records])
+        self._scrub(tenant, {(r.kind, r.id) for r in records})
         return lineage.erasure(records)
+
+    def _scrub(self, tenant: str, names: set[Name]) -> None:
+        """Take erased ids out of the feed: what happened stays, to whom does not."""
+        place, last = self._keys.tenant(tenant), 0
+        sql = "SELECT position, changes FROM feed WHERE tenant = ? AND position > ? ORDER BY position LIMIT ?"
+        while rows := self._run(tenant, sql, (place, last, _PAGE)):
+            changed = [(position, lineage.scrubbed(_changes_decoder.decode(text), names)) for position, text in rows]
+            self._run_many(
+                tenant,
+                "UPDATE feed SET changes = ? WHERE tenant = ? AND position = ?",
+                [(changes_text(changes), place, position) for position, changes in changed if changes is not None],
+            )
+            last = rows[-1][0]
 
     def _inside(self, tenant: str, scope: Scope) -> list[Record]:
         where, values = ["tenant = ?"], [self._keys.tenant(tenant)]

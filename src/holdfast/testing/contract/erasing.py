@@ -57,6 +57,17 @@ class ErasePromises:
         assert scene.erase(scope) == 4 - len(left)
         assert scene.ids() == left
 
+    def test_the_feed_forgets_whom_it_spoke_of(self, scene: Scene) -> None:
+        """Older items keep what happened, but no longer the ids of what was erased; others keep theirs."""
+        scene.commit(append("t", "one"), append("b", "kept", scope=BEN))
+        scene.commit(append("t", "two"))
+        before = scene.engine.feed(ACME)
+        scene.erase(ANA)
+        after = scene.engine.feed(ACME)[: len(before)]
+        assert [c.position for c in after] == [c.position for c in before]
+        assert {change.id for commit in after for change in commit.changes} == {"", "b"}
+        assert [len(commit.changes) for commit in after] == [len(commit.changes) for commit in before]
+
     def test_an_empty_scope_is_refused(self, scene: Scene) -> None:
         """Nobody erases a whole tenant by leaving something out."""
         scene.commit(note("n"))
