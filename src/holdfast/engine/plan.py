@@ -31,10 +31,12 @@ from holdfast.engine.contract import (
     Scope,
     Strand,
 )
-from holdfast.errors import Conflict, Erased, Invalid, KeyReused, NotFound
+from holdfast.errors import Conflict, Erased, HoldfastError, Invalid, KeyReused, NotFound
 from holdfast.ids import Ids
 
 Name = tuple[str, str]
+MISTAKES = (HoldfastError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError, AssertionError)
+"""What a batch can get wrong by itself. Anything else that is raised meanwhile, as by a signal, is not the batch's."""
 _BEYOND = 2**62
 
 

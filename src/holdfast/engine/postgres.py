@@ -51,7 +51,7 @@ from holdfast.engine.contract import (
     View,
 )
 from holdfast.engine.group import GroupCommit, Job
-from holdfast.engine.plan import Changes, Name, Plan
+from holdfast.engine.plan import MISTAKES, Changes, Name, Plan
 from holdfast.engine.postgres_database import BECOME_WRITER, RACES, Connection, Database, refused
 from holdfast.engine.relational import Reads, Row, Run, Tending
 from holdfast.errors import HoldfastError, Invalid, Misconfigured, OutcomeUnknown, Unavailable, Unsupported
@@ -474,9 +474,7 @@ class _Wanted:
 def _add(plan: Plan, job: Job) -> Receipt | Exception:
     try:
         return plan.add(job.ops, job.time)
-    except psycopg.Error:
-        raise
-    except Exception as error:
+    except MISTAKES as error:
         return error
 
 

@@ -34,7 +34,7 @@ from holdfast.engine.contract import (
     View,
 )
 from holdfast.engine.group import GroupCommit, Job
-from holdfast.engine.plan import Changes, Plan
+from holdfast.engine.plan import MISTAKES, Changes, Plan
 from holdfast.engine.relational import Keys, Reads, Row, Run, Tending
 from holdfast.engine.sqlite_file import translate, translated
 from holdfast.errors import Conflict, Corrupt, HoldfastError, Misconfigured, OutcomeUnknown, Unavailable
@@ -113,11 +113,9 @@ class SqliteEngine(Reads):
         try:
             if batch:
                 self._writer.commit(batch)
-        except HoldfastError:
-            raise
-        except Exception as error:
+        except _Unwritable as refusal:
             if len(batch) == 1:
-                batch[0].error = error
+                batch[0].error = refusal.error
                 return
             for job in batch:
                 self._commit_batch([job])
@@ -202,6 +200,14 @@ class SqliteEngine(Reads):
     def _refuse_after_fork(self) -> None:
         if self._pid != os.getpid():
             raise Misconfigured("this store was opened before the process forked; open it again in the child")
+
+
+class _Unwritable(Exception):
+    """A value of some batch cannot be bound to a statement. Nothing was committed; it does not say whose it was."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class _Erasure(msgspec.Struct, frozen=True):
@@ -309,9 +315,7 @@ class _Writer:
             plan = plans[job.tenant] = Plan(job.tenant, self, self._ids)
         try:
             return plan.add(job.ops, job.time)
-        except apsw.Error:
-            raise
-        except Exception as error:
+        except MISTAKES as error:
             return error
 
     def erase(self, job: Job) -> None:
@@ -397,7 +401,8 @@ class _Writer:
         if self._suspect:
             self._connection.close(True)
         if not isinstance(error, apsw.Error):
-            return error
+            unwritable = isinstance(error, MISTAKES) and not isinstance(error, HoldfastError) and not committing
+            return _Unwritable(error) if unwritable else error
         if committing and isinstance(error, apsw.IOError):
             return OutcomeUnknown(f"the disk failed while committing to {self._path}: {error}")
         return translate(error, self._path)
