@@ -58,13 +58,6 @@ def decode(body: bytes) -> Any:
         raise Corrupt(f"a stored value does not decode: {error}") from error
 
 
-def as_json(body: bytes) -> msgspec.Raw:
-    """The stored value as JSON text, without decoding it when it is JSON already."""
-    if body[:2] == JSON:
-        return msgspec.Raw(body[2:])
-    return msgspec.Raw(_json_encoder.encode(decode(body)))
-
-
 class _NotPlain(Exception):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(path, why)

@@ -88,7 +88,7 @@ def restore_engine(
     ``Conflict`` when it holds data already, unless ``merge``: then it is an import, with an import's promises.
     """
     if not merge and engine.tenants():
-        raise Conflict("the store already holds data; restore into an empty one, or merge")
+        raise Conflict("the store already holds data; restore into an empty one, or import the archive")
     if is_sqlite(backup):
         with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
             archive = _archive_of(backup, Path(folder), clock)

@@ -89,7 +89,7 @@ class EngineContract(
 
     @pytest.fixture
     def engine(self, clock: ManualClock, ids: Ids) -> Engine:
-        raise NotImplementedError("supply the fixture `engine`: a new, empty engine on the given clock and ids")
+        pytest.fail("supply the fixture `engine`: a new, empty engine on the given clock and ids")
 
     @pytest.fixture
     def reopen(self, engine: Engine) -> Reopen:
