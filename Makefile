@@ -4,7 +4,7 @@
 SHELL         := /bin/bash
 .SHELLFLAGS   := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test unit fast lint format coverage bench docs clean
+.PHONY: help run test unit fast crash lint format coverage bench docs clean
 MAKEFLAGS     += --no-print-directory
 
 VENV ?= .venv
@@ -38,6 +38,11 @@ $(VENV)/.ready-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@$(INSTALL) '.[all,dev]'
 	@touch $@ $(VENV)/.ready
 
+$(VENV)/.ready-bench: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Holdfast, what its tests need, and what it is measured beside …"
+	@$(INSTALL) '.[all,dev,bench]'
+	@touch $@ $(VENV)/.ready-dev $(VENV)/.ready
+
 run: $(VENV)/.ready ## set up, then watch an agent survive being killed
 	@$(BIN)/holdfast demo $(ARGS)
 
@@ -49,6 +54,9 @@ unit: $(VENV)/.ready-dev ## the unit tests, the contract on ram and SQLite, and 
 
 fast: $(VENV)/.ready-dev ## every test that needs no server and no patience
 	@$(BIN)/python -m pytest -q -m 'not slow' $(ARGS)
+
+crash: $(VENV)/.ready-dev ## the long crash tests: every crash point, 2,000 kills, 500 power cuts
+	@$(BIN)/python tools/crash.py --rounds 2000 --cuts 500 $(ARGS)
 
 lint: $(VENV)/.ready-dev ## style, types, layers and the project's own gates
 	@echo "ruff check";  $(BIN)/ruff check --quiet .
@@ -65,7 +73,7 @@ coverage: $(VENV)/.ready-dev ## which branches the tests did not take
 	@HOLDFAST_REQUIRE_BACKENDS=$(BACKENDS) $(BIN)/coverage run -m pytest -q $(ARGS)
 	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report
 
-bench: $(VENV)/.ready-dev ## measure, beside the baseline, and print a table
+bench: $(VENV)/.ready-bench ## measure, beside the baseline, and print a table
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/.ready-dev ## write docs/cli.md again from the command itself

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-NAMES = ("start", "append", "resume", "size", "export", "processes")
+NAMES = ("start", "append", "resume", "size", "export", "processes", "steps", "resume_runs")
 
 
 def main() -> None:

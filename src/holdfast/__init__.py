@@ -1,16 +1,17 @@
 """Holdfast keeps an AI agent's conversation, state and steps in one durable store.
 
 ``holdfast.open("agent.db")`` gives a store; ``store.thread("trip-42")`` a thread to append to, save state in, rewind
-and fork. Async callers use ``holdfast.aio``. Deliberately absent: names that are not public. What is not listed in
-``__all__``, ``errors``, ``aio`` or ``testing`` may change.
+and fork; ``thread.run("book-flight")`` durable work in it, step by step. Async callers use ``holdfast.aio``.
+Deliberately absent: names that are not public. What is not listed in ``__all__``, ``errors``, ``aio`` or ``testing``
+may change.
 """
 
 from __future__ import annotations
 
 from holdfast import errors
+from holdfast.handoff import Document, Handoff, HandoffRevision, Item, Section, Written
 from holdfast.ledger.agent_state import AgentState, Fact, Task
 from holdfast.ledger.schema import Registry, migration, refresher, schema
-from holdfast.ledger.thread import Thread
 from holdfast.ledger.turn import Turn
 from holdfast.records import (
     Checkpoint,
@@ -25,25 +26,58 @@ from holdfast.records import (
     observation,
     tool_call,
 )
+from holdfast.steps.attempt import Suspended
+from holdfast.steps.context import StepContext
+from holdfast.steps.current import current_step
+from holdfast.steps.declare import Done, NotDone, Retry, Step, Unknown, step
+from holdfast.steps.replay import Replayed
+from holdfast.steps.resume import Resumed
+from holdfast.steps.run import Run, Subtask
+from holdfast.steps.timeline import Moment, RunInfo, StepInfo, Timeline
+from holdfast.steps.waiting import Signal
 from holdfast.store import Store, open, restore
+from holdfast.thread import Thread
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AgentState",
     "Checkpoint",
+    "Document",
+    "Done",
     "Entry",
     "Fact",
+    "Handoff",
+    "HandoffRevision",
+    "Item",
     "Loaded",
+    "Moment",
+    "NotDone",
     "Registry",
+    "Replayed",
+    "Resumed",
+    "Retry",
     "Revision",
+    "Run",
+    "RunInfo",
+    "Section",
+    "Signal",
     "StaleField",
+    "Step",
+    "StepContext",
+    "StepInfo",
     "Store",
+    "Subtask",
+    "Suspended",
     "Task",
     "Thread",
     "ThreadInfo",
+    "Timeline",
     "Turn",
+    "Unknown",
+    "Written",
     "__version__",
+    "current_step",
     "errors",
     "event",
     "message",
@@ -54,5 +88,6 @@ __all__ = [
     "refresher",
     "restore",
     "schema",
+    "step",
     "tool_call",
 ]

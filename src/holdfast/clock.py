@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from holdfast.errors import Invalid
 
@@ -29,6 +29,23 @@ class SystemClock:
 
     def now(self) -> int:
         return time.time_ns() // 1_000
+
+
+@runtime_checkable
+class Sleeps(Protocol):
+    """A clock of its own time, in which waiting is moving on."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass before returning."""
+        ...
+
+
+def sleep(clock: Clock, seconds: float) -> None:
+    """Wait by a clock: one that has a time of its own moves on, any other is waited for."""
+    if isinstance(clock, Sleeps):
+        clock.sleep(seconds)
+    else:
+        time.sleep(seconds)
 
 
 def to_micros(moment: datetime) -> int:

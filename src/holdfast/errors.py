@@ -2,19 +2,32 @@
 
     HoldfastError
     ├── Conflict            someone else changed it: read again, then retry
+    │   ├── RunHeld         another process works on this run: wait, or work on another
+    │   └── Fenced          another process took this run over: stop, nothing of yours is recorded any more
     ├── Unavailable         the store cannot answer now: retry later
     │   └── OutcomeUnknown  a commit may or may not have happened: retry with the same key
     ├── NotFound            there is no such thing
     │   └── Erased          there was, and it stays deleted
     ├── Invalid             fix the call
     │   ├── KeyReused       this key already names other content
-    │   └── TooLarge        over a size limit
+    │   ├── TooLarge        over a size limit
+    │   ├── StepChanged     this step is recorded with other input
+    │   ├── ResultInvalid   a step returned what cannot be stored
+    │   └── RunEnded        the run is over
     ├── SchemaError         stored state and today's code do not fit
     │   ├── SchemaUnknown   no such schema is registered
     │   ├── SchemaTooNew    written by newer code
     │   ├── MigrationMissing  a hole in the chain of migrations
     │   ├── MigrationFailed   a migration raised
     │   └── StateInvalid    the value does not validate
+    ├── StepError           a step or a run did not come to its end as asked
+    │   ├── StepFailed      the step raised an error for good: handle it, or reopen the run
+    │   ├── StepTimeout     the step took longer than allowed
+    │   ├── StepUnknown     nobody can say whether the step happened: look, then settle it
+    │   ├── WaitTimedOut    the signal did not come in time
+    │   ├── Cancelled       the run was cancelled: stop here
+    │   ├── BudgetExceeded  the subtask used more than it was given
+    │   └── ReplayDiverged  today's code does not do what was recorded
     ├── Stale               facts must be verified before acting on them
     ├── Unsupported         another engine, or an extra, is needed
     ├── Corrupt             stop, and run verify
@@ -67,6 +80,19 @@ class Conflict(HoldfastError):
     retryable = True
 
 
+class RunHeld(Conflict):
+    """Another process holds this run."""
+
+    code = "run_held"
+
+
+class Fenced(Conflict):
+    """Another process took this run over. Nothing of this holder is recorded any more."""
+
+    code = "fenced"
+    retryable = False
+
+
 class Unavailable(HoldfastError):
     """The store cannot answer right now. Retry later."""
 
@@ -110,6 +136,24 @@ class TooLarge(Invalid):
     code = "too_large"
 
 
+class StepChanged(Invalid):
+    """This step is recorded with other input."""
+
+    code = "step_changed"
+
+
+class ResultInvalid(Invalid):
+    """The step returned something that cannot be stored."""
+
+    code = "result_invalid"
+
+
+class RunEnded(Invalid):
+    """The run is over."""
+
+    code = "run_ended"
+
+
 class SchemaError(HoldfastError):
     """The stored state and today's code do not fit together."""
 
@@ -144,6 +188,54 @@ class StateInvalid(SchemaError):
     """The value does not fit its schema."""
 
     code = "state_invalid"
+
+
+class StepError(HoldfastError):
+    """A step or a run did not come to its end as asked."""
+
+    code = "step"
+
+
+class StepFailed(StepError):
+    """The step failed, and its retries are used up."""
+
+    code = "step_failed"
+
+
+class StepTimeout(StepError):
+    """The step took longer than it was allowed to."""
+
+    code = "step_timeout"
+
+
+class StepUnknown(StepError):
+    """Nobody can say whether this step happened. Look, then settle it."""
+
+    code = "step_unknown"
+
+
+class WaitTimedOut(StepError):
+    """The signal did not come in time."""
+
+    code = "wait_timed_out"
+
+
+class Cancelled(StepError):
+    """The run was cancelled."""
+
+    code = "cancelled"
+
+
+class BudgetExceeded(StepError):
+    """The subtask used more than it was given."""
+
+    code = "budget_exceeded"
+
+
+class ReplayDiverged(StepError):
+    """The code asked for something that is not in the records of this run."""
+
+    code = "replay_diverged"
 
 
 class Stale(HoldfastError):

@@ -7,12 +7,13 @@ archives (their rooms have them), and any background thread of its own.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
@@ -23,8 +24,14 @@ from holdfast.ids import Ids, check_id
 from holdfast.ledger import checkpoints
 from holdfast.ledger.core import Core, scan_all
 from holdfast.ledger.schema import DEFAULT, Registry
-from holdfast.ledger.thread import Thread, check_count, check_tags, to_info
+from holdfast.ledger.thread import check_count, check_tags, to_info
 from holdfast.records import Report, ThreadInfo
+from holdfast.steps import resume
+from holdfast.steps.resume import Handlers, Resumed
+from holdfast.steps.run import Run
+from holdfast.steps.runs import LEASE_S, Runs
+from holdfast.steps.timeline import RunInfo
+from holdfast.thread import Thread
 
 if TYPE_CHECKING:
     from holdfast.transfer import ImportReport, Manifest, Progress, Restored
@@ -37,18 +44,23 @@ def open(
     clock: Clock | None = None,
     ids: Ids | None = None,
     schemas: Registry | None = None,
+    lease_s: float = LEASE_S,
 ) -> Store:
     """Open a store: a file path for SQLite, ``postgresql://…``, or ``ram:``. Without one, ``HOLDFAST_DB`` says which.
 
     A file that does not exist yet is made. The tables are brought up to date, also when ten processes open at once.
+    ``lease_s`` is how long a run stays with a process that gives no sign of life.
     """
     url = config.database() if url is None else url
     if url is None:
         raise Misconfigured('no database named: holdfast.open("agent.db"), or set HOLDFAST_DB')
     name = check_id(config.tenant() if tenant is None else tenant, "tenant")
     clock = clock or SystemClock()
-    engine = open_engine(_address(url), clock, ids or Ids())
-    return Store(Core(engine, name, clock, schemas or DEFAULT))
+    if isinstance(lease_s, bool) or not isinstance(lease_s, int | float) or not 0 < lease_s <= 86_400:
+        raise Misconfigured(f"lease_s is a number of seconds over 0, at most a day, not {lease_s!r}")
+    ids = ids or Ids()
+    core = Core(open_engine(_address(url), clock, ids), name, clock, schemas or DEFAULT)
+    return Store(core, Runs(core, ids, lease_s))
 
 
 def _address(url: str | Path) -> str:
@@ -96,8 +108,8 @@ def restore(
 class Store:
     """One tenant's threads in one durable place. Close it, or use it in a ``with`` block."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, core: Core, runs: Runs | None = None) -> None:
+        self._core, self._runs = core, runs or Runs(core, Ids())
 
     @property
     def tenant(self) -> str:
@@ -106,7 +118,7 @@ class Store:
     def thread(self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()) -> Thread:
         """Give a handle of a thread. It is created by its first write; user, agent and tags count from then on."""
         name = check_id(id, "thread id")
-        return Thread(self._core, name, _scope(user, agent, name), tuple(sorted(set(check_tags(tags)))))
+        return Thread(self._core, self._runs, name, _scope(user, agent, name), tuple(sorted(set(check_tags(tags)))))
 
     def threads(
         self,
@@ -132,6 +144,66 @@ class Store:
         )
         records = scan_all(self._core.engine, self._core.tenant, wanted, limit)
         return [to_info(record) for record in islice(records, limit)]
+
+    def runs(
+        self,
+        *,
+        thread: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        status: str | None = None,
+        limit: int | None = 100,
+    ) -> list[RunInfo]:
+        """List runs, latest activity first; ``status`` is as ``RunInfo`` has it."""
+        if limit is not None:
+            check_count("limit", limit)
+        scope = _scope(user, agent, thread)
+        return self._runs.listed(thread=scope.thread, user=scope.user, agent=scope.agent, status=status, limit=limit)
+
+    def due(self) -> list[RunInfo]:
+        """List the runs that ``resume`` would carry on, those that wait longest first."""
+        return [self._runs.info(terms.thread, terms.run) for _, terms in resume.find(self._runs)]
+
+    def resume(
+        self,
+        handlers: Handlers,
+        *,
+        thread: str | None = None,
+        run: str | None = None,
+        limit: int | None = None,
+        on_run: Callable[[Resumed], Any] | None = None,
+    ) -> list[Resumed]:
+        """Carry on every run that nobody works on: after a crash, a signal, a submission. Return what became of each.
+
+        ``handlers`` are functions of a run, by the name of the run (or of its ``handler``): a dict, or a list of
+        functions. A handler is called from its beginning; steps that are done give their results. A run that has to
+        wait is parked. What no handler is given for is left alone, and reported. ``thread`` and ``run`` name a single
+        one, which is carried on also when it had failed or stopped. ``on_run`` hears of each as it ends.
+        """
+        resumer = resume.Resumer(self._runs, handlers, self.thread)
+        report = []
+        for found in resumer.taken(thread, run, limit):
+            report.append(found if isinstance(found, Resumed) else self._runs.drive(resumer.carry_on(found, Run)))
+            if on_run is not None:
+                on_run(report[-1])
+        return report
+
+    def work(
+        self,
+        handlers: Handlers,
+        *,
+        stop: threading.Event | None = None,
+        poll_s: float = 1.0,
+        on_run: Callable[[Resumed], Any] | None = None,
+    ) -> int:
+        """Resume again and again until ``stop`` is set; return how many runs were carried on.
+
+        Any number of processes may do this on one store: each run is held by one of them at a time.
+        """
+        if isinstance(poll_s, bool) or not isinstance(poll_s, int | float) or not poll_s > 0:
+            raise Invalid(f"poll_s is a number of seconds over 0, not {poll_s!r}")
+        stop = stop or threading.Event()
+        return resume.work_on(self._runs, handlers, self.thread, stop=stop, poll_s=poll_s, on_run=on_run)
 
     def watch(self, *, after: int = 0, timeout_s: float | None = None) -> Iterator[Commit]:
         """Yield commits in the order they became durable, waiting for more; end after ``timeout_s`` without one."""
@@ -237,7 +309,8 @@ class Store:
         return target
 
     def close(self) -> None:
-        """Let go of files and connections. Everything acknowledged is durable already."""
+        """Let go of runs, files and connections. Everything acknowledged is durable already."""
+        self._runs.close()
         self._core.engine.close()
 
     def __enter__(self) -> Self:

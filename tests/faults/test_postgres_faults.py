@@ -476,6 +476,9 @@ def test_a_plain_role_cannot_write_for_another_tenant(furnished: PostgresEngine,
         ("SELECT thread, number, kind, key, content FROM holdfast_entries", [("t", 1, "message", "a", "{}")]),
         ("SELECT thread, revision, content FROM holdfast_states", []),
         ("SELECT thread, checkpoint, content FROM holdfast_checkpoints", []),
+        ("SELECT thread, run, status, content FROM holdfast_runs", []),
+        ("SELECT run, number, kind, content FROM holdfast_steps", []),
+        ("SELECT thread, revision, content FROM holdfast_handoffs", []),
     ],
 )
 def test_people_can_look_with_their_own_tools(

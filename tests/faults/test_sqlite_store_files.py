@@ -521,8 +521,23 @@ def test_a_damaged_store_is_not_backed_up(furnished: Path, tmp_path: Path) -> No
             "tenant, thread, created, content ->> '$.name', content ->> '$.log.position'",
             [("acme", "trip", "2026-01-01T00:01:00Z", "booked", 2)],
         ),
+        (
+            "holdfast_runs",
+            "tenant, thread, content ->> '$.name', status, events, created",
+            [("acme", "trip", "book", '["open"]', 2, "2026-01-01T00:01:00Z")],
+        ),
+        (
+            "holdfast_steps",
+            "run, number, kind, content ->> '$.step'",
+            [("4:trip/book", 1, "opened", None), ("4:trip/book", 2, "released", None)],
+        ),
+        (
+            "holdfast_handoffs",
+            "tenant, thread, revision, content ->> '$.document.goal'",
+            [("acme", "trip", 1, "Fly")],
+        ),
     ],
-    ids=["threads", "entries", "states", "checkpoints"],
+    ids=["threads", "entries", "states", "checkpoints", "runs", "steps", "handoffs"],
 )
 def test_the_views_show_what_is_stored(view: str, columns: str, rows: list[tuple[Any, ...]], path: Path) -> None:
     clock = ManualClock()
@@ -534,6 +549,8 @@ def test_the_views_show_what_is_stored(view: str, columns: str, rows: list[tuple
         clock.advance(60)
         thread.save({"city": "Porto"})
         thread.checkpoint("booked")
+        thread.run("book").release()
+        thread.handoff.update(goal="Fly")
     assert sql(path, f"SELECT {columns} FROM {view}") == rows
 
 

@@ -16,11 +16,12 @@ import pytest
 import holdfast
 from holdfast import aio, errors
 from holdfast import store as blocking
-from holdfast.testing import ManualClock
+from holdfast.aio.store import StoreOpening
+from holdfast.testing import ManualClock, SeededIds
 
 PATIENCE_S = 30.0  # against hanging for ever; no test waits that long
 
-Opened = Callable[[], aio._Opening]
+Opened = Callable[[], StoreOpening]
 
 
 def said(text: Any) -> dict[str, Any]:
@@ -105,8 +106,27 @@ def story(clock: ManualClock) -> list[tuple[str, Callable[[Any, Any], Any]]]:
         ("threads", lambda store, thread: store.threads(user="eve")),
         ("erase", lambda store, thread: store.erase(user="eve")),
         ("write to what was erased", lambda store, thread: store.thread("copy").append(said("late"))),
+        ("submit", lambda store, thread: thread.submit("job", input={"n": 1})),
+        ("runs", lambda store, thread: thread.runs()),
+        ("runs of the store", lambda store, thread: store.runs(status="interrupted")),
+        ("due", lambda store, thread: store.due()),
+        ("resume", lambda store, thread: store.resume({"job": waiter})),
+        ("signal", lambda store, thread: thread.signal("go", 2)),
+        ("signal again", lambda store, thread: thread.signal("go", 3)),
+        ("resume on", lambda store, thread: store.resume([waiter], limit=5)),
+        ("resume rightly", lambda store, thread: store.resume({"job": waiter})),
+        ("timeline", lambda store, thread: thread.timeline("job")),
+        ("replay", lambda store, thread: thread.replay("job", waiter)),
+        ("signal late", lambda store, thread: thread.signal("go", 4)),
+        ("submit another", lambda store, thread: thread.submit("other")),
+        ("cancel", lambda store, thread: thread.cancel("other", reason="no need")),
+        ("cancel twice", lambda store, thread: thread.cancel("other")),
         ("tenant", lambda store, thread: store.tenant),
     ]
+
+
+def waiter(run: holdfast.Run) -> list[Any]:
+    return [run.step("double", lambda n: 2 * n, run.input["n"], effect="pure"), run.wait("go")]
 
 
 def plain(result: Any) -> Any:
@@ -120,7 +140,7 @@ def test_every_method_does_what_its_blocking_twin_does(flights: holdfast.Registr
     told: list[Any] = []
     heard: list[Any] = []
     clock = ManualClock()
-    with holdfast.open("ram:", clock=clock, schemas=flights) as store:
+    with holdfast.open("ram:", clock=clock, ids=SeededIds(), schemas=flights) as store:
         thread = store.thread("t", user="ana")
         for name, call in story(clock):
             try:
@@ -130,7 +150,7 @@ def test_every_method_does_what_its_blocking_twin_does(flights: holdfast.Registr
 
     async def again() -> None:
         clock = ManualClock()
-        async with aio.open("ram:", clock=clock, schemas=flights) as store:
+        async with aio.open("ram:", clock=clock, ids=SeededIds(), schemas=flights) as store:
             thread = store.thread("t", user="ana")
             for name, call in story(clock):
                 try:
@@ -145,8 +165,20 @@ def test_every_method_does_what_its_blocking_twin_does(flights: holdfast.Registr
 
 def test_the_story_leaves_out_no_method() -> None:
     named = {name.split()[0] for name, _ in story(ManualClock())}
-    public = {name for name in (*vars(holdfast.Thread), *vars(holdfast.Store)) if not name.startswith("_")}
-    elsewhere = {"turn", "watch", "verify", "close", "thread", "export_to", "import_from", "backup"}
+    public = {name for name in (*dir(holdfast.Thread), *dir(holdfast.Store)) if not name.startswith("_")}
+    elsewhere = {
+        "turn",
+        "watch",
+        "verify",
+        "close",
+        "thread",
+        "export_to",
+        "import_from",
+        "backup",
+        "run",
+        "work",
+        "handoff",
+    }
     assert public - elsewhere <= named
 
 

@@ -268,6 +268,7 @@ def anas(store: holdfast.Store) -> holdfast.Store:
     thread.append(HELLO)
     thread.save({"secret": 1})
     thread.checkpoint("here")
+    thread.run("begun").release()
     return store
 
 
@@ -298,11 +299,21 @@ ACTIONS: dict[str, Callable[[holdfast.Thread], Any]] = {
     "checkpoints": lambda thread: thread.checkpoints(),
     "rewind": lambda thread: thread.rewind("here"),
     "fork": lambda thread: thread.fork("copy"),
+    "run": lambda thread: thread.run("begun"),
+    "new run": lambda thread: thread.run("new"),
+    "submit": lambda thread: thread.submit("new"),
+    "runs": lambda thread: thread.runs(),
+    "timeline": lambda thread: thread.timeline("begun"),
+    "replay": lambda thread: thread.replay("begun", lambda run: None),
+    "signal": lambda thread: thread.signal("go"),
+    "cancel": lambda thread: thread.cancel("begun"),
+    "handoff": lambda thread: thread.handoff.read(),
+    "written handoff": lambda thread: thread.handoff.update(goal="steal"),
 }
 
 
 def test_every_public_method_is_tried_by_a_wrong_owner() -> None:
-    public = {name for name in vars(holdfast.Thread) if not name.startswith("_")}
+    public = {name for name in dir(holdfast.Thread) if not name.startswith("_")}
     assert public <= {name.split()[-1] for name in ACTIONS}
 
 

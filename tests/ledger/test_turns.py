@@ -190,13 +190,19 @@ def test_a_turn_that_failed_or_was_abandoned_is_over(thread: holdfast.Thread) ->
             turn.append(said("b"))
 
 
-def test_two_turns_side_by_side_are_two_commits(store: holdfast.Store, thread: holdfast.Thread) -> None:
+def test_turns_of_one_thread_do_not_nest(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    """The inner one would be committed first, and stay when the outer one is not."""
+    other = store.thread("other")
     with thread.turn() as outer:
         outer.append(said("outer"))
-        with thread.turn() as inner:
-            inner.append(said("inner"))
-    assert [entry.content["content"] for entry in thread.log()] == ["inner", "outer"]
-    assert len(list(store.watch(timeout_s=0))) == 2
+        with pytest.raises(errors.Invalid, match="turns do not nest"), store.thread(thread.id).turn():
+            raise AssertionError("not reached")
+        with other.turn() as beside:
+            beside.append(said("beside"))
+    with thread.turn() as after:
+        after.append(said("after"))
+    assert [entry.content["content"] for entry in thread.log()] == ["outer", "after"]
+    assert other.count() == 1
 
 
 def test_a_turn_keeps_what_it_was_given_not_what_became_of_it(thread: holdfast.Thread) -> None:

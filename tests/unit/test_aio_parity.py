@@ -11,13 +11,26 @@ import pytest
 
 import holdfast
 from holdfast import aio
+from holdfast.aio import AsyncRun, AsyncSubtask
 
-TWINS = [(holdfast.Store, aio.AsyncStore), (holdfast.Thread, aio.AsyncThread), (holdfast.Turn, aio.AsyncTurn)]
+TWINS = [
+    (holdfast.Store, aio.AsyncStore),
+    (holdfast.Turn, aio.AsyncTurn),
+    (holdfast.Thread, aio.AsyncThread),
+    (holdfast.Run, aio.AsyncRun),
+    (holdfast.Subtask, aio.AsyncSubtask),
+    (holdfast.Handoff, aio.AsyncHandoff),
+]
 # What waits for nothing stays an ordinary call.
-NOT_AWAITED = {("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "state"), ("Turn", "save")}
+NOT_AWAITED = {
+    ("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "state"), ("Turn", "save"),
+    ("Thread", "run"),  # what it gives is awaited, or used in ``async with``
+}  # fmt: skip
 RETURNS = {
     "Thread": "AsyncThread",
     "Turn": "AsyncTurn",
+    "Run": "RunOpening",
+    "Self": "AsyncThread",  # a fork is a thread of the same kind
     "Iterator[Commit]": "AsyncIterator[Commit]",
 }
 
@@ -33,8 +46,11 @@ def instances() -> Iterator[dict[type, Any]]:
         thread = store.thread("t")
         twin = asyncio.run(opened())
         twin_thread = twin.thread("t")
-        made = (store, thread, thread.turn(), twin, twin_thread, twin_thread.turn())
-        yield {type(each): each for each in made}
+        run = thread.run("r")
+        made = (store, thread, thread.turn(), run, twin, twin_thread, twin_thread.turn())
+        runs = (AsyncRun(run._work, twin._hands), holdfast.Subtask(run._work), AsyncSubtask(run._work, twin._hands))
+        twins = (*runs, thread.handoff, twin_thread.handoff)
+        yield {type(each): each for each in (*made, *twins)}
         asyncio.run(twin.close())
 
 
@@ -82,7 +98,7 @@ def test_what_may_wait_is_awaited_and_nothing_else(plain: type, twin: type, name
     assert inspect.isasyncgenfunction(method) == inspect.isgeneratorfunction(getattr(plain, name))
 
 
-@pytest.mark.parametrize(("plain", "twin"), [TWINS[0], TWINS[2]], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(("plain", "twin"), [TWINS[0], TWINS[1], TWINS[3]], ids=lambda kind: kind.__name__)
 def test_a_with_block_becomes_an_async_with_block(plain: type, twin: type) -> None:
     assert hasattr(plain, "__enter__")
     assert inspect.iscoroutinefunction(twin.__aenter__)  # type: ignore[attr-defined]

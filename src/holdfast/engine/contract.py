@@ -77,7 +77,10 @@ def same_bytes(stored: Event, offered: Event) -> bool:
 
 
 class Put(msgspec.Struct, frozen=True):
-    """Write a record's body. ``expect``: None any version, 0 it must be new, n it must be at version n."""
+    """Write a record's body. ``expect``: None any version, 0 it must be new, n it must be at version n.
+
+    As with ``Append``, the time of the record never falls.
+    """
 
     kind: str
     id: str
@@ -135,11 +138,16 @@ class Fork(msgspec.Struct, frozen=True):
 
 
 class Guard(msgspec.Struct, frozen=True):
-    """Write nothing, but fail the commit with ``Conflict`` unless the record is at this version (0: absent)."""
+    """Write nothing, but fail the commit with ``Conflict`` unless the record is at this version (0: absent).
+
+    With ``stream`` the record must own that very stream too: one that was erased and begun anew has the old versions
+    again, but never the old stream.
+    """
 
     kind: str
     id: str
     version: int
+    stream: int | None = None
 
 
 class Strand(msgspec.Struct, frozen=True):
@@ -322,4 +330,16 @@ class Submits(Protocol):
         ``notify`` is called from another thread, once for all batches of the same group that gave the same
         ``notify``; a ``ticket`` says which is which. An accepted batch is carried out whatever its caller does.
         """
+        ...
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A capability: a clock that everyone who writes to this store shares, whatever their machines' clocks say.
+
+    An engine whose writers are all on one machine has no need of it; there the store's own clock is that clock.
+    """
+
+    def now(self) -> int:
+        """Return the microseconds since 1970 in UTC by the shared clock."""
         ...

@@ -270,6 +270,7 @@ class _Draft:
         if record is None:
             self._create(op.kind, op.id, op)
             return
+        self._not_before(record)
         record = msgspec.structs.replace(
             record, version=record.version + 1, body=op.body, scope=op.scope, tags=op.tags, expires=op.expires,
             time=self.time,
@@ -338,7 +339,10 @@ class _Draft:
         return found[0].digest
 
     def _guard(self, op: Guard) -> None:
-        self._expect_version(op.kind, op.id, self._get(op.kind, op.id), op.version)
+        record = self._get(op.kind, op.id)
+        self._expect_version(op.kind, op.id, record, op.version)
+        if op.stream is not None and record is not None and record.stream != op.stream:
+            raise Conflict(f"{op.kind} {op.id!r} was begun anew", kind=op.kind, id=op.id, expected=op.version, actual=0)
 
     def _adopt(self, op: Adopt) -> None:
         owners = {(record.kind, record.id) for record in op.records}

@@ -120,6 +120,10 @@ class PostgresEngine(Reads):
             nap = min(nap * 1.5, longest)
         return found
 
+    def now(self) -> int:
+        """The server's clock, because leases are compared by machines whose own clocks differ."""
+        return int(self._run_outside("", "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")[0][0])
+
     @contextmanager
     def snapshot(self) -> Iterator[View]:
         with self._frozen() as run:

@@ -11,7 +11,7 @@ import os
 import random
 import time as _time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,7 @@ def _prepare(connection: apsw.Connection, path: Path, timeout_s: float) -> None:
         try:
             recognise(connection, path)
             _configure(connection, path)
+            _settle_log(connection)
             _migrate(connection, path)
             return
         except apsw.BusyError:
@@ -164,6 +165,16 @@ def _configure(connection: apsw.Connection, path: Path) -> None:
         "cache_size = -16384",
     ):
         pragma(connection, setting)
+
+
+def _settle_log(connection: apsw.Connection) -> None:
+    """Make durable what a dead process left in the log, before anything is written after it.
+
+    It may be seen and yet not be on the disk: the last sync may have failed, and the system does not try again. Where
+    the disk is full the log itself is synced all the same, and that is what counts.
+    """
+    with suppress(apsw.FullError):
+        pragma(connection, "wal_checkpoint(PASSIVE)")
 
 
 def _migrate(connection: apsw.Connection, path: Path) -> None:

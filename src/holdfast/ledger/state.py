@@ -129,6 +129,14 @@ class StateBook:
             stale=loaded.stale, must_verify=loaded.must_verify,
         )  # fmt: skip
 
+    def plain(self) -> tuple[int, dict[str, Any], Any]:
+        """The current revision as plain data in today's form, with its number and the schema to save it under."""
+        event = self._find(self.record())
+        if event is None:
+            return 0, {}, None
+        current = self._current(event)
+        return current.revision, current.value, current.schema.type if current.schema is not PLAIN else None
+
     def _see(self, record: Record | None, event: Event) -> None:
         """Remember a revision. Its document is decoded anew, because callers may change the value that they got."""
         self._seen = _Base(event.position, to_document(event), None if record is None else record.version)

@@ -1,15 +1,16 @@
-"""A thread: the handle through which callers write and read one conversation or task.
+"""A thread as the ledger knows it: log, state and checkpoints of one conversation or task.
 
 It holds no data of its own beyond its name and the state revision it last saw, so any number of handles in any
 number of processes may name the same thread. Each public method is one read or one commit. Deliberately absent:
-encoding (``log``, ``state``), meaning of operations (the engine's plan), and choosing parts (``store.py``).
+encoding (``log``, ``state``), meaning of operations (the engine's plan), runs and handoffs (``holdfast.thread`` adds
+them), and choosing parts (``store.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import encode
@@ -29,7 +30,7 @@ _TRIES = 1_000  # of many who tag one thread at once only one gets through at a 
 _MOST = 2**63 - 1
 
 
-class Thread:
+class LedgerThread:
     """One ongoing conversation or task. It comes into being with its first write."""
 
     def __init__(self, core: Core, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> None:
@@ -40,7 +41,7 @@ class Thread:
         self.id = id
 
     def __repr__(self) -> str:
-        return f"Thread({self.id!r}, user={self._scope.user!r}, agent={self._scope.agent!r})"
+        return f"{type(self).__name__}({self.id!r}, user={self._scope.user!r}, agent={self._scope.agent!r})"
 
     # The log
 
@@ -272,9 +273,7 @@ class Thread:
         self._book.forget()
         return checkpoints.to_checkpoint(self._checkpoint(name))
 
-    def fork(
-        self, id: str, *, at: str | int | None = None, user: str | None = None, agent: str | None = None
-    ) -> Thread:
+    def fork(self, id: str, *, at: str | int | None = None, user: str | None = None, agent: str | None = None) -> Self:
         """Begin a new thread that shares this one's history up to a checkpoint, an entry number, or now. O(1)."""
         record, state = self._here()
         point = self._point(at, record, state)
@@ -285,8 +284,23 @@ class Thread:
         )
         origin = encode({"forked_from": {"thread": self.id, "entries": point.log.position}})
         new = Put("thread", id, origin, scope=scope, tags=record.tags)
-        self._commit_ops(checkpoints.fork_ops(id, point, new, Put("state", id, _EMPTY, scope=scope)))
-        return Thread(self._core, id, scope, record.tags)
+        ops = checkpoints.fork_ops(id, point, new, Put("state", id, _EMPTY, scope=scope))
+        self._commit_ops((*ops, *self._also_forked(id, scope, self._moment(point, record))))
+        return self._sibling(id, scope, record.tags)
+
+    def _sibling(self, id: str, scope: Scope, tags: tuple[str, ...]) -> Self:
+        return type(self)(self._core, id, scope, tags)
+
+    def _also_forked(self, id: str, scope: Scope, moment: int) -> tuple[Op, ...]:
+        """What else a fork shares as it was at a moment. The ledger itself has nothing more."""
+        return ()
+
+    def _moment(self, point: Point, record: Record) -> int:
+        """The time of the last entry up to a point; a fork from where the thread is now has everything."""
+        if point.log == record.mark:
+            return _MOST
+        found = self._core.engine.read(self._core.tenant, point.log, limit=1, newest=True)
+        return found[0].time if found else 0
 
     # Inside
 

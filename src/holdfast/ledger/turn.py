@@ -1,11 +1,12 @@
 """A turn: what one exchange adds to a thread, in one commit.
 
 Inside the ``with`` block things are only collected; the commit comes at its end, and an exception in the block means
-that nothing happened. Deliberately absent: a transaction held open while a model thinks.
+that nothing happened. Turns do not nest. Deliberately absent: a transaction held open while a model thinks.
 """
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from copy import deepcopy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -18,13 +19,30 @@ from holdfast.ledger.state import Expect, StateBook
 from holdfast.records import Draft, Entry
 
 if TYPE_CHECKING:
-    from holdfast.ledger.thread import Thread
+    from holdfast.ledger.thread import LedgerThread
+
+Place = tuple[int, str, str]
+_around: ContextVar[frozenset[Place]] = ContextVar("holdfast_turns", default=frozenset())
+
+
+def place_of(core: Core, thread: str) -> Place:
+    return id(core.engine), core.tenant, thread
+
+
+def inside(core: Core, thread: str) -> bool:
+    """Whether this code runs inside a turn of a thread."""
+    return place_of(core, thread) in _around.get()
+
+
+def enter(core: Core, thread: str) -> None:
+    """Make turns of a thread be refused in this context from here on."""
+    _around.set(_around.get() | {place_of(core, thread)})
 
 
 class Turn:
     """Entries and state on their way into one commit. ``entries`` and ``revision`` are there once it is done."""
 
-    def __init__(self, thread: Thread, core: Core, book: StateBook, key: str | None, expect: int | None) -> None:
+    def __init__(self, thread: LedgerThread, core: Core, book: StateBook, key: str | None, expect: int | None) -> None:
         self._thread, self._core, self._book = thread, core, book
         self._key, self._expect = key, expect
         self._drafts: list[Draft] = []
@@ -51,12 +69,13 @@ class Turn:
     save = state
 
     def __enter__(self) -> Self:
-        self._begin()
+        self._enter()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leave()
         if kind is not None:
             self._abandon()
             return
@@ -65,6 +84,23 @@ class Turn:
         except BaseException:
             self._fail()
             raise
+
+    def _enter(self) -> None:
+        """Begin, unless this code is inside a turn of the same thread already: that one is committed later."""
+        self._refuse_unless("new")
+        around = _around.get()
+        if self._place in around:
+            raise Invalid(f"turns do not nest: this code is inside a turn (or a step) of thread {self._thread.id!r}")
+        self._begin()
+        _around.set(around | {self._place})
+
+    def _leave(self) -> None:
+        # Not reset by a token: the end of an async block may come in another context than its beginning.
+        _around.set(_around.get() - {self._place})
+
+    @property
+    def _place(self) -> Place:
+        return place_of(self._core, self._thread.id)
 
     def _begin(self) -> None:
         self._refuse_unless("new")

@@ -37,6 +37,10 @@ class ManualClock:
         with self._lock:
             self._moment += round(seconds * 1_000_000)
 
+    def sleep(self, seconds: float) -> None:
+        """Let time pass without waiting for it."""
+        self.advance(seconds)
+
 
 class SeededIds(Ids):
     """Stream numbers that are the same in every run. Two with equal seeds give equal numbers for equal calls."""

@@ -29,7 +29,7 @@ from holdfast.errors import Corrupt, Invalid, Unsupported
 
 FORMAT = "holdfast-archive"
 VERSION = 1
-KINDS = ("thread", "state", "checkpoint")
+KINDS = ("thread", "state", "checkpoint", "run", "handoff")
 ABSENT = msgspec.Raw()
 
 _INT_MAX = 2**63 - 1

@@ -18,7 +18,7 @@ import typer
 import typer.main
 
 import holdfast
-from holdfast.doors.cli import demo, exits, log, looking, moving, options, points, state
+from holdfast.doors.cli import demo, exits, handoff, log, looking, moving, options, points, resuming, runs, state
 from holdfast.doors.cli.desk import Desk, Options, discard_output, report, with_desk
 
 # What typer raises for a wrong call lives in click or in typer's own copy of it, depending on the version; the class
@@ -32,6 +32,7 @@ Examples:
   holdfast demo                          an agent is killed, and goes on
   holdfast --db agent.db threads         what is in a store
   holdfast --db agent.db show trip-42    one thread of it
+  holdfast --db agent.db runs            what was done, and what was left
   export HOLDFAST_DB=agent.db            from here on without --db
 """
 _EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"{code:>5}  {meaning}" for code, meaning in exits.MEANINGS.items())
@@ -74,6 +75,7 @@ def _add(panel: str, *commands: Callable[..., int | None]) -> None:
 
 _add("Begin", demo.demo)
 _add("Look", looking.threads, looking.show, log.log, state.state)
+_add("See work through", runs.runs, resuming.resume, runs.signal_, runs.settle, runs.cancel, handoff.handoff)
 _add("Go back, or try another way", points.checkpoint, points.fork, points.rewind)
 _add("Move and keep", moving.export, moving.import_, moving.backup, moving.restore, moving.verify)
 

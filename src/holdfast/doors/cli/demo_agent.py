@@ -8,21 +8,18 @@ Deliberately absent: any thought of being killed. There is no handler, no cleanu
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 import time
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 
 import holdfast
 from holdfast.clock import SystemClock, to_datetime
+from holdfast.doors.cli.demo_child import tell, wait_for_the_end
 from holdfast.doors.cli.demo_script import CONVERSATION, TODAY, Exchange, welcome
 
 _THINKING_S = 0.12  # what a model would take, only much less
-_AIRLINE_S = 60.0  # how long the one slow answer takes: long enough to be killed meanwhile
 _WINDOW = 50
 
 
@@ -100,7 +97,7 @@ class Agent:
     def _wait(self, number: int, exchange: Exchange) -> None:
         if number == self._slow and exchange.call is not None:
             tell("busy", turn=number, asks=exchange.asks, call=exchange.call[0])
-            time.sleep(_AIRLINE_S)
+            wait_for_the_end()
 
     def _acknowledge(self, key: str, turn: holdfast.Turn, began: float, asks: str | None, answers: str) -> None:
         last = turn.entries[-1]
@@ -108,12 +105,6 @@ class Agent:
             "turn", turn=key, asks=asks, answers=answers, entries=last.number, added=len(turn.entries),
             digest=last.digest.hex(), revision=turn.revision, commit_ms=_since(began),
         )  # fmt: skip
-
-
-def tell(event: str, **facts: Any) -> None:
-    """Send one line to the parent, now."""
-    sys.stdout.write(json.dumps({"event": event, **facts}) + "\n")
-    sys.stdout.flush()
 
 
 def _since(began: float) -> float:

@@ -10,7 +10,9 @@ from typing import Any
 
 import msgspec
 
+from holdfast.doors.cli.wording import counted
 from holdfast.records import Report
+from holdfast.steps.timeline import StepInfo, Timeline
 
 
 class Killed(msgspec.Struct, frozen=True):
@@ -30,6 +32,41 @@ class Forked(msgspec.Struct, frozen=True):
     entries: int
     shared: bool
     fork_ms: float
+
+
+class Tried(msgspec.Struct):
+    """One way to book a flight, killed and started again. What was done is read in the airline's own book."""
+
+    agents: list[int] = []
+    killed: str = "it was not"
+    killed_ms: float = 0.0
+    killed_at: int = 0
+    before: list[dict[str, Any]] = []  # the airline's book when the first agent was dead
+    after: list[dict[str, Any]] = []  # and what the second one added
+    has: str = ""
+    has_after_ms: float = 0.0
+    said: str = ""
+
+    def did(self, what: str) -> list[dict[str, Any]]:
+        """What the airline did for both agents together."""
+        return [line for line in (*self.before, *self.after) if line["did"] == what]
+
+    @property
+    def booked_when_killed(self) -> bool:
+        return [line["did"] for line in self.before] == ["search", "book"]
+
+
+class Booked(msgspec.Struct):
+    """The flight home, booked without Holdfast and with it."""
+
+    without: Tried = msgspec.field(default_factory=Tried)
+    held: Tried = msgspec.field(default_factory=Tried)
+    left: str = "nothing"  # where the step stood in the store between the two agents
+    timeline: Timeline | None = None
+
+    def step(self, name: str) -> StepInfo | None:
+        """A step of the run, as it stands in the end."""
+        return next((step for step in self.timeline.steps if step.name == name), None) if self.timeline else None
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -56,11 +93,12 @@ class Played(msgspec.Struct):
     verified: Report | None = None
     verify_ms: float = 0.0
     forked: Forked | None = None
+    booked: Booked | None = None
 
 
 def claims(played: Played) -> list[Claim]:
     """Hold what was measured against what is said about it."""
-    return [*_of_survival(played), *_of_knowledge(played), *_of_order(played)]
+    return [*_of_survival(played), *_of_knowledge(played), *_of_order(played), *_of_booking(played.booked or Booked())]
 
 
 def _of_survival(played: Played) -> list[Claim]:
@@ -69,7 +107,7 @@ def _of_survival(played: Played) -> list[Claim]:
     last: dict[str, Any] = played.acknowledged[-1] if played.acknowledged else {"entries": 0, "digest": ""}
     beyond = played.knew.get("entries", 0) - last["entries"]
     killed = played.killed
-    forced = killed is not None and (killed.signal == "SIGKILL" or os.name == "nt")  # Windows has no signals
+    forced = killed is not None and _forced(killed.signal)
     return [
         Claim("the agent was killed, not asked", killed.signal if killed else "it was not", forced),
         Claim(
@@ -86,6 +124,10 @@ def _of_survival(played: Played) -> list[Claim]:
             "the turn it died in left nothing", f"{beyond} entries beyond that", forced and bool(said) and beyond == 0
         ),
     ]
+
+
+def _forced(signal: str) -> bool:
+    return signal == "SIGKILL" or (os.name == "nt" and signal == "exit code 1")  # Windows has no signals
 
 
 def _of_knowledge(played: Played) -> list[Claim]:
@@ -114,4 +156,31 @@ def _of_order(played: Played) -> list[Claim]:
         Claim("the log has no gap", f"1 to {len(played.numbers)}", whole and bool(played.numbers)),
         Claim("every digest and count agrees", looked, report is not None and report.ok),
         Claim("a fork shares its past", branch, forked is not None and forked.shared),
+    ]
+
+
+def _of_booking(booked: Booked) -> list[Claim]:
+    held, without = booked.held, booked.without
+    once, twice = len(held.did("book")), len(without.did("book"))
+    between = all(_forced(each.killed) and each.booked_when_killed for each in (held, without))
+    step, searches = booked.step("book"), len(held.did("search"))
+    found = step.result["booking"] if step is not None and step.how == "probed" else ""
+    return [
+        Claim(
+            "killed when booked, not yet recorded",
+            f"{held.killed}, the step was {booked.left}",
+            between and booked.left == "intended",
+        ),
+        Claim("one booking, nothing orphaned", f"{once} (without Holdfast: {twice})", (once, twice) == (1, 2)),
+        Claim(
+            "what was done was not done again",
+            f"{counted(searches, 'search', 'searches')} (without: {len(without.did('search'))})",
+            searches == 1 and bool(held.after),
+        ),
+        Claim(
+            "the airline was asked, nothing guessed",
+            f"{counted(len(held.did('look up')), 'question')}, {found or 'nothing'} found",
+            bool(found) and [line["booking"] for line in held.did("book")] == [found],
+        ),
+        Claim("the new agent recorded it", f"{held.has_after_ms:.0f} ms after it was started", held.has == found != ""),
     ]

@@ -130,6 +130,12 @@ CONVERSATION = (
 
 INTERRUPTED = 6  # the number of the exchange in which the first agent is killed
 
+# The flight home, which is booked for real by ``demo_booking``: the name of the run, and what it is about.
+RUN = "book-flight"
+ASKS_FOR_HOME = "One more thing: a flight home on 15 June, please."
+DAY_HOME = "15 June"
+PASSENGER = "Ana Maria Sousa"
+
 # What the outside world says about the facts when the second agent asks again: the fare has moved.
 TODAY = {"fare": ("airline", "197 EUR"), "passport_name": ("ana", "Ana Maria Sousa")}
 
@@ -145,3 +151,8 @@ def welcome(state: AgentState, checked: dict[str, tuple[Any, Any]]) -> str:
         plain = name.replace("_", " ")
         said.append(f"The {plain} is still {now}." if now == before else f"The {plain} was {before} and is now {now}.")
     return " ".join(said)
+
+
+def booked_home(booking: dict[str, Any]) -> str:
+    """Tell Ana about her flight home."""
+    return f"Your flight home is {booking['flight']} on {DAY_HOME}. The booking is {booking['booking']}."

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from holdfast.doors.cli.demo_script import RUN
 from holdfast.doors.cli.render import Column, Part, Screen
 from holdfast.doors.cli.wording import age, as_text, database
 
@@ -22,57 +23,59 @@ class Tale:
     """Tells the demonstration on a screen."""
 
     def __init__(self, screen: Screen) -> None:
-        self._screen = screen
+        self.screen = screen
         self._act = 0
 
-    def _heading(self, text: str, more: str = "") -> None:
+    def heading(self, text: str, more: str = "") -> None:
         self._act += 1
-        self._screen.blank()
-        self._screen.line((f"{self._act}  {text}", "title"), (f"  {more}" if more else "", "quiet"))
+        self.screen.blank()
+        self.screen.line((f"{self._act}  {text}", "title"), (f"  {more}" if more else "", "quiet"))
 
-    def _says(self, who: str, style: str, text: str) -> None:
-        self._screen.hanging([("", ""), (who, style)], [1, 5], text)
+    def says(self, who: str, style: str, text: str) -> None:
+        self.screen.hanging([("", ""), (who, style)], [1, 5], text)
+
+    def under(self, *parts: Part) -> None:
+        self.screen.line(*parts, indent=10)
 
     def begins(self, url: str, thread: str, days: int) -> None:
-        self._screen.line(("An agent is killed in the middle of a turn. What is left of it?", "title"))
+        self.screen.line(
+            ("An agent is killed in the middle of a turn, another in the middle of a booking. What is left?", "title")
+        )
         aged = f"To show how facts grow old, the first agent's clock is set {days} days back."
-        self._screen.line((f"Everything is kept in {database(url)}, thread {thread}. {aged}", "quiet"))
+        self.screen.line((f"Everything is kept in {database(url)}, thread {thread}. {aged}", "quiet"))
 
     def first_agent(self, pid: int) -> None:
-        self._heading("An agent talks with Ana", f"process {pid}")
+        self.heading("An agent talks with Ana", f"process {pid}")
 
     def turn(self, event: dict[str, Any]) -> None:
         """One acknowledged turn: what was said, and what it took to make it durable."""
         if event["asks"]:
-            self._says("Ana", "person", event["asks"])
-        self._says("agent", "name", event["answers"])
+            self.says("Ana", "person", event["asks"])
+        self.says("agent", "name", event["answers"])
         kept = f"{event['added']} entries and state revision {event['revision']} on disk in {event['commit_ms']:.1f} ms"
-        self._under(("✓ ", "good"), (kept, "quiet"))
+        self.under(("✓ ", "good"), (kept, "quiet"))
 
     def checkpoint(self, event: dict[str, Any]) -> None:
-        self._under(("✓ ", "good"), (f"checkpoint {event['name']} at entry {event['entries']}", "quiet"))
+        self.under(("✓ ", "good"), (f"checkpoint {event['name']} at entry {event['entries']}", "quiet"))
 
     def busy(self, event: dict[str, Any]) -> None:
-        self._says("Ana", "person", event["asks"])
-        self._under((f"… the agent has called {event['call']} and waits for the answer", "quiet"))
-
-    def _under(self, *parts: Part) -> None:
-        self._screen.line(*parts, indent=10)
+        self.says("Ana", "person", event["asks"])
+        self.under((f"… the agent has called {event['call']} and waits for the answer", "quiet"))
 
     def killed(self, pid: int, signal: str, gone_ms: float, turns: int) -> None:
-        self._heading("It is killed", f"in the middle of turn {turns + 1}")
+        self.heading("It is killed", f"in the middle of turn {turns + 1}")
         end = f" ended process {pid} within {gone_ms:.1f} ms. It had no chance to react."
-        self._screen.line((signal, "bad"), end, indent=3)
-        self._screen.line(f"By then {turns} turns had been acknowledged. Turn {turns + 1} had not.", indent=3)
+        self.screen.line((signal, "bad"), end, indent=3)
+        self.screen.line(f"By then {turns} turns had been acknowledged. Turn {turns + 1} had not.", indent=3)
 
     def second_agent(self, pid: int) -> None:
-        self._heading("A new process opens the same store", f"process {pid}, nothing handed over")
+        self.heading("A new process opens the same store", f"process {pid}, nothing handed over")
 
     def knows(self, event: dict[str, Any], started_ms: float) -> None:
         """What the new process knew before anyone spoke to it."""
         state = event["state"]
         ready = f"{event['open_ms'] + event['load_ms']:.0f} ms after it began to open the store"
-        self._screen.line(f"{ready} ({started_ms:.0f} ms after it was started, Python included) it knew:", indent=3)
+        self.screen.line(f"{ready} ({started_ms:.0f} ms after it was started, Python included) it knew:", indent=3)
         wishes = dict(state["user_preferences"])
         self._fact("name", as_text(wishes.pop("name", "?")))
         self._fact(
@@ -85,10 +88,10 @@ class Tale:
             self._fact("unresolved", issue)
         for field in event["stale"]:
             self._aged(field, state)
-        self._screen.blank()
+        self.screen.blank()
 
     def _fact(self, label: str, text: str, style: str = "") -> None:
-        self._screen.hanging([("", ""), (label, style or "name")], [3, _LABEL], text)
+        self.screen.hanging([("", ""), (label, style or "name")], [3, _LABEL], text)
 
     def _aged(self, field: dict[str, Any], state: dict[str, Any]) -> None:
         name = field["path"].rsplit(".", 1)[-1]
@@ -98,13 +101,13 @@ class Tale:
         self._fact("must verify" if field["critical"] else "stale", old, "bad" if field["critical"] else "warn")
 
     def measured(self, claims: list[tuple[str, str, bool]]) -> None:
-        self._heading("What was measured in this run")
+        self.heading("What was measured in this run")
         rows = [(("✓", "good") if holds else ("✗", "bad"), claim, measured) for claim, measured, holds in claims]
-        self._screen.table([Column(""), Column("claim"), Column("measured", "quiet", fits=True)], rows, indent=3)
+        self.screen.table([Column(""), Column("claim"), Column("measured", "quiet", fits=True)], rows, indent=3)
         failed = sum(not holds for _, _, holds in claims)
         if failed:
-            self._screen.blank()
-            self._screen.line((f"{failed} of {len(claims)} claims did not hold in this run.", "bad"))
+            self.screen.blank()
+            self.screen.line((f"{failed} of {len(claims)} claims did not hold in this run.", "bad"))
 
     def next_steps(self, url: str, thread: str, fork: str, revision: int) -> None:
         """Commands that work as they stand, from here, with this store."""
@@ -113,15 +116,16 @@ class Tale:
             (f"show {thread}", "at a glance"),
             (f"log {thread}", "all that was said and done"),
             (f"state {thread} --diff {revision} {revision + 1}", "what changed on waking up"),
+            (f"show {thread}/{RUN}", "the booking, moment by moment"),
             (f"log {fork} --last 3", "the fork"),
             (f"export trip.json --thread {thread}", "take it with you"),
         ]
-        self._screen.blank()
-        self._screen.line(("What to try next", "title"), (f"  the store is kept in {database(url)}", "quiet"))
+        self.screen.blank()
+        self.screen.line(("What to try next", "title"), (f"  the store is kept in {database(url)}", "quiet"))
         for command, why in steps:
             line, comment = f"{begin} {command}", f"  # {why}"
-            fits = not self._screen.terminal or 3 + len(line) + len(comment) <= self._screen.width
-            self._screen.verbatim((line, "name"), (comment if fits else "", "quiet"), indent=3)
+            fits = not self.screen.terminal or 3 + len(line) + len(comment) <= self.screen.width
+            self.screen.verbatim((line, "name"), (comment if fits else "", "quiet"), indent=3)
 
 
 def launcher() -> str:

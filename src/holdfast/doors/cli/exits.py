@@ -19,15 +19,16 @@ SCHEMA = 7
 STALE = 8
 UNSUPPORTED = 9
 MISCONFIGURED = 10
+UNFINISHED = 11
 INTERNAL = 70
 INTERRUPTED = 130
 READER_GONE = 141  # 128 + SIGPIPE, what a shell reports for any other program whose reader left
 
 MEANINGS: dict[int, str] = {
     OK: "done",
-    NO: "the answer is no: verify or the demo found a fault, or you declined",
+    NO: "the answer is no: verify or the demo found a fault, git did not commit, or you declined",
     USAGE: "the call cannot be carried out as written",
-    NOT_FOUND: "there is no such store, thread, entry, revision or checkpoint",
+    NOT_FOUND: "there is no such store, thread, entry, revision, checkpoint or run",
     CONFLICT: "someone else changed it first, or it exists already",
     UNAVAILABLE: "the store cannot answer now: try again later",
     CORRUPT: "stored data or a file is damaged",
@@ -35,6 +36,7 @@ MEANINGS: dict[int, str] = {
     STALE: "facts are too old to act on",
     UNSUPPORTED: "another engine, or an extra, is needed",
     MISCONFIGURED: "the store cannot be opened this way",
+    UNFINISHED: "a step or run did not come to its end: it failed, stopped, timed out or was cancelled",
     INTERNAL: "a fault in Holdfast itself",
     INTERRUPTED: "interrupted from the keyboard",
     READER_GONE: "whoever read the output went away",
@@ -47,9 +49,14 @@ BY_CODE: dict[str, int] = {
     "invalid": USAGE,
     "key_reused": USAGE,
     "too_large": USAGE,
+    "step_changed": USAGE,
+    "result_invalid": USAGE,
+    "run_ended": USAGE,
     "not_found": NOT_FOUND,
     "erased": NOT_FOUND,
     "conflict": CONFLICT,
+    "run_held": CONFLICT,
+    "fenced": CONFLICT,
     "unavailable": UNAVAILABLE,
     "outcome_unknown": UNAVAILABLE,
     "corrupt": CORRUPT,
@@ -59,6 +66,14 @@ BY_CODE: dict[str, int] = {
     "migration_missing": SCHEMA,
     "migration_failed": SCHEMA,
     "state_invalid": SCHEMA,
+    "step": UNFINISHED,
+    "step_failed": UNFINISHED,
+    "step_timeout": UNFINISHED,
+    "step_unknown": UNFINISHED,
+    "wait_timed_out": UNFINISHED,
+    "cancelled": UNFINISHED,
+    "budget_exceeded": UNFINISHED,
+    "replay_diverged": UNFINISHED,
     "stale": STALE,
     "unsupported": UNSUPPORTED,
     "misconfigured": MISCONFIGURED,

@@ -1,16 +1,19 @@
-"""Commands that look at threads: threads, show.
+"""Commands that look at threads and runs: threads, show.
 
 They never make a store that is not there. Deliberately absent: any writing, and any class of the caller's program.
 """
 
 from __future__ import annotations
 
-from holdfast.doors.cli import options, plain, wording
+from holdfast import Store, Thread, Timeline
+from holdfast.doors.cli import locating, options, plain, timeline, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.log import SPEAKER_WIDTH, colour
 from holdfast.doors.cli.points import show_checkpoints
 from holdfast.doors.cli.render import Column, Screen
+from holdfast.doors.cli.runs import show_runs
 from holdfast.doors.cli.state import load, show_state
+from holdfast.errors import NotFound
 from holdfast.records import Entry, ThreadInfo
 
 _GLIMPSE = 6
@@ -60,26 +63,50 @@ def _show_threads(desk: Desk, screen: Screen, found: list[ThreadInfo]) -> None:
     screen.table(columns, rows)
 
 
-def show(desk: Desk, thread: options.ThreadId) -> None:
-    """Show one thread: entries, state, checkpoints.
+def show(desk: Desk, thread: options.ThreadOrRun, run: options.Named = None, verbose: options.Verbose = False) -> None:
+    """Show one thread, or one of its runs.
 
-    Whose it is, its newest entries, its state, what in it must be verified before acting, and its checkpoints.
+    Of a thread: whose it is, its newest entries, its state, what in it must be verified before acting, its runs and
+    checkpoints. Of a run: how it stands, its steps, what happened when, what was asked and decided, and how it failed.
 
     \b
     Examples:
       holdfast show trip-42
+      holdfast show trip-42/book
+      holdfast show trip-42 --run book --verbose
     """
     with desk.open() as store:
-        handle = store.thread(thread)
-        info = handle.info()
-        newest = handle.log(last=_GLIMPSE)
-        seen = load(handle)
-        points = handle.checkpoints()
+        story = _story(store, thread, run)
+        if story is None:
+            _show_thread(desk, store.thread(thread))
+            return
+    desk.tell(timeline.data(story), lambda screen: timeline.show_timeline(desk, screen, story, verbose=verbose))
+
+
+def _story(store: Store, text: str, run: str | None) -> Timeline | None:
+    """The run that is meant; None where a thread is."""
+    if run is None:
+        try:
+            store.thread(text).info()
+            return None
+        except NotFound:
+            if "/" not in text:
+                raise
+    return locating.timeline(store, text, run)
+
+
+def _show_thread(desk: Desk, handle: Thread) -> None:
+    info = handle.info()
+    newest = handle.log(last=_GLIMPSE)
+    seen = load(handle)
+    points = handle.checkpoints()
+    runs = handle.runs()
     data = {
         **plain.plain(info),
         "newest": [plain.entry(each) for each in newest],
         "state": plain.state(*seen) if seen.stored else None,
         "checkpoints": plain.plain(points),
+        "runs": plain.plain(runs),
     }
 
     def picture(screen: Screen) -> None:
@@ -88,6 +115,9 @@ def show(desk: Desk, thread: options.ThreadId) -> None:
             screen.blank()
             show_state(desk, screen, seen)
         _show_newest(screen, info, newest)
+        if runs:
+            screen.blank()
+            show_runs(desk, screen, runs)
         if points:
             screen.blank()
             show_checkpoints(desk, screen, points)

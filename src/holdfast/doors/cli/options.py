@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from holdfast.steps.timeline import STATUSES
+
 WINDOW = 50
 FORMATS = ("json", "yaml", "msgpack")
 STANDARD = "-"  # standard input or output, where a path could stand
@@ -38,6 +40,40 @@ WithTag = Annotated[str | None, _option("--tag", "TAG", "Only those with this ta
 Since = Annotated[str | None, _option("--since", "TIME", "Active since: 2026-05-01, or 3d for three days ago.")]
 Until = Annotated[str | None, _option("--until", "TIME", "Active until.")]
 AtMost = Annotated[int, _option("--limit", "N", "At most so many; 0 for all.", least=0, default=True)]
+
+# Runs
+
+ThreadOrRun = Annotated[str, _argument("THREAD", "The id of a thread; or THREAD/RUN, for one of its runs.")]
+RunPlace = Annotated[str, _argument("RUN", "A run, written THREAD/RUN as runs lists it.")]
+MaybeRun = Annotated[str | None, _argument("RUN", "Only this run, written THREAD/RUN.")]
+Named = Annotated[str | None, _option("--run", "NAME", "The run's name; then the argument is the thread alone.")]
+OfThread = Annotated[str | None, _option("--thread", "ID", "Only this thread's.")]
+OfStatus = Annotated[str | None, _option("--status", "STATUS", f"Only those that are {', '.join(STATUSES)}.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="With keys in full, and where errors were raised.")]
+HandlersAt = Annotated[
+    str | None,
+    _option("--handlers", "MODULE:NAME", "Your functions: a dict or list; without a name, HANDLERS or handlers."),
+]
+Watch = Annotated[bool, typer.Option("--watch", help="Go on with whatever comes, until interrupted.")]
+Reason = Annotated[str, _option("--reason", "TEXT", "Why, for whoever reads about it later.")]
+By = Annotated[str, _option("--by", "NAME", "Who says so.", default=True)]
+SignalName = Annotated[str, _argument("NAME", "What the run waits for.")]
+SignalValue = Annotated[str | None, _argument("VALUE", "JSON, or else text; nothing is null.")]
+AsText = Annotated[bool, typer.Option("--text", help="Take VALUE as text, also if it looks like JSON.")]
+StepName = Annotated[str, _argument("STEP", "The step that is in doubt.")]
+Happened = Annotated[
+    bool | None,
+    typer.Option("--happened/--not-happened", help="What you found when you looked.", show_default=False),
+]
+StepResult = Annotated[str | None, _option("--result", "JSON", "What the step came to, if it happened.")]
+
+# The handoff
+
+WritePath = Annotated[str | None, _option("--write", "FILE", "Write it to this file.")]
+LoadPath = Annotated[str | None, _option("--load", "FILE", "Take in a file that was edited; - for standard input.")]
+Git = Annotated[bool, typer.Option("--git", help="With --write: commit the file, and only that.")]
+Message = Annotated[str | None, _option("--message", "TEXT", "With --git: what to call the commit.")]
+Force = Annotated[bool, typer.Option("--force", help="Also when something newer is written over.")]
 
 # The log
 

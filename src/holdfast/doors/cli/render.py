@@ -101,19 +101,19 @@ class Screen:
         """Print a line as it is: quicker than a console, which would measure it, and exact."""
         self._file.write(line.rstrip() + "\n")
 
-    def hanging(self, left: Sequence[Part], widths: Sequence[int], text: Part) -> None:
+    def hanging(self, left: Sequence[Part], widths: Sequence[int], *text: Part, indent: int = 0) -> None:
         """Print narrow columns and then text, which on a terminal wraps beside them and elsewhere stays on one line."""
         cells = [assemble(part) for part in left]
         if not self.terminal:
             padded = [_pad(cell.plain, width) for cell, width in zip(cells, widths, strict=True)]
-            self._put("  ".join([*padded, assemble(text, one_line=True).plain]))
+            self._put(" " * indent + "  ".join([*padded, assemble(*text, one_line=True).plain]))
             return
         grid = Table.grid(padding=(0, 2, 0, 0))
         for width in widths:
             grid.add_column(width=width, no_wrap=True, overflow="ellipsis")
         grid.add_column(overflow="fold")
-        grid.add_row(*cells, assemble(text))
-        self.console.print(grid)
+        grid.add_row(*cells, assemble(*text))
+        self.console.print(Padding(grid, (0, 0, 0, indent)))
 
     def table(self, columns: Sequence[Column], rows: Sequence[Row], indent: int = 0) -> None:
         """Print rows under a heading. Away from a terminal nothing is cut, and an empty cell is a dash."""
@@ -133,6 +133,15 @@ class Screen:
         """Print plain data as an indented outline."""
         for depth, label, text in outline(value):
             self.line((label, "name"), " " if label and text else "", text, indent=indent + 2 * depth)
+
+    def markdown(self, text: str) -> None:
+        """Print markdown: as it is, or on a terminal as it is meant. A link is text, never something to click."""
+        if not self.terminal:
+            self._put(visible(text))
+            return
+        from rich.markdown import Markdown  # noqa: PLC0415 - one command needs it, and it is large
+
+        self.console.print(Markdown(visible(text), hyperlinks=False))
 
     def verbatim(self, *parts: Part, indent: int = 0) -> None:
         """Print one line that people copy: nothing is put in between, however narrow the terminal is."""

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from holdfast.clock import Clock, to_datetime
@@ -58,6 +59,19 @@ def ago(when: datetime | None, clock: Clock) -> str:
     if when is None:
         return ""
     return f"{age(max(0.0, (to_datetime(clock.now()) - when).total_seconds()))} ago"
+
+
+def took(seconds: float) -> str:
+    """Write how long something took, in a few characters."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for (large, size), (small, part) in pairwise((("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))):
+        if whole >= size:
+            return f"{whole // size} {large} {whole % size // part:02} {small}"
+    return f"{whole} s"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

@@ -136,6 +136,18 @@ class GuardPromises:
         with pytest.raises(Conflict):
             scene.commit(Guard("note", "b", 0))
 
+    def test_a_guard_of_a_stream_fails_when_the_record_was_begun_anew(self, scene: Scene) -> None:
+        """What was deleted and made again has its old version, but another stream."""
+        scene.commit(append("t", "one"))
+        old = scene.thread("t")
+        scene.commit(Guard("thread", "t", 1, old.stream), note("a"))
+        scene.commit(Delete("thread", "t"))
+        scene.commit(append("t", "two"))
+        assert scene.thread("t").version == old.version
+        with pytest.raises(Conflict):
+            scene.commit(Guard("thread", "t", old.version, old.stream), note("b"))
+        scene.commit(Guard("thread", "t", old.version, scene.thread("t").stream), note("b"))
+
     def test_a_guard_writes_nothing(self, scene: Scene) -> None:
         """A guard alone is no change: the record's time stays, and the feed does not speak of it."""
         scene.commit(note("a"))

@@ -127,3 +127,22 @@ CREATE VIEW holdfast_checkpoints WITH (security_invoker = true) AS
            to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
            CASE WHEN substr(body, 1, 2) = 'j1'::bytea THEN convert_from(substr(body, 3), 'UTF8') END AS content
     FROM records WHERE kind = 'checkpoint';
+
+CREATE VIEW holdfast_runs WITH (security_invoker = true) AS
+    SELECT tenant, scope_thread AS thread, id AS run, tags AS status, head AS events,
+           to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
+           to_char(to_timestamp(time    / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS active,
+           CASE WHEN substr(body, 1, 2) = 'j1'::bytea THEN convert_from(substr(body, 3), 'UTF8') END AS content
+    FROM records WHERE kind = 'run';
+
+CREATE VIEW holdfast_steps WITH (security_invoker = true) AS
+    SELECT e.tenant, s.id AS run, e.position AS number, e.kind,
+           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
+           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
+    FROM events e JOIN strands s ON s.tenant = e.tenant AND s.stream = e.stream WHERE s.kind = 'run';
+
+CREATE VIEW holdfast_handoffs WITH (security_invoker = true) AS
+    SELECT e.tenant, s.id AS thread, e.position AS revision,
+           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
+           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
+    FROM events e JOIN strands s ON s.tenant = e.tenant AND s.stream = e.stream WHERE s.kind = 'handoff';

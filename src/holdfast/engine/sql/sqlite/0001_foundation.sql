@@ -110,3 +110,22 @@ CREATE VIEW holdfast_checkpoints AS
            strftime('%Y-%m-%dT%H:%M:%SZ', created / 1000000, 'unixepoch') AS created,
            CASE WHEN substr(body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(body, 3) AS TEXT) END AS content
     FROM records r JOIN tenants t ON t.num = r.tenant WHERE kind = 'checkpoint';
+
+CREATE VIEW holdfast_runs AS
+    SELECT t.name AS tenant, scope_thread AS thread, id AS run, tags AS status, head AS events,
+           strftime('%Y-%m-%dT%H:%M:%SZ', created / 1000000, 'unixepoch') AS created,
+           strftime('%Y-%m-%dT%H:%M:%SZ', time    / 1000000, 'unixepoch') AS active,
+           CASE WHEN substr(body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(body, 3) AS TEXT) END AS content
+    FROM records r JOIN tenants t ON t.num = r.tenant WHERE kind = 'run';
+
+CREATE VIEW holdfast_steps AS
+    SELECT t.name AS tenant, s.id AS run, e.position AS number, e.kind,
+           strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
+           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
+    FROM events e JOIN strands s ON s.num = e.stream JOIN tenants t ON t.num = e.tenant WHERE s.kind = 'run';
+
+CREATE VIEW holdfast_handoffs AS
+    SELECT t.name AS tenant, s.id AS thread, e.position AS revision,
+           strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
+           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
+    FROM events e JOIN strands s ON s.num = e.stream JOIN tenants t ON t.num = e.tenant WHERE s.kind = 'handoff';

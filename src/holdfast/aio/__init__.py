@@ -1,0 +1,23 @@
+"""The same store for async callers: same names, same meaning, each method one hand-off.
+
+``await aio.open("agent.db")`` gives an ``AsyncStore``; everything reached through it is awaited. Deliberately absent:
+rules of its own. Each class wraps its blocking twin or drives the same flows, and a test keeps their signatures equal.
+"""
+
+from __future__ import annotations
+
+from holdfast.aio.handoff import AsyncHandoff
+from holdfast.aio.runs import AsyncRun, AsyncStepContext, AsyncSubtask
+from holdfast.aio.store import AsyncStore, open
+from holdfast.aio.thread import AsyncThread, AsyncTurn
+
+__all__ = [
+    "AsyncHandoff",
+    "AsyncRun",
+    "AsyncStepContext",
+    "AsyncStore",
+    "AsyncSubtask",
+    "AsyncThread",
+    "AsyncTurn",
+    "open",
+]

@@ -1,0 +1,65 @@
+"""A thread's handoff for async callers.
+
+Deliberately absent: rules of its own. It wraps its blocking twin, and a test keeps their signatures equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+
+from holdfast.aio.hands import Hands
+from holdfast.handoff import Document, Handoff, HandoffRevision, Written
+
+
+class AsyncHandoff:
+    """A ``Handoff`` whose methods are awaited."""
+
+    def __init__(self, handoff: Handoff, hands: Hands) -> None:
+        self._handoff, self._hands = handoff, hands
+
+    def __repr__(self) -> str:
+        return f"Async{self._handoff!r}"
+
+    async def read(self, revision: int | None = None) -> Document:
+        return await self._hands.run(self._handoff.read, revision)
+
+    async def markdown(self) -> str:
+        return await self._hands.run(self._handoff.markdown)
+
+    async def history(self, last: int | None = None) -> list[HandoffRevision]:
+        return await self._hands.run(self._handoff.history, last)
+
+    async def update(
+        self,
+        *,
+        goal: str | None = None,
+        done: str | Sequence[str] | None = None,
+        todo: str | Sequence[str] | None = None,
+        blockers: str | Sequence[str] | None = None,
+        next_action: str | None = None,
+        context: str | None = None,
+        replace: bool = False,
+        by: str = "agent",
+    ) -> int:
+        return await self._hands.run(
+            self._handoff.update,
+            goal=goal, done=done, todo=todo, blockers=blockers, next_action=next_action, context=context,
+            replace=replace, by=by,
+        )  # fmt: skip
+
+    async def write(
+        self,
+        path: str | PathLike[str],
+        *,
+        git: bool = False,
+        message: str | None = None,
+        force: bool = False,
+        by: str = "agent",
+    ) -> Written:
+        return await self._hands.run(self._handoff.write, path, git=git, message=message, force=force, by=by)
+
+    async def load(
+        self, path_or_text: str | bytes | PathLike[str], *, by: str = "person", force: bool = False
+    ) -> Document:
+        return await self._hands.run(self._handoff.load, path_or_text, by=by, force=force)

@@ -1,0 +1,79 @@
+"""Carrying work away from the event loop.
+
+Commits that need no reading beforehand go straight to the engine's writer, so fifty tasks share one fsync without fifty
+threads; everything else runs on a small bounded executor. A commit that was handed over runs to its end even when the
+task that awaited it is cancelled: it is never half written. Deliberately absent: what the work is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from holdfast.engine.contract import Notify, Outcome, Receipt, Submits
+from holdfast.errors import Misconfigured
+from holdfast.ledger.core import Core, Pending
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Hands:
+    """Carries work away from the event loop."""
+
+    def __init__(self, core: Core, executor: ThreadPoolExecutor) -> None:
+        self._core = core
+        self._executor = executor
+        self._submits = core.engine if isinstance(core.engine, Submits) else None
+        self._way_back: tuple[asyncio.AbstractEventLoop, Notify] | None = None
+        self.closed = False
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run blocking work on the executor, with the caller's context variables."""
+        if self.closed:
+            raise Misconfigured("this store is closed")
+        call = functools.partial(contextvars.copy_context().run, work, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def commit(self, pending: Pending[Any]) -> Awaitable[Receipt]:
+        """Hand a prepared write to the engine's own queue where it has one; the caller finishes it."""
+        engine, tenant = self._core.engine, self._core.tenant
+        if self._submits is None:
+            return self.run(engine.commit, tenant, pending.ops, pending.time)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Receipt] = loop.create_future()
+        self._submits.submit(tenant, pending.ops, pending.time, self._notify(loop), future)
+        return future
+
+    def _notify(self, loop: asyncio.AbstractEventLoop) -> Notify:
+        """The way back to an event loop: one call for a whole group of commits, not one for each."""
+        way_back = self._way_back
+        if way_back is None or way_back[0] is not loop:
+
+            def notify(outcomes: list[Outcome]) -> None:
+                loop.call_soon_threadsafe(_settle, outcomes)
+
+            way_back = self._way_back = (loop, notify)
+        return way_back[1]
+
+    async def end(self, work: Callable[[], None]) -> None:
+        """Run the last piece of work, and take no more. It is carried out even if nobody waits for it to the end."""
+        ending = self._executor.submit(work)
+        self.closed = True
+        self._executor.shutdown(wait=False)
+        await asyncio.shield(asyncio.wrap_future(ending))
+
+
+def _settle(outcomes: list[Outcome]) -> None:
+    for future, receipt, error in outcomes:
+        assert isinstance(future, asyncio.Future)
+        if future.done():
+            continue  # whoever awaited it was cancelled; the commit happened all the same
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(receipt)

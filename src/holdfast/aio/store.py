@@ -1,0 +1,222 @@
+"""A store for async callers.
+
+Deliberately absent: rules of its own. It wraps its blocking twin, and a test keeps their signatures equal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar
+
+from holdfast import store as blocking
+from holdfast.aio.hands import Hands
+from holdfast.aio.runs import resuming, work
+from holdfast.aio.thread import AsyncThread
+from holdfast.clock import Clock
+from holdfast.engine.contract import Commit
+from holdfast.ids import Ids
+from holdfast.ledger.schema import Registry
+from holdfast.ledger.thread import check_count
+from holdfast.records import Report, ThreadInfo
+from holdfast.steps.resume import Handlers, Resumed
+from holdfast.steps.runs import LEASE_S
+from holdfast.steps.timeline import RunInfo
+
+if TYPE_CHECKING:
+    from holdfast.transfer import ImportReport, Manifest, Progress
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_WORKERS = 8
+_POLL_S = 0.02
+
+
+def _close_unwanted(opening: Future[blocking.Store]) -> None:
+    """Whoever asked for this store was cancelled while it was being opened."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
+class StoreOpening:
+    """What ``aio.open`` gives: await it for a store, or use it in ``async with``."""
+
+    def __init__(self, make: Callable[[], blocking.Store]) -> None:
+        self._make = make
+        self._store: AsyncStore | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncStore]:
+        return self._open().__await__()
+
+    async def _open(self) -> AsyncStore:
+        executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="holdfast-aio")
+        opening = executor.submit(self._make)
+        try:
+            store = await asyncio.wrap_future(opening)
+        except BaseException:
+            opening.add_done_callback(_close_unwanted)
+            executor.shutdown(wait=False)
+            raise
+        return AsyncStore(store, executor)
+
+    async def __aenter__(self) -> AsyncStore:
+        self._store = await self._open()
+        return self._store
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._store is not None
+        await self._store.close()
+
+
+def open(
+    url: str | Path | None = None,
+    *,
+    tenant: str | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    schemas: Registry | None = None,
+    lease_s: float = LEASE_S,
+) -> StoreOpening:
+    """Open a store for async use: ``store = await aio.open("agent.db")`` or ``async with aio.open(…) as store``."""
+    return StoreOpening(
+        functools.partial(blocking.open, url, tenant=tenant, clock=clock, ids=ids, schemas=schemas, lease_s=lease_s)
+    )
+
+
+class AsyncStore:
+    """A ``Store`` whose methods are awaited."""
+
+    def __init__(self, store: blocking.Store, executor: ThreadPoolExecutor) -> None:
+        self._store = store
+        self._hands = Hands(store._core, executor)
+
+    @property
+    def tenant(self) -> str:
+        return self._store.tenant
+
+    def thread(
+        self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()
+    ) -> AsyncThread:
+        return AsyncThread(self._store.thread(id, user=user, agent=agent, tags=tags), self._hands)
+
+    async def threads(
+        self,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = 100,
+    ) -> list[ThreadInfo]:
+        return await self._hands.run(
+            self._store.threads, user=user, agent=agent, tag=tag, since=since, until=until, limit=limit
+        )
+
+    async def runs(
+        self,
+        *,
+        thread: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        status: str | None = None,
+        limit: int | None = 100,
+    ) -> list[RunInfo]:
+        return await self._hands.run(
+            self._store.runs, thread=thread, user=user, agent=agent, status=status, limit=limit
+        )
+
+    async def due(self) -> list[RunInfo]:
+        return await self._hands.run(self._store.due)
+
+    async def resume(
+        self,
+        handlers: Handlers,
+        *,
+        thread: str | None = None,
+        run: str | None = None,
+        limit: int | None = None,
+        on_run: Callable[[Resumed], Any] | None = None,
+    ) -> list[Resumed]:
+        """Carry on every run that nobody works on. A handler that is async gets an ``AsyncRun``."""
+        report = []
+        async for found in resuming(self._store, handlers, self._hands, thread=thread, run=run, limit=limit):
+            report.append(found)
+            if on_run is not None:
+                on_run(found)
+        return report
+
+    async def work(
+        self,
+        handlers: Handlers,
+        *,
+        stop: threading.Event | None = None,
+        poll_s: float = 1.0,
+        on_run: Callable[[Resumed], Any] | None = None,
+    ) -> int:
+        """Resume again and again until ``stop`` is set or this task is cancelled."""
+        return await work(self._store, handlers, stop, poll_s, on_run, self._hands)
+
+    async def watch(self, *, after: int = 0, timeout_s: float | None = None) -> AsyncIterator[Commit]:
+        check_count("after", after)
+        feed = self._store._core.engine.feed
+        waited = 0.0
+        while True:
+            commits = await self._hands.run(feed, self.tenant, after)
+            for commit in commits:
+                yield commit
+                after = commit.position
+            waited = 0.0 if commits else waited + _POLL_S
+            if timeout_s is not None and waited > timeout_s:
+                return
+            if not commits:  # a thread blocked per watcher would use the executor up
+                await asyncio.sleep(_POLL_S)
+
+    async def erase(
+        self, *, thread: str | None = None, user: str | None = None, agent: str | None = None, forever: bool = True
+    ) -> int:
+        return await self._hands.run(self._store.erase, thread=thread, user=user, agent=agent, forever=forever)
+
+    async def verify(self) -> Report:
+        return await self._hands.run(self._store.verify)
+
+    async def export_to(
+        self,
+        target: str | Path | BinaryIO,
+        *,
+        thread: str | None = None,
+        user: str | None = None,
+        format: str | None = None,
+        progress: Progress | None = None,
+    ) -> Manifest:
+        return await self._hands.run(
+            self._store.export_to, target, thread=thread, user=user, format=format, progress=progress
+        )
+
+    async def import_from(
+        self, source: str | Path | bytes | BinaryIO, *, dry_run: bool = False, progress: Progress | None = None
+    ) -> ImportReport:
+        return await self._hands.run(self._store.import_from, source, dry_run=dry_run, progress=progress)
+
+    async def backup(self, path: str | Path, *, progress: Progress | None = None) -> Path:
+        return await self._hands.run(self._store.backup, path, progress=progress)
+
+    async def close(self) -> None:
+        if not self._hands.closed:
+            await self._hands.end(self._store.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,190 @@
+"""The command that carries runs on, with functions from a module that the person names.
+
+What those functions print goes to standard error where the answer is JSON. Deliberately absent: which runs may be taken
+and what becomes of them (the room ``steps`` decides), and starting any process.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+from holdfast import Resumed, Store
+from holdfast.doors.cli import exits, importing, locating, options, plain, wording
+from holdfast.doors.cli.desk import Desk
+from holdfast.doors.cli.render import Screen
+from holdfast.doors.cli.runs import show_runs, style
+from holdfast.errors import Invalid
+from holdfast.steps.resume import Handler
+
+_WELL = {"done", "waiting", "cancelled", "held"}
+_POLL_S = 0.5
+_OUTCOME = len("interrupted")
+
+Handlers = dict[str, Handler]
+Teller = Callable[[Resumed], None]
+
+
+def resume(
+    desk: Desk,
+    run: options.MaybeRun = None,
+    name: options.Named = None,
+    handlers: options.HandlersAt = None,
+    watch: options.Watch = False,
+) -> int:
+    """Carry on the runs that nobody works on.
+
+    After a crash, a signal or a submission. Completed steps give their recorded results; your functions are called from
+    their beginning. The current directory is searched for the module. Without --handlers the runs are listed, and
+    nothing is done. A run that failed or stopped is tried again only when it is named.
+
+    \b
+    Examples:
+      holdfast resume
+      holdfast resume --handlers myapp.work:HANDLERS
+      holdfast resume trip-42/book --handlers myapp.work
+      holdfast resume --handlers myapp.work --watch
+    """
+    if run is None and name is not None:
+        raise Invalid("--run NAME needs its thread as the argument")
+    if watch and (run is not None or handlers is None):
+        raise Invalid("--watch carries on whatever comes: give --handlers with it, and no RUN")
+    with _beside(desk) as answering, desk.open() as store:
+        if handlers is None:
+            with answering():
+                return _list(desk, store, run, name)
+        functions = importing.handlers(handlers)
+        if watch:
+            return _watch(desk, store, functions, answering)
+        return _carry_on(desk, store, functions, run, name, answering)
+
+
+@contextmanager
+def _beside(desk: Desk) -> Iterator[Callable[[], Any]]:
+    """Keep what the caller's functions print out of a JSON answer; give what lets an answer of ours through."""
+    if not desk.options.json:
+        yield lambda: redirect_stdout(sys.stdout)
+        return
+    ours = sys.stdout
+    with redirect_stdout(sys.stderr):
+        yield lambda: redirect_stdout(ours)
+
+
+# Without functions
+
+
+def _list(desk: Desk, store: Store, run: str | None, name: str | None) -> int:
+    """Say what could be carried on."""
+    found = store.due()
+    if run is not None:
+        there = locating.info(store, run, name)
+        found = [info for info in found if (info.thread, info.name) == (there.thread, there.name)]
+
+    def picture(screen: Screen) -> None:
+        if not found:
+            desk.note("Nothing to resume: no run was left by a process that is gone.")
+            return
+        show_runs(desk, screen, found)
+        desk.note(f"{wording.counted(len(found), 'run')} could be carried on: give --handlers MODULE:NAME.")
+
+    desk.tell({"resumable": plain.plain(found)}, picture)
+    return exits.OK
+
+
+# With functions
+
+
+def _carry_on(
+    desk: Desk, store: Store, functions: Handlers, run: str | None, name: str | None, answering: Callable[[], Any]
+) -> int:
+    """Carry on one run, or all, and tell of each as it ends."""
+    there = None if run is None else locating.info(store, run, name)
+    named: dict[str, Any] = {} if there is None else {"thread": there.thread, "run": there.name}
+
+    def tell(each: Resumed) -> None:
+        if not desk.options.json:
+            _tell(desk.screen, each)
+            sys.stdout.flush()
+
+    try:
+        report = store.resume(functions, **named, on_run=tell)
+    except KeyboardInterrupt:
+        desk.note("Interrupted. The run at hand is left as it is, for whoever resumes it.")
+        raise
+    if desk.options.json:
+        with answering():
+            desk.document({"resumed": plain.plain(report)})
+    elif run is None:
+        desk.note(_summary(report))
+    return exits.OK if all(each.outcome in _WELL for each in report) else exits.UNFINISHED
+
+
+def _tell(screen: Screen, each: Resumed) -> None:
+    detail = each.error or ("" if each.result is None else wording.as_text(each.result))
+    if each.outcome == "waiting":  # its run and thread stand beside it
+        detail = "".join(detail.rpartition("waits for")[1:])
+    place = locating.written(each.thread, each.run)
+    if each.outcome in _WELL or not screen.terminal:
+        detail = f"  {' '.join(detail.split())}" if detail else ""
+        screen.cut((f"{each.outcome:<{_OUTCOME}}  ", style(each.outcome)), (place, "name"), (detail, "quiet"))
+        return
+    screen.cut((f"{each.outcome:<{_OUTCOME}}  ", style(each.outcome)), (place, "name"))
+    screen.line(detail, indent=_OUTCOME + 2)
+
+
+def _summary(report: list[Resumed]) -> str:
+    if not report:
+        return "Nothing to resume: no run was left by a process that is gone."
+    counts = ", ".join(f"{number} {outcome}" for outcome, number in Counter(each.outcome for each in report).items())
+    return f"{wording.counted(len(report), 'run')}: {counts}."
+
+
+# As a worker
+
+
+def _watch(desk: Desk, store: Store, functions: Handlers, answering: Callable[[], Any]) -> int:
+    with answering():
+        desk.live()
+    count = 0
+
+    def tell(each: Resumed) -> None:
+        nonlocal count
+        count += 1
+        with answering():
+            if desk.options.json:
+                desk.document(plain.plain(each), indent=None)
+            else:
+                _tell(desk.screen, each)
+
+    desk.note("Working. Ctrl-C stops after the run at hand, a second one leaves it for later.")
+    with _stopping() as stop:
+        store.work(functions, stop=stop, poll_s=_POLL_S, on_run=tell)
+    desk.note(f"Stopped after {wording.counted(count, 'run')}.")
+    return exits.OK
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """Give an event that the first request to stop sets; the second interrupts."""
+    stop, asked = threading.Event(), 0
+
+    def ask(number: int, frame: Any) -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise KeyboardInterrupt
+        # Not here: this may interrupt the very wait that holds the lock which setting needs.
+        threading.Thread(target=stop.set, name="stop", daemon=True).start()
+
+    wanted = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, ask) for number in wanted}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,59 @@
+"""The small values that pass between the flows of a run.
+
+Deliberately absent: any of the flows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.engine.contract import Event
+from holdfast.records import Draft, event
+from holdfast.steps.declare import Spec
+
+if TYPE_CHECKING:
+    from holdfast.steps.work import Work
+
+
+class Suspended(BaseException):
+    """A handler is left here, because its run waits for something. Not an error: the run goes on when it has come.
+
+    No ``Exception``, so that code that catches every error does not swallow it.
+    """
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A step as it was asked for now."""
+
+    spec: Spec
+    fn: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    input: str
+    key: str
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """What is to be recorded together with the next intent: how many attempts there were, and why there is another."""
+
+    number: int = 0
+    events: tuple[Event, ...] = ()
+    drafts: tuple[Draft, ...] = ()
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A step that came to its end without being run now."""
+
+    result: Any
+
+
+def entry(work: Work, step: str, outcome: str, **more: Any) -> Draft:
+    """The log entry that tells of a step."""
+    return event("step", run=work.header.name, step=step, outcome=outcome, **more)
+
+
+def resolution(work: Work, step: str, decision: str, why: str) -> Draft:
+    """The log entry that tells what was decided about a step of which nobody recorded the end."""
+    return event("resolution", run=work.header.name, step=step, decision=decision, why=why)

@@ -1,0 +1,75 @@
+"""How much a subtask may use: steps, entries of its log, seconds, and whatever its caller counts (tokens, cents).
+
+What was spent is in the journal, so a crash does not refill a budget. Deliberately absent: knowing what a token costs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import BudgetExceeded, Invalid
+from holdfast.ids import check_id
+from holdfast.steps.lease import SECOND
+
+if TYPE_CHECKING:
+    from holdfast.steps.work import Work
+
+STEPS, SECONDS = "steps", "seconds"
+
+
+def check(budget: dict[str, float] | None) -> dict[str, float]:
+    """Refuse a budget that names no amounts."""
+    if budget is None:
+        return {}
+    return {what: _amount(what, amount) for what, amount in _pairs(budget)}
+
+
+def amounts(given: dict[str, Any]) -> dict[str, float]:
+    """Refuse spending that names no amounts, or one that is counted here already."""
+    if not given:
+        raise Invalid("say what was spent: spend(tokens=1200)")
+    for what in given:
+        if what in (STEPS, SECONDS):
+            raise Invalid(f"{what} are counted by the run itself; spend what only you can count, as tokens")
+    return {what: _amount(what, amount) for what, amount in _pairs(given)}
+
+
+def _pairs(given: Any) -> list[tuple[str, Any]]:
+    if not isinstance(given, dict):
+        raise Invalid(f'a budget is amounts by name, as {{"steps": 20, "tokens": 5000}}, not {given!r}')
+    return [(check_id(what, "what is counted"), amount) for what, amount in given.items()]
+
+
+def _amount(what: str, amount: Any) -> float:
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 2**53:
+        raise Invalid(f"an amount of {what} is a number of 0 or more, not {amount!r}")
+    return amount
+
+
+def used(work: Work) -> dict[str, float]:
+    """What was used so far."""
+    begun = min((step.begun for step in work.journal.steps.values()), default=work.time())
+    return {
+        **work.journal.spent,
+        STEPS: len(work.journal.steps),
+        SECONDS: max(0, work.time() - begun) / SECOND,
+    }
+
+
+def left(work: Work) -> dict[str, float]:
+    """What is left of each amount that is limited."""
+    if not work.budget:
+        return {}
+    spent = used(work)
+    return {what: limit - spent.get(what, 0) for what, limit in work.budget.items()}
+
+
+def refuse_over(work: Work, step: str | None = None) -> None:
+    """Refuse a step when there is no room for one more, unless it was counted already; and whatever is overdrawn."""
+    more = step is not None and step not in work.journal.steps
+    for what, rest in left(work).items():
+        if rest < (1 if more and what == STEPS else 0):
+            raise BudgetExceeded(
+                f"subtask {work.header.name!r} has used its {what}: {work.budget[what]:g} were given",
+                subtask=work.header.name, what=what, limit=work.budget[what],
+            )  # fmt: skip

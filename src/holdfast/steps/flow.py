@@ -1,0 +1,125 @@
+"""One way to write what a run does, for callers that block and callers that await.
+
+The logic of a run is a generator that asks for work: ``Do`` (read or commit), ``Call`` (the caller's own function),
+``Nap`` and ``Listen``. ``drive`` carries the asks out one by one and blocks; ``aio`` awaits them. So the rules exist
+once, and every place where a process can die between two facts is a ``yield``. Deliberately absent: any rule of a run.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.clock import Clock, sleep
+from holdfast.errors import Invalid, StepTimeout
+from holdfast.steps.declare import is_async
+
+T = TypeVar("T")
+
+
+class Do(msgspec.Struct, frozen=True):
+    """Work of ours that blocks: a read or a commit."""
+
+    work: Callable[[], Any]
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A function of the caller's, with what is current while it runs, and how long it may take."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}
+    timeout_s: float | None = None
+    within: Callable[[], Any] | None = None
+    what: str = ""
+
+
+class Nap(msgspec.Struct, frozen=True):
+    """A while in which nothing is done."""
+
+    seconds: float
+
+
+class Listen(msgspec.Struct, frozen=True):
+    """A while in which something may be committed by others; ``work`` waits for that, for so many seconds."""
+
+    work: Callable[[float], Any]
+    seconds: float
+
+
+Ask = Do | Call | Nap | Listen
+Flow = Generator[Ask, Any, T]
+
+
+def drive(flow: Flow[T], clock: Clock) -> T:
+    """Carry a flow out, blocking."""
+    try:
+        ask = next(flow)
+        while True:
+            try:
+                answer = _perform(ask, clock)
+            except BaseException as error:
+                ask = flow.throw(error)
+            else:
+                ask = flow.send(answer)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def _perform(ask: Ask, clock: Clock) -> Any:
+    match ask:
+        case Do():
+            return ask.work()
+        case Call():
+            return call(ask)
+        case Listen():
+            return ask.work(ask.seconds)
+        case Nap():
+            return sleep(clock, ask.seconds)
+
+
+def call(ask: Call) -> Any:
+    """Call a blocking function of the caller's, for as long as it may take."""
+    if is_async(ask.fn):
+        raise Invalid(f"{ask.what}: an async function needs an async run (holdfast.aio)")
+    context = contextvars.copy_context()
+    if ask.timeout_s is None:
+        return context.run(_entered, ask)
+    return _bounded(ask, context)
+
+
+def _entered(ask: Call) -> Any:
+    if ask.within is not None:
+        ask.within()
+    return ask.fn(*ask.args, **ask.kwargs)
+
+
+def _bounded(ask: Call, context: contextvars.Context) -> Any:
+    """Call in a thread of its own, and stop waiting at the limit. The thread cannot be stopped; it is left alone."""
+    ended: list[tuple[bool, Any]] = []
+
+    def work() -> None:
+        try:
+            ended.append((True, context.run(_entered, ask)))
+        except BaseException as error:
+            ended.append((False, error))
+
+    thread = threading.Thread(target=work, name=f"step {ask.what}", daemon=True)
+    thread.start()
+    thread.join(ask.timeout_s)
+    if not ended:
+        raise overdue(ask, running=True)
+    good, value = ended[0]
+    if not good:
+        raise value
+    return value
+
+
+def overdue(ask: Call, *, running: bool) -> StepTimeout:
+    """The error of a call that took too long. ``running`` says whether it may still be going on."""
+    return StepTimeout(f"{ask.what} took longer than {ask.timeout_s:g} s", timeout_s=ask.timeout_s, running=running)

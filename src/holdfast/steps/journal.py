@@ -1,0 +1,239 @@
+"""What is written in a run's stream, and what it adds up to.
+
+Every event is one fact about the run, in the order it became durable. Folding them gives where each step stands;
+nothing else is remembered about a run, so a process that was never there before knows as much as the one that died.
+Deliberately absent: changing what was written. A step that is tried again, settled or undone is a further event.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from holdfast.engine.codec import MAX_BODY_BYTES, decode, encode
+from holdfast.engine.contract import Event
+from holdfast.errors import Corrupt, Invalid, TooLarge, Unsupported, WaitTimedOut
+
+KIND = "run"
+VERSION = 1
+_SIGNAL = "signal\x1f"
+_BESIDE = 65_536  # bytes in an event for what is said beside a value: names, and what went wrong
+
+Standing = Literal["intended", "completed", "failed", "waiting"]
+Status = Literal["open", "waiting", "stopped", "done", "failed", "cancelled"]
+ENDED = ("done", "failed", "cancelled")
+
+KINDS = frozenset({
+    "opened", "intent", "progress", "probed", "resolved", "completed", "failed", "unstarted", "waiting", "parked",
+    "signal", "cancel", "spent", "released", "ended", "settled",
+})  # fmt: skip
+
+
+class StepRecord(msgspec.Struct):
+    """Where one step stands. ``result`` is as it was stored; ``how`` says where it came from."""
+
+    name: str
+    standing: Standing
+    attempt: int = 0
+    key: str = ""
+    input: str = ""
+    effect: str = ""
+    on_unknown: str = "stop"
+    compensable: bool = False
+    how: str = ""
+    result: Any = None
+    error: dict[str, Any] | None = None
+    progress: Any = None
+    until: int | None = None
+    begun: int = 0
+    ended: int = 0
+    position: int = 0
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The body of a run's record: who may act, and how far the run is. Changing it changes the record's version, which
+    is the fence."""
+
+    thread: str
+    name: str
+    handler: str
+    status: Status = "open"
+    input: Any = None
+    holder: str = ""
+    claims: int = 0
+    parent: str | None = None
+    waits: str | None = None
+    v: int = VERSION
+
+    def body(self) -> bytes:
+        return encode({field: getattr(self, field) for field in self.__struct_fields__}, f"the input of {self.name!r}")
+
+
+def to_header(body: bytes) -> Header:
+    plain = decode(body)
+    newer = isinstance(plain, dict) and plain.get("v", 0)
+    if newer and newer > VERSION:
+        raise Unsupported(f"this run was recorded by a newer Holdfast (form {newer}, known is {VERSION}): upgrade")
+    try:
+        return msgspec.convert(plain, Header)
+    except msgspec.ValidationError as error:
+        raise Corrupt(f"a stored run does not read: {error}; run verify") from error
+
+
+def fact(kind: str, time: int, *, under: str | None = None, **facts: Any) -> Event:
+    """One event for a run's stream; ``under`` is its key, where only the first is to count."""
+    what = f"step {facts['step']!r}: its {kind} record" if "step" in facts else f"the {kind} record"
+    return Event(kind, encode(facts, what), time, under)
+
+
+def check_room(plain: Any, what: str) -> None:
+    """Refuse now what could not be recorded later, in an event with other facts around it."""
+    try:
+        size = len(encode([plain], what))
+    except Invalid:
+        encode(plain, what)  # tells of the place as the caller knows it
+        raise
+    if size > MAX_BODY_BYTES - _BESIDE:
+        raise TooLarge(
+            f"{what} takes {size:,} bytes; at most {MAX_BODY_BYTES - _BESIDE:,} are accepted: keep the large part "
+            "elsewhere and store a reference",
+            size_bytes=size, limit_bytes=MAX_BODY_BYTES - _BESIDE, what=what,
+        )  # fmt: skip
+
+
+def signal_key(name: str) -> str:
+    """Under this key the first signal of a name stays the only one."""
+    return f"{_SIGNAL}{name}"
+
+
+class Journal:
+    """The events of a run so far, added up. Safe for several threads of one holder."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, StepRecord] = {}
+        self.signals: dict[str, Any] = {}
+        self.cancel: dict[str, Any] | None = None
+        self.ended: dict[str, Any] | None = None
+        self.spent: dict[str, float] = {}
+        self.claims = 0
+        self.fruitless = 0
+        self.head = 0
+        self._ahead: set[int] = set()
+        self._lock = threading.Lock()
+
+    def fold(self, events: Iterable[Event]) -> None:
+        """Take in events, each once, in whatever order the threads of this holder learn of them."""
+        with self._lock:
+            for event in events:
+                if event.position <= self.head or event.position in self._ahead:
+                    continue
+                self._take(event)
+                self._ahead.add(event.position)
+                while self.head + 1 in self._ahead:
+                    self.head += 1
+                    self._ahead.discard(self.head)
+
+    def behind(self, position: int) -> bool:
+        """Whether others appended something before a position that is not known here yet."""
+        with self._lock:
+            return any(number not in self._ahead for number in range(self.head + 1, position))
+
+    def _take(self, event: Event) -> None:
+        if event.kind not in KINDS:
+            raise Unsupported(
+                f"this run holds a {event.kind!r} record, which this version does not know: upgrade holdfast",
+                position=event.position,
+            )
+        facts = decode(event.body)
+        handle = getattr(self, f"_on_{event.kind}", None)
+        if handle is not None:
+            handle(facts, event)
+
+    # What each kind of event means
+
+    def _on_opened(self, facts: dict[str, Any], event: Event) -> None:
+        if facts["why"] == "submitted":
+            return  # nobody has taken it yet
+        self.claims += 1
+        self.fruitless += 1
+        if facts["why"] == "reopened":  # a person wants another try: what failed for good did not, after all
+            self._wait_anew()
+            self.ended = None
+            for step in self.steps.values():
+                if step.standing == "failed":
+                    step.standing, step.attempt = "intended", 0
+
+    def _wait_anew(self) -> None:
+        """Forget the wait that a run failed with. One whose end the run's code took as an answer stays answered."""
+        error = (self.ended or {}).get("error") or {}
+        codes = {plain.get("code") for plain in (error, *error.get("causes", ()))}
+        late = [step for step in self.steps.values() if step.how == "timeout"]
+        if late and WaitTimedOut.code in codes:
+            del self.steps[max(late, key=lambda step: step.position).name]
+
+    def _on_intent(self, facts: dict[str, Any], event: Event) -> None:
+        name = facts["step"]
+        known = self.steps.get(name)
+        self.steps[name] = StepRecord(
+            name, "intended", facts["attempt"], facts["key"], facts["input"], facts["effect"], facts["on_unknown"],
+            facts["undo"], progress=known.progress if known else None, begun=known.begun if known else event.time,
+            error=known.error if known else None,
+        )  # fmt: skip
+
+    def _on_progress(self, facts: dict[str, Any], event: Event) -> None:
+        self.steps[facts["step"]].progress = facts["value"]
+        self.fruitless = 0
+
+    def _on_completed(self, facts: dict[str, Any], event: Event) -> None:
+        step = self.steps.setdefault(facts["step"], StepRecord(facts["step"], "completed", begun=event.time))
+        if step.standing == "completed" and step.ended:
+            return  # whoever came first counts
+        step.standing, step.how, step.result = "completed", facts["how"], facts["result"]
+        step.ended, step.position, step.error = event.time, event.position, facts.get("error")
+        self.fruitless = 0
+
+    def _on_failed(self, facts: dict[str, Any], event: Event) -> None:
+        step = self.steps[facts["step"]]
+        step.error = facts["error"]
+        if facts["final"]:
+            step.standing, step.ended, step.position = "failed", event.time, event.position
+            self.fruitless = 0
+
+    def _on_unstarted(self, facts: dict[str, Any], event: Event) -> None:
+        self.steps.pop(facts["step"], None)
+
+    def _on_waiting(self, facts: dict[str, Any], event: Event) -> None:
+        step = self.steps.setdefault(facts["step"], StepRecord(facts["step"], "waiting", begun=event.time))
+        step.until = facts["until"]
+
+    def _on_signal(self, facts: dict[str, Any], event: Event) -> None:
+        self.signals.setdefault(facts["name"], facts)
+        self.fruitless = 0
+
+    def _on_cancel(self, facts: dict[str, Any], event: Event) -> None:
+        self.cancel = self.cancel or facts
+
+    def _on_spent(self, facts: dict[str, Any], event: Event) -> None:
+        for what, amount in facts["amounts"].items():
+            self.spent[what] = self.spent.get(what, 0) + amount
+
+    def _on_ended(self, facts: dict[str, Any], event: Event) -> None:
+        self.ended = facts
+
+    # Questions
+
+    def in_doubt(self) -> list[StepRecord]:
+        """Steps that were begun, and of which nobody recorded the end."""
+        return [step for step in self.steps.values() if step.standing == "intended"]
+
+    def to_undo(self) -> list[StepRecord]:
+        """Completed steps that declared how to undo them and are not undone yet, the last first."""
+        done = [step for step in self.steps.values() if _undoable(step)]
+        return sorted(done, key=lambda step: step.position, reverse=True)
+
+
+def _undoable(step: StepRecord) -> bool:
+    return step.standing == "completed" and step.compensable and step.how != "skipped"

@@ -1,0 +1,234 @@
+"""Who may act on a run now, and until when.
+
+Two records say it. The version of the run's own record is the **fence**: claiming raises it, and every commit of a
+holder guards it, so a holder that was taken over can record nothing, however late it wakes up. The **lease** beside it
+says until when the holder is to be left alone. It is liveness only, and is renewed by a keeper thread for as long as
+the process lives. A lease without a holder is a run that waits for someone to take it: from ``until`` on. Times are the
+engine's.
+
+Deliberately absent: trusting a lease for safety, and waiting for one whose holder is known to be dead on this machine.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Delete, Guard, Op, Put, Record, Scope, Timed
+from holdfast.errors import Conflict, Corrupt, Erased, Fenced, HoldfastError
+from holdfast.ids import Ids
+from holdfast.ledger.core import Core
+from holdfast.steps.journal import KIND
+
+LEASE = "lease"
+SECOND = 1_000_000
+_log = logging.getLogger(__name__)
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """The body of a lease. ``seat``, ``pid`` and ``born`` tell on the same machine whether the holder is alive."""
+
+    thread: str
+    run: str
+    handler: str
+    until: int
+    holder: str = ""
+    seat: str = ""
+    pid: int = 0
+    born: str = ""
+
+    def put(self, id: str, scope: Scope) -> Put:
+        plain = {field: getattr(self, field) for field in self.__struct_fields__}
+        return Put(LEASE, id, encode(plain, "lease"), scope=scope)
+
+
+def to_terms(record: Record) -> Terms:
+    try:
+        return msgspec.convert(decode(record.body), Terms)
+    except msgspec.ValidationError as error:
+        raise Corrupt(f"the lease of run {record.id!r} does not read: {error}") from error
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """One process that works on runs."""
+
+    name: str
+    seat: str
+    pid: int
+    born: str
+
+    def is_dead(self, terms: Terms) -> bool:
+        """Whether the holder of a lease was a process of this very machine that has ended."""
+        if not terms.seat or terms.seat != self.seat:
+            return False
+        return _born(terms.pid) != terms.born
+
+
+def this_process(ids: Ids) -> Holder:
+    pid = os.getpid()
+    return Holder(f"{socket.gethostname()}/{pid}/{ids.token()}", _seat(), pid, _born(pid))
+
+
+def _seat() -> str:
+    """What processes share exactly when they can see each other's ids: a boot of a kernel, and a space of process ids.
+
+    Empty where the system does not tell; then a dead holder is waited for, like one far away.
+    """
+    try:
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def _born(pid: int) -> str:
+    """When a process began, so that another one with its number is not taken for it; empty when there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    after_name = text.rpartition(")")[2].split()
+    return "" if after_name[0] in ("Z", "X") else after_name[19]
+
+
+def clock_of(core: Core) -> Callable[[], int]:
+    """The clock by which leases are compared: the engine's own where its writers are on many machines."""
+    return core.engine.now if isinstance(core.engine, Timed) else core.clock.now
+
+
+class Lease:
+    """A run held by this process. Its fence is ``version``, of this very ``stream``: a run begun anew is another."""
+
+    def __init__(self, core: Core, record: Record, terms: Terms, seconds: float) -> None:
+        self._core, self._terms, self._seconds = core, terms, seconds
+        self.id, self.scope = record.id, record.scope
+        self.version, self.stream = record.version, record.stream
+        self.lost = ""
+        self.over = False
+
+    def guard(self) -> Guard:
+        return Guard(KIND, self.id, self.version, self.stream)
+
+    def give_up(self, until: int | None = None) -> Op:
+        """The operation that lets go: for good, or so that anyone may take the run from a moment on."""
+        if until is None:
+            return Delete(LEASE, self.id)
+        bare = Terms(self._terms.thread, self._terms.run, self._terms.handler, until)
+        return bare.put(self.id, self.scope)
+
+    def renew(self) -> None:
+        """Make the lease last longer, or find out that it is another's."""
+        until = clock_of(self._core)() + round(self._seconds * SECOND)
+        put = msgspec.structs.replace(self._terms, until=until).put(self.id, self.scope)
+        try:
+            self._core.engine.commit(self._core.tenant, (self.guard(), put), self._core.clock.now())
+        except (Conflict, Erased) as error:
+            raise self.fenced(error) from error
+
+    def fenced(self, error: HoldfastError) -> Fenced:
+        """What a holder is told when its fence was not met."""
+        actual = error.facts.get("actual")
+        gone = isinstance(error, Erased) or actual == 0
+        self.lost = "was erased" if gone else "was taken over by another holder, or ended by one"
+        return Fenced(
+            f"run {self._terms.run!r} of thread {self._terms.thread!r} {self.lost}; nothing more is recorded here",
+            thread=self._terms.thread, run=self._terms.run, expected=self.version, actual=actual,
+        )  # fmt: skip
+
+    @property
+    def seconds(self) -> float:
+        return self._seconds
+
+
+class Keeper:
+    """Renews the leases of this process as long as it lives. It has a thread only once there is a lease."""
+
+    def __init__(self) -> None:
+        self._due: weakref.WeakKeyDictionary[Lease, float] = weakref.WeakKeyDictionary()
+        self._changed = threading.Condition()
+        self._alarm: float | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def keep(self, lease: Lease) -> None:
+        due = time.monotonic() + lease.seconds / 3
+        with self._changed:
+            self._due[lease] = due
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._serve, name="holdfast-keeper", daemon=True)
+                self._thread.start()
+            elif self._alarm is None or due < self._alarm:
+                self._changed.notify()
+
+    def drop(self, lease: Lease) -> None:
+        with self._changed:
+            lease.over = True
+            self._due.pop(lease, None)
+
+    def held(self) -> list[Lease]:
+        with self._changed:
+            return list(self._due)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                if self._closed:
+                    return
+                now = time.monotonic()
+                due = [lease for lease, moment in self._due.items() if moment <= now]
+                if not due:
+                    self._alarm = min(self._due.values(), default=None)
+                    self._changed.wait(None if self._alarm is None else self._alarm - now)
+                    continue
+                for lease in due:
+                    self._due[lease] = now + lease.seconds / 3
+            for lease in due:
+                _renew(lease)
+            del due  # a run that nobody refers to any more is not kept
+
+
+def _renew(lease: Lease) -> None:
+    if lease.over or lease.lost:
+        return
+    try:
+        lease.renew()
+    except Fenced as error:
+        if not lease.over:
+            _log.warning("%s", error)
+    except Exception:  # the store may be back before the lease runs out
+        _log.warning("the lease of run %r could not be renewed", lease.id, exc_info=True)
+
+
+def is_free(terms: Terms | None, now: int, holder: Holder) -> bool:
+    """Whether a run may be taken by its name: nobody holds it, or its holder's time is over, or its holder is dead."""
+    return terms is None or not terms.holder or is_due(terms, now, holder)
+
+
+def is_due(terms: Terms, now: int, holder: Holder) -> bool:
+    """Whether a run is to be carried on by whoever looks for work: one that waits is left alone until its time."""
+    return terms.until <= now or (bool(terms.holder) and holder.is_dead(terms))
+
+
+def plain_terms(header: Any, until: int, holder: Holder | None) -> Terms:
+    """The terms of a lease on a run, with or without a holder."""
+    if holder is None:
+        return Terms(header.thread, header.name, header.handler, until)
+    return Terms(
+        header.thread, header.name, header.handler, until, holder.name, holder.seat, holder.pid, holder.born
+    )  # fmt: skip

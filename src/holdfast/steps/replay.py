@@ -1,0 +1,67 @@
+"""A run gone through again against its records, without touching the outside world.
+
+The handler is called as it is today; its steps and waits are answered from the journal, nothing is run and nothing is
+written. What it asks for and is not recorded, and what is recorded and it never asks for, is the report. Deliberately
+absent: running a step "just to see".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import Cancelled, Invalid
+from holdfast.ledger import schema as schemas
+from holdfast.steps import failure
+from holdfast.steps.declare import UNDO
+from holdfast.steps.work import Work
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """How today's code went through a recorded run. ``same``: it asked for the same steps, to the same end."""
+
+    thread: str
+    run: str
+    steps: tuple[str, ...]
+    unvisited: tuple[str, ...]
+    result: Any
+    recorded: Any
+    error: str = ""
+
+    @property
+    def same(self) -> bool:
+        return not self.error and not self.unvisited and self.result == self.recorded
+
+
+def report(work: Work, call: Callable[[], Any]) -> Replayed:
+    """Call a handler on a run that only replays, and say how it went."""
+    result, raised = None, None
+    try:
+        result = call()
+    except Exception as error:
+        raised = error
+    return replayed(work, result, raised)
+
+
+def replayed(work: Work, result: Any, raised: Exception | None) -> Replayed:
+    """What is to be said when a handler came to this result, or raised this."""
+    journal = work.journal
+    unvisited = tuple(name for name in journal.steps if name not in work.visited and not name.endswith(UNDO))
+    recorded = (journal.ended or {}).get("result")
+    try:
+        plain, error = schemas.dump(result), _other_end(work, raised)
+    except Invalid as misfit:  # it could not have been recorded
+        plain, error = None, failure.say(failure.to_plain(misfit))
+    return Replayed(work.thread.id, work.header.name, tuple(work.visited), unvisited, plain, recorded, error)
+
+
+def _other_end(work: Work, raised: Exception | None) -> str:
+    """In words, how the end that a replay came to differs from the recorded one; empty when it does not."""
+    ended = work.journal.ended or {}
+    then = "" if ended.get("error") is None else failure.say(ended["error"])
+    now = "" if raised is None else failure.say(failure.to_plain(raised))
+    if then == now or (isinstance(raised, Cancelled) and ended.get("status") == "cancelled"):
+        return ""
+    return now or f"the run is recorded to have ended with {then}, and now it does not"

@@ -1,0 +1,240 @@
+"""Finding the runs that nobody carries on, and carrying them on.
+
+Every run that may be taken has a lease: one whose time is over, whose holder is dead, or that never had a holder
+because it was submitted or its signal came. So one listing of leases finds all work there is. Deliberately absent:
+starting threads or processes that the caller did not ask for, and giving up silently: each run that was looked at is in
+the report.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from holdfast.errors import (
+    Conflict,
+    Corrupt,
+    Fenced,
+    Invalid,
+    NotFound,
+    RunEnded,
+    StepError,
+    StepUnknown,
+    Unavailable,
+    Unsupported,
+)
+from holdfast.steps import ending, failure
+from holdfast.steps.attempt import Suspended
+from holdfast.steps.current import set_run
+from holdfast.steps.flow import Call, Flow
+from holdfast.steps.journal import KIND
+from holdfast.steps.lease import Terms, is_due
+from holdfast.steps.run import Run, leaving
+from holdfast.steps.work import Work
+
+if TYPE_CHECKING:
+    from holdfast.ledger.thread import LedgerThread
+    from holdfast.steps.runs import Runs
+
+Handler = Callable[..., Any]
+Handlers = Mapping[str, Handler] | Iterable[Handler]
+Outcome = Literal["done", "failed", "waiting", "stopped", "cancelled", "interrupted", "held", "lost", "no handler"]
+FRUITLESS = 10
+_log = logging.getLogger(__name__)
+
+
+class Resumed(msgspec.Struct, frozen=True):
+    """What became of one run that ``resume`` looked at."""
+
+    thread: str
+    run: str
+    handler: str
+    outcome: Outcome
+    result: Any = None
+    error: str = ""
+
+
+def check_handlers(handlers: Any) -> dict[str, Handler]:
+    """Handlers by name. A list of functions is taken by their names."""
+    if not isinstance(handlers, Mapping):
+        try:
+            handlers = {getattr(one, "handles", one.__name__): one for one in handlers}
+        except (TypeError, AttributeError):
+            raise Invalid(f"handlers are functions by the name of the runs they carry out, not {handlers!r}") from None
+    for name, handler in handlers.items():
+        if not isinstance(name, str) or not callable(handler):
+            raise Invalid(f"the handler {name!r} is {handler!r}, which cannot be called")
+    return dict(handlers)
+
+
+def find(runs: Runs) -> list[tuple[str, Terms]]:
+    """Runs that may be taken now, those that wait longest first. Blocks."""
+    now = runs.now()
+    free = [(id, terms) for id, terms in runs.leases() if is_due(terms, now, runs.holder)]
+    return sorted(free, key=lambda found: (found[1].until, found[0]))
+
+
+class Resumer:
+    """Carries on what it finds, one run after the other."""
+
+    def __init__(self, runs: Runs, handlers: Any, open_thread: Callable[[str], LedgerThread]) -> None:
+        self._runs, self._handlers = runs, check_handlers(handlers)
+        self._open_thread = open_thread
+
+    def taken(self, thread: str | None, run: str | None, limit: int | None) -> Iterator[Work | Resumed]:
+        """Take the one run that is named, or what may be taken, up to a limit. Blocks."""
+        if (thread is None) != (run is None):
+            raise Invalid("a run is named by its thread and its name: give both, or neither")
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise Invalid(f"limit must be a whole number of 0 or more, not {limit!r}")
+        return self.claimed(limit) if thread is None or run is None else iter([self._named(thread, run)])
+
+    def _named(self, thread: str, run: str) -> Work:
+        info = self._runs.info(thread, run)
+        if info.handler not in self._handlers:
+            known = ", ".join(map(repr, sorted(self._handlers))) or "none"
+            raise Invalid(f"run {run!r} of thread {thread!r} wants handler {info.handler!r}; given: {known}", run=run)
+        work = self._runs.open(self._open_thread(thread), run, None, None)
+        if work.lease is None:
+            raise RunEnded(f"run {run!r} of thread {thread!r} is {info.status}; there is nothing to resume", run=run)
+        work.parks = True
+        return work
+
+    def claimed(self, limit: int | None = None) -> Iterator[Work | Resumed]:
+        """Take what may be taken, one at a time, so that a fleet shares the work. Blocks."""
+        count = 0  # of those that are carried on; those that are only mentioned must not keep others back
+        for id, terms in find(self._runs):
+            if limit is not None and count >= limit:
+                return
+            found = self._claimed(id, terms)
+            count += isinstance(found, Work)
+            yield found
+
+    def _claimed(self, id: str, terms: Terms) -> Work | Resumed:
+        def left(outcome: Outcome, why: str) -> Resumed:
+            return Resumed(terms.thread, terms.run, terms.handler, outcome, error=why)
+
+        if terms.handler not in self._handlers:
+            return left("no handler", _no_handler(terms))
+        try:
+            return self.claim(id, terms)
+        except (Conflict, NotFound) as error:
+            return left("held", str(error))
+        except (Unsupported, Corrupt) as error:  # recorded by newer code, or damaged: the others go on
+            return left("failed", failure.say(failure.to_plain(error)))
+
+    def claim(self, id: str, terms: Terms) -> Work:
+        runs = self._runs
+        record = runs.core.engine.get(runs.core.tenant, KIND, id)
+        if record is None:
+            raise NotFound(f"run {terms.run!r} of thread {terms.thread!r} is gone")
+        work = runs.claim(self._open_thread(terms.thread), record, "resumed", due=True)
+        work.parks = True
+        return work
+
+    def handler_of(self, work: Work) -> Handler:
+        return self._handlers[work.header.handler]
+
+    def carry_on(self, work: Work, handle: Callable[[Work], Any]) -> Flow[Resumed]:
+        """Call the handler of a run that is held, and end the run by what came of it."""
+        header = work.header
+
+        def told(outcome: Outcome, result: Any = None, error: BaseException | None = None) -> Resumed:
+            said = "" if error is None else failure.say(failure.to_plain(error))
+            return Resumed(header.thread, header.name, header.handler, outcome, result, said)
+
+        try:
+            refuse_fruitless(work)
+            run = handle(work)
+            call = Call(self.handler_of(work), (run,), within=lambda: set_run(run), what=f"handler {header.handler!r}")
+            result = yield call
+            if work.lease is None:
+                return told(_status(work), (work.journal.ended or {}).get("result"))
+            return told("done", (yield from ending.finish(work, result)))
+        except BaseException as error:
+            ended = yield from _left(work, error)
+            return told(ended, error=error)
+
+
+def _left(work: Work, error: BaseException) -> Flow[Outcome]:
+    """End or let go of a run whose handler raised, and say what it came to; a real interruption goes on."""
+    try:
+        yield from leaving(work, error)
+    except Fenced:
+        return "lost"
+    except StepUnknown:
+        return "stopped"
+    except StepError:
+        return _status(work)
+    if isinstance(error, Fenced):
+        return "lost"
+    if isinstance(error, Suspended):
+        return "waiting"
+    if isinstance(error, Unavailable):
+        return "interrupted"
+    if not isinstance(error, Exception):
+        raise error
+    return _status(work)
+
+
+def _status(work: Work) -> Outcome:
+    status: Any = work.header.status
+    return "interrupted" if status == "open" else status
+
+
+def refuse_fruitless(work: Work) -> None:
+    """A run that kills whoever takes it would go round for ever; after some claims without any progress it fails."""
+    if work.journal.fruitless > FRUITLESS:
+        raise StepError(
+            f"run {work.header.name!r} of thread {work.thread.id!r} was taken up {work.journal.fruitless - 1} times "
+            "and never got anywhere; open it by name to try once more",
+            run=work.header.name, thread=work.thread.id,
+        )  # fmt: skip
+
+
+def _no_handler(terms: Terms) -> str:
+    return (
+        f"no handler {terms.handler!r} is given, so run {terms.run!r} of thread {terms.thread!r} is left as it is; "
+        "give one, or cancel the run"
+    )
+
+
+def work_on(
+    runs: Runs,
+    handlers: Any,
+    open_thread: Callable[[str], LedgerThread],
+    *,
+    stop: threading.Event,
+    poll_s: float,
+    on_run: Callable[[Resumed], Any] | None,
+) -> int:
+    """Carry runs on until told to stop; return how many. A store that is away is waited for. Blocks."""
+    resumer, count, told = Resumer(runs, handlers, open_thread), 0, set[tuple[str, str]]()
+    while not stop.is_set():
+        worked = False
+        try:
+            for found in resumer.claimed():
+                if isinstance(found, Resumed):
+                    _mention(found, told)
+                    continue
+                worked, count = True, count + 1
+                outcome = runs.drive(resumer.carry_on(found, Run))
+                if on_run is not None:
+                    on_run(outcome)
+                if stop.is_set():
+                    break
+        except Unavailable:
+            _log.warning("the store is away; trying again", exc_info=True)
+        if not worked:
+            stop.wait(poll_s)
+    return count
+
+
+def _mention(found: Resumed, told: set[tuple[str, str]]) -> None:
+    if found.outcome != "held" and (found.thread, found.run) not in told:
+        told.add((found.thread, found.run))
+        _log.warning("%s", found.error)

@@ -1,0 +1,221 @@
+"""A run: the handle through which blocking callers do durable work in a thread.
+
+It only drives the flows of ``work``, ``waiting``, ``subtask`` and ``ending``; ``aio.AsyncRun`` drives the same ones.
+Deliberately absent: rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from holdfast.errors import Cancelled, Invalid, ResultInvalid, Unavailable
+from holdfast.steps import budget, ending, waiting
+from holdfast.steps.attempt import Suspended
+from holdfast.steps.current import reset_run, set_run
+from holdfast.steps.declare import Effect, OnUnknown, Retry, is_async
+from holdfast.steps.flow import Flow
+from holdfast.steps.subtask import spend, subtask
+from holdfast.steps.timeline import StepInfo, step_info
+from holdfast.steps.work import Work
+
+if TYPE_CHECKING:
+    from holdfast.ledger.thread import LedgerThread
+
+
+class Run:
+    """A durable piece of work in a thread, held by this process.
+
+    In a ``with`` block its declared steps can be called as functions; the end of the block ends the run, an error in it
+    ends it as failed, and an interruption (Ctrl-C) leaves it to be resumed.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._tokens: list[Any] = []
+
+    def __repr__(self) -> str:
+        return f"Run({self.name!r} of thread {self.thread.id!r}, {self.status})"
+
+    @property
+    def name(self) -> str:
+        return self._work.header.name
+
+    @property
+    def thread(self) -> LedgerThread:
+        return self._work.thread
+
+    @property
+    def input(self) -> Any:
+        """What the run was begun or submitted with."""
+        return self._work.header.input
+
+    @property
+    def status(self) -> str:
+        """``open`` while it is held here; otherwise what it came to."""
+        return self._work.header.status
+
+    @property
+    def steps(self) -> list[StepInfo]:
+        """Where each step stands, in the order they were begun."""
+        return [step_info(step) for step in list(self._work.journal.steps.values())]
+
+    @property
+    def result(self) -> Any:
+        """What a finished run came to."""
+        return (self._work.journal.ended or {}).get("result")
+
+    def step(  # noqa: PLR0913 - a declaration has many words, each by name
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        /,
+        *args: Any,
+        effect: Effect | None = None,
+        probe: Callable[..., Any] | None = None,
+        on_unknown: OnUnknown | None = None,
+        retry: int | Retry | None = None,
+        timeout_s: float | None = None,
+        probe_timeout_s: float | None = None,
+        compensate: Callable[..., Any] | None = None,
+        returns: Any = None,
+        log: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Do something at most once, or as often as it declares it may be done, and return its recorded result.
+
+        ``effect`` is ``pure``, ``idempotent`` or ``once``; a ``once`` step needs a ``probe`` (called with the same
+        arguments: None, it did not happen; a value, it happened with this result; raise ``holdfast.Unknown``, cannot
+        say) or ``on_unknown``. A completed step returns what is recorded and is not run again; the same name with
+        other input is ``StepChanged``. ``compensate`` is called with the result when the run is abandoned. ``log`` is
+        False for no log entry, or a function from the result to what is to be logged.
+        """
+        if is_async(fn):
+            raise Invalid(f"step {name!r}: an async function needs an async run (holdfast.aio)")
+        options = {
+            "effect": effect, "probe": probe, "on_unknown": on_unknown, "retry": retry, "timeout_s": timeout_s,
+            "probe_timeout_s": probe_timeout_s, "compensate": compensate, "returns": returns, "log": log,
+        }  # fmt: skip
+        return self._drive(self._work.step(name, fn, args, kwargs, options))
+
+    def wait(self, name: str, *, timeout_s: float | None = None, park: bool | None = None) -> Any:
+        """Wait for ``thread.signal(name, value)`` and return its value; ``WaitTimedOut`` after ``timeout_s``.
+
+        It survives restarts. In a worker or ``store.resume`` the run is parked: the handler is left, and called again
+        once the signal has come. Elsewhere this blocks, unless ``park`` says otherwise.
+        """
+        return self._drive(waiting.wait(self._work, name, timeout_s, park))
+
+    def subtask(
+        self, name: str, fn: Callable[..., Any], /, *args: Any, budget: dict[str, float] | None = None, **kwargs: Any
+    ) -> Any:
+        """Carry out ``fn(subtask, …)`` with a log and a budget of its own, and return its one result."""
+        return self._drive(subtask(self._work, name, fn, args, kwargs, budget, Subtask))
+
+    def settle(self, step: str, *, happened: bool, result: Any = None) -> None:
+        """Record what you found out about a step of which nobody could say whether it happened."""
+        self._drive(ending.settle(self._work, step, happened, result))
+
+    def finish(self, result: Any = None) -> Any:
+        """End the run as done. Its steps can still be read; further ones are refused."""
+        return self._drive(ending.finish(self._work, result))
+
+    def fail(self, error: BaseException) -> None:
+        """End the run as failed. Opening it again tries what failed once more."""
+        self._drive(ending.fail(self._work, error))
+
+    def abandon(self, reason: str = "") -> None:
+        """Give the run up: undo its completed steps, the last first, and end it as cancelled."""
+        self._drive(ending.abandon(self._work, reason))
+
+    def release(self, why: str = "released") -> None:
+        """Let the run go as it is, so that another process may carry it on at once."""
+        self._drive(ending.release(self._work, why))
+
+    def carry_out(self, handler: Callable[[Self], Any]) -> Any:
+        """Call a handler with this run, end the run by what came of it, and return the result."""
+        with self:
+            return self.finish(handler(self))
+
+    def heartbeat(self) -> None:
+        """Renew the lease now; ``Fenced`` or ``Cancelled`` when this process should stop."""
+        self._work.refuse_unless_open("a heartbeat")
+        self._work.pulse()
+
+    def _drive(self, flow: Flow[Any]) -> Any:
+        return self._work.runs.drive(flow)
+
+    def __enter__(self) -> Self:
+        self._tokens.append(set_run(self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        reset_run(self._tokens.pop())
+        self._drive(leaving(self._work, error))
+
+
+def leaving(work: Work, error: BaseException | None) -> Flow[None]:
+    """What the end of a ``with`` block means for a run."""
+    if work.lease is None or work.replaying or work.root is not work:
+        return
+    try:
+        yield from _leave(work, error)
+    except Unavailable:
+        if work.lease is not None and work.lease.id == work.id:
+            work.let_go()  # nobody works on it here any more; once its lease has ended, another carries it on
+        if not isinstance(error, Unavailable):
+            raise
+    except (Exception, GeneratorExit):
+        raise
+    except BaseException as interruption:  # in the middle of undoing: whoever resumes goes on with it
+        yield from ending.release(work, type(interruption).__name__)
+        raise
+
+
+def _leave(work: Work, error: BaseException | None) -> Flow[None]:
+    if error is None:
+        if work.journal.cancel is not None:
+            yield from ending.undo(work)
+            work.undoing = False
+            work.refuse_when_cancelled()
+        yield from ending.finish(work)
+    elif isinstance(error, Cancelled) and _is_own(work, error):
+        yield from ending.undo(work)
+    elif work.lease is not None and work.lease.lost:
+        return
+    elif isinstance(error, Suspended | Unavailable | ResultInvalid):
+        # That the store was away is no failure of the run, nor that a result could not be kept: it is to be carried on.
+        yield from ending.release(work, str(error))
+    elif isinstance(error, Exception) and work.journal.cancel is not None:
+        yield from ending.undo(work)  # it is to be given up, whatever it failed with
+    elif isinstance(error, Exception):
+        yield from ending.fail(work, error)
+    else:
+        yield from ending.release(work, type(error).__name__)
+
+
+def _is_own(work: Work, error: Cancelled) -> bool:
+    """Whether a cancellation is of this run, and not of another that it worked with."""
+    named = error.facts.get("thread", work.thread.id), error.facts.get("run", work.header.name)
+    return named == (work.thread.id, work.header.name)
+
+
+class Subtask(Run):
+    """A piece of work inside a run, with a log (``.thread``) and a budget of its own."""
+
+    def spend(self, **amounts: float) -> dict[str, float]:
+        """Record what was used, as ``spend(tokens=1200)``; return what is left, or raise ``BudgetExceeded``."""
+        left: dict[str, float] = self._drive(spend(self._work, amounts))
+        return left
+
+    @property
+    def left(self) -> dict[str, float]:
+        """What is left of each amount that is limited."""
+        return budget.left(self._work)
+
+    @property
+    def spent(self) -> dict[str, float]:
+        return budget.used(self._work)

@@ -1,0 +1,199 @@
+"""A piece of work inside a run, with a log and a budget of its own, that comes to its end before the run goes on.
+
+Its log is a thread beside the parent's, so the parent's log stays whole: one entry when the subtask ends. Its journal
+is a run of its own that nobody can hold but the holder of the parent: every commit guards the parent's fence.
+Deliberately absent: two subtasks at once, and a parent that goes on meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.engine.contract import Append, Op, Put, Record
+from holdfast.errors import Cancelled, Conflict, Erased, Fenced, Invalid, StepUnknown, Unavailable
+from holdfast.ids import check_id
+from holdfast.ledger import schema as schemas
+from holdfast.steps import budget as budgets
+from holdfast.steps import failure
+from holdfast.steps.attempt import Suspended, entry
+from holdfast.steps.current import set_run
+from holdfast.steps.declare import Spec, fingerprint, key_of
+from holdfast.steps.flow import Call, Do, Flow
+from holdfast.steps.journal import KIND, Header, fact, to_header
+from holdfast.steps.work import Work, refuse_changed, refuse_other
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.ledger.thread import LedgerThread
+
+
+def subtask(
+    work: Work,
+    name: str,
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    budget: dict[str, float] | None,
+    handle: Callable[[Work], Any],
+) -> Flow[Any]:
+    """Carry a subtask out, or go on with it, or give what is recorded of it. ``handle`` makes what ``fn`` is given."""
+    check_id(name, "subtask name")
+    limits = budgets.check(budget)
+    work.refuse_inside(f"subtask {name!r}")
+    input = fingerprint(name, args, kwargs)
+    work.visited.append(name)
+    known = work.journal.steps.get(name)
+    if known is not None:
+        refuse_other(known, "subtask")
+        refuse_changed(work, known, input)
+        if known.standing == "completed":
+            return schemas.dump(known.result)
+        if known.standing == "failed":
+            raise work.failed(known)
+    work.refuse_unless_open(f"subtask {name!r}")
+    work.refuse_when_cancelled()
+    budgets.refuse_over(work, name)
+    work.busy = name
+    try:
+        if known is None:
+            yield from _intend(work, name, input)
+        child = yield Do(lambda: _open(work, name, limits))
+        return (yield from _carried_out(work, child, fn, args, kwargs, handle(child)))
+    finally:
+        work.busy = ""
+
+
+def _carried_out(
+    work: Work, child: Work, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], inner: Any
+) -> Flow[Any]:
+    name = child.header.name
+    what = f"subtask {name!r} of run {work.header.name!r}"
+    try:
+        result = yield Call(fn, (inner, *args), kwargs, within=lambda: set_run(inner), what=what)
+    except (Fenced, Cancelled, StepUnknown, Suspended, Unavailable):
+        raise
+    except Exception as error:
+        yield from _end(work, child, name, "failed", error=failure.to_plain(error))
+        raise work.failed(work.journal.steps[name]) from error
+    plain = child.plain(Spec(name, "idempotent"), result)
+    yield from _end(work, child, name, "done", result=plain)
+    return plain
+
+
+def _intend(work: Work, name: str, input: str) -> Flow[None]:
+    time = work.time()
+    key = key_of(work.runs.core.tenant, work.stream, name)
+    intent = fact(
+        "intent", time, step=name, attempt=1, key=key, input=input, effect="subtask", on_unknown="rerun", undo=False,
+        by=work.runs.holder.name,
+    )  # fmt: skip
+    yield from work.record((intent,), time=time)
+
+
+def _open(work: Work, name: str, limits: dict[str, float]) -> Work:
+    """Begin the subtask's own thread and journal, or read them where an earlier process left them. Blocks."""
+    runs = work.runs
+    thread = _thread(work, name)
+    id = f"{len(thread.id)}:{thread.id}/{name}"
+    record = runs.core.engine.get(runs.core.tenant, KIND, id)
+    if record is None:
+        record = _begin(work, thread, id, name)
+    header = to_header(record.body)
+    if (header.parent, record.scope.thread) != (work.header.name, work.root.thread.id):
+        raise Invalid(f"subtask {name!r} would share its log {thread.id!r} with another one; give it another name")
+    if header.status != "open":
+        record = _reopen(work, record)
+        header = to_header(record.body)
+    journal = runs.journal(record, record.head)
+    assert record.stream is not None
+    child = Work(
+        runs, thread, id, header, journal,
+        stream=record.stream, version=record.version, scope=record.scope, lease=work.lease,
+    )  # fmt: skip
+    child.root, child.budget, child.parks = work.root, limits, work.parks
+    return child
+
+
+def unfinished(work: Work) -> list[Work]:
+    """The subtasks of a run that were begun and have not come to their end. Blocks."""
+    begun = [step.name for step in work.journal.in_doubt() if step.effect == "subtask"]
+    return [_open(work, name, {}) for name in begun]
+
+
+def _reopen(work: Work, record: Record) -> Record:
+    """Take up a subtask that failed, in a run that is opened again: what failed for good did not, after all."""
+    runs, time = work.runs, work.time()
+    assert work.lease is not None
+    header = msgspec.structs.replace(to_header(record.body), status="open")
+    opened = fact("opened", time, why="reopened", by=runs.holder.name, claim=work.root.header.claims)
+    ops = (
+        work.lease.guard(),
+        Put(KIND, record.id, header.body(), record.version, record.scope, record.tags),
+        Append(KIND, record.id, (opened,)),
+    )
+    _commit(work, ops, time)
+    return runs.core.engine.get(runs.core.tenant, KIND, record.id) or record
+
+
+def _thread(work: Work, name: str) -> LedgerThread:
+    """The subtask's own log: beside the parent's, with the same owner, and erased with it."""
+    scope = msgspec.structs.replace(work.scope, thread=work.root.thread.id)
+    return work.thread._sibling(f"{work.thread.id}/{work.header.name}/{name}", scope, ("subtask",))
+
+
+def _begin(work: Work, thread: LedgerThread, id: str, name: str) -> Record:
+    runs, time = work.runs, work.time()
+    assert work.lease is not None
+    header = Header(thread.id, name, name, parent=work.header.name)
+    scope = thread._scope
+    opened = fact("opened", time, why="new", by=runs.holder.name, claim=1)
+    ops = (
+        work.lease.guard(),
+        thread._touch(),
+        Put(KIND, id, header.body(), 0, scope, ("subtask",)),
+        Append(KIND, id, (opened,)),
+    )
+    _commit(work, ops, time)
+    record = runs.core.engine.get(runs.core.tenant, KIND, id)
+    if record is None:
+        raise Fenced(f"subtask {name!r} was erased as it began")
+    return record
+
+
+def _commit(work: Work, ops: tuple[Op, ...], time: int) -> None:
+    try:
+        work.runs.core.engine.commit(work.runs.core.tenant, ops, time)
+    except (Conflict, Erased) as error:
+        raise work._judged(error) from error
+
+
+def _end(
+    work: Work, child: Work, name: str, status: Any, *, result: Any = None, error: dict[str, Any] | None = None
+) -> Flow[None]:
+    """End the subtask and hand its one result to the parent, in one commit."""
+    time = work.time()
+    ended = fact("ended", time, status=status, result=result, error=error, unvisited=[])
+    if error is None:
+        mine = fact("completed", time, step=name, attempt=1, result=result, how="subtask")
+        told = entry(work, name, "completed", subtask=child.thread.id)
+    else:
+        mine = fact("failed", time, step=name, attempt=1, error=error, final=True)
+        told = entry(work, name, "failed", subtask=child.thread.id, error=failure.say(error))
+    header = msgspec.structs.replace(child.header, status=status)
+    more = (
+        Append(KIND, child.id, (ended,)),
+        Put(KIND, child.id, header.body(), child.version, child.scope, ("subtask",)),
+    )
+    yield from work.record((mine,), drafts=(told,), more=more, time=time, insist=True)
+
+
+def spend(work: Work, given: dict[str, Any]) -> Flow[dict[str, float]]:
+    """Record what was used, and say what is left; ``BudgetExceeded`` when it is more than was given."""
+    amounts, time = budgets.amounts(given), work.time()
+    work.refuse_unless_open("spending")
+    yield from work.record((fact("spent", time, amounts=amounts),), time=time)
+    budgets.refuse_over(work)
+    return budgets.left(work)

@@ -1,0 +1,572 @@
+"""A run being worked on: where it stands, and the flows that carry its steps out.
+
+A step goes: intent, committed; the function; completion, committed with the log entry and the state change it brings;
+and only then the result. What an earlier process left between the first two is settled by ``resolve`` before anything
+runs again. Deliberately absent: how to open and end a run (``opening``, ``ending``), and blocking or awaiting:
+everything here is a flow.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.engine.contract import Append, Event, Mark, Op, Put, Receipt, Scope
+from holdfast.errors import (
+    Cancelled,
+    Conflict,
+    Erased,
+    Fenced,
+    Invalid,
+    KeyReused,
+    OutcomeUnknown,
+    ReplayDiverged,
+    ResultInvalid,
+    RunEnded,
+    StepChanged,
+    StepFailed,
+    TooLarge,
+    Unavailable,
+)
+from holdfast.ledger import log, typed
+from holdfast.ledger import schema as schemas
+from holdfast.ledger import turn as turns
+from holdfast.records import Draft
+from holdfast.steps import budget, failure, resolve
+from holdfast.steps.attempt import Attempt, Beginning, Ended, entry
+from holdfast.steps.context import StepContext
+from holdfast.steps.current import in_step, set_step
+from holdfast.steps.declare import UNDO, Spec, Step, declare, fingerprint, key_of, refuse_async, refuse_calls
+from holdfast.steps.flow import Call, Do, Flow, Nap
+from holdfast.steps.journal import ENDED, KIND, Header, Journal, StepRecord, check_room, fact
+from holdfast.steps.lease import Lease
+
+if TYPE_CHECKING:
+    from holdfast.ledger.thread import LedgerThread
+    from holdfast.steps.runs import Runs
+
+_PATIENCE = 6  # tries to record what has happened already, while the store is away
+_REBASES = 1_000  # of many who change one state at once only one gets through at a time
+
+
+class Work:
+    """One run in the hands of one holder. ``lease`` is None when it can only be read."""
+
+    def __init__(  # noqa: PLR0913 - all that makes up a run, each by name
+        self,
+        runs: Runs,
+        thread: LedgerThread,
+        id: str,
+        header: Header,
+        journal: Journal,
+        *,
+        stream: int,
+        version: int,
+        scope: Scope,
+        lease: Lease | None = None,
+        replaying: bool = False,
+    ) -> None:
+        self.runs, self.thread, self.id = runs, thread, id
+        self.header, self.journal = header, journal
+        self.stream, self.version, self.scope = stream, version, scope
+        self.lease, self.replaying = lease, replaying
+        self.root: Work = self
+        self.specs: dict[str, Spec] = {}
+        self.inputs: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+        self.visited: list[str] = []
+        self.undoing = False
+        self.busy = ""
+        self.budget: dict[str, float] = {}
+        self.parks = False
+        self.awaits = False
+        self._under_way: set[str] = set()
+        self._lock = threading.Lock()
+
+    # Steps
+
+    def step(
+        self, name: str, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
+    ) -> Flow[Any]:
+        """Carry a step out, or give what is recorded of it."""
+        with self.alone(f"step {name!r}"):
+            return (yield from self._step(name, fn, args, kwargs, options))
+
+    @contextmanager
+    def alone(self, what: str) -> Iterator[None]:
+        """Refuse a second call under a name while the first is under way: both would find nothing recorded."""
+        with self._lock:
+            if what in self._under_way:
+                raise Invalid(
+                    f"{what} of run {self.header.name!r} is being run already; a second one needs its own name"
+                )
+            self._under_way.add(what)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way.discard(what)
+
+    def _step(
+        self, name: str, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
+    ) -> Flow[Any]:
+        spec = declare(name, fn, options)
+        self._refuse_undoing(spec)
+        self.refuse_inside(f"step {name!r}")
+        if not self.awaits:
+            refuse_async(spec, fn)
+        target = fn.fn if isinstance(fn, Step) else fn
+        refuse_calls(spec, target, args, kwargs)
+        input = fingerprint(name, args, kwargs)
+        self.specs[name], self.inputs[name] = spec, (args, kwargs)
+        self.visited.append(name)
+        known = self.journal.steps.get(name)
+        if known is not None:
+            refuse_other(known, "step")
+            refuse_changed(self, known, input)
+            if known.standing == "completed":
+                return self._recorded(spec, known)
+            if known.standing == "failed":
+                self._refuse_after_failure(known)
+                raise self.failed(known)
+        self.refuse_unless_open(f"step {name!r}")
+        key = known.key if known is not None and known.key else key_of(self.runs.core.tenant, self.stream, name)
+        attempt = Attempt(spec, target, args, kwargs, input, key)
+        beginning: Beginning | Ended = Beginning()
+        if known is not None:
+            beginning = yield from resolve.in_doubt(self, attempt, known)
+        if isinstance(beginning, Ended):
+            return self.revived(spec, beginning.result)
+        self.refuse_when_cancelled()
+        budget.refuse_over(self, name)
+        return (yield from self._try(attempt, beginning))
+
+    def _refuse_after_failure(self, failed: StepRecord) -> None:
+        """A cancelled run is left at the step that failed, unless later ones are to be undone and must be heard of."""
+        later = [step for step in self.journal.to_undo() if step.position > failed.position]
+        if all(step.name in self.visited for step in later):
+            self.refuse_when_cancelled()
+
+    def _try(self, attempt: Attempt, beginning: Beginning) -> Flow[Any]:
+        """Run a step until it succeeds or has failed for good."""
+        while True:
+            number = beginning.number + 1
+            yield from self._intend(attempt, number, beginning)
+            context = self._context(attempt, number)
+            try:
+                result = yield self.call(attempt, attempt.fn, attempt.spec.timeout_s, context)
+            except (Fenced, Cancelled):
+                raise
+            except Exception as error:
+                after = yield from resolve.failure_of(self, attempt, number, error)
+                if isinstance(after, Ended):
+                    return self.revived(attempt.spec, after.result)
+                beginning = after
+                continue
+            finally:
+                context.close()
+            plain = yield from self._storable(attempt, number, result)
+            yield from self.complete(attempt.spec, plain, number, "ran", context=context)
+            return self.revived(attempt.spec, plain)
+
+    def _intend(self, attempt: Attempt, number: int, beginning: Beginning) -> Flow[None]:
+        """Commit the intent, and stop when the run was cancelled before it."""
+        if self.root is not self:  # a cancellation is in the journal of the run, not of its subtask
+            yield Do(self.root.catch_up)
+            self.refuse_when_cancelled()
+        spec, time = attempt.spec, self.time()
+        intent = fact(
+            "intent", time, step=spec.name, attempt=number, key=attempt.key, input=attempt.input, effect=spec.effect,
+            on_unknown=spec.on_unknown, undo=spec.compensate is not None, by=self.runs.holder.name,
+        )  # fmt: skip
+        yield from self.record((*beginning.events, intent), drafts=beginning.drafts, time=time)
+        if self.journal.cancel is not None and not self.undoing:
+            yield from self.record((fact("unstarted", time, step=spec.name),), time=time)
+            self.refuse_when_cancelled()
+
+    def _context(self, attempt: Attempt, number: int) -> StepContext:
+        known = self.journal.steps.get(attempt.spec.name)
+        progress = None if known is None else known.progress
+        name = attempt.spec.name
+
+        def pulse(value: Any = None, *, progress: bool = False) -> None:
+            self.pulse(fact("progress", self.time(), step=name, value=value) if progress else None)
+
+        return StepContext(self.thread, self.header.name, name, attempt.key, number, progress, pulse)
+
+    def call(self, attempt: Attempt, fn: Any, timeout_s: float | None, context: StepContext) -> Call:
+        """Ask for a call of the caller's function, with this step as the current one, and no turns of the thread."""
+
+        def within() -> None:
+            set_step(context)
+            turns.enter(self.runs.core, self.thread.id)
+
+        what = f"step {attempt.spec.name!r} of run {self.header.name!r}"
+        return Call(fn, attempt.args, attempt.kwargs, timeout_s, within, what)
+
+    def _storable(self, attempt: Attempt, number: int, result: Any) -> Flow[Any]:
+        """The result as plain data. One that cannot be stored leaves the step in doubt, because it did happen."""
+        try:
+            return self.plain(attempt.spec, result)
+        except ResultInvalid as error:
+            time = self.time()
+            facts = fact(
+                "failed", time, step=attempt.spec.name, attempt=number, error=failure.to_plain(error), final=False
+            )
+            yield from self.record((facts,), time=time, insist=True)
+            raise
+
+    def plain(self, spec: Spec, result: Any) -> Any:
+        try:
+            plain = schemas.dump(result)
+            check_room(plain, f"the result of step {spec.name!r}")
+            self.revived(spec, plain)
+        except Invalid as error:
+            raise ResultInvalid(
+                f"{error}; the step ran, but is not recorded as done: fix what it returns, and resume",
+                step=spec.name, run=self.header.name,
+            ) from error  # fmt: skip
+        return plain
+
+    def complete(
+        self,
+        spec: Spec,
+        plain: Any,
+        number: int,
+        how: str,
+        *,
+        context: StepContext | None = None,
+        events: tuple[Event, ...] = (),
+        drafts: Sequence[Draft] = (),
+    ) -> Flow[None]:
+        """Commit the completion, with everything that came of the step."""
+        mine, saves = ([], False) if context is None else context.collected()
+        given, plainly = drafts, _entries(self, msgspec.structs.replace(spec, log=bool(spec.log)), plain, how)
+        drafts = [*given, *_entries(self, spec, plain, how)]
+        time = self.time()
+        facts = {"step": spec.name, "attempt": number, "result": plain, "how": how}
+        trouble: Exception | None = None
+        if context is not None and saves:
+            trouble = yield from self._complete_with_state(context, facts, events, [*drafts, *mine], time)
+            if trouble is None:
+                return
+            facts["error"] = failure.to_plain(trouble)
+        try:
+            yield from self.record(
+                (*events, fact("completed", time, **facts)), drafts=[*drafts, *mine], time=time, insist=True
+            )
+        except (KeyReused, TooLarge) as error:  # its own entries are refused; that the step has happened stays true
+            trouble, facts["error"] = error, failure.to_plain(error)
+            completed = fact("completed", time, **facts)
+            yield from self.record((*events, completed), drafts=[*given, *plainly], time=time, insist=True)
+        if trouble is not None:
+            raise trouble
+
+    def _complete_with_state(
+        self, context: StepContext, facts: dict[str, Any], events: tuple[Event, ...], drafts: list[Draft], time: int
+    ) -> Flow[Exception | None]:
+        """Commit a completion with its state change; say what stood in the way, since the step itself has happened."""
+        trouble: Exception = Conflict(f"the state of thread {self.thread.id!r} keeps changing", thread=self.thread.id)
+        for _ in range(_REBASES):
+            try:
+                turn = yield Do(lambda: _turn(self.thread, drafts, context.saving()))
+                completed = fact("completed", time, **facts)
+                yield from self.record((*events, completed), turn=turn, time=time, insist=True)
+                return None
+            except (Fenced, Unavailable):
+                raise
+            except Exception as error:
+                trouble = error
+                if not (isinstance(error, Conflict) and context.rebased()):
+                    break
+        return trouble
+
+    def _recorded(self, spec: Spec, known: StepRecord) -> Any:
+        return self.revived(spec, schemas.dump(known.result))
+
+    def revived(self, spec: Spec, plain: Any) -> Any:
+        if spec.returns is None or plain is None:
+            return plain
+        try:
+            return typed.from_plain(spec.returns, schemas.dump(plain))
+        except typed.Misfit as misfit:
+            raise ResultInvalid(
+                f"the result of step {spec.name!r} does not fit {spec.returns.__name__}: {misfit}",
+                step=spec.name, run=self.header.name,
+            ) from misfit  # fmt: skip
+
+    def failed(self, known: StepRecord) -> StepFailed:
+        """The error of a step that failed for good, the same when it happens and when it is read back."""
+        error = known.error or {}
+        return StepFailed(
+            f"step {known.name!r} of run {self.header.name!r} failed: {failure.say(error)}",
+            step=known.name, run=self.header.name, thread=self.thread.id, attempts=known.attempt,
+            type=error.get("type"), error=error, key=known.key,
+        )  # fmt: skip
+
+    # Recording
+
+    def time(self) -> int:
+        return self.runs.core.clock.now()
+
+    def record(
+        self,
+        events: tuple[Event, ...],
+        *,
+        drafts: Sequence[Draft] = (),
+        turn: Any = None,
+        header: Header | None = None,
+        more: tuple[Op, ...] = (),
+        expect: int | None = None,
+        time: int,
+        insist: bool = False,
+    ) -> Flow[Receipt | None]:
+        """Commit events of this run, with whatever belongs to them, under the fence.
+
+        None when a commit whose outcome was unknown turned out to have happened. ``insist`` keeps trying for a while
+        when the store is away, because what is to be recorded has happened already.
+        """
+        before = self._fenced_ops(header)
+        entries: tuple[Op, ...] = ()
+        if turn is not None:
+            entries = turn.ops
+        elif drafts:
+            new = tuple(log.to_event(draft, time) for draft in drafts)
+            entries = (Append("thread", self.thread.id, new, new=self.thread._new),)
+        receipt = yield from self._write(
+            lambda expect: (*before, Append(KIND, self.id, events, expect), *entries, *more),
+            events, expect, time, insist=insist,
+        )  # fmt: skip
+        if receipt is not None:
+            yield from self._learn(receipt)
+            if turn is not None:
+                turn.finish(Receipt(receipt.feed, receipt.time, receipt.events[1:], receipt.heads[1:]))
+        self.moved(header)
+        return receipt
+
+    def _write(
+        self,
+        ops: Callable[[int | None], tuple[Op, ...]],
+        events: tuple[Event, ...],
+        given: int | None,
+        time: int,
+        *,
+        insist: bool,
+    ) -> Flow[Receipt | None]:
+        """Commit once, though the store may be away or leave the outcome unknown; None when it had happened already."""
+        tries, expect, doubtful = 0, given, False
+        while True:
+            tries += 1
+            try:
+                receipt: Receipt = yield Do(partial(self._commit, ops(expect), time))
+                return receipt
+            except OutcomeUnknown:
+                doubtful = True
+                if (yield Do(lambda: self._landed(events))):
+                    return None
+                if given is not None and self.journal.head != given:
+                    raise self._overtaken(given) from None
+                expect = self.journal.head  # it may still land late; then this one must not
+            except Unavailable:
+                if not insist or tries >= _PATIENCE:
+                    raise
+            except (Conflict, Erased) as error:
+                if doubtful and (yield Do(lambda: self._landed(events))):
+                    return None
+                judged = yield Do(partial(self._judged, error))
+                if not (doubtful and given is None and judged is error and error.facts.get("kind") == KIND):
+                    raise judged from error
+                expect = self.journal.head  # a signal or a cancellation came in between; the run is still ours
+                continue
+            if tries >= _PATIENCE:
+                raise Unavailable(f"run {self.header.name!r}: its record could not be written")
+            yield Nap(min(2.0, 0.05 * 2**tries))
+
+    def _fenced_ops(self, header: Header | None) -> tuple[Op, ...]:
+        lease = self.lease
+        if lease is None:
+            raise RunEnded(f"run {self.header.name!r} is not held here")
+        self.refuse_when_lost()
+        if header is None:
+            return (lease.guard(),)
+        return (lease.guard(), Put(KIND, self.id, header.body(), self.version, self.scope, (header.status,)))
+
+    def _commit(self, ops: tuple[Op, ...], time: int) -> Receipt:
+        return self.runs.core.engine.commit(self.runs.core.tenant, ops, time)
+
+    def moved(self, header: Header | None) -> None:
+        if header is not None:
+            self.header = header
+            self.version += 1
+            # The fence of the lease stays as it was: whoever writes the header gives the lease up in the same commit,
+            # and a renewal that the keeper had begun by then must not bring it back.
+
+    def _learn(self, receipt: Receipt) -> Flow[None]:
+        """Take in what was written; where others wrote before it, that too."""
+        self.runs.heard = max(self.runs.heard, receipt.feed)
+        stored = receipt.events[0]
+        if stored and self.journal.behind(stored[0].position):
+            yield Do(partial(self.catch_up, stored[0].position - 1))
+        self.journal.fold(stored)
+
+    def catch_up(self, upto: int | None = None) -> None:
+        """Read what others appended to this run. Blocks."""
+        core = self.runs.core
+        if upto is None:
+            record = core.engine.get(core.tenant, KIND, self.id)
+            if record is None and self.lease is not None:
+                raise self.lease.fenced(Erased("gone"))
+            upto = self.journal.head if record is None else record.head
+        if upto > self.journal.head:
+            self.journal.fold(core.engine.read(core.tenant, Mark(self.stream, upto), after=self.journal.head))
+
+    def _landed(self, events: tuple[Event, ...]) -> bool:
+        """Whether a commit of which nobody knew the outcome is there. Others write the same only after taking over."""
+        core = self.runs.core
+        record = core.engine.get(core.tenant, KIND, self.id)
+        if record is None:
+            return False
+        found = core.engine.read(core.tenant, Mark(self.stream, record.head), after=self.journal.head)
+        self.journal.fold(found)
+        mine = takewhile(lambda one: one.kind != "opened", found)
+        there = {(one.kind, one.body) for one in mine}
+        return bool(events) and all((one.kind, one.body) in there for one in events)
+
+    def _overtaken(self, expect: int) -> Conflict:
+        """What a caller is told that wanted to be the next to write to this run, when another was."""
+        return Conflict(
+            f"run {self.header.name!r} is at {self.journal.head}, not at the expected {expect}",
+            kind=KIND, id=self.id, expected=expect, actual=self.journal.head,
+        )  # fmt: skip
+
+    def _judged(self, error: Conflict | Erased) -> Exception:
+        """Whether a conflict means that this holder was taken over; if not, it is about something else."""
+        assert self.lease is not None
+        if isinstance(error, Erased) and error.facts.get("kind") != KIND:
+            return self.lease.fenced(error)
+        if error.facts.get("kind") != KIND:
+            return error
+        core = self.runs.core
+        record = core.engine.get(core.tenant, KIND, self.lease.id)
+        if record is not None and (record.version, record.stream) == (self.lease.version, self.lease.stream):
+            return error
+        return self.lease.fenced(error if record is not None else Erased("gone"))
+
+    def let_go(self) -> None:
+        """Hold the run no longer; what may be recorded now is nothing."""
+        if self.lease is not None:
+            if self.lease.id == self.id:
+                self.runs.keeper.drop(self.lease)
+            self.lease = None
+
+    def pulse(self, progress: Event | None = None) -> None:
+        """Renew the lease, record partial progress, and notice a cancellation. Blocks."""
+        assert self.lease is not None
+        if progress is not None:
+            flow = self.record((progress,), time=progress.time)
+            self.runs.drive(flow)
+        self.lease.renew()
+        self.root.catch_up()
+        self.refuse_when_cancelled()
+
+    # Refusals
+
+    def refuse_inside(self, what: str) -> None:
+        """Nothing durable begins inside a step or an open turn: it would be committed at the wrong time."""
+        around = in_step()
+        if around is not None and around.thread.id == self.thread.id and around.run == self.header.name:
+            raise Invalid(f"{what} inside step {around.name!r}: steps do not nest; use run.subtask", step=around.name)
+        if turns.inside(self.runs.core, self.thread.id) and around is None:
+            raise Invalid(f"{what} inside a turn of thread {self.thread.id!r}: end the turn first")
+        if self.busy:
+            raise Invalid(f"{what}: subtask {self.busy!r} has not come to its end", subtask=self.busy)
+
+    def refuse_unless_open(self, what: str) -> None:
+        if self.replaying:
+            self.refuse_when_cancelled()  # as it was then
+            raise ReplayDiverged(
+                f"{what} is not in the records of run {self.header.name!r}", run=self.header.name, thread=self.thread.id
+            )
+        if self.lease is None or self.header.status in ENDED:
+            raise RunEnded(
+                f"run {self.header.name!r} of thread {self.thread.id!r} is {self.header.status}; {what} is not in its "
+                "records and cannot be added",
+                thread=self.thread.id, run=self.header.name, status=self.header.status,
+            )  # fmt: skip
+
+    def refuse_when_lost(self) -> None:
+        if self.lease is not None and self.lease.lost:
+            raise Fenced(
+                f"run {self.header.name!r} of thread {self.thread.id!r} {self.lease.lost}", run=self.header.name
+            )
+
+    def refuse_when_cancelled(self) -> None:
+        run, cancel = self.root, self.root.journal.cancel
+        if cancel is not None and not run.undoing:
+            why = f": {cancel['reason']}" if cancel.get("reason") else ""
+            raise Cancelled(
+                f"run {run.header.name!r} of thread {run.thread.id!r} was cancelled{why}",
+                run=run.header.name, thread=run.thread.id, reason=cancel.get("reason", ""), by=cancel.get("by", ""),
+            )  # fmt: skip
+
+    def _refuse_undoing(self, spec: Spec) -> None:
+        """Refuse what the undoing of this run would trip over, or would never come to."""
+        if spec.name.endswith(UNDO) and not self.undoing:
+            raise Invalid(f"step {spec.name!r}: names that end in {UNDO!r} are for what undoes a step", step=spec.name)
+        if spec.compensate is not None and self.root is not self:
+            raise Invalid(
+                f"step {spec.name!r}: a step of a subtask cannot be undone, because a subtask that came to its end is "
+                "not gone through again; make it a step of the run itself",
+                step=spec.name,
+            )
+
+
+class _Writing(msgspec.Struct):
+    ops: tuple[Op, ...]
+    finish: Any
+
+
+def _turn(thread: LedgerThread, drafts: Sequence[Draft], saving: dict[str, Any]) -> _Writing:
+    """The operations of a turn that goes into a step's completion. Blocks: it may read the revision it is based on."""
+    turn = thread.turn()
+    turn._begin()
+    if drafts:
+        turn.append(*drafts)
+    turn.state(**saving)
+    pending = turn._pending()
+    return _Writing(pending.ops, pending.finish)
+
+
+def refuse_other(known: StepRecord, wanted: str) -> None:
+    """Refuse a name that stands for something else in this run: a step, a wait, a subtask."""
+    there = {"": "wait", "subtask": "subtask"}.get(known.effect, "step")
+    if there != wanted:
+        raise Invalid(
+            f"{known.name!r} is the name of a {there} of this run; give the {wanted} another", name=known.name
+        )
+
+
+def refuse_changed(work: Work, known: StepRecord, input: str) -> None:
+    if known.input and known.input != input:
+        raise StepChanged(
+            f"step {known.name!r} of run {work.header.name!r} has other input on record; give the new one another name",
+            step=known.name, run=work.header.name, thread=work.thread.id, recorded=known.input, given=input,
+        )  # fmt: skip
+
+
+def _entries(work: Work, spec: Spec, plain: Any, how: str) -> list[Draft]:
+    """What a completion says in the thread's log: as the step declared it, otherwise one plain line."""
+    outcome = {"ran": "completed", "probed": "completed", "settled": "completed"}.get(how, how)
+    if callable(spec.log):
+        try:
+            made = spec.log(work.revived(spec, schemas.dump(plain)))
+            made = [] if made is None else list(made) if isinstance(made, list | tuple) else [made]
+            return [log.copied(draft) for draft in log.drafts(made, "message", None)] if made else []
+        except Exception as error:  # the step has happened; its log entry must not undo that
+            return [entry(work, spec.name, outcome, log_error=failure.say(failure.to_plain(error)))]
+    return [entry(work, spec.name, outcome)] if spec.log else []

@@ -1,0 +1,118 @@
+"""A thread: the handle through which callers write and read one conversation or task, do durable work in it, and hand
+over.
+
+It is the ledger's thread, wired to the rooms that work on threads. Deliberately absent: rules; each room has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from holdfast.engine.contract import Op, Scope
+from holdfast.handoff import Handoff, Item
+from holdfast.ledger.core import Core
+from holdfast.ledger.thread import LedgerThread
+from holdfast.steps import replay
+from holdfast.steps.forking import fork_ops
+from holdfast.steps.replay import Replayed
+from holdfast.steps.run import Run
+from holdfast.steps.runs import Runs
+from holdfast.steps.timeline import RunInfo, StepInfo, Timeline, blocker
+from holdfast.steps.waiting import Signal
+from holdfast.steps.work import Work
+
+
+class Thread(LedgerThread):
+    """One ongoing conversation or task. It comes into being with its first write."""
+
+    def __init__(self, core: Core, runs: Runs, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> None:
+        super().__init__(core, id, scope, tags)
+        self._runs = runs
+
+    # Runs
+
+    def run(self, name: str, *, handler: str | None = None, input: Any = None) -> Run:
+        """Begin a durable piece of work, or take up the one of this name where it was left.
+
+        Completed steps give their recorded results and are not run again. ``RunHeld`` while another process works on
+        it. ``handler`` names the function that ``store.resume`` is to call (otherwise the run's name does), ``input``
+        is what that function needs to know. A run that is done or cancelled can be read; one that failed or stopped is
+        opened again.
+        """
+        return Run(self._runs.open(self, name, handler, input))
+
+    def submit(self, name: str, *, handler: str | None = None, input: Any = None) -> RunInfo:
+        """Write a run down for a worker to carry out. Repeating it with the same input changes nothing."""
+        return self._runs.submit(self, name, handler, input)
+
+    def runs(self, *, status: str | None = None) -> list[RunInfo]:
+        """List the runs of this thread, latest activity first."""
+        self._record()
+        return [info for info in self._runs.listed(thread=self.id, status=status) if info.thread == self.id]
+
+    def timeline(self, name: str) -> Timeline:
+        """Say what happened in a run: its steps, how long they took, what was asked and what was decided."""
+        self._existing()
+        return self._runs.timeline(self.id, name)
+
+    def replay(self, name: str, handler: Callable[[Run], Any]) -> Replayed:
+        """Go through a recorded run with today's code, without running or writing anything."""
+        work = self._replaying(name)
+        run = Run(work)
+
+        def call() -> Any:
+            with run:
+                return handler(run)
+
+        return replay.report(work, call)
+
+    def signal(self, name: str, value: Any = None, *, run: str | None = None, by: str = "caller") -> Signal:
+        """Give a run of this thread what it waits for. The first signal of a name counts.
+
+        Without ``run`` it goes to the one that waits for it, or to the only one under way. ``RunEnded`` when the run,
+        or the time it waited, is over.
+        """
+        return self._runs.signal(self, name, value, run, by)
+
+    def cancel(self, name: str, *, reason: str = "", by: str = "caller") -> RunInfo:
+        """Ask a run to stop before its next step and to undo what it did."""
+        return self._runs.cancel(self, name, reason, by)
+
+    # Handing over
+
+    @property
+    def handoff(self) -> Handoff:
+        """The progress document that bridges two sessions: goal, steps, blockers, next action, context.
+
+        What the runs of this thread have done is in it by itself.
+        """
+        return Handoff(self._core, self.id, self._scope, self._touch, self._progress, self._blockers)
+
+    def _progress(self) -> list[Item]:
+        """The steps of this thread's runs as items of a handoff, in the order they were begun."""
+        return [
+            Item(f"{run.name}: {step.name}", step.standing == "completed", f"{run.name}/{step.name}")
+            for run, steps in self._walked()
+            for step in steps
+        ]
+
+    def _blockers(self) -> list[str]:
+        """What keeps this thread's runs from going on."""
+        return [text for run, steps in self._walked() if (text := blocker(run, steps))]
+
+    def _walked(self) -> list[tuple[RunInfo, tuple[StepInfo, ...]]]:
+        self._record()  # a handle that names another owner stops here
+        return self._runs.walked(self.id)
+
+    # Inside
+
+    def _replaying(self, name: str) -> Work:
+        self._existing()
+        return self._runs.reading(self, self._runs.record(self.id, name), replaying=True)
+
+    def _sibling(self, id: str, scope: Scope, tags: tuple[str, ...]) -> Self:
+        return type(self)(self._core, self._runs, id, scope, tags)
+
+    def _also_forked(self, id: str, scope: Scope, moment: int) -> tuple[Op, ...]:
+        return tuple(fork_ops(self._runs, self.id, id, scope, moment))

@@ -1,0 +1,316 @@
+"""Markdown there and back: every document exactly, and every line that a person wrote."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import Invalid
+from holdfast.handoff.document import Document, Item, Section
+from holdfast.handoff.markdown import MAX_BYTES, known, parse, render
+
+PIECES = [
+    "\n", "\n\n", " ", "  ", "    ", "\t", "\\", "#", "# ", "## ", "### ", "Goal", "Notes", "Done", "- ", "* ", "1. ",
+    "1) ", "[x] ", "[ ]", "<!--", "-->", "/", "<!-- a/b -->", "<!-- note -->", "```", "~~~", "````", "\r", "\r\n",
+    "&#13;", "&amp;", "&#10;", "&", "<", ">", "--", ":", "**", "\ufeff", "\u2028", "\x0b", "\x85", "é", "Handoff: t",
+    "## Steps\n", "## Blockers\n", "### Done\n", "<!-- holdfast: thread t, revision 3 -->", "===", "---", "> ",
+    "<!-- holdfast: hidden a/b -->",
+]  # fmt: skip
+CHARS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)
+TEXTS = st.lists(st.sampled_from(PIECES) | CHARS, max_size=9).map("".join)
+REFS = st.tuples(TEXTS, TEXTS).map("/".join)
+ITEMS = st.builds(Item, TEXTS, st.booleans(), st.none() | REFS)
+SECTIONS = st.builds(
+    Section,
+    TEXTS | st.sampled_from(["Notes", "\\Notes", "Done", "Goal", "Next", "Blocked"]),
+    TEXTS,
+    st.sampled_from(["", "goal", "steps", "blockers", "next_action", "context"]),
+    st.sampled_from([1, 2]),
+)
+
+
+def _few(strategy: Any) -> Any:
+    return st.lists(strategy, max_size=3).map(tuple)
+
+
+DOCUMENTS = st.builds(Document, TEXTS, _few(ITEMS), _few(TEXTS), TEXTS, TEXTS, TEXTS, TEXTS, _few(SECTIONS), _few(REFS))
+
+
+# Both promises
+
+
+@settings(max_examples=300)
+@given(DOCUMENTS, TEXTS.filter(bool), st.integers(0, 10**18 - 1))
+@example(Document(goal="## Steps\n1. [x] not a step"), "t", 1)
+@example(Document(context="```\n# a comment\n"), "t", 1)
+@example(Document(steps=(Item("[x] in its own text", ref="a --> b/c"),)), "t", 1)
+@example(Document(extra=(Section("Notes", "b", "context"), Section("Goal", "a", ""))), "t", 1)
+@example(Document(opening="\n", remarks="- no step\n### Done\n1. no step"), "Notes", 0)
+def test_every_document_comes_back_exactly(document: Document, thread: str, revision: int) -> None:
+    found = parse(render(document, thread, revision), thread)
+    assert found.document == document
+    assert (found.thread, found.revision) == (thread, revision)
+
+
+MARKUP = re.compile(r"^(?:[\s\\>]|(?:[-*+]|[0-9]{1,9}[.)])(?=[ \t]|$)|\[[ xX]\](?=[ \t]|$)|#+(?=[ \t]|$))*")
+
+
+def _content(line: str) -> str:
+    """What a line says, apart from how lists, boxes, headings and escapes are written."""
+    return re.sub(r"(?:[\s\\]|&#13;)+", " ", re.sub(r"[\s#\\]+$", "", MARKUP.sub("", line)))
+
+
+def _contents(text: str) -> Counter[str]:
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return Counter(content for line in lines if (content := _content(line)).strip())
+
+
+@settings(max_examples=300)
+@given(TEXTS | st.lists(TEXTS, max_size=8).map("\n".join))
+@example("Goal\n====\n\n- a\n  - b\n      - c\n\nlast")
+@example("## Done\n- a\n```\n## code\n\\\n```\n### Phase 2\n- b")
+@example("## Goal\na\n## Objective\nb\n## Blocked\nc\n\nd\n- e\nf")
+def test_no_line_of_a_person_is_lost(text: str) -> None:
+    rendered = render(parse(text, "t").document, "t", 1)
+    kept = _contents(rendered)
+    for content, number in _contents(text).items():
+        if known(content) or content.casefold() in ("handoff", "handoff: t") or "<!-- holdfast:" in content:
+            continue  # the heading of a part, our title and our comments are written anew
+        assert kept[content] >= number, f"{content!r} is not in\n{rendered}"
+    assert render(parse(rendered, "t").document, "t", 1) == rendered
+
+
+@settings(max_examples=200)
+@given(TEXTS)
+def test_a_text_survives_another_editor(text: str) -> None:
+    """Line ends of another system and a byte order mark change nothing."""
+    document = Document(goal=text, steps=(Item(text, True, "a/b"),), blockers=(text,), extra=(Section(text, text),))
+    written = render(document, "t", 7)
+    assert parse("\ufeff" + written.replace("\n", "\r\n"), "t").document == document
+
+
+# How it looks
+
+
+DOCUMENT = Document(
+    goal="Book a morning flight to Lisbon.",
+    steps=(
+        Item("Asked for the dates", True),
+        Item("book-flight: search", True, "book-flight/search"),
+        Item("book-flight: charge", False, "book-flight/charge"),
+    ),
+    blockers=("The card was declined",),
+    next_action="Ask for another card.",
+    context="She prefers mornings.\n\n```sh\n# not a heading\n## nor this\n```\n\n- a list\n  - nested",
+)
+TEXT = """\
+# Handoff: trip-42
+
+## Goal
+Book a morning flight to Lisbon.
+
+## Steps
+1. [x] Asked for the dates
+2. [x] book-flight: search <!-- book-flight/search -->
+3. [ ] book-flight: charge <!-- book-flight/charge -->
+
+## Blockers
+- The card was declined
+
+## Next action
+Ask for another card.
+
+## Context
+She prefers mornings.
+
+```sh
+# not a heading
+## nor this
+```
+
+- a list
+  - nested
+
+<!-- holdfast: thread trip-42, revision 7 -->
+"""
+
+
+def test_it_looks_like_what_people_know() -> None:
+    assert render(DOCUMENT, "trip-42", 7) == TEXT
+    assert parse(TEXT, "trip-42") == (DOCUMENT, "trip-42", 7)
+
+
+def test_an_empty_handoff_is_a_form_to_fill_in() -> None:
+    text = render(Document(), "t", 0)
+    assert re.findall("^## (.*)$", text, re.M) == ["Goal", "Steps", "Blockers", "Next action", "Context"]
+    assert parse(text, "t").document == Document()
+
+
+def test_only_what_would_be_structure_is_escaped() -> None:
+    text = render(Document(goal="C:\\new\n## x\n\\## y\n#tag\n### z", context="```\nopen"), "t", 1)
+    assert "C:\\new\n\\## x\n\\\\## y\n#tag\n### z\n" in text
+    assert "\\```\nopen\n" in text
+
+
+def test_a_ref_is_a_comment_for_every_viewer() -> None:
+    line = render(Document(steps=(Item("a", ref="x--y/-->z"),)), "t", 1).splitlines()[5]
+    assert line == "1. [ ] a <!-- x-&#45;y/-&#45;&#62;z -->"
+
+
+# What people write
+
+
+@pytest.mark.parametrize(
+    ("heading", "field"),
+    [
+        ("Goal", "goal"), ("OBJECTIVE", "goal"), ("Task:", "goal"), ("**Goal**", "goal"), ("Goal ##", "goal"),
+        ("Next", "next_action"), ("next steps", "next_action"), ("Next  step", "next_action"),
+        ("Notes", "context"), ("context:", "context"),
+    ],
+)  # fmt: skip
+def test_headings_of_texts(heading: str, field: str) -> None:
+    assert parse(f"## {heading}\n\nabc\n").document == Document(**{field: "abc"})
+
+
+@pytest.mark.parametrize("heading", ["Steps", "Progress", "Todo", "To do", "TASKS", "Remaining"])
+def test_plain_list_lines_are_open(heading: str) -> None:
+    assert parse(f"## {heading}\n- a\n* [X] b\n").document.steps == (Item("a"), Item("b", True))
+
+
+@pytest.mark.parametrize("heading", ["Done", "Completed", "Completed steps:", "✓"])
+def test_plain_list_lines_under_completed_are_done(heading: str) -> None:
+    steps = parse(f"## {heading}\n- a\n- [ ] b\n").document.steps
+    assert steps == (() if heading == "✓" else (Item("a", True), Item("b")))
+
+
+def test_every_kind_of_list() -> None:
+    text = "## Steps\n- [ ] a\n* [x] b\n+ [X]\tc\n1. d\n2) [x]   e  \n-\tf\n"
+    assert parse(text).document.steps == (
+        Item("a"), Item("b", True), Item("c", True), Item("d"), Item("e", True), Item("f"),
+    )  # fmt: skip
+
+
+def test_done_and_todo_are_one_list() -> None:
+    text = "# Progress\n## Done\n- a\n\n## Todo\nThese are left:\n- b\n"
+    document = parse(text).document
+    assert document.steps == (Item("a", True), Item("b"))
+    assert document.remarks == "These are left:"
+    assert document.extra == (Section("Progress", level=1),)
+
+
+def test_deeper_headings_say_done_too() -> None:
+    text = "## Progress\n### Completed\n- a\n### Remaining\n- b\n### Phase 2\n- c\n"
+    assert parse(text).document.steps == (Item("a", True), Item("b\n### Phase 2"), Item("c"))
+
+
+def test_lines_below_an_item_belong_to_it() -> None:
+    text = "## Steps\n- [ ] a\n  more\n  - nested\n    - deeper\nlazy\n\n  after a gap\n- b\n\nfree text\n"
+    first, second = parse(text).document.steps
+    assert first.text == "a\nmore\n- nested\n  - deeper\nlazy\n\nafter a gap"
+    assert second.text == "b\n\nfree text"
+
+
+def test_tabs_indent() -> None:
+    assert parse("## Steps\n- a\n\tb\n\t- c\n").document.steps == (Item("a\nb\n- c"),)
+
+
+def test_code_in_a_list_is_not_cut() -> None:
+    text = "## Steps\n- a\n  ```\n  # x\n    - y\n  ```\n- b\n```\n## z\n    - w\n```\n"
+    assert [item.text for item in parse(text).document.steps] == [
+        "a\n```\n# x\n  - y\n```",
+        "b\n```\n## z\n    - w\n```",
+    ]
+
+
+def test_code_beside_the_indentation_keeps_its_own() -> None:
+    assert parse("## Steps\n- a\n  more\n```\n    x\n```\n").document.steps == (Item("a\nmore\n```\n    x\n```"),)
+
+
+def test_blockers_in_any_form() -> None:
+    text = "## Blocked\nThe card\nwas declined.\n\nNo answer.\n- a\n  b\n\nand this\n"
+    assert parse(text).document.blockers == ("The card\nwas declined.", "No answer.", "a\nb", "and this")
+
+
+def test_unknown_headings_keep_their_place() -> None:
+    text = (
+        "Hello.\n\n# Handoff: t\n\n## Warning\nw\n\n## Goal\ng\n\n## Ideas\n\ni\n\n## Steps\n- a\n\n## Links\nl\n"
+        "\n## Notes\nn\n\n## Context\nsecond\n"
+    )
+    document = parse(text, "t").document
+    assert document.extra == (
+        Section("Warning", "w", ""),
+        Section("Ideas", "i", "goal"),
+        Section("Links", "l", "steps"),
+        Section("Context", "second", "context"),
+    )
+    assert (document.opening, document.context) == ("Hello.", "n")
+    headings = re.findall("^#+ (.*)$", render(document, "t", 1), re.M)
+    assert headings == [
+        "Handoff: t", "Warning", "Goal", "Ideas", "Steps", "Links", "Blockers", "Next action", "Context", "Context",
+    ]  # fmt: skip
+
+
+def test_headings_of_the_first_level_count_when_there_are_no_others() -> None:
+    assert parse("# Goal\ng\n# Next\nn\n").document == Document(goal="g", next_action="n")
+    assert parse("# Goal\ng\n## Next\nn\n").document.extra == (Section("Goal", "g", level=1),)
+
+
+def test_a_title_of_another_thread_is_kept() -> None:
+    assert parse("# Handoff: t\n", "t").document == Document()
+    assert parse("# Handoff: u\n", "t").document.extra == (Section("Handoff: u", level=1),)
+
+
+def test_a_comment_without_a_ref_is_text() -> None:
+    assert parse("## Steps\n- a <!-- why? -->\n- b <!-- r/s -->\n").document.steps == (
+        Item("a <!-- why? -->"),
+        Item("b", ref="r/s"),
+    )
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~", "````python"])
+def test_code_is_never_a_heading(fence: str) -> None:
+    end = fence.removesuffix("python")
+    text = f"## Context\n{fence}\n## Goal\n<!-- holdfast: hidden a/b -->\n```x\n{end}\n## Goal\nreal\n"
+    document = parse(text).document
+    assert document.goal == "real"
+    assert "## Goal\n<!-- holdfast: hidden a/b -->" in document.context
+    assert document.hidden == ()
+
+
+def test_an_unclosed_fence_does_not_swallow_the_rest() -> None:
+    assert parse("## Goal\n```\nx\n## Next\ny\n").document == Document(goal="```\nx", next_action="y")
+
+
+def test_no_final_newline_and_empty_sections() -> None:
+    assert parse("## Goal\n\n## Steps\n\n## Context").document == Document()
+    assert parse("## Goal\nx").document == Document(goal="x")
+    assert parse("").document == Document()
+
+
+def test_very_long_lines() -> None:
+    long = "<!-- a/" * 50_000
+    assert parse(render(Document(goal=long, steps=(Item(long),)), "t", 1), "t").document.steps[0].text == long
+
+
+def test_many_unclosed_fences_take_no_time() -> None:
+    """Quadratic work here would be minutes: the limit of the test run notices."""
+    text = "".join(f"```{number}\n" for number in range(100_000))
+    assert parse(text).document.opening == text[:-1]
+
+
+# What is no text
+
+
+def test_a_nul_is_refused_with_its_line() -> None:
+    with pytest.raises(Invalid, match="line 2 contains a NUL"):
+        parse("# x\na\0b\n")
+
+
+def test_too_long_is_refused() -> None:
+    with pytest.raises(Invalid, match=f"at most {MAX_BYTES:,} bytes"):
+        parse("é" * (MAX_BYTES // 2 + 1))
