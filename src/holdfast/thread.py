@@ -13,8 +13,9 @@ from holdfast.engine.contract import Op, Scope
 from holdfast.handoff import Handoff, Item
 from holdfast.ledger.core import Core
 from holdfast.ledger.thread import LedgerThread
-from holdfast.steps import replay
+from holdfast.steps import outside, replay
 from holdfast.steps.forking import fork_ops
+from holdfast.steps.opening import open_run, reading, submit
 from holdfast.steps.replay import Replayed
 from holdfast.steps.run import Run
 from holdfast.steps.runs import Runs
@@ -40,11 +41,11 @@ class Thread(LedgerThread):
         is what that function needs to know. A run that is done or cancelled can be read; one that failed or stopped is
         opened again.
         """
-        return Run(self._runs.open(self, name, handler, input))
+        return Run(open_run(self._runs, self, name, handler, input))
 
     def submit(self, name: str, *, handler: str | None = None, input: Any = None) -> RunInfo:
         """Write a run down for a worker to carry out. Repeating it with the same input changes nothing."""
-        return self._runs.submit(self, name, handler, input)
+        return submit(self._runs, self, name, handler, input)
 
     def runs(self, *, status: str | None = None) -> list[RunInfo]:
         """List the runs of this thread, latest activity first."""
@@ -73,11 +74,11 @@ class Thread(LedgerThread):
         Without ``run`` it goes to the one that waits for it, or to the only one under way. ``RunEnded`` when the run,
         or the time it waited, is over.
         """
-        return self._runs.signal(self, name, value, run, by)
+        return outside.signal(self._runs, self, name, value, run, by)
 
     def cancel(self, name: str, *, reason: str = "", by: str = "caller") -> RunInfo:
         """Ask a run to stop before its next step and to undo what it did."""
-        return self._runs.cancel(self, name, reason, by)
+        return outside.cancel(self._runs, self, name, reason, by)
 
     # Handing over
 
@@ -109,7 +110,7 @@ class Thread(LedgerThread):
 
     def _replaying(self, name: str) -> Work:
         self._existing()
-        return self._runs.reading(self, self._runs.record(self.id, name), replaying=True)
+        return reading(self._runs, self, self._runs.record(self.id, name), replaying=True)
 
     def _sibling(self, id: str, scope: Scope, tags: tuple[str, ...]) -> Self:
         return type(self)(self._core, self._runs, id, scope, tags)

@@ -5,6 +5,7 @@ The points come from a dry run of each scenario, so a new commit in the code is 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,14 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.engine.contract import Engine
 from holdfast.engine.postgres import PostgresEngine
 from holdfast.engine.ram import RamEngine
+from holdfast.errors import Cancelled
 from holdfast.ids import Ids
+from holdfast.steps.resume import FRUITLESS
 from holdfast.testing.faults import scenarios
-from holdfast.testing.faults.laboratory import Findings, InFile, InMemory, Laboratory, Shared
+from holdfast.testing.faults.laboratory import Findings, InFile, InMemory, Laboratory, Shared, Trial
+from holdfast.testing.faults.points import Fuse
 from holdfast.testing.faults.scenarios import SCENARIOS, Scenario
+from holdfast.testing.faults.world import World
 from holdfast.testing.postgres import Server
 
 by_name = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
@@ -86,6 +91,30 @@ def test_the_short_scenario_on_postgres(technique: str, server: Server, database
         assert_kept(getattr(Laboratory(place, tmp_path), technique)(scenarios.SHORT), points=10)
     finally:
         engine.close()
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_run_that_kills_whoever_takes_it_is_given_up_and_can_be_opened_by_name(
+    cancelled: bool, tmp_path: Path
+) -> None:
+    world = World(tmp_path / "world.jsonl")
+    trial = Trial(InMemory(), scenarios.WORKER, world)
+    assert not trial.live(Fuse("before effect charge"))
+    if cancelled:
+        trial.live(Fuse(), program=scenarios.cancel_it)
+    while trial.crashes <= FRUITLESS:
+        assert not trial.live(Fuse("before probe"))
+    trial.live(Fuse())
+    book = trial.store(Fuse()).thread("trip").timeline("book")
+    assert book.run.status == "failed"
+    assert book.error is not None
+    assert "never got anywhere" in book.error["message"]
+    assert world.totals() == {}
+    with suppress(Cancelled):
+        trial.live(Fuse(), program=scenarios.BOOKING.program)
+    book = trial.store(Fuse()).thread("trip").timeline("book")
+    assert book.run.status == ("cancelled" if cancelled else "done")
+    assert world.totals() == ({} if cancelled else {"charge": 1, "book": 1, "notify": 1})
 
 
 # Pauses: nobody dies, but somebody comes back too late

@@ -487,3 +487,36 @@ def test_an_interruption_lets_the_run_go_to_be_carried_on_at_once(
     assert [info.status for info in other.thread().runs()] == ["interrupted"]
     (report,) = other.store.resume({"r": trip.handler})
     assert (report.outcome, trip.undone, len(trip.world.done)) == ("done", [], 3)
+
+
+@pytest.mark.parametrize(("found", "outcome"), [("yes", "cancelled"), (None, "cancelled"), ("?", "stopped")])
+def test_a_once_step_that_hears_of_the_cancellation_is_asked_about(
+    process: Any, other: Any, trip: Trip, found: Any, outcome: str
+) -> None:
+    def work(name: str) -> None:
+        other.thread().cancel("r")
+        holdfast.current_step().heartbeat()
+
+    def probe(name: str) -> Any:
+        if found == "?":
+            raise holdfast.Unknown
+        return found and {"did": name}
+
+    with pytest.raises(errors.StepError), process.thread().run("r") as run:
+        run.step("long", work, "long", effect="once", probe=probe, compensate=trip.undo)
+    assert [info.status for info in other.thread().runs()] == [outcome]
+    assert trip.undone == (["long"] if found == "yes" else [])
+
+
+def test_a_cancellation_that_races_with_the_end_is_refused_or_counts(process: Any, other: Any, trip: Trip) -> None:
+    run = process.thread().run("r")
+    trip.book(run, "flight")
+
+    def end_first(ops: Any) -> None:
+        other.wire.before.clear()
+        run.finish()
+
+    other.wire.before.append(end_first)
+    with pytest.raises(errors.RunEnded, match="done already"):
+        other.thread().cancel("r")
+    assert trip.undone == []

@@ -648,3 +648,56 @@ def test_at_every_point_where_a_process_can_die_the_next_one_ends_the_run(
     assert len(world.keys("a")) == 1
     numbers = [entry.number for entry in other.thread().log()]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("answer", [0, "", False, [], {}])
+def test_a_probe_whose_answer_is_neither_yes_nor_no_cannot_say(
+    process: Any, other: Any, died: Any, world: Any, told: Told, answer: Any
+) -> None:
+    """False from a probe most likely means that it did not happen; it is not taken for a result."""
+    options = {"effect": "once", "probe": lambda: answer, "on_unknown": "stop"}
+    crash(process, died, world, happened=True, **options)
+    with pytest.raises(errors.StepUnknown, match=r"holdfast\.Done"):
+        carry_on(other, world, **options)
+    options["probe"] = lambda: holdfast.Done(answer)
+    assert carry_on(other, world, **options) == answer
+    assert world.times() == 1
+
+
+def test_a_run_is_not_done_while_a_once_step_is_in_doubt_that_the_code_no_longer_asks_for(
+    process: Any, other: Any, died: Any, world: Any
+) -> None:
+    crash(process, died, world, happened=True, effect="once", on_unknown="stop")
+    with pytest.raises(errors.StepUnknown, match="today's code does not ask for it"), other.thread().run("r") as run:
+        run.step("another", lambda: 1, effect="pure")
+    assert [info.status for info in other.thread().runs()] == ["stopped"]
+    run = other.thread().run("r")
+    run.settle("book", happened=True)
+    run.finish()
+    assert [info.status for info in other.thread().runs()] == ["done"]
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_once_step_that_failed_for_good_is_asked_about_when_the_run_is_opened_again(
+    process: Any, other: Any, world: Any, happened: bool
+) -> None:
+    """Between the failure and the second try, what was late may have happened after all."""
+    with pytest.raises(errors.StepFailed), process.thread().run("r") as run:
+        run.step("book", lambda: 1 / 0, effect="once", probe=world.find)
+    if happened:
+        world.done.append(("book", run.steps[0].key))
+    with other.thread().run("r") as again:
+        assert again.step("book", world.do, effect="once", probe=world.find) == {"did": "book", "number": 1}
+    assert world.times() == 1
+
+
+def test_a_once_step_without_probe_that_says_it_was_not_done_is_tried_again_when_the_run_is_opened_again(
+    process: Any, other: Any, world: Any
+) -> None:
+    def refused() -> None:
+        raise holdfast.NotDone("closed on Sundays")
+
+    with pytest.raises(errors.StepFailed), process.thread().run("r") as run:
+        run.step("book", refused, effect="once", on_unknown="stop")
+    with other.thread().run("r") as again:
+        assert again.step("book", world.do, effect="once", on_unknown="stop")["number"] == 1

@@ -276,6 +276,34 @@ def test_runs_are_listed(process: Any, other: Any) -> None:
     assert info.started <= info.active
 
 
+def test_one_run_can_be_named(process: Any, other: Any) -> None:
+    for name in ("a", "b"):
+        process.thread().submit(name, handler="h")
+    heard: list[Any] = []
+    (report,) = other.store.resume({"h": one_handler}, thread="trip-42", run="b", on_run=heard.append)
+    assert (report.run, report.outcome, heard) == ("b", "done", [report])
+    assert {info.name: info.status for info in other.thread().runs()} == {"a": "submitted", "b": "done"}
+    with pytest.raises(errors.RunEnded, match="nothing to resume"):
+        other.store.resume({"h": one_handler}, thread="trip-42", run="b")
+    with pytest.raises(errors.Invalid, match="wants handler 'h'"):
+        other.store.resume({"other": one_handler}, thread="trip-42", run="a")
+    with pytest.raises(errors.Invalid, match="give both"):
+        other.store.resume({"h": one_handler}, run="a")
+    with pytest.raises(errors.NotFound):
+        other.store.resume({"h": one_handler}, thread="trip-42", run="c")
+    held = process.thread().run("a")
+    with pytest.raises(errors.RunHeld):
+        other.store.resume({"h": one_handler}, thread="trip-42", run="a")
+    held.release()
+
+
+def test_a_run_that_is_named_is_tried_again_although_it_failed(process: Any, other: Any) -> None:
+    process.thread().submit("r")
+    process.store.resume({"r": lambda run: run.step("s", lambda: 1 / 0, effect="pure")})
+    assert other.store.resume({"r": one_handler}) == []
+    assert [one.outcome for one in other.store.resume({"r": one_handler}, thread="trip-42", run="r")] == ["done"]
+
+
 # The worker
 
 
@@ -434,3 +462,61 @@ def test_a_report_is_plain(process: Any) -> None:
     assert msgspec.to_builtins(report) == {
         "thread": "trip-42", "run": "r", "handler": "r", "outcome": "done", "result": 1, "error": ""
     }  # fmt: skip
+
+
+def test_a_signal_between_a_lost_answer_and_the_second_try_is_no_conflict(
+    process: Any, other: Any, world: Any, kinds: Kinds
+) -> None:
+    def lost(ops: Any) -> None:
+        if "kind='completed'" in str(ops):
+            process.wire.before.clear()
+            process.wire.before.append(signalled)
+            raise errors.OutcomeUnknown("the connection broke")
+
+    def signalled(ops: Any) -> None:
+        process.wire.before.clear()
+        other.thread().signal("go", "now")
+
+    process.wire.before.append(lost)
+    with process.thread().run("r") as run:
+        assert run.step("book", world.do, effect="once", probe=world.find)["number"] == 1
+        assert run.wait("go") == "now"
+    assert kinds(other.thread(), "r") == ["opened", "intent", "signal", "completed", "waiting", "completed", "ended"]
+    assert world.times() == 1
+
+
+def test_a_takeover_between_a_lost_answer_and_the_second_try_is_noticed(process: Any, other: Any, world: Any) -> None:
+    def lost(ops: Any) -> None:
+        if "kind='completed'" in str(ops):
+            process.wire.before.clear()
+            process.lapse()
+            other.thread().run("r").step("book", world.do, effect="once", probe=world.find)
+            raise errors.OutcomeUnknown("the connection broke")
+
+    process.wire.before.append(lost)
+    with pytest.raises(errors.Fenced), process.thread().run("r") as run:
+        run.step("book", world.do, effect="once", probe=world.find)
+    assert world.times() == 1
+    assert other.thread().timeline("r").steps[0].how == "probed"
+
+
+def test_a_store_that_stays_away_leaves_a_finished_step_to_be_asked_about(
+    process: Any, other: Any, world: Any, clock: Any
+) -> None:
+    away: list[Any] = []
+
+    def unavailable(ops: Any) -> None:
+        if away:
+            raise errors.Unavailable("the store is away")
+
+    process.wire.before.append(unavailable)
+
+    def work() -> Any:
+        away.append(1)
+        return world.do()
+
+    with pytest.raises(errors.Unavailable), process.thread().run("r") as run:
+        run.step("book", work, effect="once", probe=world.find)
+    process.lapse()
+    (report,) = other.store.resume({"r": lambda run: run.step("book", world.do, effect="once", probe=world.find)})
+    assert (report.outcome, report.result, world.times()) == ("done", {"did": "book", "number": 1}, 1)

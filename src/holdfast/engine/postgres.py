@@ -190,7 +190,7 @@ class PostgresEngine(Reads):
         changed = any(plan.changes for plan in plans.values())
         for tenant, plan in plans.items():
             if changed:
-                session.write(tenant, plan.changes, positions[tenant], jobs[-1].time)
+                session.write(tenant, plan.changes, positions[tenant], jobs[-1].time, source)
             if not plan.changes:
                 positions[tenant] -= 1
         return [
@@ -341,13 +341,13 @@ class _Session:
         if self._pipeline is not None:
             self._pipeline.sync()
 
-    def write(self, tenant: str, changes: Changes, position: int, time: int) -> None:
+    def write(self, tenant: str, changes: Changes, position: int, time: int, source: _Source) -> None:
         """Write what a plan came to; if to nothing, give back the position that was taken for it."""
         if not changes:
             self.ask(tenant, _GIVE_BACK, (tenant,))
             self.ask(tenant, _DROP_EMPTY, (tenant,))
             return
-        relational.write(tenant, changes, self.run_many)
+        relational.write(tenant, changes, self.run_many, source=source)
         if changes.released:
             Tending(self.run, self.run_many).prune(tenant, changes.released, changes.alive())
         self.publish(tenant, changes, position, time)

@@ -49,6 +49,7 @@ UPSERT_RECORD = (
 )
 DELETE_RECORD = "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ?"
 DELETE_TAGS = "DELETE FROM tags WHERE tenant = ? AND kind = ? AND id = ?"
+DELETE_TAG = "DELETE FROM tags WHERE tenant = ? AND kind = ? AND tag = ? AND id = ?"
 INSERT_TAG = "INSERT INTO tags (tenant, kind, tag, id) VALUES (?, ?, ?, ?)"
 INSERT_FEED = "INSERT INTO feed (tenant, position, time, changes) VALUES (?, ?, ?, ?)"
 INSERT_GRAVE = "INSERT INTO graves (tenant, grave) VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -243,7 +244,7 @@ def changes_text(changes: Sequence[Change]) -> str:
     return _encoder.encode(changes).decode()
 
 
-def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY_ARE) -> None:
+def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY_ARE, *, source: Any) -> None:
     """Write everything a plan decided, apart from the feed, whose positions the engine gives out."""
     place = keys.tenant(tenant)
     rows: list[Row]
@@ -261,16 +262,28 @@ def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY
         rows = [(r.head, r.digest, r.time, place, kind, id) for (kind, id), r in changes.moved.items()]
         run_many(tenant, MOVE_RECORD, rows)
     if changes.records:
-        _write_records(tenant, changes.records, run_many, place)
+        _write_records(tenant, changes.records, run_many, place, source)
 
 
-def _write_records(tenant: str, written: dict[Name, Record | None], run_many: RunMany, place: Any) -> None:
+def _write_records(tenant: str, written: dict[Name, Record | None], run_many: RunMany, place: Any, source: Any) -> None:
+    """Write records, and of their tags what changed: most writes leave them alone, and few know where they are."""
     gone = [(place, *name) for name, record in written.items() if record is None]
     kept = [record for record in written.values() if record is not None]
-    run_many(tenant, DELETE_TAGS, [(place, *name) for name in written])
-    run_many(tenant, DELETE_RECORD, gone)
-    run_many(tenant, UPSERT_RECORD, [record_row(place, record) for record in kept])
-    run_many(tenant, INSERT_TAG, [(place, r.kind, tag, r.id) for r in kept for tag in sorted(set(r.tags))])
+    off: list[Row] = []
+    on: list[Row] = []
+    for (kind, id), record in written.items():
+        stored = source.get(tenant, kind, id)  # the plan asked for it already
+        old, new = set() if stored is None else set(stored.tags), set() if record is None else set(record.tags)
+        off += [(place, kind, tag, id) for tag in sorted(old - new)]
+        on += [(place, kind, tag, id) for tag in sorted(new - old)]
+    for sql, rows in (
+        (DELETE_TAG, off),
+        (DELETE_RECORD, gone),
+        (UPSERT_RECORD, [record_row(place, record) for record in kept]),
+        (INSERT_TAG, on),
+    ):
+        if rows:
+            run_many(tenant, sql, rows)
 
 
 class Tending:

@@ -355,7 +355,7 @@ class _Writer:
             return
         if not self._keys.tenant(tenant):
             self._run(tenant, "INSERT INTO tenants (name) VALUES (?)", (tenant,))
-        relational.write(tenant, changes, self._run_many, self._keys)
+        relational.write(tenant, changes, self._run_many, self._keys, source=self)
         if changes.released:
             self._tending.prune(tenant, changes.released, changes.alive())
             self._keys.forget()  # a stream that went and is taken in again gets another number

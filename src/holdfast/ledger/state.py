@@ -83,6 +83,7 @@ class StateBook:
         self._thread = thread
         self._scope = scope
         self._seen: _Base | None = None
+        self._latest: _Base | None = None
 
     # Where things are
 
@@ -96,7 +97,7 @@ class StateBook:
 
     def forget(self) -> None:
         """Forget what was seen, because the thread was moved: a value from before must not be saved unseen after."""
-        self._seen = None
+        self._seen = self._latest = None
 
     # Loading
 
@@ -129,13 +130,38 @@ class StateBook:
             stale=loaded.stale, must_verify=loaded.must_verify,
         )  # fmt: skip
 
-    def plain(self) -> tuple[int, dict[str, Any], Any]:
-        """The current revision as plain data in today's form, with its number and the schema to save it under."""
-        event = self._find(self.record())
-        if event is None:
-            return 0, {}, None
-        current = self._current(event)
-        return current.revision, current.value, current.schema.type if current.schema is not PLAIN else None
+    def plain(self, *, again: bool = False) -> tuple[int, dict[str, Any], Any]:
+        """The current revision as plain data in today's form, with its number and the schema to save it under.
+
+        The one that this handle last wrote or read is taken to be current, because the commit checks that; ``again``
+        asks the store. The value may be shared: it is replaced, never changed.
+        """
+        latest = None if again else self._latest
+        if latest is None or latest.document is None:
+            record = self.record()
+            event = self._find(record)
+            if record is None or event is None:
+                self._latest = None
+                return 0, {}, None
+            latest = self._latest = _Base(event.position, to_document(event), record.version)
+        document, where = latest.document, Where(self._thread, latest.revision)
+        assert document is not None
+        value, _ = schemas.migrate(self._core.schemas, document.schema, document.version, document.value, where)
+        schema = schemas.registered(self._core.schemas, document.schema, where)
+        return latest.revision, value, schema.type if schema is not PLAIN else None
+
+    def unseen(self, saving: Saving) -> Callable[[Receipt], int]:
+        """How to end a save whose base the caller may not have seen: then it has not seen the new one either."""
+        base = self._latest
+
+        def finish(receipt: Receipt) -> int:
+            seen = self._seen
+            revision = saving.finish(receipt)
+            if seen is None or base is None or (seen.revision, seen.line) != (base.revision, base.line):
+                self._seen = seen
+            return revision
+
+        return finish
 
     def _see(self, record: Record | None, event: Event) -> None:
         """Remember a revision. Its document is decoded anew, because callers may change the value that they got."""
@@ -333,7 +359,7 @@ class StateBook:
         def finish(receipt: Receipt) -> int:
             stored = receipt.events[-1][0]
             seen = document if stored.body == body else to_document(stored)
-            self._seen = _Base(stored.position, seen, base.line or 1)  # a record begins at version 1
+            self._seen = self._latest = _Base(stored.position, seen, base.line or 1)  # a record begins at version 1
             return stored.position
 
         if base.line is not None:
@@ -374,6 +400,8 @@ class StateBook:
             raise Invalid(f'expect must be a revision number or "any", not {expect!r}')
         if self._seen is not None and (expect is None or expect == self._seen.revision):
             return self._seen
+        if named and self._latest is not None and expect == self._latest.revision:
+            return self._latest  # the commit guards its line
         record = self.record()
         if record is None:
             return _Base(expect if isinstance(expect, int) else 0)

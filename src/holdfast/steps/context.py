@@ -110,14 +110,14 @@ class StepContext:
         """Whether a state that changed meanwhile is no trouble."""
         return self._save is None
 
-    def saving(self) -> dict[str, Any]:
+    def saving(self, again: bool = False) -> dict[str, Any]:
         """What to give to ``turn.state``. Updates are worked out on the state as it is now."""
         if self._save is not None:
             return self._save
         assert self._base is not None
         type, default = self._base
         if self._base is _AS_STORED:
-            revision, value, schema = self.thread._book.plain()
+            revision, value, schema = self.thread._book.plain(again=again)
         else:
             loaded = self.thread.state(type, default=deepcopy(default))
             revision, value, schema = loaded.revision, loaded.value, type

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, Literal, NoReturn, get_args
 from weakref import WeakKeyDictionary
 
@@ -22,6 +23,7 @@ from holdfast.ledger import typed
 
 Effect = Literal["pure", "idempotent", "once"]
 OnUnknown = Literal["stop", "rerun", "skip"]
+_EFFECTS, _POLICIES = get_args(Effect), get_args(OnUnknown)
 UNDO = ":undo"
 PROBE_TIMEOUT_S = 30.0
 LONGEST_S = 1e9  # some thirty years; longer is a slip of the pen, and more than some clocks can count
@@ -82,7 +84,7 @@ def declare(name: str, fn: Callable[..., Any], options: dict[str, Any]) -> Spec:
     chosen = {**declared, **{what: value for what, value in options.items() if value is not None}}
     check_id(name, "step name")
     effect = chosen.pop("effect", None)
-    if effect not in get_args(Effect):
+    if effect not in _EFFECTS:
         _refuse(name, f"declare its effect: pure, idempotent or once, not {effect!r}")
     on_unknown = chosen.pop("on_unknown", None)
     probe = chosen.get("probe")
@@ -92,7 +94,7 @@ def declare(name: str, fn: Callable[..., Any], options: dict[str, Any]) -> Spec:
             "a once step needs a probe (a function that asks the outside world whether it happened), or on_unknown: "
             "stop, rerun or skip",
         )
-    if on_unknown not in (None, *get_args(OnUnknown)):
+    if on_unknown is not None and on_unknown not in _POLICIES:
         _refuse(name, f"on_unknown is stop, rerun or skip, not {on_unknown!r}")
     if not callable(fn):
         _refuse(name, f"its function is {fn!r}, which cannot be called")
@@ -147,6 +149,8 @@ def _check_result(name: str, returns: Any, log: Any) -> None:
 def _annotated(fn: Callable[..., Any]) -> Any:
     """The type that a function says it returns, where it is one that plain data can be turned back into."""
     target = fn.fn if isinstance(fn, Step) else fn
+    if "return" not in getattr(target, "__annotations__", ()):
+        return None
     try:
         hinted = inspect.get_annotations(target, eval_str=True).get("return")
     except Exception:  # a name that only a type checker knows, or a builtin
@@ -219,6 +223,8 @@ def is_async(fn: Callable[..., Any]) -> bool:
     target = fn.fn if isinstance(fn, Step) else fn
     while isinstance(target, functools.partial):
         target = target.func
+    if type(target) is FunctionType and not hasattr(target, "_is_coroutine_mark"):  # most are, and this is asked often
+        return bool(target.__code__.co_flags & inspect.CO_COROUTINE)
     return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004 - asked of the method, to see what it gives
 
 
@@ -231,6 +237,14 @@ def refuse_async(spec: Spec, fn: Callable[..., Any]) -> None:
 
 # Weak, because a function often refers to its run, and a run that is still referred to keeps its lease.
 _signatures: WeakKeyDictionary[Any, inspect.Signature | None] = WeakKeyDictionary()
+
+
+def _takes(fn: Callable[..., Any], count: int) -> bool:
+    """Whether a function plainly takes so many arguments; False when that needs a closer look."""
+    if type(fn) is not FunctionType or fn.__code__.co_kwonlyargcount or hasattr(fn, "__wrapped__"):
+        return False
+    most = fn.__code__.co_argcount
+    return most - len(fn.__defaults__ or ()) <= count <= most
 
 
 def _signature(fn: Callable[..., Any]) -> inspect.Signature | None:
@@ -253,6 +267,8 @@ def refuse_calls(spec: Spec, fn: Callable[..., Any], args: tuple[Any, ...], kwar
 
 def _refuse_call(name: str, what: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuse arguments that a function does not take: a misspelt option is one."""
+    if not kwargs and _takes(fn, len(args)):
+        return
     try:
         signature = _signature(fn)
     except TypeError:  # a callable that cannot be remembered

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,6 +34,7 @@ from holdfast.steps.current import set_run
 from holdfast.steps.flow import Call, Flow
 from holdfast.steps.journal import KIND
 from holdfast.steps.lease import Terms, is_due
+from holdfast.steps.opening import Claim, claim, open_run, take
 from holdfast.steps.run import Run, leaving
 from holdfast.steps.work import Work
 
@@ -44,6 +46,8 @@ Handler = Callable[..., Any]
 Handlers = Mapping[str, Handler] | Iterable[Handler]
 Outcome = Literal["done", "failed", "waiting", "stopped", "cancelled", "interrupted", "held", "lost", "no handler"]
 FRUITLESS = 10
+_MOST_AT_ONCE = 10
+_SHARES = 20  # of what is due one worker takes this part at most at once
 _log = logging.getLogger(__name__)
 
 
@@ -98,43 +102,63 @@ class Resumer:
         if info.handler not in self._handlers:
             known = ", ".join(map(repr, sorted(self._handlers))) or "none"
             raise Invalid(f"run {run!r} of thread {thread!r} wants handler {info.handler!r}; given: {known}", run=run)
-        work = self._runs.open(self._open_thread(thread), run, None, None)
+        work = open_run(self._runs, self._open_thread(thread), run, None, None)
         if work.lease is None:
             raise RunEnded(f"run {run!r} of thread {thread!r} is {info.status}; there is nothing to resume", run=run)
         work.parks = True
         return work
 
     def claimed(self, limit: int | None = None) -> Iterator[Work | Resumed]:
-        """Take what may be taken, one at a time, so that a fleet shares the work. Blocks."""
-        count = 0  # of those that are carried on; those that are only mentioned must not keep others back
-        for id, terms in find(self._runs):
-            if limit is not None and count >= limit:
-                return
-            found = self._claimed(id, terms)
-            count += isinstance(found, Work)
-            yield found
+        """Take what may be taken, a few at a time where there are many, so that a fleet shares the work. Blocks."""
+        due = find(self._runs)
+        size = max(1, min(_MOST_AT_ONCE, len(due) // _SHARES))
+        left = limit  # of those that are carried on; those that are only mentioned must not keep others back
+        while due and (left is None or left > 0):
+            size = size if left is None else min(size, left)
+            some, due = due[:size], due[size:]
+            taken = deque(self._claim_some(some))
+            try:
+                while taken:
+                    found = taken.popleft()
+                    if left is not None:
+                        left -= isinstance(found, Work)
+                    yield found
+            finally:
+                for found in taken:  # whoever asked has gone away; others may begin these
+                    if isinstance(found, Work):
+                        self._runs.drive(ending.release(found, "not begun"))
 
-    def _claimed(self, id: str, terms: Terms) -> Work | Resumed:
-        def left(outcome: Outcome, why: str) -> Resumed:
-            return Resumed(terms.thread, terms.run, terms.handler, outcome, error=why)
-
-        if terms.handler not in self._handlers:
-            return left("no handler", _no_handler(terms))
+    def _claim_some(self, due: list[tuple[str, Terms]]) -> list[Work | Resumed]:
+        """Take several in one commit; where that does not work, one by one."""
+        prepared = [self._prepared(id, terms) for id, terms in due]
+        claims = [found for found in prepared if isinstance(found, Claim)]
         try:
-            return self.claim(id, terms)
-        except (Conflict, NotFound) as error:
-            return left("held", str(error))
-        except (Unsupported, Corrupt) as error:  # recorded by newer code, or damaged: the others go on
-            return left("failed", failure.say(failure.to_plain(error)))
+            taken = iter(self._take(claims) if claims else ())
+            return [next(taken) if isinstance(found, Claim) else found for found in prepared]
+        except Conflict as error:
+            if len(due) > 1:
+                return [found for one in due for found in self._claim_some([one])]
+            return [_left_alone(due[0][1], "held", str(error))]
 
-    def claim(self, id: str, terms: Terms) -> Work:
+    def _prepared(self, id: str, terms: Terms) -> Claim | Resumed:
+        if terms.handler not in self._handlers:
+            return _left_alone(terms, "no handler", _no_handler(terms))
         runs = self._runs
-        record = runs.core.engine.get(runs.core.tenant, KIND, id)
-        if record is None:
-            raise NotFound(f"run {terms.run!r} of thread {terms.thread!r} is gone")
-        work = runs.claim(self._open_thread(terms.thread), record, "resumed", due=True)
-        work.parks = True
-        return work
+        try:
+            record = runs.core.engine.get(runs.core.tenant, KIND, id)
+            if record is None:
+                raise NotFound(f"run {terms.run!r} of thread {terms.thread!r} is gone")
+            return claim(runs, self._open_thread(terms.thread), record, "resumed", due=True)
+        except (Conflict, NotFound) as error:
+            return _left_alone(terms, "held", str(error))
+        except (Unsupported, Corrupt) as error:  # recorded by newer code, or damaged: the others go on
+            return _left_alone(terms, "failed", failure.say(failure.to_plain(error)))
+
+    def _take(self, claims: list[Claim]) -> list[Work]:
+        taken = take(self._runs, claims)
+        for work in taken:
+            work.parks = True
+        return taken
 
     def handler_of(self, work: Work) -> Handler:
         return self._handlers[work.header.handler]
@@ -148,7 +172,9 @@ class Resumer:
             return Resumed(header.thread, header.name, header.handler, outcome, result, said)
 
         try:
-            refuse_fruitless(work)
+            if (given_up := fruitless(work)) is not None:
+                yield from ending.fail(work, given_up)  # also when it is cancelled: to undo it may be what kills
+                return told("failed", error=given_up)
             run = handle(work)
             call = Call(self.handler_of(work), (run,), within=lambda: set_run(run), what=f"handler {header.handler!r}")
             result = yield call
@@ -186,14 +212,19 @@ def _status(work: Work) -> Outcome:
     return "interrupted" if status == "open" else status
 
 
-def refuse_fruitless(work: Work) -> None:
+def fruitless(work: Work) -> StepError | None:
     """A run that kills whoever takes it would go round for ever; after some claims without any progress it fails."""
-    if work.journal.fruitless > FRUITLESS:
-        raise StepError(
-            f"run {work.header.name!r} of thread {work.thread.id!r} was taken up {work.journal.fruitless - 1} times "
-            "and never got anywhere; open it by name to try once more",
-            run=work.header.name, thread=work.thread.id,
-        )  # fmt: skip
+    if work.journal.fruitless <= FRUITLESS:
+        return None
+    return StepError(
+        f"run {work.header.name!r} of thread {work.thread.id!r} was taken up {work.journal.fruitless - 1} times "
+        "and never got anywhere; open it by name to try once more",
+        run=work.header.name, thread=work.thread.id,
+    )  # fmt: skip
+
+
+def _left_alone(terms: Terms, outcome: Outcome, why: str) -> Resumed:
+    return Resumed(terms.thread, terms.run, terms.handler, outcome, error=why)
 
 
 def _no_handler(terms: Terms) -> str:

@@ -246,8 +246,7 @@ class Work:
     ) -> Flow[None]:
         """Commit the completion, with everything that came of the step."""
         mine, saves = ([], False) if context is None else context.collected()
-        given, plainly = drafts, _entries(self, msgspec.structs.replace(spec, log=bool(spec.log)), plain, how)
-        drafts = [*given, *_entries(self, spec, plain, how)]
+        given, drafts = drafts, [*drafts, *_entries(self, spec, plain, how)]
         time = self.time()
         facts = {"step": spec.name, "attempt": number, "result": plain, "how": how}
         trouble: Exception | None = None
@@ -263,6 +262,7 @@ class Work:
         except (KeyReused, TooLarge) as error:  # its own entries are refused; that the step has happened stays true
             trouble, facts["error"] = error, failure.to_plain(error)
             completed = fact("completed", time, **facts)
+            plainly = _entries(self, msgspec.structs.replace(spec, log=bool(spec.log)), plain, how)
             yield from self.record((*events, completed), drafts=[*given, *plainly], time=time, insist=True)
         if trouble is not None:
             raise trouble
@@ -272,9 +272,9 @@ class Work:
     ) -> Flow[Exception | None]:
         """Commit a completion with its state change; say what stood in the way, since the step itself has happened."""
         trouble: Exception = Conflict(f"the state of thread {self.thread.id!r} keeps changing", thread=self.thread.id)
-        for _ in range(_REBASES):
+        for tries in range(_REBASES):
             try:
-                turn = yield Do(lambda: _turn(self.thread, drafts, context.saving()))
+                turn = yield Do(partial(_writing, self.thread, drafts, context, time, tries > 0))
                 completed = fact("completed", time, **facts)
                 yield from self.record((*events, completed), turn=turn, time=time, insist=True)
                 return None
@@ -531,15 +531,13 @@ class _Writing(msgspec.Struct):
     finish: Any
 
 
-def _turn(thread: LedgerThread, drafts: Sequence[Draft], saving: dict[str, Any]) -> _Writing:
-    """The operations of a turn that goes into a step's completion. Blocks: it may read the revision it is based on."""
-    turn = thread.turn()
-    turn._begin()
-    if drafts:
-        turn.append(*drafts)
-    turn.state(**saving)
-    pending = turn._pending()
-    return _Writing(pending.ops, pending.finish)
+def _writing(thread: LedgerThread, drafts: Sequence[Draft], context: StepContext, time: int, again: bool) -> _Writing:
+    """The operations that go into a step's completion. Blocks: it may read the revision it is based on."""
+    book = thread._book
+    saving = book.saving(**context.saving(again), time=time)
+    append = thread._append_op(list(drafts), time, None, whole=False)
+    finish = book.unseen(saving) if context.rebased() else saving.finish
+    return _Writing((*saving.before, append, *saving.ops), finish)
 
 
 def refuse_other(known: StepRecord, wanted: str) -> None:

@@ -65,7 +65,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 class Killed(msgspec.Struct, frozen=True):
     """What came of it. A kill was ``inside_run`` when another process had to take the run up, and ``inside_step`` when
-    a step was left of which nobody had recorded the end."""
+    a step was left of which nobody had recorded the end; ``given_up`` runs had been killed too often in one place."""
 
     rounds: int
     seed: int
@@ -76,13 +76,14 @@ class Killed(msgspec.Struct, frozen=True):
     inside_run: int
     inside_step: int
     asked: int
+    given_up: int
     problems: tuple[str, ...]
 
     def __str__(self) -> str:
         head = (
             f"{self.rounds} kills in {self.seconds:.1f} s (seed {self.seed}): {self.inside_run} inside a run, "
             f"{self.inside_step} inside a step, {self.asked} probes; {self.runs} runs, {self.effects} effects, "
-            f"{self.acks} acknowledged; {len(self.problems)} violations"
+            f"{self.acks} acknowledged, {self.given_up} given up and opened again; {len(self.problems)} violations"
         )
         return "\n  ".join((head, *self.problems[:20]))
 
@@ -94,14 +95,14 @@ def kill(plan: Plan) -> Killed:
     seconds = time.monotonic() - began
     acks: list[Ack] = []
     with open_store(plan.url, tenant="default") as store:
-        settle(store, plan.world(), acks)
+        given_up = settle(store, plan.world(), acks)
         acks += _told(plan.acks)
         runs = journals(store)
         problems = [*wrong(store, plan.world(), acks, PROMISES), *_troubles(plan)]
     return Killed(
         plan.rounds, plan.seed, seconds, len(runs), len(plan.world().bookings()), len(acks), sum(map(_left, runs)),
         _count(runs, "resolved", lambda facts: facts["decision"] != "dropped"), _count(runs, "probed", bool),
-        tuple(problems),
+        given_up, tuple(problems),
     )  # fmt: skip
 
 
@@ -124,7 +125,8 @@ def _told(path: Path) -> Iterator[Ack]:
 
 
 def _troubles(plan: Plan) -> list[str]:
-    return [plan.troubles.read_text()] if plan.troubles.exists() else []
+    """What children ended with by themselves, which none should: the last of it."""
+    return [plan.troubles.read_text()[-2_000:]] if plan.troubles.exists() else []
 
 
 def _count(runs: list[Journalled], kind: str, wanted: Callable[[dict[str, Any]], Any]) -> int:

@@ -41,21 +41,18 @@ class Crash(BaseException):
 
 
 class Fuse:
-    """Counts the points that one process comes by. At number ``at`` it crashes, or does ``instead`` and goes on."""
+    """Counts the points that one process comes by. At the one numbered or named ``at`` it crashes, or does ``instead``
+    and goes on."""
 
-    def __init__(self, at: int | None = None, instead: Callable[[], None] | None = None) -> None:
+    def __init__(self, at: int | str | None = None, instead: Callable[[], None] | None = None) -> None:
         self._at, self._instead = at, instead
         self.names: list[str] = []
         self.dead = False
 
-    @property
-    def fired(self) -> bool:
-        return self._at is not None and len(self.names) > self._at
-
     def point(self, name: str) -> None:
         self.refuse_when_dead()
         self.names.append(name)
-        if len(self.names) - 1 != self._at:
+        if self._at not in (len(self.names) - 1, name):
             return
         if self._instead is not None:
             self._instead()

@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from holdfast.errors import RunEnded
+from holdfast.errors import Cancelled, RunEnded
+from holdfast.steps.attempt import Suspended
+from holdfast.steps.resume import FRUITLESS
 from holdfast.steps.run import Run
+from holdfast.steps.timeline import RunInfo
 from holdfast.store import Store
 from holdfast.testing.faults.power import ProcessGone, Witness
 from holdfast.testing.faults.promises import Ack, Promises, wrong
@@ -81,14 +84,33 @@ def say_yes(life: Life, thread: str, name: str) -> None:
         life.acks.append(Ack("signal", thread, name, "approval", heard.value))
 
 
-def settle(store: Store, world: World, acks: list[Ack]) -> None:
-    """Resume until nobody is left who could be: after a kill, a run may wait for a signal that was never sent."""
-    life = Life(store, world, acks, 0)
+def settle(store: Store, world: World, acks: list[Ack]) -> int:
+    """Bring everything to its end, and say how many runs had been given up.
+
+    After a kill a run may wait for a signal that was never sent. And one that was taken up many times and killed each
+    time before it got anywhere is failed, as it might be what kills; then a person opens it by name.
+    """
+    life, given_up = Life(store, world, acks, 0), 0
     for _ in range(20):
         for info in store.runs(status="waiting", limit=None):
             say_yes(life, info.thread, info.name)
-        if not store.resume(handlers(life)):
-            return
+        lost = [info for info in store.runs(status="failed", limit=None) if _is_given_up(store, info)]
+        for info in lost:
+            _open_again(life, info)
+        if not store.resume(handlers(life)) and not lost:
+            break
+        given_up += len(lost)
+    return given_up
+
+
+def _is_given_up(store: Store, info: RunInfo) -> bool:
+    record = store._runs.record(info.thread, info.name)
+    return store._runs.journal(record, record.head).fruitless > FRUITLESS
+
+
+def _open_again(life: Life, info: RunInfo) -> None:
+    with suppress(Cancelled, Suspended), life.store.thread(info.thread).run(info.name) as run:
+        run.finish(handlers(life)[info.handler](run))
 
 
 class Errands:
