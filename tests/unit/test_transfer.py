@@ -692,7 +692,7 @@ def leftovers(folder: Path) -> list[str]:
 
 def test_a_backup_holds_every_tenant_and_is_proved(backup: Path) -> None:
     manifest = check_archive(backup)
-    assert (list(manifest.tenants), manifest.selection) == (["default", "other"], Selection())
+    assert (list(manifest.tenants), manifest.selection) == (["default", "other"], Selection(kinds=(*KINDS, LEASE)))
     assert leftovers(backup.parent) == []
 
 

@@ -165,8 +165,8 @@ def _undo_one(work: Work, step: StepRecord, spec: Spec, name: str) -> Flow[None]
 def _settle_doubts(work: Work) -> Flow[None]:
     """Before undoing, find out which of the steps that were begun did happen."""
     for step in work.journal.in_doubt():
-        if step.name.endswith(UNDO):
-            continue
+        if step.name.endswith(UNDO) or not work.journal.is_own(step):
+            continue  # what a fork's origin began is for the origin to settle
         spec, time = work.specs.get(step.name), work.time()
         if spec is None and (step.effect == "once" or step.compensable):
             yield from _stop_undoing(work, step.name, f"today's code does not say what became of step {step.name!r}")
@@ -211,6 +211,7 @@ def settle(work: Work, name: str, happened: bool, result: Any = None) -> Flow[No
         if happened
         else fact("unstarted", time, step=name)
     )
+    work.root.settled = True
     events = (fact("resolved", time, step=name, decision=decision, why=why), facts)
     told = event("resolution", run=work.header.name, step=name, decision=decision, why=why)
     yield from work.record(events, drafts=(told,), time=time)

@@ -51,6 +51,7 @@ class StepRecord(msgspec.Struct):
     begun: int = 0
     ended: int = 0
     position: int = 0
+    since: int = 0
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -72,11 +73,21 @@ class Header(msgspec.Struct, frozen=True):
         return encode({field: getattr(self, field) for field in self.__struct_fields__}, f"the input of {self.name!r}")
 
 
+def peek_header(body: bytes) -> Header:
+    """What a listing needs of a run, also of one that a newer Holdfast recorded."""
+    return _to_header(decode(body))
+
+
 def to_header(body: bytes) -> Header:
+    """What is needed to work with a run; one that a newer Holdfast recorded is refused."""
     plain = decode(body)
     newer = isinstance(plain, dict) and plain.get("v", 0)
     if newer and newer > VERSION:
         raise Unsupported(f"this run was recorded by a newer Holdfast (form {newer}, known is {VERSION}): upgrade")
+    return _to_header(plain)
+
+
+def _to_header(plain: Any) -> Header:
     try:
         return msgspec.convert(plain, Header)
     except msgspec.ValidationError as error:
@@ -110,9 +121,13 @@ def signal_key(name: str) -> str:
 
 
 class Journal:
-    """The events of a run so far, added up. Safe for several threads of one holder."""
+    """The events of a run so far, added up. Safe for several threads of one holder.
 
-    def __init__(self) -> None:
+    Up to ``base`` they are those of the run that this one was forked from.
+    """
+
+    def __init__(self, base: int = 0) -> None:
+        self._base = base
         self.steps: dict[str, StepRecord] = {}
         self.signals: dict[str, Any] = {}
         self.cancel: dict[str, Any] | None = None
@@ -180,7 +195,7 @@ class Journal:
         self.steps[name] = StepRecord(
             name, "intended", facts["attempt"], facts["key"], facts["input"], facts["effect"], facts["on_unknown"],
             facts["undo"], progress=known.progress if known else None, begun=known.begun if known else event.time,
-            error=known.error if known else None,
+            error=known.error if known else None, since=known.since if known else event.position,
         )  # fmt: skip
 
     def _on_progress(self, facts: dict[str, Any], event: Event) -> None:
@@ -229,9 +244,13 @@ class Journal:
         """Steps that were begun, and of which nobody recorded the end."""
         return [step for step in self.steps.values() if step.standing == "intended"]
 
+    def is_own(self, step: StepRecord) -> bool:
+        """Whether a step was begun here, and not by the run that this one was forked from."""
+        return step.since > self._base
+
     def to_undo(self) -> list[StepRecord]:
-        """Completed steps that declared how to undo them and are not undone yet, the last first."""
-        done = [step for step in self.steps.values() if _undoable(step)]
+        """Completed steps that declared how to undo them, the last first; not those that a fork only shares."""
+        done = [step for step in self.steps.values() if _undoable(step) and self.is_own(step)]
         return sorted(done, key=lambda step: step.position, reverse=True)
 
 

@@ -176,7 +176,9 @@ def leaving(work: Work, error: BaseException | None) -> Flow[None]:
 
 
 def _leave(work: Work, error: BaseException | None) -> Flow[None]:
-    if error is None:
+    if error is None and work.settled and not work.visited:
+        yield from ending.release(work, "a step was settled")  # that is not the end of the run
+    elif error is None:
         if work.journal.cancel is not None:
             yield from ending.undo(work)
             work.undoing = False

@@ -17,7 +17,7 @@ from holdfast.ids import Ids, check_id
 from holdfast.ledger.core import Core, scan_all
 from holdfast.steps.declare import UNDO
 from holdfast.steps.flow import Flow, drive
-from holdfast.steps.journal import KIND, Journal, to_header
+from holdfast.steps.journal import KIND, Journal
 from holdfast.steps.lease import (
     LEASE,
     Keeper,
@@ -78,7 +78,7 @@ class Runs:
         return self.core.engine.read(self.core.tenant, Mark(record.stream, upto), after=after)
 
     def journal(self, record: Record, upto: int) -> Journal:
-        journal = Journal()
+        journal = Journal(record.base)
         journal.fold(self.events(record, upto))
         return journal
 
@@ -108,7 +108,7 @@ class Runs:
         found = (
             RunInfo.of(record, record.id in held)
             for record in scan_all(self.core.engine, self.core.tenant, query)
-            if to_header(record.body).parent is None
+            if not is_subtask(record)
         )
         wanted = (info for info in found if status in (None, info.status))
         return list(islice(wanted, limit))
@@ -150,7 +150,10 @@ class Runs:
                 continue
 
 
+def is_subtask(record: Record) -> bool:
+    return "subtask" in record.tags
+
+
 def is_of(record: Record, thread: str) -> bool:
     """Whether a run belongs to a thread itself, and not to a subtask of it."""
-    header = to_header(record.body)
-    return header.thread == thread and header.parent is None
+    return not is_subtask(record) and record.id.startswith(f"{len(thread)}:{thread}/")

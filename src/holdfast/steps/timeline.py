@@ -16,7 +16,7 @@ from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event, Record
 from holdfast.steps import failure
-from holdfast.steps.journal import Journal, StepRecord, to_header
+from holdfast.steps.journal import Journal, StepRecord, peek_header
 
 STATUSES = ("submitted", "running", "interrupted", "waiting", "stopped", "done", "failed", "cancelled")
 
@@ -41,7 +41,7 @@ class RunInfo(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, record: Record, held: bool) -> RunInfo:
-        header = to_header(record.body)
+        header = peek_header(record.body)
         status: str = header.status
         if status == "open":
             status = "running" if held else "interrupted" if header.claims else "submitted"

@@ -85,6 +85,7 @@ class Work:
         self.budget: dict[str, float] = {}
         self.parks = False
         self.awaits = False
+        self.settled = False
         self._under_way: set[str] = set()
         self._lock = threading.Lock()
 

@@ -23,7 +23,7 @@ from holdfast.engine.contract import Engine
 from holdfast.engine.registry import open_engine
 from holdfast.errors import Conflict, Corrupt, NotFound, Unavailable
 from holdfast.ids import Ids
-from holdfast.transfer.archive import Manifest, Selection
+from holdfast.transfer.archive import KINDS, LEASE, Manifest, Selection
 from holdfast.transfer.exporter import export
 from holdfast.transfer.formats import SQLITE_MAGIC, Progress
 from holdfast.transfer.importer import check_archive, import_archive
@@ -43,7 +43,7 @@ def write_backup(engine: Engine, path: Path, *, time: int, progress: Progress | 
     """
     with published(path) as draft:
         with draft.open("wb") as out, engine.snapshot() as view:
-            export(view, Selection(), out, "msgpack", time=time, progress=progress)
+            export(view, Selection(kinds=(*KINDS, LEASE)), out, "msgpack", time=time, progress=progress)
         return check_archive(draft, progress=progress)
 
 
