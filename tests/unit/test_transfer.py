@@ -33,6 +33,7 @@ from holdfast.store import Store
 from holdfast.testing import ManualClock, SeededIds
 from holdfast.transfer import (
     Selection,
+    archive,
     check_archive,
     export,
     import_archive,
@@ -692,7 +693,10 @@ def leftovers(folder: Path) -> list[str]:
 
 def test_a_backup_holds_every_tenant_and_is_proved(backup: Path) -> None:
     manifest = check_archive(backup)
-    assert (list(manifest.tenants), manifest.selection) == (["default", "other"], Selection(kinds=(*KINDS, LEASE)))
+    assert (list(manifest.tenants), manifest.selection) == (
+        ["default", "other"],
+        Selection(kinds=(*archive.KINDS, archive.LEASE)),
+    )
     assert leftovers(backup.parent) == []
 
 
