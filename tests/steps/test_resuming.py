@@ -16,6 +16,7 @@ import holdfast
 from holdfast import errors
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Event, Put
+from holdfast.steps.resume import FRUITLESS
 
 Kinds = Callable[..., list[str]]
 Told = Callable[..., list[dict[str, Any]]]
@@ -167,7 +168,7 @@ def test_a_run_that_never_gets_anywhere_fails_in_the_end(place: Any, died: Any) 
         run.step("s", lambda: (_ for _ in ()).throw(died()), effect="idempotent")
 
     outcomes: list[str] = []
-    for number in range(14):
+    for number in range(FRUITLESS + 4):
         process = place.process(f"p{number}")
         try:
             outcomes += [one.outcome for one in process.store.resume({"r": kills})]
@@ -175,7 +176,7 @@ def test_a_run_that_never_gets_anywhere_fails_in_the_end(place: Any, died: Any) 
             outcomes.append("died")
         process.die()
         process.lapse()
-    assert outcomes == ["died"] * 10 + ["failed"]
+    assert outcomes == ["died"] * FRUITLESS + ["failed"]
     last = place.process("last")
     assert "never got anywhere" in last.thread().timeline("r").error["message"]
     with last.thread().run("r") as run:  # by name it can be tried once more

@@ -619,7 +619,7 @@ def test_one_step_is_not_begun_twice_by_two_threads(thread: holdfast.Thread, wor
     worker = threading.Thread(target=lambda: results.append(run.step("s", work, effect="once", probe=world.find)))
     worker.start()
     assert inside.wait(10)
-    with pytest.raises(errors.Invalid, match="being run already"):
+    with pytest.raises(errors.Invalid, match="under way already"):
         run.step("s", world.do, effect="once", probe=world.find)
     go.set()
     worker.join(10)

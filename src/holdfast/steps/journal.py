@@ -102,6 +102,8 @@ def fact(kind: str, time: int, *, under: str | None = None, **facts: Any) -> Eve
 
 def check_room(plain: Any, what: str) -> None:
     """Refuse now what could not be recorded later, in an event with other facts around it."""
+    if plain is None or plain is True or plain is False or (type(plain) is int and -(2**63) <= plain < 2**63):
+        return  # most results are as small
     try:
         size = len(encode([plain], what))
     except Invalid:

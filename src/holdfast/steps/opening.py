@@ -17,7 +17,7 @@ from holdfast.engine.contract import Append, Event, Guard, Op, Put, Record, Scop
 from holdfast.errors import Conflict, Invalid, RunHeld
 from holdfast.ids import check_id
 from holdfast.ledger import schema as schemas
-from holdfast.steps.journal import KIND, Header, Journal, fact, to_header
+from holdfast.steps.journal import ENDED, KIND, Header, Journal, fact, to_header
 from holdfast.steps.lease import SECOND, Lease, Terms, is_free, plain_terms
 from holdfast.steps.runs import Runs, record_id
 from holdfast.steps.timeline import RunInfo
@@ -177,6 +177,8 @@ def _take_up(runs: Runs, thread: LedgerThread, record: Record, handler: str | No
 def claim(runs: Runs, thread: LedgerThread, record: Record, why: str, *, due: bool = False) -> Claim:
     """Work out how to take a run over, if nobody holds it; with ``due`` only if someone is to carry it on. Blocks."""
     header, terms, now = to_header(record.body), runs.terms(record.id), runs.now()
+    if header.status in ENDED and due:
+        raise Conflict(f"run {header.name!r} of thread {header.thread!r} has ended meanwhile")
     if due and (terms is None or (not terms.holder and terms.until > now)):
         raise Conflict(f"run {header.name!r} of thread {header.thread!r} was carried on by another meanwhile")
     if not is_free(terms, now, runs.holder):

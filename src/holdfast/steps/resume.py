@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 Handler = Callable[..., Any]
 Handlers = Mapping[str, Handler] | Iterable[Handler]
 Outcome = Literal["done", "failed", "waiting", "stopped", "cancelled", "interrupted", "held", "lost", "no handler"]
-FRUITLESS = 10
+FRUITLESS = 20
 _MOST_AT_ONCE = 10
 _SHARES = 20  # of what is due one worker takes this part at most at once
 _log = logging.getLogger(__name__)

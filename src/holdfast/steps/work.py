@@ -9,8 +9,7 @@ everything here is a flow.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -95,23 +94,21 @@ class Work:
         self, name: str, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
     ) -> Flow[Any]:
         """Carry a step out, or give what is recorded of it."""
-        with self.alone(f"step {name!r}"):
+        self._enter(name)
+        try:
             return (yield from self._step(name, fn, args, kwargs, options))
+        finally:
+            self._under_way.discard(name)
 
-    @contextmanager
-    def alone(self, what: str) -> Iterator[None]:
+    def _enter(self, name: str) -> None:
         """Refuse a second call under a name while the first is under way: both would find nothing recorded."""
         with self._lock:
-            if what in self._under_way:
+            if name in self._under_way:
                 raise Invalid(
-                    f"{what} of run {self.header.name!r} is being run already; a second one needs its own name"
-                )
-            self._under_way.add(what)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._under_way.discard(what)
+                    f"step {name!r} of run {self.header.name!r} is under way already; give a second one its own name",
+                    step=name, run=self.header.name,
+                )  # fmt: skip
+            self._under_way.add(name)
 
     def _step(
         self, name: str, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
