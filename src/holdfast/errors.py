@@ -3,7 +3,8 @@
     HoldfastError
     ├── Conflict            someone else changed it: read again, then retry
     │   ├── RunHeld         another process works on this run: wait, or work on another
-    │   └── Fenced          another process took this run over: stop, nothing of yours is recorded any more
+    │   ├── Fenced          another process took this run over: stop, nothing of yours is recorded any more
+    │   └── NotSaved        a step is done, but what it wanted to save with its completion could not be saved
     ├── Unavailable         the store cannot answer now: retry later
     │   └── OutcomeUnknown  a commit may or may not have happened: retry with the same key
     ├── NotFound            there is no such thing
@@ -90,6 +91,13 @@ class Fenced(Conflict):
     """Another process took this run over. Nothing of this holder is recorded any more."""
 
     code = "fenced"
+    retryable = False
+
+
+class NotSaved(Conflict):
+    """The step is done, but what it wanted to save with its completion could not be saved."""
+
+    code = "not_saved"
     retryable = False
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from holdfast.engine.contract import Op, Scope
+from holdfast.engine.contract import Op, Scope, View
 from holdfast.handoff import Handoff, Item
 from holdfast.ledger.core import Core
 from holdfast.ledger.thread import LedgerThread
 from holdfast.steps import outside, replay
-from holdfast.steps.forking import fork_ops
+from holdfast.steps.forking import Forking
 from holdfast.steps.opening import open_run, reading, submit
 from holdfast.steps.replay import Replayed
 from holdfast.steps.run import Run
@@ -115,5 +115,5 @@ class Thread(LedgerThread):
     def _sibling(self, id: str, scope: Scope, tags: tuple[str, ...]) -> Self:
         return type(self)(self._core, self._runs, id, scope, tags)
 
-    def _also_forked(self, id: str, scope: Scope, moment: int) -> tuple[Op, ...]:
-        return tuple(fork_ops(self._runs, self.id, id, scope, moment))
+    def _also_forked(self, view: View, id: str, scope: Scope, moment: int) -> tuple[Op, ...]:
+        return Forking(view, self._core.tenant, self.id, id, scope, moment).ops()

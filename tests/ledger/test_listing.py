@@ -269,6 +269,7 @@ def anas(store: holdfast.Store) -> holdfast.Store:
     thread.save({"secret": 1})
     thread.checkpoint("here")
     thread.run("begun").release()
+    store._runs.close()  # where stores share an engine nobody closes this one
     return store
 
 

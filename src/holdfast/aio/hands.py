@@ -2,7 +2,8 @@
 
 Commits that need no reading beforehand go straight to the engine's writer, so fifty tasks share one fsync without fifty
 threads; everything else runs on a small bounded executor. A commit that was handed over runs to its end even when the
-task that awaited it is cancelled: it is never half written. Deliberately absent: what the work is.
+task that awaited it is cancelled: it is never half written. What must not land behind its caller's back is waited for
+until then (``to_end``). Deliberately absent: what the work is.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import contextvars
 import functools
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from holdfast.engine.contract import Notify, Outcome, Receipt, Submits
@@ -38,6 +39,12 @@ class Hands:
             raise Misconfigured("this store is closed")
         call = functools.partial(contextvars.copy_context().run, work, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    async def to_end(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run blocking work on the executor; a cancellation counts only once the work, if begun, has ended."""
+        if self.closed:
+            raise Misconfigured("this store is closed")
+        return await to_end(self._executor, functools.partial(work, *args, **kwargs))
 
     def commit(self, pending: Pending[Any]) -> Awaitable[Receipt]:
         """Hand a prepared write to the engine's own queue where it has one; the caller finishes it."""
@@ -66,6 +73,39 @@ class Hands:
         self.closed = True
         self._executor.shutdown(wait=False)
         await asyncio.shield(asyncio.wrap_future(ending))
+
+
+async def to_end(executor: Executor | None, work: Callable[[], T]) -> T:
+    """Run blocking work in a thread, and stay until it has ended: a thread cannot be stopped.
+
+    A cancellation before it has begun keeps it from beginning; a later one is raised after its end.
+    """
+    gate: Future[None] = Future()
+    future = asyncio.get_running_loop().run_in_executor(executor, _begun, gate, contextvars.copy_context(), work)
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.wait({future})  # and not the future itself, which would be cancelled as well
+        except asyncio.CancelledError as error:
+            if gate.cancel():
+                raise
+            cancelled = error
+    if cancelled is None:
+        return future.result()
+    try:
+        future.cancelled() or future.exception()  # looked at, so that nobody is told that it was not
+        raise cancelled
+    finally:
+        del cancelled  # it refers to this frame
+
+
+def _begun(gate: Future[None], context: contextvars.Context, work: Callable[[], T]) -> T:
+    if not gate.set_running_or_notify_cancel():
+        raise asyncio.CancelledError  # nobody hears it
+    try:
+        return context.run(work)
+    except StopIteration as error:
+        raise RuntimeError(f"a function raised {error!r}, which no event loop can pass on") from error
 
 
 def _settle(outcomes: list[Outcome]) -> None:

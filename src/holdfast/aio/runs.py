@@ -11,20 +11,21 @@ import contextvars
 import functools
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from holdfast.aio.hands import Hands
+from holdfast.aio.hands import Hands, to_end
 from holdfast.clock import Sleeps
-from holdfast.errors import Invalid, Unavailable
+from holdfast.errors import Unavailable
 from holdfast.steps import budget, ending, waiting
 from holdfast.steps.context import StepContext
 from holdfast.steps.current import in_step, reset_run, set_run, set_step
 from holdfast.steps.declare import Effect, OnUnknown, Retry, is_async
 from holdfast.steps.flow import Ask, Call, Do, Flow, Listen, Nap, call, overdue
 from holdfast.steps.replay import Replayed, replayed
-from holdfast.steps.resume import Resumed, Resumer
+from holdfast.steps.resume import Claimed, Resumed, Resumer, Shift
 from holdfast.steps.run import Run, Subtask, leaving
 from holdfast.steps.subtask import spend, subtask
 from holdfast.steps.timeline import StepInfo
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LOOK_S = 0.05
-_GRACE_S = 1.0  # for a cancelled step to come to its end
+_GRACE_S = 1.0  # for a step that took too long to come to its end
 
 
 async def drive(flow: Flow[T], work: Work, hands: Hands) -> T:
@@ -58,7 +59,7 @@ async def drive(flow: Flow[T], work: Work, hands: Hands) -> T:
 async def _perform(ask: Ask, work: Work, hands: Hands) -> Any:
     match ask:
         case Do():
-            return await hands.run(ask.work)
+            return await hands.to_end(ask.work)
         case Call():
             return await _call(ask, hands)
         case Listen():
@@ -71,14 +72,21 @@ async def _perform(ask: Ask, work: Work, hands: Hands) -> Any:
 
 
 async def _call(ask: Call, hands: Hands) -> Any:
-    loop = asyncio.get_running_loop()
-    if not is_async(ask.fn):
+    try:
+        if is_async(ask.fn):
+            return await _awaited(ask, hands)
         # Not on the store's own threads: a step may take long, and commits must go on meanwhile.
-        work = functools.partial(contextvars.copy_context().run, call, ask)
-        return await loop.run_in_executor(None, work)
-    context = contextvars.copy_context()
-    context.run(_enter, ask, hands)
-    task = loop.create_task(ask.fn(*ask.args, **ask.kwargs), context=context)
+        return await to_end(None, functools.partial(call, ask))
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # Nobody cancelled the run; it is what the function came to, and must not end whoever works here.
+        raise RuntimeError(f"{ask.what} ended with a cancellation of its own") from error
+
+
+async def _awaited(ask: Call, hands: Hands) -> Any:
+    task = _begin(ask, hands)
     try:
         done, _ = await asyncio.wait({task}, timeout=ask.timeout_s)
         if not done:
@@ -86,10 +94,38 @@ async def _call(ask: Call, hands: Hands) -> Any:
             stopped, _ = await asyncio.wait({task}, timeout=_GRACE_S)
             raise overdue(ask, running=not stopped)
     except asyncio.CancelledError:
-        task.cancel()
-        await asyncio.wait({task}, timeout=_GRACE_S)
+        await _stopped(task)
         raise
     return task.result()
+
+
+def _begin(ask: Call, hands: Hands) -> asyncio.Task[Any]:
+    context = contextvars.copy_context()
+    context.run(_enter, ask, hands)
+    coroutine = ask.fn(*ask.args, **ask.kwargs)
+    if ask.lasting is not None:
+        ask.lasting(True)
+    task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(coroutine, context=context)
+    task.add_done_callback(functools.partial(_ended, ask))
+    return task
+
+
+def _ended(ask: Call, task: asyncio.Task[Any]) -> None:
+    """Hear of the end of a function, also when nobody waits for it any more."""
+    if not task.cancelled():
+        task.exception()  # looked at, so that nobody is told that it was not
+    if ask.lasting is not None:
+        ask.lasting(False)
+
+
+async def _stopped(task: asyncio.Task[Any]) -> None:
+    """Cancel a function and stay until it has ended: the run is let go next, and others may carry it on at once."""
+    task.cancel()
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            task.cancel()
 
 
 def _enter(ask: Call, hands: Hands) -> None:
@@ -108,10 +144,10 @@ class AsyncStepContext(StepContext):
         self._hands = hands
 
     async def heartbeat(self) -> None:  # type: ignore[override]
-        await self._hands.run(StepContext.heartbeat, self)
+        await self._hands.to_end(StepContext.heartbeat, self)
 
     async def record(self, progress: Any) -> None:  # type: ignore[override]
-        await self._hands.run(StepContext.record, self, progress)
+        await self._hands.to_end(StepContext.record, self, progress)
 
 
 class RunOpening:
@@ -232,7 +268,7 @@ class AsyncRun:
             return await self.finish(await result if inspect.isawaitable(result) else result)
 
     async def heartbeat(self) -> None:
-        await self._hands.run(Run(self._work).heartbeat)
+        await self._hands.to_end(Run(self._work).heartbeat)
 
     async def _drive(self, flow: Flow[Any]) -> Any:
         return await drive(flow, self._work, self._hands)
@@ -289,13 +325,24 @@ async def resuming(
 ) -> AsyncIterator[Resumed]:
     """Carry on every run that may be taken now, or the one that is named, and tell of each."""
     resumer = Resumer(store._runs, handlers, store.thread)
-    claimed = await hands.run(resumer.taken, thread, run, limit)
-    while (found := await hands.run(next, claimed, None)) is not None:
-        if isinstance(found, Resumed):
+    claimed = await hands.to_end(resumer.taken, thread, run, limit)
+    async with aclosing(_each(claimed, hands)) as each:
+        async for found in each:
+            yield found if isinstance(found, Resumed) else await _carry_on(resumer, found, hands)
+
+
+async def _each(claimed: Claimed, hands: Hands) -> AsyncGenerator[Work | Resumed, None]:
+    try:
+        while (found := await hands.to_end(next, claimed, None)) is not None:
             yield found
-            continue
-        made = functools.partial(AsyncRun, hands=hands) if is_async(resumer.handler_of(found)) else Run
-        yield await drive(resumer.carry_on(found, made), found, hands)
+    finally:
+        if not hands.closed:
+            await hands.to_end(claimed.close)  # what was taken and not begun, others may begin
+
+
+async def _carry_on(resumer: Resumer, found: Work, hands: Hands) -> Resumed:
+    made = functools.partial(AsyncRun, hands=hands) if is_async(resumer.handler_of(found)) else Run
+    return await drive(resumer.carry_on(found, made), found, hands)
 
 
 async def work(
@@ -306,22 +353,20 @@ async def work(
     on_run: Callable[[Resumed], Any] | None,
     hands: Hands,
 ) -> int:
-    if isinstance(poll_s, bool) or not isinstance(poll_s, int | float) or not poll_s > 0:
-        raise Invalid(f"poll_s is a number of seconds over 0, not {poll_s!r}")
-    count, ends = 0, stop or threading.Event()
+    shift, ends = Shift(Resumer(store._runs, handlers, store.thread), poll_s, on_run), stop or threading.Event()
     while not ends.is_set():
-        worked = False
+        shift.begin()
         try:
-            async for found in resuming(store, handlers, hands):
-                if found.outcome in ("no handler", "held"):
-                    continue
-                worked, count = True, count + 1
-                if on_run is not None:
-                    on_run(found)
-                if ends.is_set():
-                    break
+            async with aclosing(_each(shift.resumer.claimed(), hands)) as each:
+                async for found in each:
+                    if isinstance(found, Resumed):
+                        shift.mention(found)
+                        continue
+                    shift.note(await _carry_on(shift.resumer, found, hands))
+                    if ends.is_set():
+                        break
         except Unavailable:
-            pass  # the store is away; it is asked again
-        if not worked:
-            await asyncio.sleep(poll_s)
-    return count
+            shift.wait_for_the_store()
+        if shift.idle:
+            await asyncio.sleep(shift.poll_s)
+    return shift.count

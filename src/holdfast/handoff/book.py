@@ -28,6 +28,7 @@ from holdfast.handoff.document import EMPTY, Changes, Document, Item, from_plain
 from holdfast.handoff.markdown import MAX_BYTES, Parsed, parse, render
 from holdfast.ids import check_id
 from holdfast.ledger.core import Core
+from holdfast.ledger.thread import refuse_other_owner
 
 KIND = "handoff"
 _VERSION = 1
@@ -123,7 +124,7 @@ class Handoff:
     def _record(self) -> Record | None:
         record = self._core.engine.get(self._core.tenant, KIND, self._thread)
         if record is not None:
-            _refuse_other_owner(record, self._scope)
+            refuse_other_owner(record, self._scope)
         return record
 
     def _page(self, record: Record | None, number: int | None = None) -> _Page:
@@ -408,12 +409,3 @@ def _plain(event: Event) -> dict[str, Any]:
         raise Unsupported(f"handoff revision {event.position} was written by a newer version; upgrade holdfast")
     result: dict[str, Any] = plain
     return result
-
-
-def _refuse_other_owner(record: Record, scope: Scope) -> None:
-    """A handle that names an owner must not read someone else's handoff. Writing is refused by the engine."""
-    mine, theirs = scope, record.scope
-    if mine.user is not None and mine.user != theirs.user:
-        raise Invalid(f"thread {record.id!r} belongs to user {theirs.user!r}, not {mine.user!r}", thread=record.id)
-    if mine.agent is not None and theirs.agent is not None and mine.agent != theirs.agent:
-        raise Invalid(f"thread {record.id!r} belongs to agent {theirs.agent!r}, not {mine.agent!r}", thread=record.id)

@@ -64,6 +64,14 @@ class _Base(NamedTuple):
     line: int | None = None
 
 
+class Basis(NamedTuple):
+    """What a change is worked out on: the revision, its value, and the schema to save the next one under."""
+
+    base: _Base
+    value: Any
+    schema: Any
+
+
 class _Current(NamedTuple):
     """A revision in the form today's code works with."""
 
@@ -130,34 +138,33 @@ class StateBook:
             stale=loaded.stale, must_verify=loaded.must_verify,
         )  # fmt: skip
 
-    def plain(self, *, again: bool = False) -> tuple[int, dict[str, Any], Any]:
-        """The current revision as plain data in today's form, with its number and the schema to save it under.
+    def basis(self, type: Any = None, *, default: Any = None, plainly: bool = False, again: bool = False) -> Basis:
+        """The revision to work a change out on, which counts for nothing as seen by the caller of this handle.
 
         The one that this handle last wrote or read is taken to be current, because the commit checks that; ``again``
-        asks the store. The value may be shared: it is replaced, never changed.
+        asks the store. ``plainly`` gives plain data in today's form; it may be shared, and is replaced, never changed.
         """
-        latest = None if again else self._latest
-        if latest is None or latest.document is None:
+        base = None if again else self._latest
+        if base is None:
             record = self.record()
             event = self._find(record)
-            if record is None or event is None:
-                self._latest = None
-                return 0, {}, None
-            latest = self._latest = _Base(event.position, to_document(event), record.version)
-        document, where = latest.document, Where(self._thread, latest.revision)
-        assert document is not None
-        value, _ = schemas.migrate(self._core.schemas, document.schema, document.version, document.value, where)
-        schema = schemas.registered(self._core.schemas, document.schema, where)
-        return latest.revision, value, schema.type if schema is not PLAIN else None
+            line = None if record is None else record.version
+            base = _Base(0, None, line) if event is None else _Base(event.position, to_document(event), line)
+            self._latest = base
+        if base.document is None:
+            return Basis(base, {} if plainly else default, None if plainly else type)
+        current = self._brought(base.document, base.revision, 0, None if plainly else type)
+        if plainly:
+            return Basis(base, current.value, None if current.schema is PLAIN else current.schema.type)
+        return Basis(base, schemas.revive(current.schema, current.value, Where(self._thread, base.revision)), type)
 
-    def unseen(self, saving: Saving) -> Callable[[Receipt], int]:
+    def unseen(self, saving: Saving, base: _Base) -> Callable[[Receipt], int]:
         """How to end a save whose base the caller may not have seen: then it has not seen the new one either."""
-        base = self._latest
 
         def finish(receipt: Receipt) -> int:
             seen = self._seen
             revision = saving.finish(receipt)
-            if seen is None or base is None or (seen.revision, seen.line) != (base.revision, base.line):
+            if seen is None or (seen.revision, seen.line) != (base.revision, base.line):
                 self._seen = seen
             return revision
 
@@ -217,17 +224,19 @@ class StateBook:
             position = events[0].position - 1
 
     def _current(self, event: Event, type: Any = None) -> _Current:
+        return self._brought(to_document(event), event.position, event.time, type)
+
+    def _brought(self, document: Document, revision: int, time: int, type: Any) -> _Current:
         """Bring a stored revision to today's schema, in memory."""
-        document = to_document(event)
-        where = Where(self._thread, event.position)
+        where = Where(self._thread, revision)
         if type is dict:  # as stored, whatever it is
-            return _Current(event.position, event.time, document, PLAIN, document.value, None)
+            return _Current(revision, time, document, PLAIN, document.value, None)
         name = document.schema
         if type is not None:
             name = self._name_for(document, schemas.find(self._core.schemas, type), where)
         value, migrated_from = schemas.migrate(self._core.schemas, name, document.version, document.value, where)
         schema = schemas.registered(self._core.schemas, name, where)
-        return _Current(event.position, event.time, document, schema, value, migrated_from)
+        return _Current(revision, time, document, schema, value, migrated_from)
 
     def _name_for(self, document: Document, wanted: Schema, where: Where) -> str:
         """The schema to read a document by. A plain dict comes under one by its migration from version 0."""
@@ -279,9 +288,10 @@ class StateBook:
         by: str = "agent",
         key: str | None = None,
         time: int,
+        base: _Base | None = None,
     ) -> Saving:
         """Work out a save: validate, carry confirmations over from the revision it is based on, encode."""
-        base = self._base(expect)
+        base = self._base(expect) if base is None else base
         chosen = self._schema_of(value, schema, base)
         plain = schemas.prepare(chosen, value, Where(self._thread, base.revision + 1))
         old_value, old_marks = self._carried(base, chosen)
@@ -400,8 +410,6 @@ class StateBook:
             raise Invalid(f'expect must be a revision number or "any", not {expect!r}')
         if self._seen is not None and (expect is None or expect == self._seen.revision):
             return self._seen
-        if named and self._latest is not None and expect == self._latest.revision:
-            return self._latest  # the commit guards its line
         record = self.record()
         if record is None:
             return _Base(expect if isinstance(expect, int) else 0)

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar, overload
 
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import encode
-from holdfast.engine.contract import Append, Event, Mark, Op, Put, Query, Receipt, Record, Scope
+from holdfast.engine.contract import Append, Event, Mark, Op, Put, Query, Receipt, Record, Scope, View
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger import checkpoints, log
@@ -275,23 +275,25 @@ class LedgerThread:
 
     def fork(self, id: str, *, at: str | int | None = None, user: str | None = None, agent: str | None = None) -> Self:
         """Begin a new thread that shares this one's history up to a checkpoint, an entry number, or now. O(1)."""
-        record, state = self._here()
-        point = self._point(at, record, state)
-        scope = Scope(
-            record.scope.user if user is None else check_id(user, "user"),
-            record.scope.agent if agent is None else check_id(agent, "agent"),
-            check_id(id, "thread id"),
-        )
+        with self._core.engine.snapshot() as view:  # all that the fork shares is of one moment
+            record, state = self._seen_in(view)
+            point = self._point(at, record, state)
+            scope = Scope(
+                record.scope.user if user is None else check_id(user, "user"),
+                record.scope.agent if agent is None else check_id(agent, "agent"),
+                check_id(id, "thread id"),
+            )
+            also = self._also_forked(view, id, scope, self._moment(point, record))
         origin = encode({"forked_from": {"thread": self.id, "entries": point.log.position}})
         new = Put("thread", id, origin, scope=scope, tags=record.tags)
         ops = checkpoints.fork_ops(id, point, new, Put("state", id, _EMPTY, scope=scope))
-        self._commit_ops((*ops, *self._also_forked(id, scope, self._moment(point, record))))
+        self._commit_ops((*ops, *also))
         return self._sibling(id, scope, record.tags)
 
     def _sibling(self, id: str, scope: Scope, tags: tuple[str, ...]) -> Self:
         return type(self)(self._core, id, scope, tags)
 
-    def _also_forked(self, id: str, scope: Scope, moment: int) -> tuple[Op, ...]:
+    def _also_forked(self, view: View, id: str, scope: Scope, moment: int) -> tuple[Op, ...]:
         """What else a fork shares as it was at a moment. The ledger itself has nothing more."""
         return ()
 
@@ -329,8 +331,11 @@ class LedgerThread:
     def _here(self) -> tuple[Record, Record | None]:
         """The thread and its state as they stood together; between two reads a turn could commit to both."""
         with self._core.engine.snapshot() as view:
-            record = self._found(view.get(self._core.tenant, "thread", self.id))
-            return record, view.get(self._core.tenant, "state", self.id)
+            return self._seen_in(view)
+
+    def _seen_in(self, view: View) -> tuple[Record, Record | None]:
+        record = self._found(view.get(self._core.tenant, "thread", self.id))
+        return record, view.get(self._core.tenant, "state", self.id)
 
     def _checkpoint(self, name: str) -> Record:
         record = self._core.engine.get(self._core.tenant, checkpoints.KIND, checkpoints.record_id(self.id, name))

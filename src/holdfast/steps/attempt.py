@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.engine.contract import Event
+from holdfast.errors import StepFailed
 from holdfast.records import Draft, event
 from holdfast.steps.declare import Spec
 
@@ -57,3 +58,15 @@ def entry(work: Work, step: str, outcome: str, **more: Any) -> Draft:
 def resolution(work: Work, step: str, decision: str, why: str) -> Draft:
     """The log entry that tells what was decided about a step of which nobody recorded the end."""
     return event("resolution", run=work.header.name, step=step, decision=decision, why=why)
+
+
+def failed_step(work: Work, error: BaseException | None) -> str | None:
+    """The step that a run failed with, however its code passed the error on."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        facts = error.facts if isinstance(error, StepFailed) else {}
+        if (facts.get("thread"), facts.get("run")) == (work.thread.id, work.header.name):
+            return str(facts["step"])
+        error = error.__cause__ or error.__context__
+    return None

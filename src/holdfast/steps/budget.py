@@ -48,7 +48,7 @@ def _amount(what: str, amount: Any) -> float:
 
 def used(work: Work) -> dict[str, float]:
     """What was used so far."""
-    begun = min((step.begun for step in work.journal.steps.values()), default=work.time())
+    begun = min((step.begun for step in work.journal.all()), default=work.time())
     return {
         **work.journal.spent,
         STEPS: len(work.journal.steps),

@@ -71,7 +71,7 @@ class StepContext:
     def state(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
         """Save the thread's state in the commit that completes this step; given twice, the later one counts.
 
-        When someone else saved meanwhile, the step is recorded without it, and ``Conflict`` says so. ``update`` and
+        When someone else saved meanwhile, the step is recorded without it, and ``NotSaved`` says so. ``update`` and
         ``patch`` do not have that trouble.
         """
         self._refuse_when_over()
@@ -111,19 +111,17 @@ class StepContext:
         return self._save is None
 
     def saving(self, again: bool = False) -> dict[str, Any]:
-        """What to give to ``turn.state``. Updates are worked out on the state as it is now."""
+        """What to save. Updates are worked out on the state as it is now; ``again`` asks the store what that is."""
         if self._save is not None:
             return self._save
         assert self._base is not None
         type, default = self._base
-        if self._base is _AS_STORED:
-            revision, value, schema = self.thread._book.plain(again=again)
-        else:
-            loaded = self.thread.state(type, default=deepcopy(default))
-            revision, value, schema = loaded.revision, loaded.value, type
+        plainly = self._base is _AS_STORED
+        basis = self.thread._book.basis(type, default=deepcopy(default), plainly=plainly, again=again)
+        value = basis.value
         for change in self._changes:
             value = change(value)
-        return {"value": value, "expect": revision, "schema": schema}
+        return {"value": value, "base": basis.base, "schema": basis.schema}
 
     def _refuse_when_over(self) -> None:
         if not self._open:

@@ -50,12 +50,18 @@ def running(what: str) -> Steps:
     return found
 
 
-def set_run(run: Steps | None) -> Any:
-    return _run.set(run)
+def set_run(run: Steps | None) -> tuple[Steps | None, Steps | None]:
+    """Make a run the current one; what this gives takes it back. A context's own token would not do that elsewhere."""
+    before = _run.get()
+    _run.set(run)
+    return run, before
 
 
-def reset_run(token: Any) -> None:
-    _run.reset(token)
+def reset_run(token: tuple[Steps | None, Steps | None]) -> None:
+    """Take back what was set. Where another run is current, as in a task that did not set it, that one stays."""
+    run, before = token
+    if _run.get() is run:
+        _run.set(before)
 
 
 def set_step(step: Any) -> None:

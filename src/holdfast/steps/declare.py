@@ -57,7 +57,10 @@ class Retry(msgspec.Struct, frozen=True):
 
     def after(self, attempt: int) -> float:
         """The seconds to wait after a failed attempt."""
-        return min(self.longest_s, self.delay_s * self.factor ** min(attempt - 1, 64))
+        try:
+            return min(self.longest_s, self.delay_s * self.factor ** (attempt - 1))
+        except OverflowError:
+            return self.longest_s
 
 
 ONCE_ONLY = Retry(attempts=1)
@@ -158,7 +161,7 @@ def _annotated(fn: Callable[..., Any]) -> Any:
     return hinted if isinstance(hinted, type) and typed.fields(hinted) is not None else None
 
 
-OPTIONS = frozenset(Spec.__struct_fields__) - {"name", "effect_of_undo"}
+OPTIONS = frozenset(Spec.__struct_fields__) - {"name"}
 
 
 class Step:

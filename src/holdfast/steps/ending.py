@@ -7,6 +7,7 @@ middle of it repeats nothing either. Deliberately absent: undoing without being 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +16,7 @@ from holdfast.errors import Conflict, Fenced, Invalid, NotFound, ResultInvalid, 
 from holdfast.ledger import schema as schemas
 from holdfast.records import event
 from holdfast.steps import failure, resolve
-from holdfast.steps.attempt import Attempt
+from holdfast.steps.attempt import Attempt, failed_step
 from holdfast.steps.declare import UNDO, Spec, Step
 from holdfast.steps.flow import Do, Flow
 from holdfast.steps.journal import ENDED, Status, StepRecord, check_room, fact
@@ -49,15 +50,21 @@ def finish(work: Work, result: Any = None) -> Flow[Any]:
 
 
 def _refuse_left_in_doubt(work: Work) -> Flow[None]:
-    """A run is not done while a once step of it may have happened that today's code no longer asks for."""
-    left = [step for step in work.journal.in_doubt() if step.effect == "once" and step.name not in work.visited]
+    """A run is not done while a once step of it, or of a subtask that it began, may have happened."""
+    left = yield Do(lambda: _doubtful(work))
     if left:
-        why = "it was begun, its end is not recorded, and today's code does not ask for it"
+        why = "it was begun, its end is not recorded, and nobody asked what became of it"
         yield from resolve.stop(work, left[0].name, why, None)
         raise StepUnknown(
             f"step {left[0].name!r} of run {work.header.name!r}: {why}. Look for key {left[0].key}, then settle it",
             step=left[0].name, run=work.header.name, thread=work.thread.id, key=left[0].key,
         )  # fmt: skip
+
+
+def _doubtful(work: Work) -> list[StepRecord]:
+    """Once steps of a run, and of the subtasks under way in it, of which nobody knows the end. Blocks."""
+    mine = [step for step in work.journal.in_doubt() if step.effect == "once" and work.journal.is_own(step)]
+    return mine + [step for child in unfinished(work) for step in _doubtful(child)]
 
 
 def _result(work: Work, result: Any) -> Any:
@@ -73,7 +80,7 @@ def fail(work: Work, error: BaseException) -> Flow[None]:
     """End a run that raised. It can be read, and opened again to be tried once more."""
     _refuse_subtask(work)
     work.refuse_unless_open("its end")
-    yield from _end(work, "failed", error=failure.to_plain(error))
+    yield from _end(work, "failed", error=failure.to_plain(error), step=failed_step(work, error))
 
 
 def _refuse_subtask(work: Work) -> None:
@@ -82,11 +89,18 @@ def _refuse_subtask(work: Work) -> None:
 
 
 def _end(
-    work: Work, status: Status, *, result: Any = None, error: dict[str, Any] | None = None, expect: int | None = None
+    work: Work,
+    status: Status,
+    *,
+    result: Any = None,
+    error: dict[str, Any] | None = None,
+    step: str | None = None,
+    expect: int | None = None,
 ) -> Flow[None]:
     time = work.time()
-    unvisited = [name for name in work.journal.steps if name not in work.visited and not name.endswith(UNDO)]
-    ended = fact("ended", time, status=status, result=result, error=error, unvisited=unvisited)
+    names = [known.name for known in work.journal.all() if not known.name.endswith(UNDO)]
+    unvisited = [name for name in names if name not in work.visited]
+    ended = fact("ended", time, status=status, result=result, error=error, step=step, unvisited=unvisited)
     said: dict[str, Any] = {} if error is None else {"error": failure.say(error)}
     told = event("run", run=work.header.name, outcome=status, **said)
     assert work.lease is not None
@@ -99,6 +113,9 @@ def _end(
 def release(work: Work, why: str) -> Flow[None]:
     """Let a run go as it is, so that anyone may carry it on at once."""
     if work.lease is None or work.lease.id != work.id or work.lease.lost:
+        return
+    if work.runs.is_busy(work.id):  # a function of it goes on, though nobody waits for it: let the lease run out
+        work.let_go()
         return
     time = work.time()
     more = (work.lease.give_up(until=0),)
@@ -143,7 +160,7 @@ def undo(work: Work) -> Flow[None]:
         except StepFailed as error:
             failed.append(error)
     if failed:
-        yield from _end(work, "failed", error=failure.to_plain(failed[0]))
+        yield from _end(work, "failed", error=failure.to_plain(failed[0]), step=failed[0].facts["step"])
         raise failed[0]
     yield from _end(work, "cancelled")
 
@@ -164,6 +181,10 @@ def _undo_one(work: Work, step: StepRecord, spec: Spec, name: str) -> Flow[None]
 
 def _settle_doubts(work: Work) -> Flow[None]:
     """Before undoing, find out which of the steps that were begun did happen."""
+    for child in (yield Do(lambda: unfinished(work))):
+        for step in (yield Do(partial(_doubtful, child))):
+            why = f"nobody asked what became of step {step.name!r} of subtask {child.header.name!r}"
+            yield from _stop_undoing(work, step.name, why)
     for step in work.journal.in_doubt():
         if step.name.endswith(UNDO) or not work.journal.is_own(step):
             continue  # what a fork's origin began is for the origin to settle
@@ -197,9 +218,11 @@ def settle(work: Work, name: str, happened: bool, result: Any = None) -> Flow[No
     """Record what a person found out about a step that is in doubt."""
     work.refuse_unless_open(f"settling step {name!r}")
     owner = yield Do(lambda: _owner(work, name))
+    if owner is None and happened and _is_to_undo(work, name):
+        owner = work  # a person undid it by hand
     if owner is None:
         raise NotFound(f"run {work.header.name!r} has no step {name!r}", run=work.header.name, step=name)
-    work, known = owner, owner.journal.steps[name]
+    work, known = owner, owner.journal.steps.get(name) or StepRecord(name, "intended")
     if known.standing not in ("intended", "failed"):
         raise Invalid(f"step {name!r} is {known.standing}; there is nothing to settle", step=name)
     plain, time = schemas.dump(result), work.time()
@@ -215,3 +238,7 @@ def settle(work: Work, name: str, happened: bool, result: Any = None) -> Flow[No
     events = (fact("resolved", time, step=name, decision=decision, why=why), facts)
     told = event("resolution", run=work.header.name, step=name, decision=decision, why=why)
     yield from work.record(events, drafts=(told,), time=time)
+
+
+def _is_to_undo(work: Work, name: str) -> bool:
+    return name.endswith(UNDO) and name.removesuffix(UNDO) in {step.name for step in work.journal.to_undo()}

@@ -28,7 +28,10 @@ class Do(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A function of the caller's, with what is current while it runs, and how long it may take."""
+    """A function of the caller's, with what is current while it runs, and how long it may take.
+
+    ``lasting`` hears when it begins and when it has really ended.
+    """
 
     fn: Callable[..., Any]
     args: tuple[Any, ...] = ()
@@ -36,6 +39,7 @@ class Call(msgspec.Struct, frozen=True):
     timeout_s: float | None = None
     within: Callable[[], Any] | None = None
     what: str = ""
+    lasting: Callable[[bool], None] | None = None
 
 
 class Nap(msgspec.Struct, frozen=True):
@@ -96,7 +100,13 @@ def call(ask: Call) -> Any:
 def _entered(ask: Call) -> Any:
     if ask.within is not None:
         ask.within()
-    return ask.fn(*ask.args, **ask.kwargs)
+    if ask.lasting is None:
+        return ask.fn(*ask.args, **ask.kwargs)
+    ask.lasting(True)
+    try:
+        return ask.fn(*ask.args, **ask.kwargs)
+    finally:
+        ask.lasting(False)  # here, in its own thread: whoever waited for it may have left
 
 
 def _bounded(ask: Call, context: contextvars.Context) -> Any:

@@ -8,56 +8,68 @@ open run are for the origin to end, until someone opens the fork's run by name. 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.engine.contract import Fork, Mark, Op, Put, Query, Record, Scope
+from holdfast.engine.contract import Event, Fork, Mark, Op, Put, Query, Record, Scope, View
 from holdfast.ledger.core import scan_all
-from holdfast.steps.journal import KIND, Journal, to_header
-
-if TYPE_CHECKING:
-    from holdfast.steps.runs import Runs
+from holdfast.steps.journal import KIND, Journal, record_id, to_header
 
 
-def fork_ops(runs: Runs, thread: str, to: str, scope: Scope, moment: int) -> Iterator[Op]:
-    """The operations that give a fork the runs of its origin as they were at a moment. Blocks."""
-    for record in _records(runs, KIND, thread):
-        position = _position_at(runs, record, moment)
-        if position:
-            yield _forked_run(runs, record, position, thread, to, scope)
-    for kind in ("thread", "state"):
-        for record in _records(runs, kind, thread):  # of subtasks; the thread's own are the ledger's
-            position = _position_at(runs, record, moment)
-            if record.id.startswith(f"{thread}/") and position:
-                new = Put(kind, _moved(record.id, thread, to), record.body, scope=scope, tags=record.tags)
-                yield Fork(kind, new.id, Mark(record.mark.stream, position), new=new)
+class Forking(NamedTuple):
+    """A fork being worked out, on a view in which nothing changes: ``thread`` at ``moment`` becomes ``to``."""
 
+    view: View
+    tenant: str
+    thread: str
+    to: str
+    scope: Scope
+    moment: int
 
-def _records(runs: Runs, kind: str, thread: str) -> Iterator[Record]:
-    found = scan_all(runs.core.engine, runs.core.tenant, Query(kind, thread=thread))
-    return (record for record in found if record.stream is not None)
+    def ops(self) -> tuple[Op, ...]:
+        """The operations that give the fork the runs of its origin, and the logs and states of their subtasks."""
+        runs = [self._run(record, position) for record, position in self._records(KIND)]
+        logs = [
+            self._log(record, position)
+            for kind in ("thread", "state")
+            for record, position in self._records(kind)
+            if record.id.startswith(f"{self.thread}/")  # the thread's own are the ledger's
+        ]
+        return (*runs, *logs)
 
+    def _records(self, kind: str) -> Iterator[tuple[Record, int]]:
+        for record in scan_all(self.view, self.tenant, Query(kind, thread=self.thread)):
+            position = 0 if record.stream is None else self._position(record)
+            if position:
+                yield record, position
 
-def _forked_run(runs: Runs, record: Record, position: int, thread: str, to: str, scope: Scope) -> Fork:
-    header = to_header(record.body)
-    status: Any = header.status if position == record.head else _status(runs.journal(record, position))
-    mine = msgspec.structs.replace(header, thread=_moved(header.thread, thread, to), status=status, holder="")
-    id = f"{len(mine.thread)}:{mine.thread}/{mine.name}"
-    tags = record.tags if header.parent is not None else (status,)
-    return Fork(KIND, id, Mark(record.mark.stream, position), new=Put(KIND, id, mine.body(), scope=scope, tags=tags))
+    def _run(self, record: Record, position: int) -> Fork:
+        header = to_header(record.body)
+        status: Any = header.status if position == record.head else self._status(record, position)
+        mine = msgspec.structs.replace(header, thread=self._moved(header.thread), status=status, holder="")
+        id = record_id(mine.thread, mine.name)
+        tags = record.tags if header.parent is not None else (status,)
+        new = Put(KIND, id, mine.body(), scope=self.scope, tags=tags)
+        return Fork(KIND, id, Mark(record.mark.stream, position), new=new)
 
+    def _log(self, record: Record, position: int) -> Fork:
+        new = Put(record.kind, self._moved(record.id), record.body, scope=self.scope, tags=record.tags)
+        return Fork(record.kind, new.id, Mark(record.mark.stream, position), new=new)
 
-def _moved(id: str, thread: str, to: str) -> str:
-    return f"{to}{id.removeprefix(thread)}"
+    def _moved(self, id: str) -> str:
+        return f"{self.to}{id.removeprefix(self.thread)}"
 
+    def _position(self, record: Record) -> int:
+        """Where a stream stood at the moment."""
+        if record.time <= self.moment:
+            return record.head
+        return max((event.position for event in self._events(record) if event.time <= self.moment), default=0)
 
-def _status(journal: Journal) -> str:
-    return "open" if journal.ended is None else str(journal.ended["status"])
+    def _status(self, record: Record, position: int) -> str:
+        journal = Journal(record.base)
+        journal.fold(event for event in self._events(record) if event.position <= position)
+        return "open" if journal.ended is None else str(journal.ended["status"])
 
-
-def _position_at(runs: Runs, record: Record, moment: int) -> int:
-    if record.time <= moment:
-        return record.head
-    events = runs.events(record, record.head)
-    return max((event.position for event in events if event.time <= moment), default=0)
+    def _events(self, record: Record) -> list[Event]:
+        return self.view.read(self.tenant, record.mark)

@@ -16,6 +16,8 @@ import msgspec
 from holdfast.engine.codec import MAX_BODY_BYTES, decode, encode
 from holdfast.engine.contract import Event
 from holdfast.errors import Corrupt, Invalid, TooLarge, Unsupported, WaitTimedOut
+from holdfast.ids import check_id
+from holdfast.steps.declare import UNDO
 
 KIND = "run"
 VERSION = 1
@@ -94,6 +96,11 @@ def _to_header(plain: Any) -> Header:
         raise Corrupt(f"a stored run does not read: {error}; run verify") from error
 
 
+def record_id(thread: str, name: str) -> str:
+    """Runs of all threads share one kind; the length in front keeps ("a/b", "c") apart from ("a", "b/c")."""
+    return f"{len(thread)}:{thread}/{check_id(name, 'run name')}"
+
+
 def fact(kind: str, time: int, *, under: str | None = None, **facts: Any) -> Event:
     """One event for a run's stream; ``under`` is its key, where only the first is to count."""
     what = f"step {facts['step']!r}: its {kind} record" if "step" in facts else f"the {kind} record"
@@ -166,8 +173,11 @@ class Journal:
             )
         facts = decode(event.body)
         handle = getattr(self, f"_on_{event.kind}", None)
-        if handle is not None:
-            handle(facts, event)
+        try:
+            if handle is not None:
+                handle(facts, event)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise Corrupt(f"the {event.kind} record {event.position} of a run does not read; run verify") from error
 
     # What each kind of event means
 
@@ -176,12 +186,22 @@ class Journal:
             return  # nobody has taken it yet
         self.claims += 1
         self.fruitless += 1
-        if facts["why"] == "reopened":  # a person wants another try: what failed for good did not, after all
-            self._wait_anew()
-            self.ended = None
-            for step in self.steps.values():
-                if step.standing == "failed":
-                    step.standing, step.attempt = "intended", 0
+        if facts["why"] == "reopened":
+            self._try_again()
+
+    def _try_again(self) -> None:
+        """Someone wants another try of a run that failed: what it failed with did not fail for good, after all.
+
+        A failure that the run's code took as an answer stays that answer; otherwise both branches would happen.
+        """
+        self._wait_anew()
+        culprit = (self.ended or {}).get("step")
+        self.ended = None
+        for step in self.steps.values():
+            if step.standing == "failed" and (step.name == culprit or step.name.endswith(UNDO)):
+                step.standing, step.attempt = "intended", 0
+            elif step.standing == "completed":
+                step.error = None  # what was not saved with it stays unsaved, and is known to be
 
     def _wait_anew(self) -> None:
         """Forget the wait that a run failed with. One whose end the run's code took as an answer stays answered."""
@@ -201,8 +221,10 @@ class Journal:
         )  # fmt: skip
 
     def _on_progress(self, facts: dict[str, Any], event: Event) -> None:
-        self.steps[facts["step"]].progress = facts["value"]
-        self.fruitless = 0
+        step = self.steps.get(facts["step"])
+        if step is not None:  # else it came late, when the step was settled already
+            step.progress = facts["value"]
+            self.fruitless = 0
 
     def _on_completed(self, facts: dict[str, Any], event: Event) -> None:
         step = self.steps.setdefault(facts["step"], StepRecord(facts["step"], "completed", begun=event.time))
@@ -213,7 +235,9 @@ class Journal:
         self.fruitless = 0
 
     def _on_failed(self, facts: dict[str, Any], event: Event) -> None:
-        step = self.steps[facts["step"]]
+        step = self.steps.get(facts["step"])
+        if step is None or step.standing == "completed":
+            return
         step.error = facts["error"]
         if facts["final"]:
             step.standing, step.ended, step.position = "failed", event.time, event.position
@@ -244,7 +268,12 @@ class Journal:
 
     def in_doubt(self) -> list[StepRecord]:
         """Steps that were begun, and of which nobody recorded the end."""
-        return [step for step in self.steps.values() if step.standing == "intended"]
+        return [step for step in self.all() if step.standing == "intended"]
+
+    def all(self) -> list[StepRecord]:
+        """Every step so far, in the order they were begun."""
+        with self._lock:
+            return list(self.steps.values())
 
     def is_own(self, step: StepRecord) -> bool:
         """Whether a step was begun here, and not by the run that this one was forked from."""
@@ -252,7 +281,7 @@ class Journal:
 
     def to_undo(self) -> list[StepRecord]:
         """Completed steps that declared how to undo them, the last first; not those that a fork only shares."""
-        done = [step for step in self.steps.values() if _undoable(step) and self.is_own(step)]
+        done = [step for step in self.all() if _undoable(step) and self.is_own(step)]
         return sorted(done, key=lambda step: step.position, reverse=True)
 
 

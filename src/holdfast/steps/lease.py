@@ -28,7 +28,7 @@ from holdfast.engine.contract import Delete, Guard, Op, Put, Record, Scope, Time
 from holdfast.errors import Conflict, Corrupt, Erased, Fenced, HoldfastError
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core
-from holdfast.steps.journal import KIND
+from holdfast.steps.journal import KIND, to_header
 
 LEASE = "lease"
 SECOND = 1_000_000
@@ -71,12 +71,13 @@ class Holder(msgspec.Struct, frozen=True):
         """Whether the holder of a lease was a process of this very machine that has ended."""
         if not terms.seat or terms.seat != self.seat:
             return False
-        return _born(terms.pid) != terms.born
+        born = _born(terms.pid)
+        return born == "" or (born is not None and bool(terms.born) and born != terms.born)
 
 
 def this_process(ids: Ids) -> Holder:
     pid = os.getpid()
-    return Holder(f"{socket.gethostname()}/{pid}/{ids.token()}", _seat(), pid, _born(pid))
+    return Holder(f"{socket.gethostname()}/{pid}/{ids.token()}", _seat(), pid, _born(pid) or "")
 
 
 def _seat() -> str:
@@ -90,14 +91,30 @@ def _seat() -> str:
         return ""
 
 
-def _born(pid: int) -> str:
-    """When a process began, so that another one with its number is not taken for it; empty when there is none."""
+def _born(pid: int) -> str | None:
+    """When a process began, so that another one with its number is not taken for it.
+
+    Empty when there is none, and None when the system does not tell: a process that is hidden is not dead.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "" if _is_gone(pid) else None
     except OSError:
-        return ""
+        return None
     after_name = text.rpartition(")")[2].split()
     return "" if after_name[0] in ("Z", "X") else after_name[19]
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether there is no such process, by asking for one: others' processes may be left out of what can be read."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def clock_of(core: Core) -> Callable[[], int]:
@@ -131,8 +148,22 @@ class Lease:
         put = msgspec.structs.replace(self._terms, until=until).put(self.id, self.scope)
         try:
             self._core.engine.commit(self._core.tenant, (self.guard(), put), self._core.clock.now())
-        except (Conflict, Erased) as error:
+        except Erased as error:
             raise self.fenced(error) from error
+        except Conflict as error:
+            if not self._let_go_here():
+                raise self.fenced(error) from error
+            self.over = True  # it met the run's own end
+            told = f"run {self._terms.run!r} of thread {self._terms.thread!r} is not held any more: it was let go here"
+            raise Fenced(told, thread=self._terms.thread, run=self._terms.run) from error
+
+    def _let_go_here(self) -> bool:
+        """Whether the run is held by nobody, and was last held here: then this holder has ended it, or let it go."""
+        engine, tenant = self._core.engine, self._core.tenant
+        run, lease = engine.get(tenant, KIND, self.id), engine.get(tenant, LEASE, self.id)
+        if run is None or run.stream != self.stream or (lease is not None and to_terms(lease).holder):
+            return False
+        return to_header(run.body).holder == self._terms.holder
 
     def fenced(self, error: HoldfastError) -> Fenced:
         """What a holder is told when its fence was not met."""
@@ -186,21 +217,28 @@ class Keeper:
             self._thread.join()
 
     def _serve(self) -> None:
-        while True:
-            with self._changed:
-                if self._closed:
-                    return
-                now = time.monotonic()
-                due = [lease for lease, moment in self._due.items() if moment <= now]
-                if not due:
-                    self._alarm = min(self._due.values(), default=None)
-                    self._changed.wait(None if self._alarm is None else self._alarm - now)
-                    continue
-                for lease in due:
-                    self._due[lease] = now + lease.seconds / 3
-            for lease in due:
-                _renew(lease)
-            del due  # a run that nobody refers to any more is not kept
+        while self._round():
+            pass  # nothing is referred to from here: a run that nobody refers to any more is not kept
+
+    def _round(self) -> bool:
+        """Renew what is due, or wait until something is; say whether to go on."""
+        with self._changed:
+            if self._closed:
+                return False
+            due = self._take_due()
+            if not due:
+                self._alarm = min(self._due.values(), default=None)
+                self._changed.wait(None if self._alarm is None else max(0.0, self._alarm - time.monotonic()))
+        for lease in due:
+            _renew(lease)
+        return True
+
+    def _take_due(self) -> list[Lease]:
+        now = time.monotonic()
+        due = [lease for lease, moment in self._due.items() if moment <= now]
+        for lease in due:
+            self._due[lease] = now + lease.seconds / 3
+        return due
 
 
 def _renew(lease: Lease) -> None:

@@ -17,9 +17,9 @@ from holdfast.engine.contract import Append, Event, Guard, Op, Put, Record, Scop
 from holdfast.errors import Conflict, Invalid, RunHeld
 from holdfast.ids import check_id
 from holdfast.ledger import schema as schemas
-from holdfast.steps.journal import ENDED, KIND, Header, Journal, fact, to_header
+from holdfast.steps.journal import ENDED, KIND, Header, Journal, fact, record_id, to_header
 from holdfast.steps.lease import SECOND, Lease, Terms, is_free, plain_terms
-from holdfast.steps.runs import Runs, record_id
+from holdfast.steps.runs import Runs
 from holdfast.steps.timeline import RunInfo
 from holdfast.steps.work import Work
 
@@ -67,6 +67,7 @@ def _begin(runs: Runs, thread: LedgerThread, id: str, name: str, handler: str | 
     opened, terms = _opened(runs, "new", 1), plain_terms(header, _until(runs, runs.now()), runs.holder)
     ops = _beginning(runs, thread, id, header, opened, terms)
     receipt = runs.core.engine.commit(runs.core.tenant, ops, opened.time)
+    runs.heard = max(runs.heard, receipt.feed)
     record = runs.core.engine.get(runs.core.tenant, KIND, id)
     if record is None or record.version != 1:
         raise Conflict(f"run {name!r} of thread {thread.id!r} was taken as it began")
@@ -170,7 +171,7 @@ def _take_up(runs: Runs, thread: LedgerThread, record: Record, handler: str | No
         raise Invalid(f"{header.name!r} is a subtask of run {header.parent!r}; open that one")
     if header.status in ("done", "cancelled"):
         return reading(runs, thread, record)
-    why = "reopened" if header.status in ("failed", "stopped") else "resumed"
+    why = "reopened" if header.status == "failed" else "resumed"
     return take(runs, (claim(runs, thread, record, why),))[0]
 
 
@@ -199,6 +200,7 @@ def take(runs: Runs, claims: Sequence[Claim]) -> list[Work]:
     """Take runs over, all in one commit or none. Blocks."""
     ops = [op for one in claims for op in one.ops]
     receipt = runs.core.engine.commit(runs.core.tenant, ops, claims[-1].opened.time)
+    runs.heard = max(runs.heard, receipt.feed)
     taken = []
     for one, events, head in zip(claims, receipt.events, receipt.heads, strict=True):
         if one.journal.behind(events[0].position):

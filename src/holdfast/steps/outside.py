@@ -66,7 +66,7 @@ def _deliver(runs: Runs, thread: LedgerThread, record: Record, header: Header, n
     came = fact("signal", time, under=signal_key(name), name=name, value=value, by=by)
     told = log.to_event(event("signal", run=header.name, signal=name, outcome="sent", by=by), time)
     ops: tuple[Op, ...] = (
-        Guard(KIND, record.id, record.version),
+        Guard(KIND, record.id, record.version, record.stream),
         Append(KIND, record.id, (came,), record.head),
         Append("thread", thread.id, (told,)),
     )
@@ -134,8 +134,12 @@ def _cancel(
     asked = () if journal.cancel is not None else (ending.cancelling(time, reason, by),)
     told = event("run", run=header.name, outcome="cancel asked", reason=reason, by=by)
     append = Append("thread", thread.id, (log.to_event(told, time),))
-    if runs._live(record):
-        ops: tuple[Op, ...] = (Guard(KIND, record.id, record.version), Append(KIND, record.id, asked), append)
+    if runs.is_held(record):
+        ops: tuple[Op, ...] = (
+            Guard(KIND, record.id, record.version, record.stream),
+            Append(KIND, record.id, asked),
+            append,
+        )
     elif journal.in_doubt() or journal.to_undo():
         free = plain_terms(header, 0, None).put(record.id, record.scope)
         open_again = msgspec.structs.replace(header, status="open", waits=None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from holdfast.engine.contract import Event, Put
-from holdfast.errors import Cancelled, Fenced, StepFailed, StepTimeout, StepUnknown
+from holdfast.errors import Cancelled, Fenced, StepFailed, StepUnknown
 from holdfast.steps import failure
 from holdfast.steps.attempt import Attempt, Beginning, Ended, entry, resolution
 from holdfast.steps.context import StepContext
@@ -70,8 +70,6 @@ def failure_of(work: Work, attempt: Attempt, number: int, error: Exception) -> F
     answer = yield from ask(work, attempt, number)
     if answer.what == "happened":
         return (yield from _take(work, attempt, answer, number))
-    if answer.what == "not" and isinstance(error, StepTimeout) and error.facts.get("running"):
-        answer = msgspec.structs.replace(answer, what="unknown", why=f"{answer.why} yet, but it is still running")
     if answer.what == "not" or spec.on_unknown == "rerun":
         return (yield from _retry_or_fail(work, attempt, number, error, again, answer))
     why = f"attempt {number} ended with {failure.say(failure.to_plain(error))}"
@@ -86,6 +84,8 @@ def ask(work: Work, attempt: Attempt, number: int) -> Flow[Answer]:
     context = StepContext(work.thread, work.header.name, spec.name, attempt.key, number, None, _no_pulse)
     try:
         found = yield work.call(attempt, spec.probe, spec.probe_timeout_s, context)
+        if found is None and spec.name in work.running:
+            return Answer("unknown", "the probe is sure that it did not happen yet, but its function is still running")
         if found is None:
             return Answer("not", "the probe is sure that it did not happen")
         if not isinstance(found, Done) and not found:

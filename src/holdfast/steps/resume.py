@@ -11,7 +11,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import closing
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -48,6 +50,7 @@ Outcome = Literal["done", "failed", "waiting", "stopped", "cancelled", "interrup
 FRUITLESS = 20
 _MOST_AT_ONCE = 10
 _SHARES = 20  # of what is due one worker takes this part at most at once
+_LONG_S = 1.0  # what is taken at once should not take longer than this; what is not begun by then is given back
 _log = logging.getLogger(__name__)
 
 
@@ -60,6 +63,10 @@ class Resumed(msgspec.Struct, frozen=True):
     outcome: Outcome
     result: Any = None
     error: str = ""
+
+
+Due = tuple[str, Terms]
+Claimed = Generator[Work | Resumed, None, None]
 
 
 def check_handlers(handlers: Any) -> dict[str, Handler]:
@@ -75,7 +82,7 @@ def check_handlers(handlers: Any) -> dict[str, Handler]:
     return dict(handlers)
 
 
-def find(runs: Runs) -> list[tuple[str, Terms]]:
+def find(runs: Runs) -> list[Due]:
     """Runs that may be taken now, those that wait longest first. Blocks."""
     now = runs.now()
     free = [(id, terms) for id, terms in runs.leases() if is_due(terms, now, runs.holder)]
@@ -88,14 +95,16 @@ class Resumer:
     def __init__(self, runs: Runs, handlers: Any, open_thread: Callable[[str], LedgerThread]) -> None:
         self._runs, self._handlers = runs, check_handlers(handlers)
         self._open_thread = open_thread
+        self._pace = 1  # how many to take at once, by how long the last ones took
+        self._begun: Work | None = None
 
-    def taken(self, thread: str | None, run: str | None, limit: int | None) -> Iterator[Work | Resumed]:
+    def taken(self, thread: str | None, run: str | None, limit: int | None) -> Claimed:
         """Take the one run that is named, or what may be taken, up to a limit. Blocks."""
         if (thread is None) != (run is None):
             raise Invalid("a run is named by its thread and its name: give both, or neither")
         if limit is not None and (type(limit) is not int or limit < 0):
             raise Invalid(f"limit must be a whole number of 0 or more, not {limit!r}")
-        return self.claimed(limit) if thread is None or run is None else iter([self._named(thread, run)])
+        return self.claimed(limit) if thread is None or run is None else _only(self._named(thread, run))
 
     def _named(self, thread: str, run: str) -> Work:
         info = self._runs.info(thread, run)
@@ -108,27 +117,41 @@ class Resumer:
         work.parks = True
         return work
 
-    def claimed(self, limit: int | None = None) -> Iterator[Work | Resumed]:
+    def claimed(self, limit: int | None = None) -> Claimed:
         """Take what may be taken, a few at a time where there are many, so that a fleet shares the work. Blocks."""
-        due = find(self._runs)
-        size = max(1, min(_MOST_AT_ONCE, len(due) // _SHARES))
-        left = limit  # of those that are carried on; those that are only mentioned must not keep others back
-        while due and (left is None or left > 0):
-            size = size if left is None else min(size, left)
-            some, due = due[:size], due[size:]
-            taken = deque(self._claim_some(some))
-            try:
-                while taken:
-                    found = taken.popleft()
-                    if left is not None:
-                        left -= isinstance(found, Work)
-                    yield found
-            finally:
-                for found in taken:  # whoever asked has gone away; others may begin these
-                    if isinstance(found, Work):
-                        self._runs.drive(ending.release(found, "not begun"))
+        due = deque(find(self._runs))
+        most = max(1, min(_MOST_AT_ONCE, len(due) // _SHARES))
+        left = len(due) if limit is None else limit  # of those that are carried on; mentioned ones keep no others back
+        while due and left > 0:
+            left -= yield from self._some(due, min(most, left, self._pace))
 
-    def _claim_some(self, due: list[tuple[str, Terms]]) -> list[Work | Resumed]:
+    def _some(self, due: deque[Due], size: int) -> Generator[Work | Resumed, None, int]:
+        """Take the next ones, and give them one by one; count those to carry on. What nobody begins is given back."""
+        some = [due.popleft() for _ in range(min(size, len(due)))]
+        taken, count = deque(zip(some, self._claim_some(some), strict=True)), 0
+        since = monotonic()
+        try:
+            while taken and monotonic() - since <= _LONG_S:
+                found = taken[0][1]
+                count += isinstance(found, Work)
+                yield found
+                taken.popleft()  # whoever asked came back, and so is done with it
+        finally:
+            for place, found in reversed(taken):
+                due.appendleft(place)
+                self._give_back(found)
+        self._pace = 1 if monotonic() - since > _LONG_S else min(_MOST_AT_ONCE, 2 * self._pace)
+        return count
+
+    def _give_back(self, found: Work | Resumed) -> None:
+        if isinstance(found, Resumed) or found is self._begun:
+            return
+        try:
+            self._runs.drive(ending.release(found, "not begun"))
+        except Unavailable:
+            found.let_go()  # its lease ends by itself
+
+    def _claim_some(self, due: list[Due]) -> list[Work | Resumed]:
         """Take several in one commit; where that does not work, one by one."""
         prepared = [self._prepared(id, terms) for id, terms in due]
         claims = [found for found in prepared if isinstance(found, Claim)]
@@ -165,7 +188,7 @@ class Resumer:
 
     def carry_on(self, work: Work, handle: Callable[[Work], Any]) -> Flow[Resumed]:
         """Call the handler of a run that is held, and end the run by what came of it."""
-        header = work.header
+        header, self._begun = work.header, work
 
         def told(outcome: Outcome, result: Any = None, error: BaseException | None = None) -> Resumed:
             said = "" if error is None else failure.say(failure.to_plain(error))
@@ -182,29 +205,33 @@ class Resumer:
                 return told(_status(work), (work.journal.ended or {}).get("result"))
             return told("done", (yield from ending.finish(work, result)))
         except BaseException as error:
-            ended = yield from _left(work, error)
-            return told(ended, error=error)
+            ended, why = yield from _left(work, error)
+            return told(ended, error=why)
 
 
-def _left(work: Work, error: BaseException) -> Flow[Outcome]:
-    """End or let go of a run whose handler raised, and say what it came to; a real interruption goes on."""
+def _only(work: Work) -> Claimed:
+    yield work
+
+
+def _left(work: Work, error: BaseException) -> Flow[tuple[Outcome, BaseException]]:
+    """End or let go of a run whose handler raised; say what it came to, and why. A real interruption goes on."""
     try:
         yield from leaving(work, error)
-    except Fenced:
-        return "lost"
-    except StepUnknown:
-        return "stopped"
-    except StepError:
-        return _status(work)
+    except Fenced as trouble:
+        return "lost", trouble
+    except StepUnknown as trouble:
+        return "stopped", trouble
+    except StepError as trouble:
+        return _status(work), trouble
     if isinstance(error, Fenced):
-        return "lost"
+        return "lost", error
     if isinstance(error, Suspended):
-        return "waiting"
+        return "waiting", error
     if isinstance(error, Unavailable):
-        return "interrupted"
+        return "interrupted", error
     if not isinstance(error, Exception):
         raise error
-    return _status(work)
+    return _status(work), error
 
 
 def _status(work: Work) -> Outcome:
@@ -234,6 +261,36 @@ def _no_handler(terms: Terms) -> str:
     )
 
 
+class Shift:
+    """What a worker does between finding a run and carrying it on, the same whether it blocks or awaits."""
+
+    def __init__(self, resumer: Resumer, poll_s: float, on_run: Callable[[Resumed], Any] | None) -> None:
+        if isinstance(poll_s, bool) or not isinstance(poll_s, int | float) or not poll_s > 0:
+            raise Invalid(f"poll_s is a number of seconds over 0, not {poll_s!r}")
+        self.resumer, self.poll_s, self._on_run = resumer, poll_s, on_run
+        self.count, self.idle = 0, True
+        self._told: set[tuple[str, str]] = set()
+
+    def begin(self) -> None:
+        """Look for work once more. Who finds none is ``idle``, and rests for ``poll_s``."""
+        self.idle = True
+
+    def note(self, outcome: Resumed) -> None:
+        """Count a run that was carried on, and tell of it."""
+        self.count, self.idle = self.count + 1, False
+        if self._on_run is not None:
+            self._on_run(outcome)
+
+    def mention(self, found: Resumed) -> None:
+        """Warn of a run that is left alone, once. That another holds it is nothing to warn of."""
+        if found.outcome != "held" and (found.thread, found.run) not in self._told:
+            self._told.add((found.thread, found.run))
+            _log.warning("%s", found.error)
+
+    def wait_for_the_store(self) -> None:
+        _log.warning("the store is away; trying again", exc_info=True)
+
+
 def work_on(
     runs: Runs,
     handlers: Any,
@@ -244,28 +301,20 @@ def work_on(
     on_run: Callable[[Resumed], Any] | None,
 ) -> int:
     """Carry runs on until told to stop; return how many. A store that is away is waited for. Blocks."""
-    resumer, count, told = Resumer(runs, handlers, open_thread), 0, set[tuple[str, str]]()
+    shift = Shift(Resumer(runs, handlers, open_thread), poll_s, on_run)
     while not stop.is_set():
-        worked = False
+        shift.begin()
         try:
-            for found in resumer.claimed():
-                if isinstance(found, Resumed):
-                    _mention(found, told)
-                    continue
-                worked, count = True, count + 1
-                outcome = runs.drive(resumer.carry_on(found, Run))
-                if on_run is not None:
-                    on_run(outcome)
-                if stop.is_set():
-                    break
+            with closing(shift.resumer.claimed()) as claimed:
+                for found in claimed:
+                    if isinstance(found, Resumed):
+                        shift.mention(found)
+                        continue
+                    shift.note(runs.drive(shift.resumer.carry_on(found, Run)))
+                    if stop.is_set():
+                        break
         except Unavailable:
-            _log.warning("the store is away; trying again", exc_info=True)
-        if not worked:
+            shift.wait_for_the_store()
+        if shift.idle:
             stop.wait(poll_s)
-    return count
-
-
-def _mention(found: Resumed, told: set[tuple[str, str]]) -> None:
-    if found.outcome != "held" and (found.thread, found.run) not in told:
-        told.add((found.thread, found.run))
-        _log.warning("%s", found.error)
+    return shift.count

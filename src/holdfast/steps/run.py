@@ -59,7 +59,7 @@ class Run:
     @property
     def steps(self) -> list[StepInfo]:
         """Where each step stands, in the order they were begun."""
-        return [step_info(step) for step in list(self._work.journal.steps.values())]
+        return [step_info(step) for step in self._work.journal.all()]
 
     @property
     def result(self) -> Any:

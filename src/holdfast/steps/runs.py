@@ -7,17 +7,19 @@ nobody carries on (``resume``).
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from holdfast.engine.contract import Event, Mark, Query, Record
 from holdfast.errors import Invalid, NotFound
-from holdfast.ids import Ids, check_id
+from holdfast.ids import Ids
 from holdfast.ledger.core import Core, scan_all
 from holdfast.steps.declare import UNDO
 from holdfast.steps.flow import Flow, drive
-from holdfast.steps.journal import KIND, Journal
+from holdfast.steps.journal import KIND, Journal, record_id
 from holdfast.steps.lease import (
     LEASE,
     Keeper,
@@ -29,17 +31,8 @@ from holdfast.steps.lease import (
 )
 from holdfast.steps.timeline import STATUSES, RunInfo, StepInfo, Timeline, step_info, timeline
 
-if TYPE_CHECKING:
-    pass
-
 T = TypeVar("T")
 LEASE_S = 30.0
-_TRIES = 100
-
-
-def record_id(thread: str, name: str) -> str:
-    """Runs of all threads share one kind; the length in front keeps ("a/b", "c") apart from ("a", "b/c")."""
-    return f"{len(thread)}:{thread}/{check_id(name, 'run name')}"
 
 
 class Runs:
@@ -51,9 +44,20 @@ class Runs:
         self.keeper = Keeper()
         self.now = clock_of(core)
         self.heard = 0
+        self._busy: Counter[str] = Counter()
+        self._lock = threading.Lock()
 
     def drive(self, flow: Flow[T]) -> T:
         return drive(flow, self.core.clock)
+
+    def note_busy(self, id: str, more: int) -> None:
+        """Count the functions of callers that go on for a run, also those that nobody waits for any more."""
+        with self._lock:
+            self._busy[id] += more
+
+    def is_busy(self, id: str) -> bool:
+        with self._lock:
+            return self._busy[id] > 0
 
     def listen(self, seconds: float) -> None:
         """Wait until something is committed, but no longer than so many seconds. Blocks."""
@@ -84,9 +88,9 @@ class Runs:
 
     def info(self, thread: str, name: str) -> RunInfo:
         record = self.record(thread, name)
-        return RunInfo.of(record, self._live(record))
+        return RunInfo.of(record, self.is_held(record))
 
-    def _live(self, record: Record) -> bool:
+    def is_held(self, record: Record) -> bool:
         return not is_free(self.terms(record.id), self.now(), self.holder)
 
     def listed(
@@ -119,7 +123,7 @@ class Runs:
 
     def timeline(self, thread: str, name: str) -> Timeline:
         record = self.record(thread, name)
-        return timeline(RunInfo.of(record, self._live(record)), self.events(record, record.head))
+        return timeline(RunInfo.of(record, self.is_held(record)), self.events(record, record.head))
 
     def walked(self, thread: str) -> list[tuple[RunInfo, tuple[StepInfo, ...]]]:
         """The runs of a thread, the first one first, with where each of their steps stands, but those that undo."""
@@ -141,8 +145,8 @@ class Runs:
         held = self.keeper.held()
         self.keeper.close()
         for lease in held:
-            if lease.over or lease.lost:
-                continue
+            if lease.over or lease.lost or self.is_busy(lease.id):
+                continue  # what goes on, though nobody waits for it, is left the time of its lease
             try:
                 time = self.core.clock.now()
                 self.core.engine.commit(self.core.tenant, (lease.guard(), lease.give_up(until=0)), time)

@@ -17,11 +17,11 @@ from holdfast.ids import check_id
 from holdfast.ledger import schema as schemas
 from holdfast.steps import budget as budgets
 from holdfast.steps import failure
-from holdfast.steps.attempt import Suspended, entry
+from holdfast.steps.attempt import Suspended, entry, failed_step
 from holdfast.steps.current import set_run
 from holdfast.steps.declare import Spec, fingerprint, key_of
 from holdfast.steps.flow import Call, Do, Flow
-from holdfast.steps.journal import KIND, Header, fact, to_header
+from holdfast.steps.journal import KIND, Header, fact, record_id, to_header
 from holdfast.steps.work import Work, refuse_changed, refuse_other
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def subtask(
         if known.standing == "failed":
             raise work.failed(known)
     work.refuse_unless_open(f"subtask {name!r}")
-    work.refuse_when_cancelled()
+    if known is None:  # one that was begun is gone through also in a cancelled run: a step of it may be in doubt
+        work.refuse_when_cancelled()
     budgets.refuse_over(work, name)
     work.busy = name
     try:
@@ -76,7 +77,8 @@ def _carried_out(
     except (Fenced, Cancelled, StepUnknown, Suspended, Unavailable):
         raise
     except Exception as error:
-        yield from _end(work, child, name, "failed", error=failure.to_plain(error))
+        step = failed_step(child, error)
+        yield from _end(work, child, name, "failed", error=failure.to_plain(error), step=step)
         raise work.failed(work.journal.steps[name]) from error
     plain = child.plain(Spec(name, "idempotent"), result)
     yield from _end(work, child, name, "done", result=plain)
@@ -97,7 +99,7 @@ def _open(work: Work, name: str, limits: dict[str, float]) -> Work:
     """Begin the subtask's own thread and journal, or read them where an earlier process left them. Blocks."""
     runs = work.runs
     thread = _thread(work, name)
-    id = f"{len(thread.id)}:{thread.id}/{name}"
+    id = record_id(thread.id, name)
     record = runs.core.engine.get(runs.core.tenant, KIND, id)
     if record is None:
         record = _begin(work, thread, id, name)
@@ -171,11 +173,18 @@ def _commit(work: Work, ops: tuple[Op, ...], time: int) -> None:
 
 
 def _end(
-    work: Work, child: Work, name: str, status: Any, *, result: Any = None, error: dict[str, Any] | None = None
+    work: Work,
+    child: Work,
+    name: str,
+    status: Any,
+    *,
+    result: Any = None,
+    error: dict[str, Any] | None = None,
+    step: str | None = None,
 ) -> Flow[None]:
     """End the subtask and hand its one result to the parent, in one commit."""
     time = work.time()
-    ended = fact("ended", time, status=status, result=result, error=error, unvisited=[])
+    ended = fact("ended", time, status=status, result=result, error=error, step=step, unvisited=[])
     if error is None:
         mine = fact("completed", time, step=name, attempt=1, result=result, how="subtask")
         told = entry(work, name, "completed", subtask=child.thread.id)

@@ -24,8 +24,9 @@ STATUSES = ("submitted", "running", "interrupted", "waiting", "stopped", "done",
 class RunInfo(msgspec.Struct, frozen=True):
     """What a listing says about a run.
 
-    ``status`` is submitted (nobody has taken it yet), running, interrupted (its holder is gone: ``store.resume``
-    carries it on), waiting (for a signal), stopped (a person must settle a step), done, failed or cancelled.
+    ``status`` is submitted (nobody has taken it yet), running, interrupted (nobody works on it: ``store.resume``
+    carries it on; in a fork whoever opens it by name does), waiting (for a signal), stopped (a person must settle a
+    step), done, failed or cancelled.
     """
 
     thread: str

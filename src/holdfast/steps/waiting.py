@@ -51,6 +51,14 @@ def wait(work: Work, name: str, timeout_s: float | None, park: bool | None) -> F
         raise Invalid(f"timeout_s is a number of seconds from 0 up, not {timeout_s!r}")
     work.refuse_inside(f"wait {name!r}")
     work = work.root
+    work.enter(name)
+    try:
+        return (yield from _wait(work, name, timeout_s, park))
+    finally:
+        work.leave(name)
+
+
+def _wait(work: Work, name: str, timeout_s: float | None, park: bool | None) -> Flow[Any]:
     work.visited.append(name)
     known = work.journal.steps.get(name)
     if known is not None:

@@ -8,6 +8,7 @@ everything here is a flow.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.engine.contract import Append, Event, Mark, Op, Put, Receipt, Scope
+from holdfast.engine.contract import Append, Event, Mark, Op, Put, Receipt, Record, Scope
 from holdfast.errors import (
     Cancelled,
     Conflict,
@@ -24,6 +25,7 @@ from holdfast.errors import (
     Fenced,
     Invalid,
     KeyReused,
+    NotSaved,
     OutcomeUnknown,
     ReplayDiverged,
     ResultInvalid,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.thread import LedgerThread
     from holdfast.steps.runs import Runs
 
+_log = logging.getLogger(__name__)
 _PATIENCE = 6  # tries to record what has happened already, while the store is away
 _REBASES = 1_000  # of many who change one state at once only one gets through at a time
 
@@ -85,8 +88,15 @@ class Work:
         self.parks = False
         self.awaits = False
         self.settled = False
+        self.running: set[str] = set()
         self._under_way: set[str] = set()
         self._lock = threading.Lock()
+
+    def lasting(self, name: str, on: bool) -> None:
+        """Note that a function of the caller's has begun, or has really ended, whoever still waits for it."""
+        with self._lock:
+            (self.running.add if on else self.running.discard)(name)
+        self.runs.note_busy(self.root.id, 1 if on else -1)
 
     # Steps
 
@@ -94,18 +104,21 @@ class Work:
         self, name: str, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
     ) -> Flow[Any]:
         """Carry a step out, or give what is recorded of it."""
-        self._enter(name)
+        self.enter(name)
         try:
             return (yield from self._step(name, fn, args, kwargs, options))
         finally:
-            self._under_way.discard(name)
+            self.leave(name)
 
-    def _enter(self, name: str) -> None:
+    def leave(self, name: str) -> None:
+        self._under_way.discard(name)
+
+    def enter(self, name: str) -> None:
         """Refuse a second call under a name while the first is under way: both would find nothing recorded."""
         with self._lock:
             if name in self._under_way:
                 raise Invalid(
-                    f"step {name!r} of run {self.header.name!r} is under way already; give a second one its own name",
+                    f"{name!r} of run {self.header.name!r} is under way already; give a second one its own name",
                     step=name, run=self.header.name,
                 )  # fmt: skip
             self._under_way.add(name)
@@ -124,10 +137,14 @@ class Work:
         self.specs[name], self.inputs[name] = spec, (args, kwargs)
         self.visited.append(name)
         known = self.journal.steps.get(name)
+        if known is not None and known.standing == "intended" and self.lease is not None:
+            yield Do(self.catch_up)  # what was recorded while nobody waited for it
+            known = self.journal.steps.get(name)
         if known is not None:
             refuse_other(known, "step")
             refuse_changed(self, known, input)
             if known.standing == "completed":
+                self._refuse_unsaved(known)
                 return self._recorded(spec, known)
             if known.standing == "failed":
                 self._refuse_after_failure(known)
@@ -143,6 +160,18 @@ class Work:
         self.refuse_when_cancelled()
         budget.refuse_over(self, name)
         return (yield from self._try(attempt, beginning))
+
+    def _refuse_unsaved(self, known: StepRecord) -> None:
+        """A step that was recorded without what it wanted to save fails the same way on every resume."""
+        if known.error is not None and known.how != "dropped":
+            raise self._not_saved(known.name, known.result, known.error)
+
+    def _not_saved(self, name: str, result: Any, error: dict[str, Any]) -> NotSaved:
+        return NotSaved(
+            f"step {name!r} of run {self.header.name!r} is done, but what it wanted to save with its completion was "
+            f"not saved: {failure.say(error)}",
+            step=name, run=self.header.name, thread=self.thread.id, error=error, result=schemas.dump(result),
+        )  # fmt: skip
 
     def _refuse_after_failure(self, failed: StepRecord) -> None:
         """A cancelled run is left at the step that failed, unless later ones are to be undone and must be heard of."""
@@ -204,8 +233,10 @@ class Work:
             set_step(context)
             turns.enter(self.runs.core, self.thread.id)
 
-        what = f"step {attempt.spec.name!r} of run {self.header.name!r}"
-        return Call(fn, attempt.args, attempt.kwargs, timeout_s, within, what)
+        name = attempt.spec.name
+        what = f"step {name!r} of run {self.header.name!r}"
+        lasting = partial(self.lasting, name) if fn is attempt.fn else None
+        return Call(fn, attempt.args, attempt.kwargs, timeout_s, within, what, lasting)
 
     def _storable(self, attempt: Attempt, number: int, result: Any) -> Flow[Any]:
         """The result as plain data. One that cannot be stored leaves the step in doubt, because it did happen."""
@@ -263,7 +294,7 @@ class Work:
             plainly = _entries(self, msgspec.structs.replace(spec, log=bool(spec.log)), plain, how)
             yield from self.record((*events, completed), drafts=[*given, *plainly], time=time, insist=True)
         if trouble is not None:
-            raise trouble
+            raise self._not_saved(spec.name, plain, facts["error"]) from trouble
 
     def _complete_with_state(
         self, context: StepContext, facts: dict[str, Any], events: tuple[Event, ...], drafts: list[Draft], time: int
@@ -317,7 +348,7 @@ class Work:
         events: tuple[Event, ...],
         *,
         drafts: Sequence[Draft] = (),
-        turn: Any = None,
+        turn: Writing | None = None,
         header: Header | None = None,
         more: tuple[Op, ...] = (),
         expect: int | None = None,
@@ -357,33 +388,53 @@ class Work:
         insist: bool,
     ) -> Flow[Receipt | None]:
         """Commit once, though the store may be away or leave the outcome unknown; None when it had happened already."""
-        tries, expect, doubtful = 0, given, False
+        since, expect, doubtful, tries = self.journal.head, given, False, 0
         while True:
-            tries += 1
+            tries, conflict = tries + 1, None
             try:
                 receipt: Receipt = yield Do(partial(self._commit, ops(expect), time))
                 return receipt
             except OutcomeUnknown:
                 doubtful = True
-                if (yield Do(lambda: self._landed(events))):
-                    return None
-                if given is not None and self.journal.head != given:
-                    raise self._overtaken(given) from None
-                expect = self.journal.head  # it may still land late; then this one must not
             except Unavailable:
-                if not insist or tries >= _PATIENCE:
+                if not insist and not doubtful:
                     raise
             except (Conflict, Erased) as error:
-                if doubtful and (yield Do(lambda: self._landed(events))):
+                conflict = error
+            if doubtful:
+                landed = yield from self._looked(events, since)
+                if landed:
                     return None
-                judged = yield Do(partial(self._judged, error))
-                if not (doubtful and given is None and judged is error and error.facts.get("kind") == KIND):
-                    raise judged from error
-                expect = self.journal.head  # a signal or a cancellation came in between; the run is still ours
+                if given is None:  # it may still land late; then this one must not
+                    expect = since if landed is None else self.journal.head
+                elif landed is False and self.journal.head != given and conflict is None:
+                    raise self._overtaken(given)
+            if conflict is not None:
+                yield from self._refuse_unless_ours(conflict, retried=doubtful and given is None)
                 continue
             if tries >= _PATIENCE:
-                raise Unavailable(f"run {self.header.name!r}: its record could not be written")
+                raise self._unwritten(doubtful)
             yield Nap(min(2.0, 0.05 * 2**tries))
+
+    def _refuse_unless_ours(self, conflict: Conflict | Erased, *, retried: bool) -> Flow[None]:
+        """Raise what a conflict means, unless it only says that something came in before a retry of ours."""
+        judged = yield Do(partial(self._judged, conflict))
+        if not (retried and judged is conflict and conflict.facts.get("kind") == KIND):
+            raise judged from conflict
+
+    def _looked(self, events: tuple[Event, ...], since: int) -> Flow[bool | None]:
+        """Whether a commit of unknown outcome is there; None when the store is away and does not say that either."""
+        try:
+            landed: bool = yield Do(partial(self._landed, events, since))
+            return landed
+        except Unavailable:
+            return None
+
+    def _unwritten(self, doubtful: bool) -> Unavailable:
+        kind = OutcomeUnknown if doubtful else Unavailable
+        return kind(
+            f"the store was away for too long to record what run {self.header.name!r} did", run=self.header.name
+        )
 
     def _fenced_ops(self, header: Header | None) -> tuple[Op, ...]:
         lease = self.lease
@@ -419,17 +470,26 @@ class Work:
             record = core.engine.get(core.tenant, KIND, self.id)
             if record is None and self.lease is not None:
                 raise self.lease.fenced(Erased("gone"))
+            self._refuse_taken(record)
             upto = self.journal.head if record is None else record.head
         if upto > self.journal.head:
             self.journal.fold(core.engine.read(core.tenant, Mark(self.stream, upto), after=self.journal.head))
 
-    def _landed(self, events: tuple[Event, ...]) -> bool:
+    def _refuse_taken(self, record: Record | None) -> None:
+        lease = self.lease
+        if lease is None or record is None or lease.id != self.id:
+            return
+        if (record.version, record.stream) != (lease.version, lease.stream):
+            raise lease.fenced(Conflict(f"run {self.header.name!r} is another's", actual=record.version))
+
+    def _landed(self, events: tuple[Event, ...], since: int) -> bool:
         """Whether a commit of which nobody knew the outcome is there. Others write the same only after taking over."""
         core = self.runs.core
         record = core.engine.get(core.tenant, KIND, self.id)
         if record is None:
             return False
-        found = core.engine.read(core.tenant, Mark(self.stream, record.head), after=self.journal.head)
+        # Not only after what is known by now: another thread of this holder may have learnt of it already.
+        found = core.engine.read(core.tenant, Mark(self.stream, record.head), after=since)
         self.journal.fold(found)
         mine = takewhile(lambda one: one.kind != "opened", found)
         there = {(one.kind, one.body) for one in mine}
@@ -465,11 +525,16 @@ class Work:
     def pulse(self, progress: Event | None = None) -> None:
         """Renew the lease, record partial progress, and notice a cancellation. Blocks."""
         assert self.lease is not None
-        if progress is not None:
-            flow = self.record((progress,), time=progress.time)
-            self.runs.drive(flow)
-        self.lease.renew()
-        self.root.catch_up()
+        try:
+            if progress is not None:
+                self.runs.drive(self.record((progress,), time=progress.time))
+            else:
+                self.lease.renew()
+            self.root.catch_up()
+        except Unavailable:
+            if progress is not None:
+                raise
+            _log.warning("no sign of life could be given for run %r; the store is away", self.id, exc_info=True)
         self.refuse_when_cancelled()
 
     # Refusals
@@ -524,18 +589,20 @@ class Work:
             )
 
 
-class _Writing(msgspec.Struct):
+class Writing(msgspec.Struct):
+    """What is committed to the thread together with events of a run, and what to do once it is."""
+
     ops: tuple[Op, ...]
     finish: Any
 
 
-def _writing(thread: LedgerThread, drafts: Sequence[Draft], context: StepContext, time: int, again: bool) -> _Writing:
+def _writing(thread: LedgerThread, drafts: Sequence[Draft], context: StepContext, time: int, again: bool) -> Writing:
     """The operations that go into a step's completion. Blocks: it may read the revision it is based on."""
-    book = thread._book
-    saving = book.saving(**context.saving(again), time=time)
+    book, given = thread._book, context.saving(again)
+    saving = book.saving(**given, time=time)
     append = thread._append_op(list(drafts), time, None, whole=False)
-    finish = book.unseen(saving) if context.rebased() else saving.finish
-    return _Writing((*saving.before, append, *saving.ops), finish)
+    finish = book.unseen(saving, given["base"]) if context.rebased() else saving.finish
+    return Writing((*saving.before, append, *saving.ops), finish)
 
 
 def refuse_other(known: StepRecord, wanted: str) -> None:
