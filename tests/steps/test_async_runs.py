@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import logging
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 
 import holdfast
 from holdfast import aio, errors
+from holdfast.aio import runs
+from holdfast.engine.contract import Append, Event
 from holdfast.testing import ManualClock
 
 Main = Callable[[aio.AsyncStore], Coroutine[Any, Any, Any]]
@@ -286,3 +290,319 @@ def test_a_replay_runs_nothing(play: Callable[..., Any]) -> None:
 
     play(main)
     assert ran == [1]
+
+
+# Cancellation
+
+
+async def until(true: Callable[[], Any]) -> None:
+    async with asyncio.timeout(20):
+        while not true():
+            await asyncio.sleep(0.001)
+
+
+async def goes_on(task: asyncio.Task[Any]) -> bool:
+    """Whether a task is still there after it had every chance to end."""
+    await asyncio.sleep(0.05)
+    return not task.done()
+
+
+class Slow:
+    """An effect that is under way until the test lets it happen, in a thread that nothing can stop."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.done: list[str] = []
+
+    def do(self) -> str:
+        self.begun.set()
+        assert self.go.wait(20)
+        self.done.append(holdfast.current_step().key)
+        return "did"
+
+    def find(self) -> str | None:
+        return "found" if self.done else None
+
+    async def handler(self, run: aio.AsyncRun) -> Any:
+        return await run.step("book", self.do, effect="once", probe=self.find)
+
+
+def test_a_cancelled_task_stays_until_its_blocking_function_has_ended(play: Callable[..., Any]) -> None:
+    slow = Slow()
+
+    async def main(store: aio.AsyncStore) -> Any:
+        async with store.thread("t").run("r") as run:
+            task = asyncio.ensure_future(slow.handler(run))
+            await until(slow.begun.is_set)
+            task.cancel()
+            assert await goes_on(task)
+            task.cancel()  # not even then
+            assert await goes_on(task)
+            slow.go.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert len(slow.done) == 1
+            return await slow.handler(run)
+
+    assert play(main) == "found"
+    assert len(slow.done) == 1
+
+
+def test_a_cancelled_worker_lets_its_run_go_only_when_nothing_of_it_goes_on(
+    play: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_GRACE_S", 0.001)
+    slow = Slow()
+
+    async def main(store: aio.AsyncStore) -> None:
+        await store.thread("t").submit("r")
+        worker = asyncio.ensure_future(store.work({"r": slow.handler}))
+        await until(slow.begun.is_set)
+        worker.cancel()
+        assert await goes_on(worker)
+        assert [info.status for info in await store.runs()] == ["running"]
+        slow.go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await worker
+        (resumed,) = await store.resume({"r": slow.handler})
+        assert (resumed.outcome, resumed.result) == ("done", "found")
+
+    play(main)
+    assert len(slow.done) == 1
+
+
+def test_a_blocking_function_that_was_cancelled_before_it_began_never_begins(play: Callable[..., Any]) -> None:
+    slow, ran = Slow(), []
+
+    async def main(store: aio.AsyncStore) -> None:
+        asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(1))
+        first = await store.thread("t").run("first")
+        busy = asyncio.ensure_future(first.step("s", slow.do, effect="idempotent"))
+        await until(slow.begun.is_set)
+        second = await store.thread("t").run("second")
+        queued = asyncio.ensure_future(second.step("s", ran.append, 1, effect="idempotent"))
+        await until(lambda: second.steps)
+        queued.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(asyncio.shield(queued), 10)
+        slow.go.set()
+        await busy
+        assert await first.step("after", double, 1, effect="pure") == 2
+
+    play(main)
+    assert ran == []
+
+
+class Held:
+    """Keeps the first commit that adds an event of this kind to a run from landing, until the test lets it."""
+
+    def __init__(self, store: aio.AsyncStore, kind: str) -> None:
+        self.engine = store._store._core.engine
+        self.begun, self.go = threading.Event(), threading.Event()
+        self._kind, self._commit = kind, self.engine.commit
+        self.engine.commit = self.commit  # type: ignore[method-assign]
+
+    def commit(self, tenant: str, ops: Any, time: int) -> Any:
+        events: list[Event] = [event for op in ops if isinstance(op, Append) for event in op.events]
+        if self._kind in [event.kind for event in events]:
+            self.engine.commit = self._commit  # type: ignore[method-assign]
+            self.begun.set()
+            assert self.go.wait(20)
+        return self._commit(tenant, ops, time)
+
+
+@pytest.mark.parametrize("on_unknown", ["skip", "rerun"])
+def test_a_cancelled_task_stays_until_its_commit_has_landed(play: Callable[..., Any], on_unknown: str) -> None:
+    ran: list[int] = []
+
+    async def book() -> str:
+        ran.append(1)
+        return "ticket"
+
+    async def main(store: aio.AsyncStore) -> None:
+        thread = store.thread("t")
+        async with thread.run("r") as run:
+            held = Held(store, "completed")
+            task = asyncio.ensure_future(run.step("book", book, effect="once", on_unknown=on_unknown))
+            await until(held.begun.is_set)
+            task.cancel()
+            assert await goes_on(task)
+            held.go.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert (await thread.timeline("r")).steps[0].result == "ticket"
+            assert await run.step("book", book, effect="once", on_unknown=on_unknown) == "ticket"
+        kinds = [moment.kind for moment in (await thread.timeline("r")).moments]
+        assert kinds == ["opened", "intent", "completed", "ended"]
+
+    play(main)
+    assert len(ran) == 1
+
+
+def test_a_worker_that_is_cancelled_while_it_takes_a_run_gives_it_back(play: Callable[..., Any]) -> None:
+    async def main(store: aio.AsyncStore) -> None:
+        await store.thread("t").submit("r")
+        held = Held(store, "opened")
+        worker = asyncio.ensure_future(store.work({"r": lambda run: 1}))
+        await until(held.begun.is_set)
+        worker.cancel()
+        held.go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await worker
+        assert [info.status for info in await store.runs()] == ["interrupted"]
+
+    play(main)
+
+
+def test_a_function_that_took_too_long_counts_as_running_until_it_has_ended(
+    play: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_GRACE_S", 0.001)
+
+    async def main(store: aio.AsyncStore) -> None:
+        go, ended = asyncio.Event(), asyncio.Event()
+
+        async def stubborn() -> None:
+            while not go.is_set():
+                try:
+                    await go.wait()
+                except asyncio.CancelledError:
+                    continue
+            ended.set()
+            raise ValueError("which nobody hears")
+
+        run = await store.thread("t").run("r")
+        with pytest.raises(errors.StepFailed, match="StepTimeout"):
+            await run.step("s", stubborn, effect="idempotent", timeout_s=0.01)
+        assert run._work.is_running("s")
+        go.set()
+        await ended.wait()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not run._work.is_running("s")
+
+    play(main)
+
+
+def test_a_cancellation_that_a_step_made_itself_is_a_failure_and_ends_no_worker(play: Callable[..., Any]) -> None:
+    stop, seen = threading.Event(), []
+
+    async def inside() -> None:
+        task = asyncio.ensure_future(asyncio.sleep(60))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    def in_a_thread() -> None:
+        raise concurrent.futures.CancelledError
+
+    async def handler(run: aio.AsyncRun) -> None:
+        await run.step("s", in_a_thread if run.input else inside, effect="pure")
+
+    async def bare(run: aio.AsyncRun) -> None:
+        await inside()
+
+    async def main(store: aio.AsyncStore) -> int:
+        for number in range(2):
+            await store.thread(f"t{number}").submit("r", input=number)
+        await store.thread("t2").submit("bare")
+
+        def note(found: holdfast.Resumed) -> None:
+            seen.append(found)
+            if len(seen) == 3:
+                stop.set()
+
+        return await store.work({"r": handler, "bare": bare}, stop=stop, poll_s=0.01, on_run=note)
+
+    assert play(main) == 3
+    assert [found.outcome for found in seen] == ["failed"] * 3
+    assert all("a cancellation of its own" in found.error for found in seen)
+
+
+def test_a_step_that_raises_stop_iteration_fails_and_hangs_nobody(play: Callable[..., Any]) -> None:
+    def exhausted() -> Any:
+        return next(iter(()))
+
+    async def main(store: aio.AsyncStore) -> None:
+        async with asyncio.timeout(10):
+            run = await store.thread("t").run("r")
+            with pytest.raises(errors.StepFailed, match=r"RuntimeError.*StopIteration"):
+                await run.step("s", exhausted, effect="pure")
+
+    play(main)
+
+
+# A block that ends elsewhere than it began
+
+
+def test_a_run_may_be_left_in_another_task_than_it_was_entered_in(play: Callable[..., Any]) -> None:
+    @holdfast.step(effect="pure")
+    async def named() -> str:
+        return holdfast.current_step().run
+
+    async def main(store: aio.AsyncStore) -> None:
+        thread = store.thread("t")
+
+        async def fixture() -> AsyncIterator[aio.AsyncRun]:
+            async with thread.run("outer") as run:
+                yield run
+
+        async def end(given: Any) -> str:
+            async with thread.run("inner"):
+                with pytest.raises(StopAsyncIteration):
+                    await anext(given)
+                return await named()  # and what is current here stays so
+
+        given = fixture()
+        await asyncio.ensure_future(anext(given))  # type: ignore[arg-type]
+        assert await asyncio.ensure_future(end(given)) == "inner"
+        assert {info.name: info.status for info in await thread.runs()} == {"outer": "done", "inner": "done"}
+
+    play(main)
+
+
+# The worker
+
+
+def test_a_worker_mentions_once_what_it_cannot_carry_on_and_rests(
+    play: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    stop, seen, looks = threading.Event(), [], []
+
+    async def main(store: aio.AsyncStore) -> int:
+        thread, core, shared = store.thread("t"), store._store._core, store._store._runs
+        for name in ("unknown", "newer"):
+            await thread.submit(name)
+        event = Event("teleported", b"j1{}", core.clock.now())
+        core.engine.commit(core.tenant, (Append("run", shared.record("t", "newer").id, (event,)),), event.time)
+        listed = shared.leases
+
+        def look() -> Any:
+            looks.append(1)
+            if len(looks) == 2:
+                raise errors.Unavailable("the network is down")
+            if len(looks) == 4:
+                store._store.thread("t").submit("good")
+            return listed()
+
+        shared.leases = look  # type: ignore[method-assign]
+
+        def note(found: holdfast.Resumed) -> None:
+            seen.append((found.run, found.outcome))
+            stop.set()
+
+        handlers = {"newer": lambda run: 1, "good": lambda run: 1}
+        return await store.work(handlers, stop=stop, poll_s=0.01, on_run=note)
+
+    with caplog.at_level(logging.WARNING):
+        assert play(main) == 1
+    assert seen == [("good", "done")]
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 3
+    assert [sum(word in line for line in said) for word in ("'unknown'", "upgrade", "the store is away")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("bad", [0, -1, "1", True])
+def test_a_worker_refuses_a_rest_that_is_none(play: Callable[..., Any], bad: Any) -> None:
+    with pytest.raises(errors.Invalid, match="poll_s"):
+        play(lambda store: store.work({}, poll_s=bad))

@@ -103,3 +103,27 @@ def test_a_fleet_carries_out_every_run_once(place: Any, process: Any, round: int
     for number in range(4):
         numbers = [entry.number for entry in process.thread(f"t{number}").log()]
         assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.usefixtures("local_engines")
+def test_a_worker_that_is_busy_with_its_first_run_leaves_the_rest_to_others(place: Any, process: Any) -> None:
+    for number in range(60):
+        process.thread().submit(f"r{number}", handler="h")
+    begun, go, stop = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(run: Any) -> None:
+        begun.set()
+        assert go.wait(30)
+
+    first = threading.Thread(
+        target=place.process("slow").store.work,
+        args=({"h": slow},),
+        kwargs={"stop": stop, "on_run": lambda _: stop.set()},
+    )
+    first.start()
+    assert begun.wait(30)
+    report = place.process("quick").store.resume({"h": lambda run: None})
+    go.set()
+    first.join(30)
+    assert Counter(one.outcome for one in report)["done"] == 59
+    assert {info.status for info in process.store.runs(limit=None)} == {"done"}

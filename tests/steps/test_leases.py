@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import gc
 import logging
@@ -10,12 +11,15 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.engine.contract import Append, Event
+from holdfast.steps import lease as leases
 from holdfast.testing import ManualClock
 
 Kinds = Callable[..., list[str]]
@@ -23,6 +27,11 @@ Kinds = Callable[..., list[str]]
 
 def one() -> int:
     return 1
+
+
+def facts_of(ops: Any) -> list[Event]:
+    """What a commit adds to journals and logs."""
+    return [event for op in ops if isinstance(op, Append) for event in op.events]
 
 
 def elsewhere(work: Callable[[], Any]) -> Any:
@@ -78,6 +87,42 @@ def test_a_holder_that_is_dead_on_this_machine_is_not_waited_for(place: Any) -> 
     with pytest.raises(errors.RunHeld):
         far.thread().run("r")
     assert place.process("near", seat="here").thread().run("r").step("s", lambda: 1 / 0, effect="pure") == 1
+
+
+@pytest.mark.usefixtures("any_engine")
+@pytest.mark.parametrize(
+    ("unread", "asked", "held"),
+    [
+        (PermissionError, None, True),
+        (OSError, None, True),
+        (FileNotFoundError, PermissionError, True),  # there, but hidden
+        (ProcessLookupError, None, True),
+        (FileNotFoundError, ProcessLookupError, False),
+    ],
+)
+def test_a_holder_that_cannot_be_seen_is_not_taken_for_dead(
+    place: Any, monkeypatch: pytest.MonkeyPatch, unread: type[OSError], asked: type[OSError] | None, held: bool
+) -> None:
+    process, other = (place.process(name, seat="here") for name in ("a", "b"))
+    process.thread().run("r")
+    read = Path.read_text
+
+    def hidden(path: Path, *args: Any, **kwargs: Any) -> str:
+        if path.name == "stat":
+            raise unread
+        return read(path, *args, **kwargs)
+
+    def kill(pid: int, signal: int) -> None:
+        if asked is not None:
+            raise asked
+
+    monkeypatch.setattr(Path, "read_text", hidden)
+    monkeypatch.setattr(leases.os, "kill", kill)
+    if held:
+        with pytest.raises(errors.RunHeld):
+            other.thread().run("r")
+    else:
+        other.thread().run("r")
 
 
 LATE: dict[str, Callable[[Any], Any]] = {
@@ -286,10 +331,58 @@ def test_a_run_that_nobody_refers_to_is_not_kept(place: Any) -> None:
 
     clock = SystemClock()
     process, other = (place.process(name, clock=clock, lease_s=0.3) for name in ("a", "b"))
-    process.thread().run("r")
+    renewed = threading.Event()
+    process.wire.after.append(lambda ops: renewed.set() if "kind='lease'" in str(ops) and not facts_of(ops) else None)
+    run = process.thread().run("r")
+    assert renewed.wait(10)  # the keeper had it in its hands, and must not hold on to it
+    del run
     gc.collect()
     time.sleep(0.8)
+    assert process.store._runs.keeper.held() == []
     other.thread().run("r")
+
+
+ENDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "ended": ("ended", lambda run: run.finish()),
+    "failed": ("ended", lambda run: run.fail(ValueError())),
+    "parked": ("parked", lambda run: run.wait("approval", park=True)),
+    "released": ("released", lambda run: run.release()),
+}
+
+
+@pytest.mark.parametrize(("kind", "end"), ENDS.values(), ids=ENDS)
+def test_a_renewal_that_meets_the_end_of_its_own_run_is_no_takeover(
+    process: Any, kind: str, end: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = process.thread().run("r")
+    lease, met = run._work.lease, []
+
+    def renews(ops: Any) -> None:
+        if kind in [event.kind for event in facts_of(ops)]:
+            met.append(kind)
+            leases._renew(lease)
+
+    process.wire.after.append(renews)
+    with caplog.at_level(logging.WARNING), contextlib.suppress(holdfast.Suspended):
+        end(run)
+    assert (met, lease.lost, caplog.text) == ([kind], "", "")
+    with pytest.raises(errors.Fenced, match="let go here"):
+        lease.renew()
+
+
+@pytest.mark.parametrize("end", [None, lambda run: run.finish(), lambda run: run.release()])
+def test_a_renewal_after_a_takeover_says_so_whatever_the_other_did_since(
+    process: Any, other: Any, end: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = process.thread().run("r")
+    process.lapse()
+    taken = other.thread().run("r")
+    if end is not None:
+        end(taken)
+    with caplog.at_level(logging.WARNING):
+        leases._renew(run._work.lease)
+    assert "taken over" in caplog.text
+    assert run._work.lease.lost
 
 
 @pytest.mark.usefixtures("any_engine")

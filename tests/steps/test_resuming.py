@@ -16,6 +16,7 @@ import holdfast
 from holdfast import errors
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Event, Put
+from holdfast.steps import resume
 from holdfast.steps.resume import FRUITLESS
 
 Kinds = Callable[..., list[str]]
@@ -252,6 +253,114 @@ def test_a_run_that_another_carried_on_meanwhile_is_not_run_again(process: Any, 
     assert {info.name: info.status for info in other.thread().runs()} == {
         "a": "done", "done": "done", "parked": "waiting", "failed": "failed"
     }  # fmt: skip
+
+
+class Watch:
+    """A watch in place of the machine's, which goes only when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(resume, "monotonic", lambda: self.now)
+
+
+def claims_of(process: Any) -> list[list[str]]:
+    """Which runs each commit of a process takes, from now on."""
+    found: list[list[str]] = []
+
+    def note(ops: Any) -> None:
+        appends = [op for op in ops if isinstance(op, Append) and op.kind == "run"]
+        taken = [op.id for op in appends for event in op.events if event.kind == "opened"]
+        if taken:
+            found.append(taken)
+
+    process.wire.after.append(note)
+    return found
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_many_quick_runs_are_taken_in_few_commits(process: Any, other: Any) -> None:
+    for number in range(1_000):
+        process.thread().submit(f"r{number}", handler="h")
+    claims = claims_of(other)
+    assert len(other.store.resume({"h": lambda run: None})) == 1_000
+    assert sum(map(len, claims)) == 1_000
+    assert len(claims) < 110
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_what_is_not_begun_behind_a_slow_run_is_given_back(
+    process: Any, other: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, claims, report = Watch(monkeypatch), claims_of(process), []
+    for number in range(210):
+        process.thread().submit(f"r{number:03}", handler="h")
+
+    def handler(run: Any) -> None:
+        if run.name == "r030":  # by then ten are taken at once
+            watch.now += 60
+        if run.name == "r031":
+            report.extend(other.store.resume({"h": lambda run: None}))
+
+    claims.clear()
+    mine = process.store.resume({"h": handler})
+    sizes = [len(some) for some in claims]
+    assert max(sizes) == 10
+    begun = next(number for number, some in enumerate(claims) if "7:trip-42/r030" in some)
+    assert sizes[begun + 1] == 1  # and after a slow one it looks again, with care
+    others = {one.run for one in report if one.outcome == "done"}
+    assert others == {f"r{number:03}" for number in range(32, 210)}
+    assert {one.run for one in mine if one.outcome == "done"} == {f"r{number:03}" for number in range(32)}
+    assert {info.status for info in process.thread().runs()} == {"done"}
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_what_was_taken_and_never_begun_is_given_back(process: Any, other: Any) -> None:
+    process.thread().submit("r")
+    claimed = resume.Resumer(process.store._runs, {"r": one_handler}, process.store.thread).claimed()
+    next(claimed)
+    assert [info.status for info in other.thread().runs()] == ["running"]
+    claimed.close()
+    assert [one.outcome for one in other.store.resume({"r": one_handler})] == ["done"]
+
+
+def test_the_report_tells_why_undoing_came_to_a_stop(process: Any, other: Any, died: Any) -> None:
+    process.thread().submit("r")
+    process.thread().submit("z")
+
+    def first(run: Any) -> None:
+        run.step("a", one, effect="idempotent", compensate=lambda result: None)
+        raise died
+
+    with pytest.raises(died):
+        process.store.resume({"r": first})
+    process.thread().cancel("r", reason="changed my mind")
+    (report, _) = other.store.resume({"r": one_handler, "z": one_handler})
+    assert (report.run, report.outcome) == ("r", "stopped")
+    assert "does not say how to undo step 'a'" in report.error
+
+
+def test_an_undoing_that_trips_harms_no_other(process: Any, other: Any, died: Any) -> None:
+    class Room(msgspec.Struct):
+        number: int
+
+    process.thread().submit("r")
+    process.thread().submit("z")
+
+    def first(run: Any) -> None:
+        run.step("a", dict, effect="idempotent", compensate=lambda result: None)
+        raise died
+
+    def second(run: Any) -> None:
+        with pytest.raises(errors.ResultInvalid):
+            run.step("a", dict, effect="idempotent", returns=Room, compensate=lambda result: None)
+        run.step("b", one, effect="pure")
+
+    with pytest.raises(died):
+        process.store.resume({"r": first})
+    process.thread().cancel("r")
+    report = {one.run: one for one in other.store.resume({"r": second, "z": one_handler})}
+    assert (report["r"].outcome, report["z"].outcome) == ("interrupted", "done")
+    assert "does not fit Room" in report["r"].error
 
 
 def test_runs_are_listed(process: Any, other: Any) -> None:

@@ -61,12 +61,24 @@ def resolution(work: Work, step: str, decision: str, why: str) -> Draft:
 
 
 def failed_step(work: Work, error: BaseException | None) -> str | None:
-    """The step that a run failed with, however its code passed the error on."""
+    """The step that a run failed with, however its code passed the error on.
+
+    An error that was raised while a failure was being handled counts as that failure only if nothing was done since:
+    what was done instead is the answer that the run's code had to it.
+    """
     seen: set[int] = set()
+    passed_on = True
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         facts = error.facts if isinstance(error, StepFailed) else {}
         if (facts.get("thread"), facts.get("run")) == (work.thread.id, work.header.name):
-            return str(facts["step"])
+            step = str(facts["step"])
+            return step if passed_on or _is_last(work, step) else None
+        passed_on = passed_on and error.__cause__ is not None
         error = error.__cause__ or error.__context__
     return None
+
+
+def _is_last(work: Work, name: str) -> bool:
+    failed = work.journal.steps.get(name)
+    return failed is not None and all(max(s.since, s.position) <= failed.position for s in work.journal.all())

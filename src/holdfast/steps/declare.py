@@ -57,6 +57,8 @@ class Retry(msgspec.Struct, frozen=True):
 
     def after(self, attempt: int) -> float:
         """The seconds to wait after a failed attempt."""
+        if not self.delay_s:
+            return 0.0
         try:
             return min(self.longest_s, self.delay_s * self.factor ** (attempt - 1))
         except OverflowError:

@@ -92,21 +92,25 @@ def call(ask: Call) -> Any:
     if is_async(ask.fn):
         raise Invalid(f"{ask.what}: an async function needs an async run (holdfast.aio)")
     context = contextvars.copy_context()
-    if ask.timeout_s is None:
+    if ask.lasting is not None:
+        ask.lasting(True)
+    if ask.timeout_s is not None:
+        return _bounded(ask, context)
+    try:
         return context.run(_entered, ask)
-    return _bounded(ask, context)
+    finally:
+        _over(ask)
 
 
 def _entered(ask: Call) -> Any:
     if ask.within is not None:
         ask.within()
-    if ask.lasting is None:
-        return ask.fn(*ask.args, **ask.kwargs)
-    ask.lasting(True)
-    try:
-        return ask.fn(*ask.args, **ask.kwargs)
-    finally:
-        ask.lasting(False)  # here, in its own thread: whoever waited for it may have left
+    return ask.fn(*ask.args, **ask.kwargs)
+
+
+def _over(ask: Call) -> None:
+    if ask.lasting is not None:
+        ask.lasting(False)
 
 
 def _bounded(ask: Call, context: contextvars.Context) -> Any:
@@ -118,6 +122,8 @@ def _bounded(ask: Call, context: contextvars.Context) -> Any:
             ended.append((True, context.run(_entered, ask)))
         except BaseException as error:
             ended.append((False, error))
+        finally:
+            _over(ask)  # here, in its own thread: whoever waited for it may have left
 
     thread = threading.Thread(target=work, name=f"step {ask.what}", daemon=True)
     thread.start()

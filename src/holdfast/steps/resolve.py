@@ -84,7 +84,7 @@ def ask(work: Work, attempt: Attempt, number: int) -> Flow[Answer]:
     context = StepContext(work.thread, work.header.name, spec.name, attempt.key, number, None, _no_pulse)
     try:
         found = yield work.call(attempt, spec.probe, spec.probe_timeout_s, context)
-        if found is None and spec.name in work.running:
+        if found is None and work.is_running(spec.name):
             return Answer("unknown", "the probe is sure that it did not happen yet, but its function is still running")
         if found is None:
             return Answer("not", "the probe is sure that it did not happen")

@@ -219,10 +219,11 @@ def _left(work: Work, error: BaseException) -> Flow[tuple[Outcome, BaseException
         yield from leaving(work, error)
     except Fenced as trouble:
         return "lost", trouble
-    except StepUnknown as trouble:
-        return "stopped", trouble
-    except StepError as trouble:
-        return _status(work), trouble
+    except Unavailable:
+        raise
+    except Exception as trouble:  # undoing came to a stop, or tripped over something: the other runs go on
+        yield from ending.release(work, str(trouble))  # which does nothing where the run has ended
+        return "stopped" if isinstance(trouble, StepUnknown) else _status(work), trouble
     if isinstance(error, Fenced):
         return "lost", error
     if isinstance(error, Suspended):

@@ -44,20 +44,26 @@ class Runs:
         self.keeper = Keeper()
         self.now = clock_of(core)
         self.heard = 0
-        self._busy: Counter[str] = Counter()
+        self._busy: Counter[tuple[str, ...]] = Counter()
         self._lock = threading.Lock()
 
     def drive(self, flow: Flow[T]) -> T:
         return drive(flow, self.core.clock)
 
-    def note_busy(self, id: str, more: int) -> None:
-        """Count the functions of callers that go on for a run, also those that nobody waits for any more."""
-        with self._lock:
-            self._busy[id] += more
+    def note_busy(self, place: tuple[str, ...], more: int) -> None:
+        """Count the functions of callers that go on, also those that nobody waits for any more.
 
-    def is_busy(self, id: str) -> bool:
+        A place is a run, the run or subtask itself, and the step.
+        """
         with self._lock:
-            return self._busy[id] > 0
+            self._busy[place] += more
+            if not self._busy[place]:
+                del self._busy[place]
+
+    def is_busy(self, *place: str) -> bool:
+        """Whether any function goes on in a run, or in one place of it."""
+        with self._lock:
+            return any(busy[: len(place)] == place for busy in self._busy)
 
     def listen(self, seconds: float) -> None:
         """Wait until something is committed, but no longer than so many seconds. Blocks."""

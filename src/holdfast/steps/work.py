@@ -88,15 +88,16 @@ class Work:
         self.parks = False
         self.awaits = False
         self.settled = False
-        self.running: set[str] = set()
         self._under_way: set[str] = set()
         self._lock = threading.Lock()
 
     def lasting(self, name: str, on: bool) -> None:
         """Note that a function of the caller's has begun, or has really ended, whoever still waits for it."""
-        with self._lock:
-            (self.running.add if on else self.running.discard)(name)
-        self.runs.note_busy(self.root.id, 1 if on else -1)
+        self.runs.note_busy((self.root.id, self.id, name), 1 if on else -1)
+
+    def is_running(self, name: str) -> bool:
+        """Whether the function of a step goes on in this process, though nobody may wait for it any more."""
+        return self.runs.is_busy(self.root.id, self.id, name)
 
     # Steps
 
@@ -163,7 +164,7 @@ class Work:
 
     def _refuse_unsaved(self, known: StepRecord) -> None:
         """A step that was recorded without what it wanted to save fails the same way on every resume."""
-        if known.error is not None and known.how != "dropped":
+        if known.error is not None:
             raise self._not_saved(known.name, known.result, known.error)
 
     def _not_saved(self, name: str, result: Any, error: dict[str, Any]) -> NotSaved:
