@@ -455,6 +455,7 @@ def test_resume_as_json_is_one_document_whatever_handlers_print(call: Call, db: 
     submit(db, "confirm")
     done = call("resume", "--handlers", program, "--json")
     assert [(each["run"], each["outcome"]) for each in done.data["resumed"]] == [("confirm", "waiting")]
+    assert done.data["interrupted"] is False
     assert done.err == "confirming\n"
 
 
@@ -499,6 +500,9 @@ BROKEN = {
     "text": "HANDLERS = 'book'",
     "empty": "HANDLERS = {}",
     "later": "async def book(run): ...\nHANDLERS = [book]",
+    "asking": "def __getattr__(name):\n    raise RuntimeError(f'no {name} today')",
+    "exiting": "def __getattr__(name):\n    raise SystemExit(9)",
+    "endless": "class Odd:\n    def __iter__(self):\n        raise OSError('no list today')\nHANDLERS = Odd()",
 }
 
 
@@ -517,6 +521,10 @@ BROKEN = {
         ("program_text", "handlers are functions by the name of the runs"),
         ("program_empty", "there are no functions in 'program_empty'"),
         ("program_later", "handler 'book' is async"),
+        ("program_asking", "module 'program_asking' does not give its functions: RuntimeError: no HANDLERS today"),
+        ("program_asking:book", "module 'program_asking' does not give its functions: RuntimeError: no book today"),
+        ("program_exiting", "module 'program_exiting' does not give its functions: SystemExit: 9"),
+        ("program_endless", "module 'program_endless' does not give its functions: OSError: no list today"),
         ("work/program.py", "names a module, not a file: work.program, not work/program.py"),
         ("a b", "--handlers is MODULE or MODULE:NAME"),
         ("", "--handlers is MODULE or MODULE:NAME"),
@@ -560,6 +568,52 @@ def test_a_named_run_whose_handler_is_missing(call: Call, db: Path, program: str
 def test_calls_of_resume_that_make_no_sense(call: Call, db: Path, args: list[str]) -> None:
     submit(db, "book")
     assert call("resume", *args).code == exits.USAGE
+
+
+LEAVING = """
+import sys
+def leave(run):
+    run.step("search", ask, "LIS", effect="pure")
+    sys.exit(4)
+def interrupt(run):
+    raise KeyboardInterrupt
+HANDLERS = [book, leave, interrupt]
+"""
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_handler_that_asks_to_exit_is_named(call: Call, db: Path, program: str, named: bool) -> None:
+    Path(f"{program}.py").write_text(PROGRAM + LEAVING, encoding="utf-8")
+    submit(db, "leave")
+    run = ["trip-42/leave"] if named else []
+    done = call("resume", *run, "--handlers", program)
+    assert (done.code, done.out) == (exits.UNFINISHED, "interrupted  trip-42/leave  SystemExit: 4\n")
+    assert "The handler of run trip-42/leave asked to exit (SystemExit: 4), so this ends here." in done.err
+    assert status(db, "leave") == "interrupted"
+    told = call("resume", *run, "--handlers", program, "--json")
+    assert (told.code, told.err, told.data["interrupted"]) == (exits.UNFINISHED, "", True)
+    (left,) = told.data["resumed"]
+    assert (left["run"], left["handler"], left["outcome"]) == ("leave", "leave", "interrupted")
+    assert left["error"] == "SystemExit: 4"
+
+
+def test_a_watching_command_ends_when_a_handler_asks_to_exit(call: Call, db: Path, program: str) -> None:
+    Path(f"{program}.py").write_text(PROGRAM + LEAVING, encoding="utf-8")
+    submit(db, "leave")
+    done = call("resume", "--handlers", program, "--watch")
+    assert (done.code, done.out) == (exits.UNFINISHED, "interrupted  trip-42/leave  SystemExit: 4\n")
+    assert "The handler of run trip-42/leave asked to exit" in done.err
+    assert status(db, "leave") == "interrupted"
+
+
+def test_an_interrupted_resume_as_json_tells_what_was_done(call: Call, db: Path, program: str) -> None:
+    Path(f"{program}.py").write_text(PROGRAM + LEAVING, encoding="utf-8")
+    submit(db, "book", "interrupt")
+    done = call("resume", "--handlers", program, "--json")
+    assert (done.code, done.data["interrupted"]) == (exits.INTERRUPTED, True)
+    assert [(each["run"], each["outcome"]) for each in done.data["resumed"]] == [("book", "done")]
+    assert status(db, "interrupt") == "interrupted"
+    assert call("resume", "trip-42/interrupt", "--handlers", program).code == exits.INTERRUPTED
 
 
 # Whoever runs the tests in the background may have told them to ignore interrupts, and children inherit that.
@@ -689,6 +743,44 @@ def test_a_signal_that_begins_like_json_must_be_json(call: Call, db: Path, value
     assert "VALUE begins like JSON and is none" in done.err
     assert "--text" in done.err
     assert [each["kind"] for each in call("show", "trip-42/confirm", "--json").data["moments"]] == ["opened"]
+
+
+DEEP = "[" * 60_000
+
+
+@pytest.mark.parametrize("value", [DEEP, DEEP + "]" * 60_000, '{"a":' * 60_000])
+def test_json_that_is_nested_without_end_is_refused(call: Call, db: Path, value: str) -> None:
+    submit(db, "confirm")
+    for args in (
+        ["signal", "trip-42/confirm", "approval", value],
+        ["settle", "x/y", "z", "--happened", "--result", value],
+    ):
+        done = call(*args, "--json")
+        assert (done.code, done.error["code"]) == (exits.USAGE, "invalid")
+        assert "nested too deeply" in done.error["message"]
+    assert call("signal", "trip-42/confirm", "approval", value[:100], "--text").code == exits.OK
+
+
+def test_a_signal_that_the_run_does_not_wait_for_is_kept_and_said(call: Call, db: Path, program: str) -> None:
+    submit(db, "confirm")
+    early = call("signal", "trip-42/confirm", "seat", '"14C"')
+    assert early.err == "The run does not wait for 'seat' now; the value is kept until it does.\n"
+    assert "Carry it on:" in early.out
+    call("resume", "--handlers", program)
+    wrong = call("signal", "trip-42/confirm", "aproval", "true")
+    assert (wrong.code, wrong.out) == (exits.OK, "Run trip-42/confirm has its 'aproval': true\n")
+    assert wrong.err == (
+        "The run does not wait for 'aproval' now (it waits for 'approval'); the value is kept until it does.\n"
+    )
+    told = call("signal", "trip-42/confirm", "other", "--json")
+    assert (told.data["awaited"], told.err) == (False, "")
+    assert call("signal", "trip-42/confirm", "approval", "true").err == ""
+
+
+def test_a_signal_may_be_a_negative_number(call: Call, db: Path) -> None:
+    submit(db, "confirm")
+    assert "change -- -5" in call("signal", "--help").out
+    assert call("signal", "trip-42/confirm", "change", "--json", "--", "-5").data["value"] == -5
 
 
 # Settling
@@ -844,6 +936,23 @@ def test_a_handoff_is_committed_or_it_is_said_why_not(call: Call, handed: Path) 
 def test_calls_of_handoff_that_make_no_sense(call: Call, db: Path, args: list[str]) -> None:
     submit(db, "book")
     assert call("handoff", "trip-42", *args).code == exits.USAGE
+
+
+@pytest.mark.parametrize("message", ["bad\udcff", "\ud800"])
+def test_a_message_that_is_no_text_leaves_nothing_behind(call: Call, handed: Path, message: str) -> None:
+    before = call("handoff", "trip-42", "--history", "--json").data
+    done = call("handoff", "trip-42", "--write", handed, "--git", "--message", message, "--json")
+    assert (done.code, done.error["code"], handed.exists()) == (exits.USAGE, "invalid", False)
+    assert "the message of a commit must be text" in done.error["message"]
+    assert call("handoff", "trip-42", "--history", "--json").data == before
+
+
+def test_a_handoff_in_the_middle_of_a_merge_is_not_loaded(call: Call, handed: Path) -> None:
+    handed.write_text("## Goal\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> side\n", encoding="utf-8")
+    before = call("handoff", "trip-42", "--history", "--json").data
+    done = call("handoff", "trip-42", "--load", handed)
+    assert (done.code, "line 2 is the marker of a merge conflict (<<<<<<< HEAD)" in done.err) == (exits.USAGE, True)
+    assert call("handoff", "trip-42", "--history", "--json").data == before
 
 
 def test_a_handoff_that_cannot_be_loaded(call: Call, handed: Path) -> None:

@@ -358,6 +358,24 @@ def test_an_edited_file_is_not_written_over(book: Handoff, tmp_path: Path) -> No
     assert book.write(path, force=True).changed
 
 
+def test_a_file_in_the_middle_of_a_merge_is_neither_loaded_nor_lost(book: Handoff, tmp_path: Path) -> None:
+    path = tmp_path / "P.md"
+    book.update(goal="Lisbon")
+    book.write(path)
+    ours = path.read_text(encoding="utf-8")
+    merging = ours.replace("Lisbon\n", "<<<<<<< HEAD\nLisbon\n=======\nPorto\n>>>>>>> side\n")
+    path.write_text(merging, encoding="utf-8")
+    before = book.history()
+    with pytest.raises(Invalid, match="line 4 is the marker of a merge conflict"):
+        book.load(path, force=True)
+    with pytest.raises(Conflict, match="marker of a merge conflict.*force=True"):
+        book.write(path)
+    assert (book.history(), book.read().goal) == (before, "Lisbon")
+    assert path.read_text(encoding="utf-8") == merging
+    assert book.write(path, force=True).changed
+    assert path.read_text(encoding="utf-8") == ours
+
+
 def test_a_loaded_file_may_be_written_over_also_after_an_update(book: Handoff, tmp_path: Path) -> None:
     path = tmp_path / "P.md"
     path.write_text("## Goal\nfrom a person\n", encoding="utf-8")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,6 +98,15 @@ def test_a_message_of_ones_own(book: Handoff, repository: Any) -> None:
     assert repository.git("log", "-1", "--format=%B").strip() == "# not a comment\n\n--amend $(x) é"
     with pytest.raises(Invalid, match="message of a commit"):
         book.write(repository.folder / "P.md", git=True, message="")
+
+
+@pytest.mark.parametrize("message", ["\ud800", "bad\udcff"])
+def test_a_message_that_no_file_can_hold_is_refused_first(book: Handoff, repository: Any, message: str) -> None:
+    before = book.history()
+    with pytest.raises(Invalid, match="must be text that UTF-8 can hold"):
+        book.write(repository.folder / "P.md", git=True, message=message)
+    assert not (repository.folder / "P.md").exists()
+    assert book.history() == before
 
 
 @pytest.mark.parametrize("name", ["-P.md", ":(top)P.md", "P[ä].md", "sub dir/P*.md", "'P\".md"])
@@ -273,6 +285,55 @@ def test_a_hook_that_never_ends_is_stopped(repository: Any, hook: str, committed
     pid = int((repository.folder / "pid").read_text(encoding="utf-8"))
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     assert state.strip()[:1] in ("", "Z")  # gone, or dead and not yet buried by the system
+
+
+def _left_running(repository: Any, hook: str, command: str, then: str = "") -> Path:
+    """A hook that leaves a process behind, which holds on to what it was given to speak through."""
+    if shutil.which(command.split(maxsplit=1)[0]) is None:
+        pytest.skip(f"no {command.split(maxsplit=1)[0]} here")
+    repository.hook(hook, f"{command} &\necho $! > {repository.folder}/pid\n{then}")
+    path: Path = repository.folder / "P.md"
+    path.write_text("x", encoding="utf-8")
+    return path
+
+
+def _end_left(repository: Any) -> bool:
+    """End what the hook left; say whether it was still there."""
+    pid = int((repository.folder / "pid").read_text(encoding="utf-8"))
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("command", ["sleep 20", "setsid sleep 20"])
+@pytest.mark.parametrize("hook", ["pre-commit", "post-commit"])
+def test_what_a_hook_leaves_running_is_not_waited_for(repository: Any, hook: str, command: str) -> None:
+    path = _left_running(repository, hook, command)
+    commit, why_not = commit_file(path, "message", limit_s=10.0)
+    assert (commit, why_not) == (repository.git("rev-parse", "HEAD").strip(), None)
+    assert _end_left(repository)
+
+
+def test_what_a_stopped_hook_left_running_is_not_waited_for(repository: Any) -> None:
+    path = _left_running(repository, "pre-commit", "setsid sleep 20", "sleep 600")
+    commit, why_not = commit_file(path, "message", limit_s=0.3)
+    assert (commit, why_not) == (
+        None,
+        "git commit did not end within 0.3 seconds and was stopped; a hook may be waiting",
+    )
+    assert _end_left(repository)
+
+
+def test_a_hook_that_says_much_is_heard_to_its_end(repository: Any, book: Handoff) -> None:
+    repository.hook("pre-commit", "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done; echo last word; exit 1")
+    _refused(book.write(repository.folder / "P.md", git=True), "refused the commit: last word")
+
+
+def test_no_room_for_what_git_says(book: Handoff, repository: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(repository.folder / "none"))
+    _refused(book.write(repository.folder / "P.md", git=True), "no temporary file for what git says")
 
 
 def test_git_ignores_the_file(book: Handoff, repository: Any) -> None:

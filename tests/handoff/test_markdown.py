@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import Invalid
@@ -19,7 +19,7 @@ PIECES = [
     "1) ", "[x] ", "[ ]", "<!--", "-->", "/", "<!-- a/b -->", "<!-- note -->", "```", "~~~", "````", "\r", "\r\n",
     "&#13;", "&amp;", "&#10;", "&", "<", ">", "--", ":", "**", "\ufeff", "\u2028", "\x0b", "\x85", "é", "Handoff: t",
     "## Steps\n", "## Blockers\n", "### Done\n", "<!-- holdfast: thread t, revision 3 -->", "===", "---", "> ",
-    "<!-- holdfast: hidden a/b -->",
+    "<!-- holdfast: hidden a/b -->", "<<<<<<< ", "\n>>>>>>> ",
 ]  # fmt: skip
 CHARS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)
 TEXTS = st.lists(st.sampled_from(PIECES) | CHARS, max_size=9).map("".join)
@@ -50,6 +50,7 @@ DOCUMENTS = st.builds(Document, TEXTS, _few(ITEMS), _few(TEXTS), TEXTS, TEXTS, T
 @example(Document(context="```\n# a comment\n"), "t", 1)
 @example(Document(steps=(Item("[x] in its own text", ref="a --> b/c"),)), "t", 1)
 @example(Document(extra=(Section("Notes", "b", "context"), Section("Goal", "a", ""))), "t", 1)
+@example(Document(goal="<<<<<<< a\n\\>>>>>>> b", steps=(Item("<<<<<<< a\n>>>>>>> b"),), opening=">>>>>>> "), "t", 1)
 @example(Document(opening="\n", remarks="- no step\n### Done\n1. no step"), "Notes", 0)
 def test_every_document_comes_back_exactly(document: Document, thread: str, revision: int) -> None:
     found = parse(render(document, thread, revision), thread)
@@ -76,6 +77,7 @@ def _contents(text: str) -> Counter[str]:
 @example("## Done\n- a\n```\n## code\n\\\n```\n### Phase 2\n- b")
 @example("## Goal\na\n## Objective\nb\n## Blocked\nc\n\nd\n- e\nf")
 def test_no_line_of_a_person_is_lost(text: str) -> None:
+    assume(not re.search("(?:^\ufeff?|\n|\r)(?:<{7}|>{7}) ", text))  # that is refused, outside of code
     rendered = render(parse(text, "t").document, "t", 1)
     kept = _contents(rendered)
     for content, number in _contents(text).items():
@@ -309,6 +311,20 @@ def test_many_unclosed_fences_take_no_time() -> None:
 def test_a_nul_is_refused_with_its_line() -> None:
     with pytest.raises(Invalid, match="line 2 contains a NUL"):
         parse("# x\na\0b\n")
+
+
+@pytest.mark.parametrize("marker", ["<<<<<<< HEAD", ">>>>>>> side branch"])
+def test_a_merge_conflict_is_refused_with_its_line(marker: str) -> None:
+    with pytest.raises(Invalid, match=re.escape(f"line 3 is the marker of a merge conflict ({marker})")) as refused:
+        parse(f"## Steps\n- a\n{marker}\n- b\n")
+    assert refused.value.facts["line"] == 3
+
+
+@pytest.mark.parametrize(
+    "line", ["```\n<<<<<<< HEAD\n>>>>>>> side\n```", "a <<<<<<< b", "<<<<<<<", "    >>>>>>> b", "======="]
+)
+def test_what_is_no_merge_conflict_is_text(line: str) -> None:
+    assert parse(f"## Goal\na\n{line}\n").document.goal == f"a\n{line}"
 
 
 def test_too_long_is_refused() -> None:

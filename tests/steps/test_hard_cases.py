@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -638,7 +639,11 @@ def test_progress_that_lands_after_its_step_was_settled_leaves_the_run_readable(
     process: Any, thread: holdfast.Thread, kinds: Kinds
 ) -> None:
     run = thread.run("r")
-    at(process, "before", "progress", lambda ops: run.settle("book", happened=False))
+
+    def elsewhere(ops: Sequence[Op]) -> None:  # as another thread of the holder would, which is inside no step
+        contextvars.Context().run(run.settle, "book", happened=False)
+
+    at(process, "before", "progress", elsewhere)
     at(process, "after", "progress", breaks(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         run.step("book", lambda: holdfast.current_step().record({"page": 1}), effect="once", on_unknown="stop")

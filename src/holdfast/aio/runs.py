@@ -201,7 +201,7 @@ class AsyncRun:
 
     @property
     def input(self) -> Any:
-        return self._work.header.input
+        return Run(self._work).input
 
     @property
     def status(self) -> str:
@@ -260,9 +260,11 @@ class AsyncRun:
         await self._drive(ending.abandon(self._work, reason))
 
     async def release(self, why: str = "released") -> None:
+        self._work.refuse_inside("letting the run go")
         await self._drive(ending.release(self._work, why))
 
     async def carry_out(self, handler: Callable[[Self], Any]) -> Any:
+        self._work.refuse_inside("carrying the run out")
         async with self:
             result = handler(self)
             return await self.finish(await result if inspect.isawaitable(result) else result)

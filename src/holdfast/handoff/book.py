@@ -374,6 +374,10 @@ def _checked_message(message: object) -> str | None:
         return None
     if not isinstance(message, str) or not message.strip() or "\x00" in message:
         raise Invalid(f"the message of a commit is text that is not blank, not {message!r}")
+    try:
+        message.encode()
+    except UnicodeEncodeError:
+        raise Invalid(f"the message of a commit must be text that UTF-8 can hold, not {message!r}") from None
     return message
 
 

@@ -1,6 +1,7 @@
 """Commit one file with the git command, and nothing else that is staged or changed.
 
-Git is asked through argument lists, never a shell, without a terminal and with a time limit. Trouble is an answer, not
+Git is asked through argument lists, never a shell, without a terminal and with a time limit. It speaks through files,
+not pipes: a hook may leave a process behind that keeps a pipe open for as long as it likes. Trouble is an answer, not
 an error: the file is written already, so what is left to say is why there is no commit. Reasons are found by looking
 at the repository, not by reading git's messages, which are translated. Deliberately absent: pushing, adding more than
 the one file, making repositories, and any setting of who the author is.
@@ -12,13 +13,15 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import subprocess
 
 LIMIT_S = 60.0
 _GRACE_S = 5.0
+_BURIAL_S = 2.0  # for a process that was killed; one that the system cannot end is not waited for
+_MOST_BYTES = 1_000_000  # of what git says
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -155,38 +158,54 @@ class _Git:
         return os.access(self._folder / found, os.X_OK)
 
     def _run(self, *arguments: str, given: str = "") -> _Answer:
-        import subprocess  # noqa: PLC0415 - most programs never commit
+        from tempfile import TemporaryFile  # noqa: PLC0415 - most programs never commit
 
         command = ["git", "--literal-pathspecs", "--no-pager", *arguments]
         if arguments[0] == "status":
             command.insert(1, "--no-optional-locks")
         try:
-            process = subprocess.Popen(
-                command, cwd=self._folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                start_new_session=True,
-            )  # fmt: skip
+            with TemporaryFile() as asked, TemporaryFile() as out, TemporaryFile() as err:
+                asked.write(given.encode())
+                asked.seek(0)
+                process = self._started(command, asked, out, err)
+                late = self._is_late(process)
+                return _Answer(process.returncode or int(late), _text(out), _text(err), late)
+        except OSError as error:
+            raise _Refused(f"no temporary file for what git says: {error.strerror}") from None
+
+    def _started(self, command: list[str], *files: IO[bytes]) -> subprocess.Popen[bytes]:
+        import subprocess  # noqa: PLC0415 - most programs never commit
+
+        asked, out, err = files
+        try:
+            return subprocess.Popen(
+                command, cwd=self._folder, stdin=asked, stdout=out, stderr=err, start_new_session=True
+            )
         except FileNotFoundError:
             raise _Refused("the git command was not found; install git") from None
         except OSError as error:
             raise _Refused(f"the git command cannot be started: {error.strerror}") from None
-        with process:
-            return self._answered(process, given)
 
-    def _answered(self, process: subprocess.Popen[bytes], given: str) -> _Answer:
+    def _is_late(self, process: subprocess.Popen[bytes]) -> bool:
+        """Wait for git itself, and for nothing that a hook left running; end it when its time is over."""
         import subprocess  # noqa: PLC0415 - most programs never commit
 
-        late = False
         try:
-            out, err = process.communicate(given.encode(), timeout=self._limit_s)
+            process.wait(self._limit_s)
         except subprocess.TimeoutExpired:
-            late = True
             _end(process)
-            out, err = process.communicate()
+            return True
         except BaseException:
             _end(process)
             raise
-        code = process.returncode or int(late)
-        return _Answer(code, out.decode(errors="replace"), err.decode(errors="replace"), late)
+        return False
+
+
+def _text(file: IO[bytes]) -> str:
+    """The last of what is in a file now; someone may still be writing to it."""
+    size = file.seek(0, os.SEEK_END)
+    start = file.seek(max(0, size - _MOST_BYTES))
+    return file.read(size - start).decode(errors="replace")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -197,6 +216,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE_S)
     _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_BURIAL_S)
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -9,7 +9,7 @@ which nothing is a heading). Everything else is text, kept as it is. Two promise
 Where text would be taken for structure, one backslash is put in front of it, and one more where there are backslashes
 already; the reader takes one away in exactly these places. So ``C:\new`` stays what it is everywhere, and ``## x``
 inside a goal is written ``\## x``, which every viewer shows as it was meant. A carriage return inside a text is written
-``&#13;``.
+``&#13;``. Markers of a merge conflict count as structure too: a text with them holds two versions, and is refused.
 
 Deliberately absent: headings underlined with === or ---, html (a comment with a heading inside is text and a heading),
 files, revisions, and the meaning of a ref.
@@ -25,6 +25,7 @@ from holdfast.errors import Invalid
 from holdfast.handoff.document import KINDS, Document, Item, Kind, Place, Section
 
 MAX_BYTES = 1_000_000
+_SHOWN = 40
 _BLANK = " \t"
 _HEADINGS: dict[Kind, str] = {
     "goal": "Goal",
@@ -45,6 +46,7 @@ _KNOWN: dict[str, Kind] = {name: kind for kind, names in _NAMES.items() for name
 _HEADING = re.compile(r"(#{1,6})(?=[ \t]|$)(.*)$", re.DOTALL)
 _FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
 _MARKER = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])(?=[ \t]|$)")
+_CONFLICT = re.compile(r"(?:<{7}|>{7}) ")
 _BOX = re.compile(r"\[([ xX])\](?=[ \t]|$)")
 _COMMENT = re.compile(
     r"<!--[ \t]*holdfast:[ \t]*(?:thread[ \t](.*),[ \t]*revision[ \t]+([0-9]{1,18})|hidden[ \t](.*))[ \t]*-->[ \t]*$"
@@ -188,7 +190,7 @@ class _Pages:
 def parse(text: str, thread: str = "") -> Parsed:
     """Read a text that ``render`` or a person wrote. ``thread`` is whose title is expected on top.
 
-    Nearly every text can be read: one that is no text at all, or too long, is ``Invalid``.
+    Nearly every text can be read: one that is no text at all, or too long, or in the middle of a merge, is ``Invalid``.
     """
     lines = _split(text)
     found: dict[str, str] = {}
@@ -226,7 +228,9 @@ def _split(text: str) -> list[str]:
 def _parts(lines: list[str], found: dict[str, str], hidden: list[str]) -> Iterator[_Part]:
     """Cut a text at its headings. Our own comments are taken out; what they say goes to ``found`` and ``hidden``."""
     part = _Part(0, "", [])
-    for line, fence in _fenced(lines):
+    for number, (line, fence) in enumerate(_fenced(lines), 1):
+        if fence is None and _CONFLICT.match(line):
+            raise _unmerged(line, number)
         heading = _HEADING.match(line) if fence is None else None
         if fence is None and (comment := _COMMENT.match(line)):
             _note(comment, found, hidden)
@@ -237,6 +241,14 @@ def _parts(lines: list[str], found: dict[str, str], hidden: list[str]) -> Iterat
         else:
             part.lines.append(_Line(line, fence))
     yield part
+
+
+def _unmerged(line: str, number: int) -> Invalid:
+    return Invalid(
+        f"line {number} is the marker of a merge conflict ({line[:_SHOWN].rstrip()}): decide what is to stay, and take "
+        "the markers out; one that is meant as text needs a backslash before it",
+        line=number,
+    )
 
 
 def _note(comment: re.Match[str], found: dict[str, str], hidden: list[str]) -> None:
@@ -421,6 +433,8 @@ def _mark(line: str, listed: bool) -> int | None:
     rest = bare.lstrip("\\")
     heading = _HEADING.match(rest)
     if not indent and (not rest.strip(_BLANK) or _COMMENT.match(rest)):
+        return 0
+    if not indent and _CONFLICT.match(rest):
         return 0
     if not indent and heading and (listed or len(heading[1]) <= 2):
         return 0

@@ -51,7 +51,7 @@ def used(work: Work) -> dict[str, float]:
     begun = min((step.begun for step in work.journal.all()), default=work.time())
     return {
         **work.journal.spent,
-        STEPS: len(work.journal.steps),
+        STEPS: len(work.counted()),
         SECONDS: max(0, work.time() - begun) / SECOND,
     }
 
@@ -66,10 +66,15 @@ def left(work: Work) -> dict[str, float]:
 
 def refuse_over(work: Work, step: str | None = None) -> None:
     """Refuse a step when there is no room for one more, unless it was counted already; and whatever is overdrawn."""
-    more = step is not None and step not in work.journal.steps
+    if step is not None and STEPS in work.budget:
+        work.count(step, work.budget[STEPS])
     for what, rest in left(work).items():
-        if rest < (1 if more and what == STEPS else 0):
-            raise BudgetExceeded(
-                f"subtask {work.header.name!r} has used its {what}: {work.budget[what]:g} were given",
-                subtask=work.header.name, what=what, limit=work.budget[what],
-            )  # fmt: skip
+        if rest < 0:
+            raise exceeded(work, what)
+
+
+def exceeded(work: Work, what: str) -> BudgetExceeded:
+    return BudgetExceeded(
+        f"subtask {work.header.name!r} has used its {what}: {work.budget[what]:g} were given",
+        subtask=work.header.name, what=what, limit=work.budget[what],
+    )  # fmt: skip

@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.errors import Conflict, Fenced, Invalid, NotFound, ResultInvalid, StepError, StepFailed, StepUnknown
+from holdfast.ids import check_id
 from holdfast.ledger import schema as schemas
 from holdfast.records import event
 from holdfast.steps import failure, resolve
 from holdfast.steps.attempt import Attempt, failed_step
 from holdfast.steps.declare import UNDO, Spec, Step
-from holdfast.steps.flow import Do, Flow
+from holdfast.steps.flow import Do, Flow, Listen
 from holdfast.steps.journal import ENDED, Status, StepRecord, check_room, fact
 from holdfast.steps.subtask import unfinished
 
 if TYPE_CHECKING:
     from holdfast.steps.work import Work
+
+_LOOK_S = 0.05
 
 
 def finish(work: Work, result: Any = None) -> Flow[Any]:
@@ -36,6 +39,7 @@ def finish(work: Work, result: Any = None) -> Flow[Any]:
         return None if work.journal.ended is None else schemas.dump(work.journal.ended.get("result"))
     work.refuse_inside("the end of the run")
     work.refuse_unless_open("its end")
+    yield from quiet(work)
     yield from _refuse_left_in_doubt(work)
     while True:  # the end must not overtake a cancellation that was recorded before it
         work.refuse_when_cancelled()
@@ -79,8 +83,16 @@ def _result(work: Work, result: Any) -> Any:
 def fail(work: Work, error: BaseException) -> Flow[None]:
     """End a run that raised. It can be read, and opened again to be tried once more."""
     _refuse_subtask(work)
+    work.refuse_inside("the end of the run")
     work.refuse_unless_open("its end")
+    yield from quiet(work)
     yield from _end(work, "failed", error=failure.to_plain(error), step=failed_step(work, error))
+
+
+def quiet(work: Work) -> Flow[None]:
+    """Stay until the other steps under way in this run have come to their end, and are recorded."""
+    while work.is_under_way():
+        yield Listen(work.runs.listen, _LOOK_S)
 
 
 def _refuse_subtask(work: Work) -> None:
@@ -104,7 +116,8 @@ def _end(
     said: dict[str, Any] = {} if error is None else {"error": failure.say(error)}
     told = event("run", run=work.header.name, outcome=status, **said)
     assert work.lease is not None
-    more = (work.lease.give_up(),) if work.lease.id == work.id else ()
+    # Where a function goes on that nobody waits for, the lease runs out by itself: nobody is to begin it meanwhile.
+    more = () if work.runs.is_busy(work.id) else (work.lease.give_up(),)
     header = msgspec.structs.replace(work.header, status=status, waits=None)
     yield from work.record((ended,), drafts=(told,), header=header, more=more, expect=expect, time=time, insist=True)
     work.let_go()
@@ -131,7 +144,9 @@ def abandon(work: Work, reason: str = "") -> Flow[None]:
     _refuse_subtask(work)
     if work.header.status in ENDED:
         raise Invalid(f"run {work.header.name!r} is {work.header.status} already", run=work.header.name)
+    work.refuse_inside("giving the run up")
     work.refuse_unless_open("its end")
+    yield from quiet(work)
     if work.journal.cancel is None:
         time = work.time()
         yield from work.record((cancelling(time, reason, work.runs.holder.name),), time=time)
@@ -216,6 +231,10 @@ def _owner(work: Work, name: str) -> Work | None:
 
 def settle(work: Work, name: str, happened: bool, result: Any = None) -> Flow[None]:
     """Record what a person found out about a step that is in doubt."""
+    check_id(name, "step name")
+    if not isinstance(happened, bool):
+        raise Invalid(f"happened is True or False, not {happened!r}", step=name)
+    work.refuse_inside(f"settling step {name!r}")
     work.refuse_unless_open(f"settling step {name!r}")
     owner = yield Do(lambda: _owner(work, name))
     if owner is None and happened and _is_to_undo(work, name):

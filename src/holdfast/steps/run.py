@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.errors import Cancelled, Invalid, ResultInvalid, Unavailable
+from holdfast.ledger import schema as schemas
 from holdfast.steps import budget, ending, waiting
 from holdfast.steps.attempt import Suspended
 from holdfast.steps.current import reset_run, set_run
@@ -49,7 +50,7 @@ class Run:
     @property
     def input(self) -> Any:
         """What the run was begun or submitted with."""
-        return self._work.header.input
+        return schemas.dump(self._work.header.input)
 
     @property
     def status(self) -> str:
@@ -64,7 +65,7 @@ class Run:
     @property
     def result(self) -> Any:
         """What a finished run came to."""
-        return (self._work.journal.ended or {}).get("result")
+        return schemas.dump((self._work.journal.ended or {}).get("result"))
 
     def step(  # noqa: PLR0913 - a declaration has many words, each by name
         self,
@@ -131,10 +132,12 @@ class Run:
 
     def release(self, why: str = "released") -> None:
         """Let the run go as it is, so that another process may carry it on at once."""
+        self._work.refuse_inside("letting the run go")
         self._drive(ending.release(self._work, why))
 
     def carry_out(self, handler: Callable[[Self], Any]) -> Any:
         """Call a handler with this run, end the run by what came of it, and return the result."""
+        self._work.refuse_inside("carrying the run out")
         with self:
             return self.finish(handler(self))
 
@@ -159,8 +162,8 @@ class Run:
 
 def leaving(work: Work, error: BaseException | None) -> Flow[None]:
     """What the end of a ``with`` block means for a run."""
-    if work.lease is None or work.replaying or work.root is not work:
-        return
+    if work.lease is None or work.replaying or work.root is not work or work.is_inside():
+        return  # a block inside a step of the run ends neither
     try:
         yield from _leave(work, error)
     except Unavailable:
@@ -179,11 +182,11 @@ def _leave(work: Work, error: BaseException | None) -> Flow[None]:
     if error is None and work.settled and not work.visited:
         yield from ending.release(work, "a step was settled")  # that is not the end of the run
     elif error is None:
-        if work.journal.cancel is not None:
+        try:
+            yield from ending.finish(work)
+        except Cancelled:  # asked for before the end was recorded
             yield from ending.undo(work)
-            work.undoing = False
-            work.refuse_when_cancelled()
-        yield from ending.finish(work)
+            raise
     elif isinstance(error, Cancelled) and _is_own(work, error):
         yield from ending.undo(work)
     elif work.lease is not None and work.lease.lost:

@@ -62,6 +62,7 @@ def subtask(
         if known is None:
             yield from _intend(work, name, input)
         child = yield Do(lambda: _open(work, name, limits))
+        work.root.children.append(child)
         return (yield from _carried_out(work, child, fn, args, kwargs, handle(child)))
     finally:
         work.busy = ""
@@ -197,6 +198,7 @@ def _end(
         Put(KIND, child.id, header.body(), child.version, child.scope, ("subtask",)),
     )
     yield from work.record((mine,), drafts=(told,), more=more, time=time, insist=True)
+    child.header, child.lease = header, None  # whoever kept it can read it, and no more
 
 
 def spend(work: Work, given: dict[str, Any]) -> Flow[dict[str, float]]:

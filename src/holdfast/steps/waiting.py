@@ -74,8 +74,8 @@ def _wait(work: Work, name: str, timeout_s: float | None, park: bool | None) -> 
     while (yield from _still_waits(work, name)):
         work.refuse_when_lost()
         work.refuse_when_cancelled()
-        if work.parks if park is None else park:
-            yield from _park(work, name)
+        if (work.parks if park is None else park) and not work.is_under_way(name):
+            yield from _park(work, name)  # not while another step of the run is under way here
         else:
             yield from _listen(work, name)
     return _outcome(work, work.journal.steps[name])

@@ -87,8 +87,10 @@ class Work:
         self.budget: dict[str, float] = {}
         self.parks = False
         self.awaits = False
+        self.children: list[Work] = []
         self.settled = False
         self._under_way: set[str] = set()
+        self._counted: set[str] = set()
         self._lock = threading.Lock()
 
     def lasting(self, name: str, on: bool) -> None:
@@ -113,6 +115,22 @@ class Work:
 
     def leave(self, name: str) -> None:
         self._under_way.discard(name)
+        self._counted.discard(name)
+
+    def counted(self) -> set[str]:
+        """The steps that count against a budget: those on record, and those about to be."""
+        return {step.name for step in self.journal.all()} | self._counted
+
+    def count(self, name: str, most: float) -> None:
+        """Count a step before it is recorded, so that of many at once only as many get through as have room."""
+        with self._lock:
+            if name not in self.counted() and len(self.counted()) + 1 > most:
+                raise budget.exceeded(self, budget.STEPS)
+            self._counted.add(name)
+
+    def is_under_way(self, but: str | None = None) -> bool:
+        """Whether anyone waits for a step of this run, apart from the one who asks."""
+        return bool(self._under_way - {but}) or (self.root is self and any(w.is_under_way() for w in self.children))
 
     def enter(self, name: str) -> None:
         """Refuse a second call under a name while the first is under way: both would find nothing recorded."""
@@ -505,7 +523,8 @@ class Work:
 
     def _judged(self, error: Conflict | Erased) -> Exception:
         """Whether a conflict means that this holder was taken over; if not, it is about something else."""
-        assert self.lease is not None
+        if self.lease is None:
+            return error
         if isinstance(error, Erased) and error.facts.get("kind") != KIND:
             return self.lease.fenced(error)
         if error.facts.get("kind") != KIND:
@@ -525,7 +544,8 @@ class Work:
 
     def pulse(self, progress: Event | None = None) -> None:
         """Renew the lease, record partial progress, and notice a cancellation. Blocks."""
-        assert self.lease is not None
+        if self.lease is None:
+            raise RunEnded(f"run {self.header.name!r} is not held here")
         try:
             if progress is not None:
                 self.runs.drive(self.record((progress,), time=progress.time))
@@ -540,10 +560,15 @@ class Work:
 
     # Refusals
 
+    def is_inside(self) -> bool:
+        """Whether this code runs in a step of this run."""
+        around = in_step()
+        return around is not None and (around.thread.id, around.run) == (self.thread.id, self.header.name)
+
     def refuse_inside(self, what: str) -> None:
         """Nothing durable begins inside a step or an open turn: it would be committed at the wrong time."""
         around = in_step()
-        if around is not None and around.thread.id == self.thread.id and around.run == self.header.name:
+        if around is not None and self.is_inside():
             raise Invalid(f"{what} inside step {around.name!r}: steps do not nest; use run.subtask", step=around.name)
         if turns.inside(self.runs.core, self.thread.id) and around is None:
             raise Invalid(f"{what} inside a turn of thread {self.thread.id!r}: end the turn first")

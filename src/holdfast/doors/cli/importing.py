@@ -24,7 +24,16 @@ _USUAL = ("HANDLERS", "handlers")
 def handlers(given: str) -> dict[str, Handler]:
     """The functions by the names of the runs they carry out, from ``MODULE`` or ``MODULE:NAME``."""
     name, _, attribute = given.partition(":")
-    found = _attribute(_module(name, given), attribute)
+    module = _module(name, given)
+    try:
+        return _named(_attribute(module, attribute), given)
+    except Invalid:
+        raise
+    except (Exception, SystemExit) as error:  # looking may call code of theirs: a __getattr__, an __iter__
+        raise _broken(name, error, "does not give its functions") from error
+
+
+def _named(found: Any, given: str) -> dict[str, Handler]:
     if callable(found) and not isinstance(found, Mapping):
         found = [found]
     named = check_handlers(found)
@@ -58,11 +67,11 @@ def _as_module(path: str) -> str:
     return ".".join(Path(path).with_suffix("").parts).strip("./")
 
 
-def _broken(name: str, error: BaseException) -> Invalid:
-    """What a module of the caller's raised as it was imported, and in which line of theirs."""
+def _broken(name: str, error: BaseException, what: str = "does not import") -> Invalid:
+    """What a module of the caller's raised as it was imported or looked at, and in which line of theirs."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
     where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-    return Invalid(f"module {name!r} does not import: {type(error).__name__}: {error}{where}", module=name)
+    return Invalid(f"module {name!r} {what}: {type(error).__name__}: {error}{where}", module=name)
 
 
 def _is_theirs(file: str) -> bool:

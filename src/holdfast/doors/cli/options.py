@@ -58,7 +58,9 @@ Watch = Annotated[bool, typer.Option("--watch", help="Go on with whatever comes,
 Reason = Annotated[str, _option("--reason", "TEXT", "Why, for whoever reads about it later.")]
 By = Annotated[str, _option("--by", "NAME", "Who says so.", default=True)]
 SignalName = Annotated[str, _argument("NAME", "What the run waits for.")]
-SignalValue = Annotated[str | None, _argument("VALUE", "JSON, or else text; nothing is null.")]
+SignalValue = Annotated[
+    str | None, _argument("VALUE", "JSON, or else text; nothing is null. One that begins with - stands behind --.")
+]
 AsText = Annotated[bool, typer.Option("--text", help="Take VALUE as text, also if it looks like JSON.")]
 StepName = Annotated[str, _argument("STEP", "The step that is in doubt.")]
 Happened = Annotated[

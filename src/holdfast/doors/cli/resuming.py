@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from holdfast import Resumed, Store
+from holdfast import Resumed, Run, Store
 from holdfast.doors.cli import exits, importing, locating, options, plain, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
@@ -27,7 +27,27 @@ _POLL_S = 0.5
 _OUTCOME = len("interrupted")
 
 Handlers = dict[str, Handler]
-Teller = Callable[[Resumed], None]
+
+
+class _AtHand:
+    """The run whose function was called last: who asks the process to exit does not say who it is."""
+
+    def __init__(self, functions: Handlers) -> None:
+        self.functions = {name: self._noting(name, function) for name, function in functions.items()}
+        self._run: tuple[str, str, str] | None = None
+
+    def _noting(self, name: str, function: Handler) -> Handler:
+        def noting(run: Run) -> Any:
+            self._run = run.thread.id, run.name, name
+            return function(run)
+
+        return noting
+
+    def left(self, error: SystemExit) -> Resumed:
+        """What became of the run whose function asked to exit."""
+        if self._run is None:  # then it was not one of them
+            raise error
+        return Resumed(*self._run, "interrupted", error=f"SystemExit: {error.code}")
 
 
 def resume(
@@ -102,26 +122,48 @@ def _list(desk: Desk, store: Store, run: str | None, name: str | None) -> int:
 def _carry_on(
     desk: Desk, store: Store, functions: Handlers, run: str | None, name: str | None, answering: Callable[[], Any]
 ) -> int:
-    """Carry on one run, or all, and tell of each as it ends."""
+    """Carry on one run, or all, and tell of each as it ends; as JSON of all at once, also when cut short."""
     there = None if run is None else locating.info(store, run, name)
     named: dict[str, Any] = {} if there is None else {"thread": there.thread, "run": there.name}
+    at_hand = _AtHand(functions)
+    report: list[Resumed] = []
 
     def tell(each: Resumed) -> None:
+        report.append(each)
         if not desk.options.json:
             _tell(desk.screen, each)
             sys.stdout.flush()
 
+    def answer(*, interrupted: bool) -> None:
+        if desk.options.json:
+            with answering():
+                desk.document({"resumed": plain.plain(report), "interrupted": interrupted})
+                sys.stdout.flush()
+
     try:
-        report = store.resume(functions, **named, on_run=tell)
+        store.resume(at_hand.functions, **named, on_run=tell)
     except KeyboardInterrupt:
         desk.note("Interrupted. The run at hand is left as it is, for whoever resumes it.")
+        answer(interrupted=True)
         raise
-    if desk.options.json:
-        with answering():
-            desk.document({"resumed": plain.plain(report)})
-    elif run is None:
+    except SystemExit as error:
+        _tell_exit(desk, at_hand.left(error), tell)
+        answer(interrupted=True)
+        return exits.UNFINISHED
+    answer(interrupted=False)
+    if run is None:
         desk.note(_summary(report))
     return exits.OK if all(each.outcome in _WELL for each in report) else exits.UNFINISHED
+
+
+def _tell_exit(desk: Desk, left: Resumed, tell: Callable[[Resumed], None]) -> None:
+    """Say whose function ended the command. Its exit code is not ours: it would mean something else."""
+    tell(left)
+    place = locating.written(left.thread, left.run)
+    desk.note(
+        f"The handler of run {place} asked to exit ({left.error}), so this ends here. The run is left for whoever "
+        "resumes it; a handler ends its run when it returns, or raises an error."
+    )
 
 
 def _tell(screen: Screen, each: Resumed) -> None:
@@ -150,7 +192,7 @@ def _summary(report: list[Resumed]) -> str:
 def _watch(desk: Desk, store: Store, functions: Handlers, answering: Callable[[], Any]) -> int:
     with answering():
         desk.live()
-    count = 0
+    count, at_hand = 0, _AtHand(functions)
 
     def tell(each: Resumed) -> None:
         nonlocal count
@@ -162,8 +204,12 @@ def _watch(desk: Desk, store: Store, functions: Handlers, answering: Callable[[]
                 _tell(desk.screen, each)
 
     desk.note("Working. Ctrl-C stops after the run at hand, a second one leaves it for later.")
-    with _stopping() as stop:
-        store.work(functions, stop=stop, poll_s=_POLL_S, on_run=tell)
+    try:
+        with _stopping() as stop:
+            store.work(at_hand.functions, stop=stop, poll_s=_POLL_S, on_run=tell)
+    except SystemExit as error:
+        _tell_exit(desk, at_hand.left(error), tell)
+        return exits.UNFINISHED
     desk.note(f"Stopped after {wording.counted(count, 'run')}.")
     return exits.OK
 

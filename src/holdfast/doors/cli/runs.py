@@ -150,6 +150,7 @@ def signal_(
     Examples:
       holdfast signal trip-42/book approval true --by ana
       holdfast signal trip-42/book choice '{"flight": "TP 533"}'
+      holdfast signal trip-42/book change -- -5
     """
     given = value if text or value is None else _value(value)
     with desk.open() as store:
@@ -162,11 +163,14 @@ def signal_(
             screen.line("Run ", place, f" had its {signal!r} already: {wording.as_text(sent.value)}")
             return
         screen.line("Run ", place, f" has its {signal!r}: {wording.as_text(sent.value)}")
-        if there.status != "running":
+        if there.status != "running" and (sent.awaited or there.status != "waiting"):
             screen.line("Nobody works on it now. Carry it on:")
             show_resume(screen, there)
 
     desk.tell(plain.plain(sent), picture)
+    if sent.first and not sent.awaited:
+        waits = f" (it waits for {there.waits!r})" if there.waits else ""
+        desk.note(f"The run does not wait for {signal!r} now{waits}; the value is kept until it does.")
     return exits.OK if sent.first or sent.value == given else exits.CONFLICT
 
 
@@ -181,7 +185,10 @@ def _value(text: str) -> Any:
 
 
 def _json(text: str) -> Any:
-    return json.loads(text, parse_constant=_refuse_constant)
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise Invalid("the JSON is nested too deeply to be stored; give less of it") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
