@@ -368,7 +368,7 @@ def test_a_file_in_the_middle_of_a_merge_is_neither_loaded_nor_lost(book: Handof
     before = book.history()
     with pytest.raises(Invalid, match="line 4 is the marker of a merge conflict"):
         book.load(path, force=True)
-    with pytest.raises(Conflict, match="marker of a merge conflict.*force=True"):
+    with pytest.raises(Conflict, match=r"marker of a merge conflict.*force=True"):
         book.write(path)
     assert (book.history(), book.read().goal) == (before, "Lisbon")
     assert path.read_text(encoding="utf-8") == merging

@@ -18,6 +18,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from holdfast.steps.journal import KIND, to_header
 
 LEASE = "lease"
 SECOND = 1_000_000
+_PATIENCE_S = 10.0  # with a renewal that is under way at the end
 _log = logging.getLogger(__name__)
 
 
@@ -181,40 +183,49 @@ class Lease:
 
 
 class Keeper:
-    """Renews the leases of this process as long as it lives. It has a thread only once there is a lease."""
+    """Renews the leases of this process as long as it lives. It has a thread only once there is a lease.
+
+    The locks are plain ones: a signal that raises an exception in the middle of a ``Condition`` can leave it locked.
+    """
 
     def __init__(self) -> None:
         self._due: weakref.WeakKeyDictionary[Lease, float] = weakref.WeakKeyDictionary()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._bell = threading.Lock()  # locked but for the moment in which it rings
+        self._bell.acquire()
         self._alarm: float | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def keep(self, lease: Lease) -> None:
         due = time.monotonic() + lease.seconds / 3
-        with self._changed:
+        with self._lock:
             self._due[lease] = due
+            sooner = self._alarm is None or due < self._alarm
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._serve, name="holdfast-keeper", daemon=True)
                 self._thread.start()
-            elif self._alarm is None or due < self._alarm:
-                self._changed.notify()
+        if sooner:
+            self._ring()
 
     def drop(self, lease: Lease) -> None:
-        with self._changed:
-            lease.over = True
+        lease.over = True
+        with self._lock:
             self._due.pop(lease, None)
 
     def held(self) -> list[Lease]:
-        with self._changed:
+        with self._lock:
             return list(self._due)
 
     def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
+        self._closed = True
+        self._ring()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(_PATIENCE_S)
+
+    def _ring(self) -> None:
+        with suppress(RuntimeError):  # it rings already
+            self._bell.release()
 
     def _serve(self) -> None:
         while self._round():
@@ -222,13 +233,14 @@ class Keeper:
 
     def _round(self) -> bool:
         """Renew what is due, or wait until something is; say whether to go on."""
-        with self._changed:
-            if self._closed:
-                return False
+        if self._closed:
+            return False
+        with self._lock:
             due = self._take_due()
-            if not due:
-                self._alarm = min(self._due.values(), default=None)
-                self._changed.wait(None if self._alarm is None else max(0.0, self._alarm - time.monotonic()))
+            self._alarm = min(self._due.values(), default=None)
+            pause = -1.0 if self._alarm is None else max(0.0, self._alarm - time.monotonic())
+        if not due:
+            self._bell.acquire(timeout=min(pause, threading.TIMEOUT_MAX))
         for lease in due:
             _renew(lease)
         return True

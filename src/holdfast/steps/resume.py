@@ -72,14 +72,23 @@ Claimed = Generator[Work | Resumed, None, None]
 def check_handlers(handlers: Any) -> dict[str, Handler]:
     """Handlers by name. A list of functions is taken by their names."""
     if not isinstance(handlers, Mapping):
-        try:
-            handlers = {getattr(one, "handles", one.__name__): one for one in handlers}
-        except (TypeError, AttributeError):
-            raise Invalid(f"handlers are functions by the name of the runs they carry out, not {handlers!r}") from None
+        handlers = _by_their_names(handlers)
     for name, handler in handlers.items():
-        if not isinstance(name, str) or not callable(handler):
+        if not isinstance(name, str):
+            raise Invalid(f"a handler is given by the name of the runs it carries out, not by {name!r}")
+        if not callable(handler):
             raise Invalid(f"the handler {name!r} is {handler!r}, which cannot be called")
     return dict(handlers)
+
+
+def _by_their_names(handlers: Any) -> dict[str, Handler]:
+    try:
+        named = [(one.__name__, one) for one in handlers]
+    except (TypeError, AttributeError):
+        raise Invalid(f"handlers are functions by the name of the runs they carry out, not {handlers!r}") from None
+    if len(dict(named)) < len(named):
+        raise Invalid("two handlers have the same name; give them by name, as {'book': book_flight, …}")
+    return dict(named)
 
 
 def find(runs: Runs) -> list[Due]:
