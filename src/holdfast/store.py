@@ -200,8 +200,6 @@ class Store:
 
         Any number of processes may do this on one store: each run is held by one of them at a time.
         """
-        if isinstance(poll_s, bool) or not isinstance(poll_s, int | float) or not poll_s > 0:
-            raise Invalid(f"poll_s is a number of seconds over 0, not {poll_s!r}")
         stop = stop or threading.Event()
         return resume.work_on(self._runs, handlers, self.thread, stop=stop, poll_s=poll_s, on_run=on_run)
 

@@ -571,7 +571,7 @@ def test_what_no_type_explains_is_named() -> None:
     assert caught.value.path == "anything.x[1]"
     with pytest.raises(Invalid, match="cannot be turned into plain data"):
         prepare(schema, Loose({(1, 2): 3}), HERE)
-    with pytest.raises(Invalid, match="state: NotData"):
+    with pytest.raises(Invalid, match="value: NotData"):
         schemas.dump(NotData())
 
 

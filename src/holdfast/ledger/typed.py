@@ -103,7 +103,7 @@ def to_plain(value: Any) -> Any:
         plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_serialised)
     except _Foreign as refusal:
         path, name = render(_locate(value, refusal.item) or ()), type(refusal.item).__name__
-        raise Invalid(f"{path or 'state'}: {name} cannot be stored; use a plain or typed value", path=path) from None
+        raise Invalid(f"{path or 'value'}: {name} cannot be stored; use a plain or typed value", path=path) from None
     except RecursionError:
         raise Invalid(f"the value is nested deeper than {MAX_DEPTH} levels, or holds itself") from None
     except Exception as error:  # a serialiser of the type may raise anything

@@ -33,6 +33,7 @@ from holdfast.errors import (
 from holdfast.steps import ending, failure
 from holdfast.steps.attempt import Suspended
 from holdfast.steps.current import set_run
+from holdfast.steps.declare import LONGEST_S
 from holdfast.steps.flow import Call, Flow
 from holdfast.steps.journal import KIND
 from holdfast.steps.lease import Terms, is_due
@@ -275,8 +276,8 @@ class Shift:
     """What a worker does between finding a run and carrying it on, the same whether it blocks or awaits."""
 
     def __init__(self, resumer: Resumer, poll_s: float, on_run: Callable[[Resumed], Any] | None) -> None:
-        if isinstance(poll_s, bool) or not isinstance(poll_s, int | float) or not poll_s > 0:
-            raise Invalid(f"poll_s is a number of seconds over 0, not {poll_s!r}")
+        if isinstance(poll_s, bool) or not isinstance(poll_s, int | float) or not 0 < poll_s <= LONGEST_S:
+            raise Invalid(f"poll_s is a number of seconds over 0, at most {LONGEST_S:g}, not {poll_s!r}")
         self.resumer, self.poll_s, self._on_run = resumer, poll_s, on_run
         self.count, self.idle = 0, True
         self._told: set[tuple[str, str]] = set()
