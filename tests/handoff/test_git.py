@@ -282,9 +282,7 @@ def test_a_hook_that_never_ends_is_stopped(repository: Any, hook: str, committed
     assert (commit is not None) == committed
     assert committed or "did not end within 1 seconds" in (why_not or "")
     assert not (repository.folder / ".git" / "index.lock").exists()
-    pid = int((repository.folder / "pid").read_text(encoding="utf-8"))
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
-    assert state.strip()[:1] in ("", "Z")  # gone, or dead and not yet buried by the system
+    assert _is_gone(int((repository.folder / "pid").read_text(encoding="utf-8")))
 
 
 def _left_running(repository: Any, hook: str, command: str, then: str = "") -> Path:
@@ -300,11 +298,16 @@ def _left_running(repository: Any, hook: str, command: str, then: str = "") -> P
 def _end_left(repository: Any) -> bool:
     """End what the hook left; say whether it was still there."""
     pid = int((repository.folder / "pid").read_text(encoding="utf-8"))
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
+    if _is_gone(pid):
         return False
+    os.kill(pid, signal.SIGKILL)
     return True
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether a process has ended; one that is dead and not yet buried by the system has."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return state.strip()[:1] in ("", "Z")
 
 
 @pytest.mark.parametrize("command", ["sleep 20", "setsid sleep 20"])

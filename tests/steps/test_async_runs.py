@@ -472,10 +472,12 @@ def test_a_function_that_took_too_long_counts_as_running_until_it_has_ended(
             raise ValueError("which nobody hears")
 
         run = await store.thread("t").run("r")
-        with pytest.raises(errors.StepFailed, match="StepTimeout"):
-            await run.step("s", stubborn, effect="idempotent", timeout_s=0.01)
-        assert run._work.is_running("s")
-        go.set()
+        try:
+            with pytest.raises(errors.StepFailed, match="StepTimeout"):
+                await run.step("s", stubborn, effect="idempotent", timeout_s=0.01)
+            assert run._work.is_running("s")
+        finally:
+            go.set()  # else nothing ends here
         await ended.wait()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
