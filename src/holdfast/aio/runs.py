@@ -11,7 +11,7 @@ import contextvars
 import functools
 import inspect
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -324,7 +324,7 @@ async def resuming(
     thread: str | None = None,
     run: str | None = None,
     limit: int | None = None,
-) -> AsyncIterator[Resumed]:
+) -> AsyncGenerator[Resumed, None]:
     """Carry on every run that may be taken now, or the one that is named, and tell of each."""
     resumer = Resumer(store._runs, handlers, store.thread)
     claimed = await hands.to_end(resumer.taken, thread, run, limit)

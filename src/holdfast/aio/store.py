@@ -10,6 +10,7 @@ import functools
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import aclosing
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -148,10 +149,13 @@ class AsyncStore:
     ) -> list[Resumed]:
         """Carry on every run that nobody works on. A handler that is async gets an ``AsyncRun``."""
         report = []
-        async for found in resuming(self._store, handlers, self._hands, thread=thread, run=run, limit=limit):
-            report.append(found)
-            if on_run is not None:
-                on_run(found)
+        async with aclosing(
+            resuming(self._store, handlers, self._hands, thread=thread, run=run, limit=limit)
+        ) as resumed:
+            async for found in resumed:
+                report.append(found)
+                if on_run is not None:
+                    on_run(found)
         return report
 
     async def work(

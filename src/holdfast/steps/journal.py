@@ -21,6 +21,7 @@ from holdfast.steps.declare import UNDO
 
 KIND = "run"
 VERSION = 1
+NOT_BEGUN = "not begun"
 _SIGNAL = "signal\x1f"
 _BESIDE = 65_536  # bytes in an event for what is said beside a value: names, and what went wrong
 
@@ -253,6 +254,10 @@ class Journal:
     def _on_signal(self, facts: dict[str, Any], event: Event) -> None:
         self.signals.setdefault(facts["name"], facts)
         self.fruitless = 0
+
+    def _on_released(self, facts: dict[str, Any], event: Event) -> None:
+        if facts["why"] == NOT_BEGUN:
+            self.fruitless = max(0, self.fruitless - 1)  # it was given back before anyone tried
 
     def _on_cancel(self, facts: dict[str, Any], event: Event) -> None:
         self.cancel = self.cancel or facts

@@ -35,7 +35,7 @@ from holdfast.steps.attempt import Suspended
 from holdfast.steps.current import set_run
 from holdfast.steps.declare import LONGEST_S
 from holdfast.steps.flow import Call, Flow
-from holdfast.steps.journal import KIND
+from holdfast.steps.journal import KIND, NOT_BEGUN
 from holdfast.steps.lease import Terms, is_due
 from holdfast.steps.opening import Claim, claim, open_run, take
 from holdfast.steps.run import Run, leaving
@@ -157,7 +157,7 @@ class Resumer:
         if isinstance(found, Resumed) or found is self._begun:
             return
         try:
-            self._runs.drive(ending.release(found, "not begun"))
+            self._runs.drive(ending.release(found, NOT_BEGUN))
         except Unavailable:
             found.let_go()  # its lease ends by itself
 
