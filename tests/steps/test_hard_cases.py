@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import gc
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -706,3 +707,28 @@ def test_the_pause_after_many_attempts_is_the_longest_one(factor: float) -> None
 
 def test_without_a_pause_there_is_none_after_many_attempts_either() -> None:
     assert holdfast.Retry(attempts=10**6, delay_s=0).after(10**6) == 0
+
+
+# A run that this process holds, and nobody in it
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["begun", "taken up"])
+def test_a_run_whose_opening_was_interrupted_can_be_opened_again_at_once(
+    process: Any, thread: holdfast.Thread, again: bool
+) -> None:
+    if again:
+        thread.run("r").release()
+    at(process, "after", "opened", breaks(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        thread.run("r")
+    with thread.run("r") as run:
+        assert run.step("s", lambda: 1, effect="pure") == 1
+
+
+def test_a_run_whose_handle_is_gone_can_be_opened_again_at_once(thread: holdfast.Thread) -> None:
+    run = thread.run("r")
+    with pytest.raises(errors.RunHeld, match="this very process"):
+        thread.run("r")
+    del run
+    gc.collect()
+    thread.run("r").finish()

@@ -213,6 +213,10 @@ class Keeper:
         with self._lock:
             self._due.pop(lease, None)
 
+    def keeps(self, id: str) -> bool:
+        with self._lock:
+            return any(lease.id == id for lease in self._due)
+
     def held(self) -> list[Lease]:
         with self._lock:
             return list(self._due)

@@ -66,14 +66,15 @@ def _begin(runs: Runs, thread: LedgerThread, id: str, name: str, handler: str | 
     )
     opened, terms = _opened(runs, "new", 1), plain_terms(header, _until(runs, runs.now()), runs.holder)
     ops = _beginning(runs, thread, id, header, opened, terms)
-    receipt = runs.core.engine.commit(runs.core.tenant, ops, opened.time)
-    runs.heard = max(runs.heard, receipt.feed)
-    record = runs.core.engine.get(runs.core.tenant, KIND, id)
-    if record is None or record.version != 1:
-        raise Conflict(f"run {name!r} of thread {thread.id!r} was taken as it began")
-    journal = Journal()
-    journal.fold(receipt.events[1])
-    return _held(runs, thread, record, header, journal, terms)
+    with runs.claiming((id,)):
+        receipt = runs.core.engine.commit(runs.core.tenant, ops, opened.time)
+        runs.heard = max(runs.heard, receipt.feed)
+        record = runs.core.engine.get(runs.core.tenant, KIND, id)
+        if record is None or record.version != 1:
+            raise Conflict(f"run {name!r} of thread {thread.id!r} was taken as it began")
+        journal = Journal()
+        journal.fold(receipt.events[1])
+        return _held(runs, thread, record, header, journal, terms)
 
 
 def submit(runs: Runs, thread: LedgerThread, name: str, handler: str | None, input: Any) -> RunInfo:
@@ -182,8 +183,7 @@ def claim(runs: Runs, thread: LedgerThread, record: Record, why: str, *, due: bo
         raise Conflict(f"run {header.name!r} of thread {header.thread!r} has ended meanwhile")
     if due and (terms is None or (not terms.holder and terms.until > now)):
         raise Conflict(f"run {header.name!r} of thread {header.thread!r} was carried on by another meanwhile")
-    if not is_free(terms, now, runs.holder):
-        assert terms is not None
+    if terms is not None and not is_free(terms, now, runs.holder) and not runs.is_forgotten(record.id, terms):
         raise RunHeld(
             f"run {header.name!r} of thread {header.thread!r} is held by {_called(runs, terms)} until "
             f"{to_datetime(terms.until):%Y-%m-%d %H:%M:%S} UTC, or longer while that is alive",
@@ -198,6 +198,11 @@ def claim(runs: Runs, thread: LedgerThread, record: Record, why: str, *, due: bo
 
 def take(runs: Runs, claims: Sequence[Claim]) -> list[Work]:
     """Take runs over, all in one commit or none. Blocks."""
+    with runs.claiming(one.record.id for one in claims):
+        return _take(runs, claims)
+
+
+def _take(runs: Runs, claims: Sequence[Claim]) -> list[Work]:
     ops = [op for one in claims for op in one.ops]
     receipt = runs.core.engine.commit(runs.core.tenant, ops, claims[-1].opened.time)
     runs.heard = max(runs.heard, receipt.feed)

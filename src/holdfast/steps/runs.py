@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
@@ -44,6 +45,7 @@ class Runs:
         self.keeper = Keeper()
         self.now = clock_of(core)
         self.heard = 0
+        self._claiming: Counter[str] = Counter()
         self._busy: Counter[tuple[str, ...]] = Counter()
         self._lock = threading.Lock()
 
@@ -64,6 +66,26 @@ class Runs:
         """Whether any function goes on in a run, or in one place of it."""
         with self._lock:
             return any(busy[: len(place)] == place for busy in self._busy)
+
+    @contextmanager
+    def claiming(self, ids: Iterable[str]) -> Iterator[None]:
+        """Note that runs are about to be held here, until they are, or it came to nothing."""
+        claimed = Counter(ids)
+        with self._lock:
+            self._claiming += claimed
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._claiming -= claimed
+
+    def is_forgotten(self, id: str, terms: Terms) -> bool:
+        """Whether a run is held by this store and yet by nobody in it: its claim broke off, or its handle is gone."""
+        if terms.holder != self.holder.name or self.is_busy(id):
+            return False
+        with self._lock:
+            claiming = self._claiming[id] > 0
+        return not claiming and not self.keeper.keeps(id)
 
     def listen(self, seconds: float) -> None:
         """Wait until something is committed, but no longer than so many seconds. Blocks."""
