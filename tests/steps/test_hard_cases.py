@@ -587,11 +587,20 @@ def test_closing_a_store_does_not_free_a_run_whose_function_still_runs(
     assert ([info.status for info in other.thread().runs()], world.times()) == (["done", "done"], 1)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let a signal interrupt this thread as Ctrl-C does, also in a background job, where that is ignored."""
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
 def interrupt() -> None:
     """Press Ctrl-C, from whatever thread."""
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_probe_that_finds_nothing_is_not_believed_when_the_step_is_asked_for_again_after_an_interruption(
     thread: holdfast.Thread, world: Any, slow: Slow
 ) -> None:
@@ -612,6 +621,7 @@ def test_a_probe_that_finds_nothing_is_not_believed_when_the_step_is_asked_for_a
     assert world.times() == 1
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interruption_does_not_free_a_run_whose_function_still_runs(
     process: Any, other: Any, world: Any, slow: Slow
 ) -> None:

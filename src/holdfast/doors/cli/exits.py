@@ -57,6 +57,7 @@ BY_CODE: dict[str, int] = {
     "conflict": CONFLICT,
     "run_held": CONFLICT,
     "fenced": CONFLICT,
+    "not_saved": CONFLICT,
     "unavailable": UNAVAILABLE,
     "outcome_unknown": UNAVAILABLE,
     "corrupt": CORRUPT,
