@@ -78,8 +78,10 @@ def _check(value: Any, path: str, depth: int) -> None:
         for name, item in value.items():
             if type(name) is not str:
                 raise _NotPlain(path, f"the key {name!r} is {type(name).__name__}, not text")
-            if type(item) is not str:
-                _check(item, f"{path}.{name}", depth - 1)
+            what = type(item)
+            if what is str or what is bool or item is None or (what is int and _INT_MIN <= item <= _INT_MAX):
+                continue  # most are; asking here saves a call and a path
+            _check(item, f"{path}.{name}", depth - 1)
     elif kind is list or kind is tuple:
         for number, item in enumerate(value):
             if type(item) is not str:
