@@ -176,9 +176,12 @@ def _take_up(runs: Runs, thread: LedgerThread, record: Record, handler: str | No
     return take(runs, (claim(runs, thread, record, why),))[0]
 
 
-def claim(runs: Runs, thread: LedgerThread, record: Record, why: str, *, due: bool = False) -> Claim:
+def claim(
+    runs: Runs, thread: LedgerThread, record: Record, why: str, *, due: bool = False, now: int | None = None
+) -> Claim:
     """Work out how to take a run over, if nobody holds it; with ``due`` only if someone is to carry it on. Blocks."""
-    header, terms, now = to_header(record.body), runs.terms(record.id), runs.now()
+    header, terms = to_header(record.body), runs.terms(record.id)
+    now = runs.now() if now is None else now
     if header.status in ENDED and due:
         raise Conflict(f"run {header.name!r} of thread {header.thread!r} has ended meanwhile")
     if due and (terms is None or (not terms.holder and terms.until > now)):

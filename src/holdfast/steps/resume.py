@@ -163,7 +163,8 @@ class Resumer:
 
     def _claim_some(self, due: list[Due]) -> list[Work | Resumed]:
         """Take several in one commit; where that does not work, one by one."""
-        prepared = [self._prepared(id, terms) for id, terms in due]
+        now = self._runs.now()  # once for all: it may be a question to a server
+        prepared = [self._prepared(id, terms, now) for id, terms in due]
         claims = [found for found in prepared if isinstance(found, Claim)]
         try:
             taken = iter(self._take(claims) if claims else ())
@@ -173,7 +174,7 @@ class Resumer:
                 return [found for one in due for found in self._claim_some([one])]
             return [_left_alone(due[0][1], "held", str(error))]
 
-    def _prepared(self, id: str, terms: Terms) -> Claim | Resumed:
+    def _prepared(self, id: str, terms: Terms, now: int) -> Claim | Resumed:
         if terms.handler not in self._handlers:
             return _left_alone(terms, "no handler", _no_handler(terms))
         runs = self._runs
@@ -181,7 +182,7 @@ class Resumer:
             record = runs.core.engine.get(runs.core.tenant, KIND, id)
             if record is None:
                 raise NotFound(f"run {terms.run!r} of thread {terms.thread!r} is gone")
-            return claim(runs, self._open_thread(terms.thread), record, "resumed", due=True)
+            return claim(runs, self._open_thread(terms.thread), record, "resumed", due=True, now=now)
         except (Conflict, NotFound) as error:
             return _left_alone(terms, "held", str(error))
         except (Unsupported, Corrupt) as error:  # recorded by newer code, or damaged: the others go on
