@@ -229,7 +229,8 @@ def test_a_late_spender_records_nothing(process: Any, other: Any) -> None:
         process.thread().run("r").subtask("t", inner)
 
 
-def test_a_run_taken_over_while_it_waits_lets_its_old_holder_go(process: Any, other: Any) -> None:
+def waiting(process: Any) -> tuple[threading.Thread, list[errors.Fenced]]:
+    """A thread of a process whose run waits for an approval, and what it is told when the run is another's."""
     waits, raised = threading.Event(), []
     process.wire.after.append(lambda ops: waits.set() if "waiting" in str(ops) else None)
 
@@ -242,6 +243,11 @@ def test_a_run_taken_over_while_it_waits_lets_its_old_holder_go(process: Any, ot
     worker = threading.Thread(target=work)
     worker.start()
     assert waits.wait(10)
+    return worker, raised
+
+
+def test_a_run_taken_over_while_it_waits_lets_its_old_holder_go(process: Any, other: Any) -> None:
+    worker, raised = waiting(process)
     process.lapse()
     taken = other.thread().run("r")
     other.thread().signal("approval", "yes")
@@ -474,18 +480,7 @@ def test_a_thread_erased_and_begun_anew_is_another_to_its_old_holder(process: An
 
 
 def test_a_wait_in_an_erased_thread_ends(process: Any, other: Any) -> None:
-    waits, raised = threading.Event(), []
-    process.wire.after.append(lambda ops: waits.set() if "waiting" in str(ops) else None)
-
-    def work() -> None:
-        try:
-            process.thread().run("r").wait("approval")
-        except errors.Fenced as error:
-            raised.append(error)
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    assert waits.wait(10)
+    worker, raised = waiting(process)
     other.store.erase(thread="trip-42")
     worker.join(10)
     assert len(raised) == 1

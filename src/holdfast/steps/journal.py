@@ -31,7 +31,7 @@ ENDED = ("done", "failed", "cancelled")
 
 KINDS = frozenset({
     "opened", "intent", "progress", "probed", "resolved", "completed", "failed", "unstarted", "waiting", "parked",
-    "signal", "cancel", "spent", "released", "ended", "settled",
+    "signal", "cancel", "spent", "released", "ended",
 })  # fmt: skip
 
 

@@ -57,7 +57,7 @@ def subtask(
     if known is None:  # one that was begun is gone through also in a cancelled run: a step of it may be in doubt
         work.refuse_when_cancelled()
     budgets.refuse_over(work, name)
-    work.busy = name
+    work.subtask = name
     try:
         if known is None:
             yield from _intend(work, name, input)
@@ -65,7 +65,7 @@ def subtask(
         work.root.children.append(child)
         return (yield from _carried_out(work, child, fn, args, kwargs, handle(child)))
     finally:
-        work.busy = ""
+        work.subtask = ""
 
 
 def _carried_out(

@@ -183,5 +183,4 @@ _WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "spent": lambda facts: "spent " + ", ".join(f"{amount:g} {what}" for what, amount in facts["amounts"].items()),
     "released": lambda facts: f"let go by {facts['by']}: {facts['why']}",
     "ended": _ended,
-    "settled": lambda facts: "settled by a person",
 }
