@@ -1,7 +1,8 @@
 """Holdfast keeps an AI agent's conversation, state and steps in one durable store.
 
 ``holdfast.open("agent.db")`` gives a store; ``store.thread("trip-42")`` a thread to append to, save state in, rewind
-and fork; ``thread.run("book-flight")`` durable work in it, step by step. Async callers use ``holdfast.aio``.
+and fork; ``thread.run("book-flight")`` durable work in it, step by step; ``store.memory(user="ana")`` what is known,
+to remember and to recall. Async callers use ``holdfast.aio``.
 Deliberately absent: names that are not public. What is not listed in ``__all__``, ``errors``, ``aio`` or ``testing``
 may change.
 """
@@ -13,11 +14,22 @@ from holdfast.handoff import Document, Handoff, HandoffRevision, Item, Section, 
 from holdfast.ledger.agent_state import AgentState, Fact, Task
 from holdfast.ledger.schema import Registry, migration, refresher, schema
 from holdfast.ledger.turn import Turn
+from holdfast.memories.handle import Memories
+from holdfast.memory.conflicts import Contradiction
+from holdfast.memory.facts import Version
+from holdfast.memory.graph import Link
 from holdfast.records import (
     Checkpoint,
     Entry,
+    EntryRef,
+    Hit,
     Loaded,
+    Memory,
+    Origin,
+    Recalled,
+    RecallReport,
     Revision,
+    StageReport,
     StaleField,
     ThreadInfo,
     event,
@@ -43,16 +55,25 @@ __version__ = "0.1.0"
 __all__ = [
     "AgentState",
     "Checkpoint",
+    "Contradiction",
     "Document",
     "Done",
     "Entry",
+    "EntryRef",
     "Fact",
     "Handoff",
     "HandoffRevision",
+    "Hit",
     "Item",
+    "Link",
     "Loaded",
+    "Memories",
+    "Memory",
     "Moment",
     "NotDone",
+    "Origin",
+    "RecallReport",
+    "Recalled",
     "Registry",
     "Replayed",
     "Resumed",
@@ -62,6 +83,7 @@ __all__ = [
     "RunInfo",
     "Section",
     "Signal",
+    "StageReport",
     "StaleField",
     "Step",
     "StepContext",
@@ -75,6 +97,7 @@ __all__ = [
     "Timeline",
     "Turn",
     "Unknown",
+    "Version",
     "Written",
     "__version__",
     "current_step",

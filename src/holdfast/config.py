@@ -9,6 +9,7 @@ import os
 
 DATABASE_VARIABLE = "HOLDFAST_DB"
 TENANT_VARIABLE = "HOLDFAST_TENANT"
+EMBEDDER_VARIABLE = "HOLDFAST_EMBEDDER"
 DEFAULT_TENANT = "default"
 
 
@@ -20,3 +21,8 @@ def database() -> str | None:
 def tenant() -> str:
     """The tenant to work in when none is named."""
     return os.environ.get(TENANT_VARIABLE) or DEFAULT_TENANT
+
+
+def embedder() -> str | None:
+    """The embedder that the command uses when none is named; a program names its own."""
+    return os.environ.get(EMBEDDER_VARIABLE) or None

@@ -6,8 +6,9 @@ handles that do work (``Thread``, ``Turn``, ``Store``), and anything that knows 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
@@ -16,6 +17,9 @@ from holdfast.clock import to_datetime
 T = TypeVar("T")
 
 ENTRY_KINDS = ("message", "tool_call", "observation", "event", "note")
+MEMORY_KINDS = ("semantic", "episodic", "procedural")
+TRUST = ("untrusted", "stated", "trusted")
+"""How far a text may be believed, least first: from a tool or a page, said in a conversation, vouched for."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -132,6 +136,128 @@ class Loaded(msgspec.Struct, Generic[T], frozen=True):
 
     def __bool__(self) -> bool:
         return self.revision > 0
+
+
+class EntryRef(msgspec.Struct, frozen=True):
+    """One entry of a log, by the thread it is in and its number there."""
+
+    thread: str
+    number: int
+
+
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a memory comes from: who said it, through which channel or tool, and in which entries it can be read."""
+
+    by: str | None = None
+    channel: str | None = None
+    tool: str | None = None
+    entries: tuple[EntryRef, ...] = ()
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """One thing remembered. It is never changed: what came to be known later is another memory.
+
+    ``valid_from`` and ``valid_to`` say when it is true, ``recorded_at`` since when it is known. With a ``key`` it is
+    one value of a fact about its subject. With ``relation`` and ``object`` it links its subject to something else.
+    ``ended`` means that from ``valid_from`` on the fact has no value; ``corrects`` names a memory that was never true.
+    """
+
+    id: str
+    text: str
+    kind: str
+    subject: str
+    recorded_at: datetime
+    valid_from: datetime
+    valid_to: datetime | None = None
+    key: str | None = None
+    relation: str | None = None
+    object: str | None = None
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    origin: Origin = Origin()
+    trust: str = "stated"
+    corrects: str | None = None
+    ended: bool = False
+    forgotten_at: datetime | None = None
+    uses: int = 0
+    helped: int = 0
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """Something that recall found: a memory or an entry of a log, never both.
+
+    ``score`` orders the hits of one recall and means nothing across two. ``why`` has every stage's part of it when
+    ``explain`` was asked for. ``disputed_by`` names memories that say otherwise.
+    """
+
+    text: str
+    score: float
+    kind: str
+    time: datetime
+    trust: str
+    memory: Memory | None = None
+    entry: Entry | None = None
+    why: dict[str, float] = {}
+    disputed_by: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The id of the memory, or the thread and number of the entry."""
+        if self.memory is not None:
+            return self.memory.id
+        assert self.entry is not None
+        return f"{self.entry.thread}#{self.entry.number}"
+
+
+class StageReport(msgspec.Struct, frozen=True):
+    """One stage of a recall: how long it took, or why it was left out."""
+
+    name: str
+    ms: float = 0.0
+    skipped: str = ""
+
+
+class RecallReport(msgspec.Struct, frozen=True):
+    """How a recall went. ``searched`` is how many documents were looked at, ``pending`` how many lack their vector."""
+
+    query: str
+    searched: int
+    candidates: int
+    ms: float
+    model: str | None
+    stages: tuple[StageReport, ...] = ()
+    pending: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        return tuple(stage.name for stage in self.stages if stage.skipped)
+
+
+class Recalled(msgspec.Struct, frozen=True):
+    """The hits of one recall, best first, to be used like a list.
+
+    ``confidence`` is how likely it is that anything relevant is among them. Where ``relevant`` is False, nothing here
+    answers the question, and an agent should rather say so.
+    """
+
+    hits: tuple[Hit, ...]
+    confidence: float
+    relevant: bool
+    report: RecallReport
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    @overload
+    def __getitem__(self, at: int) -> Hit: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, at: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[at]
 
 
 class Report(msgspec.Struct, frozen=True):

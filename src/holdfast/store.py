@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -19,12 +20,19 @@ from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.contract import Commit, Problem, Query, Scope
 from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
-from holdfast.errors import Conflict, Invalid, Misconfigured, Unsupported
+from holdfast.errors import Conflict, Invalid, Misconfigured, NotFound, Unsupported
 from holdfast.ids import Ids, check_id
 from holdfast.ledger import checkpoints
 from holdfast.ledger.core import Core, scan_all
 from holdfast.ledger.schema import DEFAULT, Registry
 from holdfast.ledger.thread import check_count, check_tags, to_info
+from holdfast.memories.handle import Memories
+from holdfast.memory.book import Book
+from holdfast.memory.names import BOOK, MEMORY, thread_tag
+from holdfast.memory.shelf import Shelf
+from holdfast.memory.stored import to_memory
+from holdfast.providers.choose import AUTO, Spec, choose
+from holdfast.providers.embedding import Embedder
 from holdfast.records import Report, ThreadInfo
 from holdfast.steps import resume
 from holdfast.steps.resume import Handlers, Resumed
@@ -34,6 +42,7 @@ from holdfast.steps.timeline import RunInfo
 from holdfast.thread import Thread
 
 if TYPE_CHECKING:
+    from holdfast.memories.recall import Recaller
     from holdfast.transfer import ImportReport, Manifest, Progress, Restored
 
 
@@ -45,11 +54,14 @@ def open(
     ids: Ids | None = None,
     schemas: Registry | None = None,
     lease_s: float = LEASE_S,
+    embedder: Spec = AUTO,
 ) -> Store:
     """Open a store: a file path for SQLite, ``postgresql://…``, or ``ram:``. Without one, ``HOLDFAST_DB`` says which.
 
     A file that does not exist yet is made. The tables are brought up to date, also when ten processes open at once.
-    ``lease_s`` is how long a run stays with a process that gives no sign of life.
+    ``lease_s`` is how long a run stays with a process that gives no sign of life. ``embedder`` makes the vectors that
+    recall compares: "auto" (WordLlama where it is installed), "none", "minilm", "openai:MODEL", a function or an
+    object.
     """
     url = config.database() if url is None else url
     if url is None:
@@ -60,7 +72,7 @@ def open(
         raise Misconfigured(f"lease_s is a number of seconds over 0, at most a day, not {lease_s!r}")
     ids = ids or Ids()
     core = Core(open_engine(_address(url), clock, ids), name, clock, schemas or DEFAULT)
-    return Store(core, Runs(core, ids, lease_s))
+    return Store(core, Runs(core, ids, lease_s), ids=ids, embedder=choose(embedder))
 
 
 def _address(url: str | Path) -> str:
@@ -108,8 +120,14 @@ def restore(
 class Store:
     """One tenant's threads in one durable place. Close it, or use it in a ``with`` block."""
 
-    def __init__(self, core: Core, runs: Runs | None = None) -> None:
-        self._core, self._runs = core, runs or Runs(core, Ids())
+    def __init__(
+        self, core: Core, runs: Runs | None = None, *, ids: Ids | None = None, embedder: Embedder | None = None
+    ) -> None:
+        self._ids = ids or Ids()
+        self._core, self._runs = core, runs or Runs(core, self._ids)
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._recaller: Recaller | None = None
 
     @property
     def tenant(self) -> str:
@@ -119,6 +137,20 @@ class Store:
         """Give a handle of a thread. It is created by its first write; user, agent and tags count from then on."""
         name = check_id(id, "thread id")
         return Thread(self._core, self._runs, name, _scope(user, agent, name), tuple(sorted(set(check_tags(tags)))))
+
+    def memory(self, *, user: str | None = None, agent: str | None = None) -> Memories:
+        """Give a handle of what is known about a user, by an agent, or in common when neither is named."""
+        return Memories(self._core, Shelf(self._core, self._ids, _scope(user, agent)), self._finding)
+
+    def _finding(self) -> Recaller:
+        """What recalls, made when it is first asked for: it brings numpy, and many stores never recall."""
+        with self._lock:
+            if self._recaller is None:
+                from holdfast.memories import library, recall  # noqa: PLC0415
+
+                shelves = library.Library(self._core, self._ids, self._embedder)
+                self._recaller = recall.Recaller(self._core, shelves)
+            return self._recaller
 
     def threads(
         self,
@@ -224,7 +256,34 @@ class Store:
         scope = _scope(user, agent, thread)
         if scope == Scope():
             raise Invalid("say what to erase: a thread, a user or an agent")
-        return self._core.engine.erase(self._core.tenant, scope, time=self._core.clock.now(), bury=forever)
+        learned, touched = self._traces(scope)
+        gone = self._core.engine.erase(self._core.tenant, scope, time=self._core.clock.now(), bury=forever)
+        for book, id in learned:
+            with suppress(NotFound):  # its book went with it
+                book.erase(id)
+        if touched and self._core.engine.scan(self._core.tenant, Query("index", tag="manifest", limit=1)):
+            self._finding().library.discard(touched)
+        return gone + len(learned)
+
+    def _traces(self, scope: Scope) -> tuple[list[tuple[Book, str]], set[Scope]]:
+        """What else goes with a thread or an agent: what was learned from the thread alone, and indexes that know it."""
+        engine, tenant = self._core.engine, self._core.tenant
+        learned: list[tuple[Book, str]] = []
+        if scope.thread is not None:
+            for record in scan_all(engine, tenant, Query(MEMORY, tag=thread_tag(scope.thread))):
+                if {entry.thread for entry in to_memory(record).origin.entries} == {scope.thread}:
+                    learned.append((Book(self._core, self._ids, record.scope), record.id))
+        wanted = [Query(kind, user=scope.user, agent=scope.agent) for kind in (BOOK, "thread")]
+        if scope.thread is not None:
+            wanted = [Query("thread", user=scope.user, agent=scope.agent, thread=scope.thread)]
+        owners = {record.scope for query in wanted for record in scan_all(engine, tenant, query)}
+        owners |= {book.scope for book, _ in learned}
+        return learned, {Scope(owner.user, owner.agent) for owner in owners}
+
+    def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Make every saved index again from what is stored; return how many documents they hold."""
+        library = self._finding().library
+        return sum(library.index(place).rebuild(progress) for place in list(library.saved()))
 
     def verify(self) -> Report:
         """Re-derive every digest and count in the whole store, all tenants, and name whatever does not agree."""
@@ -235,7 +294,15 @@ class Store:
             for record in scan_all(engine, tenant, Query("thread")):
                 threads, entries = threads + 1, entries + record.head
             problems += self._wrong_checkpoints(tenant)
+            problems += self._wrong_indexes(tenant)
         return Report(threads, entries, tuple(problems))
+
+    def _wrong_indexes(self, tenant: str) -> Iterable[Problem]:
+        if not self._core.engine.scan(tenant, Query("index", limit=1)):
+            return ()
+        from holdfast.memories.library import Library  # noqa: PLC0415 - brings numpy
+
+        return Library(self._core._replace(tenant=tenant), self._ids, None).problems()
 
     def _wrong_checkpoints(self, tenant: str) -> Iterator[Problem]:
         engine = self._core.engine

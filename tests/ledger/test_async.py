@@ -178,6 +178,8 @@ def test_the_story_leaves_out_no_method() -> None:
         "run",
         "work",
         "handoff",
+        "memory",
+        "rebuild",
     }
     assert public - elsewhere <= named
 

@@ -20,15 +20,18 @@ TWINS = [
     (holdfast.Run, aio.AsyncRun),
     (holdfast.Subtask, aio.AsyncSubtask),
     (holdfast.Handoff, aio.AsyncHandoff),
+    (holdfast.Memories, aio.AsyncMemories),
 ]
 # What waits for nothing stays an ordinary call.
 NOT_AWAITED = {
+    ("Store", "memory"),
     ("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "state"), ("Turn", "save"),
     ("Thread", "run"),  # what it gives is awaited, or used in ``async with``
 }  # fmt: skip
 RETURNS = {
     "Thread": "AsyncThread",
     "Turn": "AsyncTurn",
+    "Memories": "AsyncMemories",
     "Run": "RunOpening",
     "Self": "AsyncThread",  # a fork is a thread of the same kind
     "Iterator[Commit]": "AsyncIterator[Commit]",
@@ -49,7 +52,7 @@ def instances() -> Iterator[dict[type, Any]]:
         run = thread.run("r")
         made = (store, thread, thread.turn(), run, twin, twin_thread, twin_thread.turn())
         runs = (AsyncRun(run._work, twin._hands), holdfast.Subtask(run._work), AsyncSubtask(run._work, twin._hands))
-        twins = (*runs, thread.handoff, twin_thread.handoff)
+        twins = (*runs, thread.handoff, twin_thread.handoff, store.memory(), twin.memory())
         yield {type(each): each for each in (*made, *twins)}
         asyncio.run(twin.close())
 

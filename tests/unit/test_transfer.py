@@ -507,10 +507,10 @@ def test_what_is_not_there_cannot_be_exported() -> None:
 
 def test_other_kinds_go_when_they_are_named() -> None:
     source, target = ram(1), ram(2)
-    source.commit("default", [Put("memory", "m", encode("aisle seats"), scope=Scope("ana"))], 5)
+    source.commit("default", [Put("index", "m", encode("aisle seats"), scope=Scope("ana"))], 5)
     assert check_archive(archive_of(source)).counts.records == 0
-    import_archive(target, archive_of(source, Selection("default", user="ana", kinds=("memory",))), time=5)
-    assert target.get("default", "memory", "m") == source.get("default", "memory", "m")
+    import_archive(target, archive_of(source, Selection("default", user="ana", kinds=("index",))), time=5)
+    assert target.get("default", "index", "m") == source.get("default", "index", "m")
 
 
 def test_expired_records_stay_behind() -> None:

@@ -7,12 +7,14 @@ rules of its own. Each class wraps its blocking twin or drives the same flows, a
 from __future__ import annotations
 
 from holdfast.aio.handoff import AsyncHandoff
+from holdfast.aio.memory import AsyncMemories
 from holdfast.aio.runs import AsyncRun, AsyncStepContext, AsyncSubtask
 from holdfast.aio.store import AsyncStore, open
 from holdfast.aio.thread import AsyncThread, AsyncTurn
 
 __all__ = [
     "AsyncHandoff",
+    "AsyncMemories",
     "AsyncRun",
     "AsyncStepContext",
     "AsyncStore",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar
 
 from holdfast import store as blocking
 from holdfast.aio.hands import Hands
+from holdfast.aio.memory import AsyncMemories
 from holdfast.aio.runs import resuming, work
 from holdfast.aio.thread import AsyncThread
 from holdfast.clock import Clock
@@ -25,6 +26,7 @@ from holdfast.engine.contract import Commit
 from holdfast.ids import Ids
 from holdfast.ledger.schema import Registry
 from holdfast.ledger.thread import check_count
+from holdfast.providers.choose import AUTO, Spec
 from holdfast.records import Report, ThreadInfo
 from holdfast.steps.resume import Handlers, Resumed
 from holdfast.steps.runs import LEASE_S
@@ -85,10 +87,13 @@ def open(
     ids: Ids | None = None,
     schemas: Registry | None = None,
     lease_s: float = LEASE_S,
+    embedder: Spec = AUTO,
 ) -> StoreOpening:
     """Open a store for async use: ``store = await aio.open("agent.db")`` or ``async with aio.open(…) as store``."""
     return StoreOpening(
-        functools.partial(blocking.open, url, tenant=tenant, clock=clock, ids=ids, schemas=schemas, lease_s=lease_s)
+        functools.partial(
+            blocking.open, url, tenant=tenant, clock=clock, ids=ids, schemas=schemas, lease_s=lease_s, embedder=embedder
+        )
     )
 
 
@@ -107,6 +112,9 @@ class AsyncStore:
         self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()
     ) -> AsyncThread:
         return AsyncThread(self._store.thread(id, user=user, agent=agent, tags=tags), self._hands)
+
+    def memory(self, *, user: str | None = None, agent: str | None = None) -> AsyncMemories:
+        return AsyncMemories(self._store.memory(user=user, agent=agent), self._hands)
 
     async def threads(
         self,
@@ -188,6 +196,9 @@ class AsyncStore:
         self, *, thread: str | None = None, user: str | None = None, agent: str | None = None, forever: bool = True
     ) -> int:
         return await self._hands.run(self._store.erase, thread=thread, user=user, agent=agent, forever=forever)
+
+    async def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        return await self._hands.run(self._store.rebuild, progress=progress)
 
     async def verify(self) -> Report:
         return await self._hands.run(self._store.verify)

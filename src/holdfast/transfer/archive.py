@@ -29,7 +29,7 @@ from holdfast.errors import Corrupt, Invalid, Unsupported
 
 FORMAT = "holdfast-archive"
 VERSION = 1
-KINDS = ("thread", "state", "checkpoint", "run", "handoff")
+KINDS = ("thread", "state", "checkpoint", "run", "handoff", "memories", "memory")
 LEASE = "lease"  # who works on a run belongs to a store, not to what is moved out of it: in backups alone
 ABSENT = msgspec.Raw()
 

@@ -1,0 +1,143 @@
+"""What an agent knows, for async callers.
+
+Deliberately absent: rules of its own. It wraps its blocking twin, and a test keeps their signatures equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Unpack
+
+from holdfast.aio.hands import Hands
+from holdfast.memories.handle import Details, Memories, Only, Progress
+from holdfast.memory.conflicts import Contradiction
+from holdfast.memory.facts import Version
+from holdfast.memory.graph import Link
+from holdfast.records import Memory, Origin, Recalled
+
+
+class AsyncMemories:
+    """A ``Memories`` whose methods are awaited."""
+
+    def __init__(self, memories: Memories, hands: Hands) -> None:
+        self._memories, self._hands = memories, hands
+
+    def __repr__(self) -> str:
+        return f"Async{self._memories!r}"
+
+    async def remember(
+        self,
+        text: str,
+        *,
+        kind: str = "semantic",
+        subject: str | None = None,
+        key: str | None = None,
+        origin: str | dict[str, Any] | Origin | None = None,
+        **details: Unpack[Details],
+    ) -> Memory:
+        return await self._hands.to_end(
+            self._memories.remember, text, kind=kind, subject=subject, key=key, origin=origin, **details
+        )
+
+    async def remember_all(self, items: Iterable[str | dict[str, Any]]) -> list[Memory]:
+        return await self._hands.to_end(self._memories.remember_all, list(items))
+
+    async def link(self, subject: str, relation: str, object: str, **details: Any) -> Memory:
+        return await self._hands.to_end(self._memories.link, subject, relation, object, **details)
+
+    async def get(self, id: str) -> Memory:
+        return await self._hands.run(self._memories.get, id)
+
+    async def memories(
+        self,
+        *,
+        kind: str | None = None,
+        subject: str | None = None,
+        tag: str | None = None,
+        limit: int | None = 100,
+        forgotten: bool = False,
+    ) -> list[Memory]:
+        return await self._hands.run(
+            self._memories.memories, kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten
+        )
+
+    async def facts(
+        self, *, subject: str | None = None, as_of: datetime | None = None, known_at: datetime | None = None
+    ) -> list[Memory]:
+        return await self._hands.run(self._memories.facts, subject=subject, as_of=as_of, known_at=known_at)
+
+    async def fact(self, key: str, subject: str | None = None, *, as_of: datetime | None = None) -> Memory | None:
+        return await self._hands.run(self._memories.fact, key, subject, as_of=as_of)
+
+    async def history(self, key: str, subject: str | None = None, *, known_at: datetime | None = None) -> list[Version]:
+        return await self._hands.run(self._memories.history, key, subject, known_at=known_at)
+
+    async def links(self, entity: str | None = None, *, hops: int = 1, as_of: datetime | None = None) -> list[Link]:
+        return await self._hands.run(self._memories.links, entity, hops=hops, as_of=as_of)
+
+    async def procedures(self, limit: int | None = None) -> list[Memory]:
+        return await self._hands.run(self._memories.procedures, limit)
+
+    async def contradictions(self) -> list[Contradiction]:
+        return await self._hands.run(self._memories.contradictions)
+
+    async def correct(
+        self,
+        id: str,
+        text: str | None = None,
+        *,
+        origin: str | dict[str, Any] | Origin | None = None,
+        **details: Unpack[Details],
+    ) -> Memory:
+        return await self._hands.to_end(self._memories.correct, id, text, origin=origin, **details)
+
+    async def end(self, id: str, at: datetime | None = None) -> Memory:
+        return await self._hands.to_end(self._memories.end, id, at)
+
+    async def forget(
+        self,
+        id: str | None = None,
+        *,
+        key: str | None = None,
+        subject: str | None = None,
+        tag: str | None = None,
+        kind: str | None = None,
+        dry_run: bool = False,
+        erase: bool = False,
+    ) -> list[Memory]:
+        return await self._hands.to_end(
+            self._memories.forget, id, key=key, subject=subject, tag=tag, kind=kind, dry_run=dry_run, erase=erase
+        )
+
+    async def restore(self, id: str) -> Memory:
+        return await self._hands.to_end(self._memories.restore, id)
+
+    async def used(self, id: str, *, helped: bool | None = None) -> Memory:
+        return await self._hands.to_end(self._memories.used, id, helped=helped)
+
+    async def recall(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        as_of: datetime | None = None,
+        explain: bool = False,
+        within_ms: float | None = None,
+        **only: Unpack[Only],
+    ) -> Recalled:
+        return await self._hands.run(
+            self._memories.recall, query, k, as_of=as_of, explain=explain, within_ms=within_ms, **only
+        )
+
+    async def learn(self, thread: str, *, after: int = 0) -> list[Memory]:
+        return await self._hands.to_end(self._memories.learn, thread, after=after)
+
+    async def rebuild(self, progress: Progress | None = None) -> int:
+        return await self._hands.run(self._memories.rebuild, progress)
+
+    async def reembed(self, progress: Progress | None = None) -> int:
+        return await self._hands.run(self._memories.reembed, progress)
+
+    async def rollback(self) -> str | None:
+        return await self._hands.run(self._memories.rollback)

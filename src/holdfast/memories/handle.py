@@ -1,0 +1,293 @@
+"""The memories of one scope: remember, look up, recall, forget.
+
+It holds no data of its own, so any number of handles in any number of processes may name the same scope. Writing goes
+to the scope's own book; reading sees the books around it too, and recall also every message of the threads in it.
+Deliberately absent: what is true (``memory.facts``), how things are found (``retrieval``), and when to extract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from holdfast.errors import Invalid, NotFound
+from holdfast.ledger.core import Core
+from holdfast.memories.learning import learn
+from holdfast.memory.conflicts import Contradiction
+from holdfast.memory.drafts import Remembering
+from holdfast.memory.facts import Version
+from holdfast.memory.graph import Link, neighbours
+from holdfast.memory.shelf import Shelf
+from holdfast.records import Memory, Origin, Recalled
+
+if TYPE_CHECKING:
+    from holdfast.memories.recall import Recaller
+
+Progress = Callable[[int, int], None]
+"""Is told how much is done, and how much there is."""
+
+
+class Only(TypedDict, total=False):
+    """What a recall can be narrowed down to."""
+
+    kind: str | Iterable[str] | None
+    tag: str | Iterable[str] | None
+    since: datetime | None
+    until: datetime | None
+    by: str | None
+    channel: str | None
+    tool: str | None
+    trust: str | None
+    thread: str | None
+    subject: str | None
+    log: bool
+
+
+class Details(TypedDict, total=False):
+    """What else can be said of a memory."""
+
+    tags: Iterable[str]
+    importance: float
+    trust: str
+    valid_from: datetime | None
+    valid_to: datetime | None
+    relation: str | None
+    object: str | None
+    once: str | None
+
+
+class Memories:
+    """What is known in one scope. ``store.memory(user="ana")`` gives one."""
+
+    def __init__(self, core: Core, shelf: Shelf, finding: Callable[[], Recaller]) -> None:
+        self._core, self._shelf, self._finding = core, shelf, finding
+
+    def __repr__(self) -> str:
+        return f"Memories(user={self._shelf.scope.user!r}, agent={self._shelf.scope.agent!r})"
+
+    # Remembering
+
+    def remember(
+        self,
+        text: str,
+        *,
+        kind: str = "semantic",
+        subject: str | None = None,
+        key: str | None = None,
+        origin: str | dict[str, Any] | Origin | None = None,
+        **details: Unpack[Details],
+    ) -> Memory:
+        """Remember something, durably, and findable from now on.
+
+        With ``key`` it is the value of a fact about ``subject`` (by default the user of this handle): the newest valid
+        value counts, older ones stay in ``history``. Also: ``tags``, ``importance`` from 0 to 1, ``trust``,
+        ``valid_from`` and ``valid_to`` for when it is true, ``relation`` and ``object`` to link the subject to
+        something, and ``once``, a name of your own under which it is remembered a single time.
+        """
+        return self._shelf.remember([_draft(text, kind, subject, key, origin, details)])[0]
+
+    def remember_all(self, items: Iterable[str | dict[str, Any]]) -> list[Memory]:
+        """Remember many things in one commit. An item is a text, or a dict with the arguments of ``remember``."""
+        return self._shelf.remember([_item(item) for item in items])
+
+    def link(self, subject: str, relation: str, object: str, **details: Any) -> Memory:
+        """Remember that one thing is related to another: ``link("ana", "works at", "Acme", key="employer")``."""
+        text = details.pop("text", f"{subject} {relation} {object}")
+        return self.remember(text, subject=subject, relation=relation, object=object, **details)
+
+    # Looking up
+
+    def get(self, id: str) -> Memory:
+        """The memory with this id, also when it was forgotten."""
+        return self._shelf.get(id)
+
+    def memories(
+        self,
+        *,
+        kind: str | None = None,
+        subject: str | None = None,
+        tag: str | None = None,
+        limit: int | None = 100,
+        forgotten: bool = False,
+    ) -> list[Memory]:
+        """List memories, the latest recorded first; with ``forgotten`` those that were forgotten instead."""
+        return self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten)
+
+    def facts(
+        self, *, subject: str | None = None, as_of: datetime | None = None, known_at: datetime | None = None
+    ) -> list[Memory]:
+        """The value of every fact: now, as it was ``as_of`` a moment, or as it was known at ``known_at``."""
+        return self._shelf.facts(subject=subject, as_of=as_of, known_at=known_at)
+
+    def fact(self, key: str, subject: str | None = None, *, as_of: datetime | None = None) -> Memory | None:
+        """The value of one fact, None where it has none."""
+        versions = self._shelf.history(key, subject)
+        moment = self._shelf.moment(None, as_of)
+        holding = [version.memory for version in versions if version.holds(moment) and not version.memory.ended]
+        return holding[-1] if holding else None
+
+    def history(self, key: str, subject: str | None = None, *, known_at: datetime | None = None) -> list[Version]:
+        """Every value that a fact ever had, in order, with the time each really held."""
+        return self._shelf.history(key, subject, known_at=known_at)
+
+    def links(self, entity: str | None = None, *, hops: int = 1, as_of: datetime | None = None) -> list[Link]:
+        """Links that hold now (or ``as_of`` a moment): all of them, or those up to ``hops`` away from an entity."""
+        moment = self._shelf.moment(None, as_of)
+        found = [link for link in self._shelf.links() if link.holds(moment)]
+        if entity is None:
+            return found
+        near = neighbours(found, entity, hops, moment)
+        return list({link.id: link for neighbour in near for link in neighbour.path}.values())
+
+    def procedures(self, limit: int | None = None) -> list[Memory]:
+        """How to do things, the most useful first: what an agent should always have at hand."""
+        return self._shelf.procedures(limit)
+
+    def contradictions(self) -> list[Contradiction]:
+        """Memories that say opposite things and are not values of one fact. They are flagged, never merged."""
+        return self._shelf.contradictions()
+
+    # What changed, what was never true, what is to go
+
+    def correct(
+        self,
+        id: str,
+        text: str | None = None,
+        *,
+        origin: str | dict[str, Any] | Origin | None = None,
+        **details: Unpack[Details],
+    ) -> Memory:
+        """Say that a memory was never true, and with ``text`` what is true instead.
+
+        What is no longer true, but was, is not wrong: give the fact a new value, or ``end`` it.
+        """
+        instead = None if text is None else _draft(text, self._shelf.get(id).kind, None, None, origin, details)
+        return self._shelf.correct(id, instead)
+
+    def end(self, id: str, at: datetime | None = None) -> Memory:
+        """Say that a memory is no longer true, from a moment or from now on; of a fact, that it has no value then."""
+        return self._shelf.end(id, at)
+
+    def forget(
+        self,
+        id: str | None = None,
+        *,
+        key: str | None = None,
+        subject: str | None = None,
+        tag: str | None = None,
+        kind: str | None = None,
+        dry_run: bool = False,
+        erase: bool = False,
+    ) -> list[Memory]:
+        """Forget one memory, all values of a fact (``key``), or all with a subject, tag or kind; return which.
+
+        What is forgotten is not found any more, and ``restore`` brings it back. With ``erase`` its text is removed for
+        good. With ``dry_run`` nothing happens.
+        """
+        chosen = self._chosen(id, key, subject, tag, kind)
+        if dry_run:
+            return chosen
+        if not erase:
+            return [self._shelf.forget(memory.id) for memory in chosen]
+        scopes = [self._shelf.book_of(memory.id).scope for memory in chosen]
+        for memory in chosen:
+            self._shelf.erase(memory.id)
+        self._finding().library.discard(scopes)  # they still know the words of what is gone
+        return chosen
+
+    def _chosen(
+        self, id: str | None, key: str | None, subject: str | None, tag: str | None, kind: str | None
+    ) -> list[Memory]:
+        if id is not None:
+            if any(value is not None for value in (key, subject, tag, kind)):
+                raise Invalid("give either the id of a memory, or what all of them have in common")
+            return [self._shelf.get(id)]
+        if key is not None:
+            found = [version.memory for version in self._shelf.history(key, subject)]
+            if not found:
+                raise NotFound(f"there is no fact {key!r} here", key=key)
+            return [one for one in found if (tag is None or tag in one.tags) and (kind is None or kind == one.kind)]
+        if subject is None and tag is None and kind is None:
+            raise Invalid("say what to forget: an id, a key, a subject, a tag or a kind")
+        found = self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=None)
+        return [memory for memory in found if self._shelf.book_of(memory.id).scope == self._shelf.scope]
+
+    def restore(self, id: str) -> Memory:
+        """Bring back what was forgotten."""
+        return self._shelf.restore(id)
+
+    def used(self, id: str, *, helped: bool | None = None) -> Memory:
+        """Tell that a memory was used, and whether it helped. Procedures are listed by how often they did."""
+        return self._shelf.used(id, helped)
+
+    # Recalling
+
+    def recall(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        as_of: datetime | None = None,
+        explain: bool = False,
+        within_ms: float | None = None,
+        **only: Unpack[Only],
+    ) -> Recalled:
+        """Find what is relevant to a question or a text: memories, and messages of the threads in this scope.
+
+        Best first, at most ``k``. Facts that are superseded, corrected or over are left out, as are those not yet true;
+        ``as_of`` asks what was true and said at an earlier moment. ``within_ms`` is a budget: stages that do not fit
+        are dropped, and the report says which. ``only`` narrows down: ``kind``, ``tag``, ``since``, ``until``, ``by``,
+        ``channel``, ``tool``, ``trust`` (at least), ``thread``, ``subject``, ``log`` (False: memories alone).
+        """
+        return self._finding().recall(self._shelf.scope, query, k, as_of, explain, within_ms, only)
+
+    def learn(self, thread: str, *, after: int = 0) -> list[Memory]:
+        """Extract facts from a thread's messages by rules, without a model, and remember them with their source.
+
+        Learning the same messages again changes nothing. Returned are the memories that those messages gave.
+        """
+        return learn(self._core, self._shelf, thread, after)
+
+    # Tending
+
+    def rebuild(self, progress: Progress | None = None) -> int:
+        """Make the indexes of this scope again from what is stored; return how many documents they hold."""
+        return self._finding().library.rebuild(self._shelf.scope, progress)
+
+    def reembed(self, progress: Progress | None = None) -> int:
+        """Move to the embedder that this store was opened with; return how many passages got a vector.
+
+        Recall goes on with the old model's vectors until all are there. What was done stays done when it is
+        interrupted. ``rollback`` goes back.
+        """
+        return self._finding().library.reembed(self._shelf.scope, progress)
+
+    def rollback(self) -> str | None:
+        """Go back to the vectors of the model before the last ``reembed``; return the model that is used from now on."""
+        return self._finding().library.rollback(self._shelf.scope)
+
+
+def _draft(
+    text: str,
+    kind: str,
+    subject: str | None,
+    key: str | None,
+    origin: str | dict[str, Any] | Origin | None,
+    details: Details,
+) -> Remembering:
+    try:
+        return Remembering(text, kind, subject, key, origin=origin, **details)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise Invalid(f"remember: {error}") from error
+
+
+def _item(item: str | dict[str, Any]) -> Remembering:
+    if isinstance(item, str):
+        return Remembering(item)
+    if not isinstance(item, dict):
+        raise Invalid(f"an item to remember is a text or a dict, not {type(item).__name__}")
+    known = {field for field in Remembering.__struct_fields__ if field not in ("corrects", "ended")}
+    if unknown := set(item) - known:
+        raise Invalid(f"a memory has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(sorted(known))}")
+    return Remembering(**item)

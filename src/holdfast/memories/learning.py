@@ -1,0 +1,77 @@
+"""Learning from a thread by rules: what its messages say becomes memories that name their source.
+
+Each finding has a name made of the entry, the rule and the place in the text, under which it is remembered once; so
+learning again changes nothing. Deliberately absent: the rules (``memory.rules``), and any model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.clock import to_datetime
+from holdfast.engine.contract import Event, Scope
+from holdfast.errors import NotFound
+from holdfast.ids import check_id
+from holdfast.ledger.core import Core
+from holdfast.ledger.thread import check_count, refuse_other_owner
+from holdfast.memories.entries import Said
+from holdfast.memory.drafts import Remembering
+from holdfast.memory.names import memory_id, once_number
+from holdfast.memory.rules import Found, extract
+from holdfast.memory.shelf import Shelf
+from holdfast.records import EntryRef, Memory, Origin
+
+_SHORT = 400
+
+
+def learn(core: Core, shelf: Shelf, thread: str, after: int) -> list[Memory]:
+    """Extract facts from the messages of a thread after a number, and remember them in a handle's own book."""
+    check_count("after", after)
+    record = core.engine.get(core.tenant, "thread", check_id(thread, "thread id"))
+    if record is None:
+        raise NotFound(f"there is no thread {thread!r}", thread=thread)
+    refuse_other_owner(record, Scope(shelf.scope.user, shelf.scope.agent))
+    events = core.engine.read(core.tenant, record.mark, after=after)
+    return [memory for event in events if event.kind == "message" for memory in _learned(core, shelf, thread, event)]
+
+
+def _learned(core: Core, shelf: Shelf, thread: str, event: Event) -> Iterator[Memory]:
+    said = Said.of(event)
+    named = said.speaker if said.speaker != said.role else None
+    time = to_datetime(said.time)
+    ref = EntryRef(thread, event.position)
+    for found in extract(said.text, speaker=named, role=said.role, time=time, subject=named or shelf.subject, ref=ref):
+        once = f"{thread[:_SHORT]}#{event.position}/{found.rule}/{found.start}"
+        known = core.engine.get(core.tenant, "memory", memory_id(once_number(shelf.own.id, once)))
+        if known is not None:
+            yield shelf.get(known.id)
+        else:
+            yield from shelf.remember([_draft(shelf, found, once, said, ref)])
+
+
+def _draft(shelf: Shelf, found: Found, once: str, said: Said, ref: EntryRef) -> Remembering:
+    return Remembering(
+        text=found.text,
+        kind=found.kind,
+        subject=found.subject,
+        key=found.key,
+        tags=found.tags,
+        importance=found.importance,
+        origin=Origin(by=said.speaker or None, tool=f"rule:{found.rule}", entries=(ref,)),
+        trust=said.trust,
+        valid_from=found.valid_from or to_datetime(said.time),
+        valid_to=found.valid_to,
+        relation=found.relation,
+        object=found.object,
+        once=once,
+        corrects=_wrong(shelf, found),
+        ended=found.ended,
+    )
+
+
+def _wrong(shelf: Shelf, found: Found) -> str | None:
+    """The memory that was never true, when that is what the text says: the value that the fact has now."""
+    if not found.corrects or found.key is None:
+        return None
+    values = [version.memory for version in shelf.history(found.key, found.subject) if version.corrected_by is None]
+    return values[-1].id if values and shelf.book_of(values[-1].id).scope == shelf.scope else None

@@ -1,0 +1,154 @@
+"""The indexes of one store: found or made for a place, kept while they are used, and shared by every handle.
+
+Deliberately absent: what a place is (``ground``) and how an index is kept (``retrieval.index``).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from urllib.parse import quote
+
+from holdfast.engine.contract import Problem, Query, Record, Scope
+from holdfast.errors import Invalid, Misconfigured
+from holdfast.ids import Ids
+from holdfast.ledger.core import Core, scan_all
+from holdfast.memories.ground import Ground, Place
+from holdfast.memory.names import book_id
+from holdfast.providers.choose import choose
+from holdfast.retrieval.depot import KIND, MANIFEST, Depot
+from holdfast.retrieval.index import Embeds, Index, Progress, Reach
+
+_KEPT = 64
+_BOOK, _THREADS = "book/", "threads"
+_LONG = 200
+
+
+class Library:
+    """Every index that this process has in memory."""
+
+    def __init__(self, core: Core, ids: Ids, embedder: Embeds | None) -> None:
+        self._core, self._ids, self._wanted = core, ids, embedder
+        self._lock = threading.Lock()
+        self._indexes: OrderedDict[Place, Index] = OrderedDict()
+
+    def index(self, place: Place) -> Index:
+        """The index of a place. Those that were not used for long are let go; they are saved, or soon made again."""
+        with self._lock:
+            index = self._indexes.get(place)
+            if index is None:
+                source = Ground(self._core, place)
+                depot = Depot(self._core, self._ids, place.scope, name_of(place))
+                index = Index(depot, source, self.embedder)
+                self._indexes[place] = index
+            self._indexes.move_to_end(place)
+            while len(self._indexes) > _KEPT:
+                self._indexes.popitem(last=False)
+            return index
+
+    def embedder(self, recorded: str | None) -> Embeds | None:
+        """What makes vectors of a recorded model, if it is to be had; without one, what this store was opened with."""
+        wanted = self._wanted
+        if recorded is None or (wanted is not None and wanted.name == recorded):
+            return wanted
+        return _installed(recorded)
+
+    def rebuild(self, scope: Scope, progress: Progress | None = None) -> int:
+        """Make the indexes that a handle of a scope looks into again; return how many documents they hold."""
+        return sum(self.index(place).rebuild(progress) for place, _ in places(scope))
+
+    def reembed(self, scope: Scope, progress: Progress | None = None) -> int:
+        """Move those indexes to the model that the store was opened with; return how many vectors were made."""
+        return sum(self.index(place).reembed(progress) for place, _ in places(scope))
+
+    def rollback(self, scope: Scope) -> str | None:
+        """Move those indexes back to the model before; return its name."""
+        found = None
+        for place, _ in places(scope):
+            if self.index(place).can_go_back():
+                found = self.index(place).rollback()
+        if found is None:
+            raise Invalid("there is no earlier model to go back to")
+        return found
+
+    def forget(self) -> None:
+        """Drop everything from memory."""
+        with self._lock:
+            self._indexes.clear()
+
+    def discard(self, scopes: Iterable[Scope]) -> None:
+        """Remove the saved indexes of books and threads of some scopes, as some of what they were made from is gone."""
+        for place in {place for scope in scopes for place in holding(scope)}:
+            self.index(place).discard()
+
+    def saved(self) -> Iterator[Place]:
+        """Every place whose index is saved in this store."""
+        found = scan_all(self._core.engine, self._core.tenant, Query(KIND, tag=MANIFEST))
+        yield from {place_of(record) for record in found}
+
+    def problems(self) -> Iterator[Problem]:
+        """What in the saved indexes does not agree with what is stored."""
+        for place in self.saved():
+            index = Index(Depot(self._core, self._ids, place.scope, name_of(place)), Ground(self._core, place))
+            name = name_of(place)
+            for what in index.problems():
+                yield Problem(f"index {name!r}", f"{what}; run rebuild", self._core.tenant, KIND, name)
+
+
+def holding(scope: Scope) -> Iterator[Place]:
+    """The places whose indexes hold what belongs to a scope."""
+    if scope.user is not None:
+        yield Place(user=scope.user)
+        return
+    yield Place()
+    yield Place(book=book_id(Scope(agent=scope.agent)), agent=scope.agent)
+
+
+def place_of(record: Record) -> Place:
+    """The place that a saved manifest is about."""
+    if record.scope.user is not None:
+        return Place(user=record.scope.user)
+    name = record.id.rpartition("/")[0]
+    return Place() if name == _THREADS else Place(book=name.removeprefix(_BOOK), agent=record.scope.agent)
+
+
+def places(scope: Scope) -> Iterator[tuple[Place, Callable[[Reach], bool]]]:
+    """The places that a handle of a scope looks into, each with what of it the handle may see.
+
+    A handle that names a user sees that user's threads and books: of all agents, or of the agent it names and those
+    of none. A handle that names none sees threads of no user. Above both are the agent's book and the common one.
+    """
+    user, agent = scope.user, scope.agent
+    if user is not None:
+        yield (
+            Place(user=user),
+            lambda reach: agent is None or reach.agent == agent or (reach.thread is None and reach.agent is None),
+        )
+    else:
+        yield Place(), lambda reach: agent is None or reach.agent == agent
+    if agent is not None:
+        yield Place(book=book_id(Scope(agent=agent)), agent=agent), lambda reach: True
+    yield Place(book=book_id(Scope())), lambda reach: True
+
+
+@lru_cache(8)
+def _installed(model: str) -> Embeds | None:
+    """What makes vectors of a model that comes in a wheel, if it is installed."""
+    for name in ("wordllama", "minilm"):
+        try:
+            found = choose(name)
+        except Misconfigured:
+            continue
+        if found is not None and found.name == model:
+            return found
+    return None
+
+
+def name_of(place: Place) -> str:
+    """What the records of a place's index are called."""
+    if place.user is None:
+        return f"{_BOOK}{place.book}" if place.book is not None else _THREADS
+    name = quote(place.user, safe="")
+    return f"user/{name}" if len(name) <= _LONG else f"user/{book_id(Scope(user=place.user))}"

@@ -1,0 +1,369 @@
+"""Contradictions between memories that no key holds together: found by rules, told to people, and never merged.
+
+Two memories can only contradict when they are about the same subject, are true at the same time, and say nearly the
+same. Facts with a key supersede one another, so what was superseded, ended, corrected or forgotten contradicts nothing;
+neither do episodes, which may both have happened. Each rule has a name:
+
+- ``home``, ``workplace``, ``age``, ``name``, ``birthday``, ``email``, ``phone``, ``favourite``: two values where there
+  is one
+- ``opposite``: likes and dislikes, married and single, open and closed
+- ``negation``: one of them says not
+- ``time``, ``date``, ``weekday``, ``number``: they differ in that alone
+
+The rules read English; of other languages only the figures are compared. They prefer silence to a false alarm.
+Deliberately absent: a model, and deciding which one is right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations
+from math import ceil
+
+import msgspec
+
+from holdfast.memory.facts import Version, timeline
+from holdfast.memory.names import folded, in_order
+from holdfast.records import Memory
+from holdfast.text import STOP_WORDS, fold, stem
+
+ALIKE = 0.6
+"""How much of what two texts say must be shared before a difference between them is a contradiction."""
+
+
+class Contradiction(msgspec.Struct, frozen=True):
+    """Two memories that cannot both be true, the earlier recorded first: by which ``rule``, and ``why`` in words."""
+
+    first: Memory
+    second: Memory
+    rule: str
+    why: str
+
+
+def contradictions(memories: Iterable[Memory]) -> list[Contradiction]:
+    """Every pair that contradicts, in the order the pairs were recorded. Give facts and corrections as well."""
+    standing: dict[str, list[_Reading]] = {}
+    for version in timeline(memories):
+        memory = version.memory
+        if not (version.never or version.superseded_by or memory.ended or memory.kind == "episodic"):
+            standing.setdefault(folded(memory.subject), []).append(_read(version))
+    found: dict[tuple[str, str], Contradiction] = {}
+    for readings in standing.values():
+        for one, other in _pairs(readings):
+            first, second = sorted((one, other), key=lambda reading: _age(reading.memory))
+            named = (first.memory.id, second.memory.id)
+            verdict = _verdict(first, second) if named not in found else None
+            if verdict is not None:
+                found[named] = Contradiction(first.memory, second.memory, *verdict)
+    return sorted(found.values(), key=lambda pair: (_age(pair.first), _age(pair.second)))
+
+
+def _age(memory: Memory) -> tuple[object, str]:
+    return memory.recorded_at, in_order(memory.id)
+
+
+# Reading a text
+
+_FILLERS = frozenset(
+    {"now", "currently", "still", "just", "also", "recently", "today", "presently", "actually", "generally", "usually"}
+    | {"always", "already", "user"}
+)
+_NOT = re.compile(
+    r"\b(?:(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|must|may|might) not(?! only)"
+    r"|\w+n't|(?:do|does|did|is|are|was|were|has|have|had|would|could|should|ca|wo)nt"
+    r"|cannot|never|no longer|(?:has|have|had) no)\b"
+)
+_CONTRAST = re.compile(
+    r"(?:,\s*|\b(?:but|and)\s+)not\b(?! only)[^,.;!?]*|\b(?:rather than|instead of|as opposed to)\b[^,.;!?]*"
+)
+_WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
+_OPPOSITES = (
+    ("like likes love loves enjoy enjoys adore prefer fond", "dislike hate detest loathe avoid despise"),
+    ("married", "single unmarried divorced widowed"),
+    ("employed", "unemployed"),
+    ("open", "closed"),
+    ("allow allowed permitted", "forbid forbidden banned prohibited"),
+    ("enabled enable", "disabled disable"),
+    ("active", "inactive"),
+    ("available", "unavailable"),
+    ("early", "late"),
+    ("morning", "evening"),
+    ("hot", "cold"),
+    ("increase increased rising", "decrease decreased falling"),
+    ("accept accepted approve approved", "reject rejected decline declined"),
+    ("pass passed", "fail failed"),
+    ("alive", "dead"),
+    ("true", "false"),
+    ("safe", "unsafe dangerous"),
+    ("cheap", "expensive"),
+    ("public", "private"),
+    ("agree agreed", "disagree disagreed"),
+    ("trust trusts", "distrust mistrust"),
+    ("possible", "impossible"),
+    ("legal", "illegal"),
+    ("happy", "unhappy"),
+    ("comfortable", "uncomfortable"),
+    ("able", "unable"),
+    ("indoor indoors", "outdoor outdoors"),
+    ("vegetarian vegan", "carnivore omnivore"),
+)
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            ("january", "jan"), ("february", "feb"), ("march", "mar"), ("april", "apr"), ("may",), ("june", "jun"),
+            ("july", "jul"), ("august", "aug"), ("september", "sep", "sept"), ("october", "oct"), ("november", "nov"),
+            ("december", "dec"),
+        ),
+        1,
+    )
+    for name in names
+}  # fmt: skip
+_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_COUNTED = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBERS = {name: str(number) for number, name in enumerate(_COUNTED, 2)}
+_FIGURES = {
+    "iso": re.compile(r"\b(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)\b"),
+    "month first": re.compile(rf"\b(?P<m>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<y>\d{{4}})\b)?"),
+    "day first": re.compile(rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<m>{_MONTH})\b(?:,? (?P<y>\d{{4}})\b)?"),
+    "time": re.compile(
+        r"\b(?P<h>\d{1,2})(?::(?P<min>\d\d))?\s*(?P<half>[ap])\.?m\b\.?|\b(?P<h24>\d{1,2}):(?P<min24>\d\d)\b"
+    ),
+    "weekday": re.compile(rf"\b(?:{_DAYS})\b"),
+    "number": re.compile(rf"\b\d+(?:[.,]\d+)*\b|\b(?:{'|'.join(_NUMBERS)})\b"),
+}
+
+_VALUE = r"(?P<value>[^.;!?\n]+)"
+_SINGLE = {
+    "home": re.compile(rf"\b(?:lives?|living|resides?|is based|am based) in {_VALUE}"),
+    "workplace": re.compile(
+        rf"\b(?:works?|working|is employed) (?:at|for) (?!nights?\b|home\b|weekends?\b|least\b|\d|the moment){_VALUE}"
+    ),
+    "age": re.compile(r"\b(?:is|am|aged|turned) (?P<value>\d{1,3})(?: years? old)?(?=[.;!?,]|\s+now|$|\s+and\b)"),
+    "name": re.compile(rf"\bname is {_VALUE}"),
+    "birthday": re.compile(rf"\b(?:birthday is|was born|born)(?: on)? (?!in\b){_VALUE}"),
+    "email": re.compile(r"\be-?mail(?: address)?(?: is|:) *(?P<value>\S+@\S+)"),
+    "phone": re.compile(r"\b(?:phone|telephone|mobile|cell)(?: number)?(?: is|:) *(?P<value>\+?[\d ()/.-]{5,})"),
+    "favourite": re.compile(rf"\bfavou?rite (?P<topic>[\w ]{{1,40}}?) (?:is|are) {_VALUE}"),
+}
+_AFTER_VALUE = re.compile(r",|\b(?:and|but|since|with|because|now|at the moment|these days|until|as|near|so)\b")
+
+
+@lru_cache(1)
+def _sides() -> dict[str, tuple[int, int]]:
+    """Which pair of opposites a stem is in, and on which side; worked out by the first text, not on import."""
+    return {
+        stem(word): (group, side)
+        for group, pair in enumerate(_OPPOSITES)
+        for side, words in enumerate(pair)
+        for word in words.split()
+    }
+
+
+class _Reading(msgspec.Struct, frozen=True):
+    """What the rules see of a memory."""
+
+    version: Version
+    core: frozenset[str]
+    nots: int
+    before_not: frozenset[str]
+    sides: dict[int, tuple[int, str, frozenset[str]]]
+    figures: dict[str, frozenset[str]]
+    single: dict[tuple[str, frozenset[str]], tuple[str, frozenset[str]]]
+
+    @property
+    def memory(self) -> Memory:
+        return self.version.memory
+
+
+def _read(version: Version) -> _Reading:
+    memory = version.memory
+    text = fold(memory.text)
+    own = _words(fold(memory.subject))
+    single = dict(_single_values(text, own))
+    plain = _CONTRAST.sub(" ", text)
+    nots = list(_NOT.finditer(plain))
+    before = _words(plain[: nots[0].start()]) - own if nots else frozenset()
+    figures, rest = _figures(_NOT.sub(" ", plain))
+    sides, known = _opposites(rest, own), _sides()
+    core = (frozenset(f"@{known[word][0]}" if word in known else word for word in _words(rest))) - own
+    return _Reading(version, core, len(nots), before, sides, figures, single)
+
+
+def _words(text: str) -> frozenset[str]:
+    """The words that carry what a text says."""
+    return frozenset(_in_order_of_text(text))
+
+
+def _in_order_of_text(text: str) -> Iterator[str]:
+    for match in _WORD.finditer(text):
+        word = match[0].removesuffix("'s").replace("'", "")
+        if word not in STOP_WORDS and word not in _FILLERS:
+            yield stem(word)
+
+
+def _opposites(text: str, own: frozenset[str]) -> dict[int, tuple[int, str, frozenset[str]]]:
+    """Which side the text takes in a pair of opposites, the word for it, and who or what takes it."""
+    found: dict[int, tuple[int, str, frozenset[str]]] = {}
+    before: set[str] = set()
+    known = _sides()
+    for word in _in_order_of_text(text):
+        if word in known:
+            group, side = known[word]
+            found.setdefault(group, (side, word, frozenset(before)))
+        elif word not in own:
+            before.add(word)
+    return found
+
+
+def _figures(text: str) -> tuple[dict[str, frozenset[str]], str]:
+    """The dates, times, weekdays and numbers in a text, and the text without them."""
+    found: dict[str, set[str]] = {}
+    for name, pattern in _FIGURES.items():
+        for match in pattern.finditer(text):
+            for rule, value in _figure(name, match):
+                found.setdefault(rule, set()).add(value)
+        text = pattern.sub(" ", text)
+    return {rule: frozenset(values) for rule, values in found.items()}, text
+
+
+def _figure(name: str, match: re.Match[str]) -> Iterator[tuple[str, str]]:
+    if name in ("iso", "month first", "day first"):
+        month = _MONTHS.get(match["m"]) or int(match["m"])
+        yield "date", f"{month:02}-{int(match['d']):02}"
+        if match["y"]:
+            yield "year", match["y"]
+    elif name == "time":
+        yield "time", _clock(match)
+    elif name == "number":
+        yield "number", _NUMBERS.get(match[0], match[0].replace(",", ""))
+    else:
+        yield name, match[0]
+
+
+def _clock(match: re.Match[str]) -> str:
+    if match["h24"]:
+        return f"{int(match['h24']):02}:{match['min24']}"
+    hour = int(match["h"]) % 12 + (12 if match["half"] == "p" else 0)
+    return f"{hour:02}:{match['min'] or '00'}"
+
+
+def _single_values(
+    text: str, own: frozenset[str]
+) -> Iterator[tuple[tuple[str, frozenset[str]], tuple[str, frozenset[str]]]]:
+    """Values of what has only one, with whose it is: a sister's home is not one's own."""
+    for rule, pattern in _SINGLE.items():
+        for match in pattern.finditer(text):
+            sentence = re.split(r"[.;!?\n]", text[: match.start()])[-1]
+            if _NOT.search(sentence + match[0]):
+                continue
+            whose = _words(sentence) - own
+            if rule == "age" and whose and "old" not in match[0]:
+                continue  # what is 35 may be a price
+            if "topic" in pattern.groupindex:
+                whose |= _words(match["topic"])
+            value = match["value"] if rule in ("email", "phone") else _AFTER_VALUE.split(match["value"])[0]
+            words = _parts(rule, value)
+            if words:
+                yield (rule, whose), (value.strip(), words)
+
+
+def _parts(rule: str, value: str) -> frozenset[str]:
+    """What of a value is compared."""
+    if rule == "phone":
+        return frozenset([re.sub(r"\D", "", value)])
+    if rule == "email":
+        return frozenset([value.strip(".,;")])
+    figures, rest = _figures(value)
+    return _words(rest) | {figure for values in figures.values() for figure in values}
+
+
+# Comparing two
+
+
+def _pairs(readings: Sequence[_Reading]) -> Iterator[tuple[_Reading, _Reading]]:
+    """Those that may contradict: they name the same single-valued thing, or share enough of their words.
+
+    To share that much, two texts must share one of the rarest words of each, so only those are looked up.
+    """
+    groups: dict[object, list[_Reading]] = {}
+    often: dict[str, int] = {}
+    for reading in readings:
+        for word in reading.core:
+            often[word] = often.get(word, 0) + 1
+    for reading in readings:
+        for what in reading.single:
+            groups.setdefault(what, []).append(reading)
+        rare = sorted(reading.core, key=lambda word: (often[word], word))
+        for word in rare[: len(rare) - ceil(ALIKE * len(rare)) + 1]:
+            groups.setdefault(word, []).append(reading)
+    for group in groups.values():
+        yield from (pair for pair in combinations(group, 2) if _together(*pair))
+
+
+def _together(one: _Reading, other: _Reading) -> bool:
+    """Whether there is a moment at which both are held to be true."""
+    a, b = one.version, other.version
+    return (a.until is None or b.since < a.until) and (b.until is None or a.since < b.until)
+
+
+def _verdict(one: _Reading, other: _Reading) -> tuple[str, str] | None:
+    for judge in (_two_values, _two_sides, _yes_and_no, _two_figures):
+        verdict = judge(one, other)
+        if verdict is not None:
+            return verdict
+    return None
+
+
+def _two_values(one: _Reading, other: _Reading) -> tuple[str, str] | None:
+    for what in sorted(one.single.keys() & other.single.keys(), key=lambda what: (what[0], sorted(what[1]))):
+        (first, some), (second, others) = one.single[what], other.single[what]
+        if not (some <= others or others <= some):
+            return what[0], f"two values of {what[0]}: {first} and {second}"
+    return None
+
+
+def _alike(one: _Reading, other: _Reading) -> bool:
+    shared = one.core & other.core
+    said = any(not word.startswith("@") for word in shared) or one.core == other.core != frozenset()
+    return said and len(shared) >= ALIKE * len(one.core | other.core)
+
+
+def _two_sides(one: _Reading, other: _Reading) -> tuple[str, str] | None:
+    if one.nots != other.nots or not _alike(one, other):
+        return None
+    for group in sorted(one.sides.keys() & other.sides.keys()):
+        (side, word, who), (other_side, other_word, other_who) = one.sides[group], other.sides[group]
+        if side != other_side and who == other_who:
+            return "opposite", f"opposite words: {word} and {other_word}"
+    return None
+
+
+def _yes_and_no(one: _Reading, other: _Reading) -> tuple[str, str] | None:
+    yes, no = sorted((one, other), key=lambda reading: reading.nots)
+    if (yes.nots, no.nots) != (0, 1) or not _alike(one, other) or not no.before_not <= yes.core:
+        return None
+    if any(side[0] != no.sides[group][0] for group, side in yes.sides.items() if group in no.sides):
+        return None  # hates it and does not like it
+    if any(_differ(yes.figures.get(rule), no.figures.get(rule)) for rule in yes.figures):
+        return None  # not on Monday, but on Tuesday
+    return "negation", "one of them says not"
+
+
+def _two_figures(one: _Reading, other: _Reading) -> tuple[str, str] | None:
+    if one.core != other.core or not one.core or one.nots != other.nots:
+        return None
+    if any(side[0] != other.sides[group][0] for group, side in one.sides.items()):
+        return None
+    for rule in ("date", "year", "weekday", "time", "number"):
+        if _differ(one.figures.get(rule), other.figures.get(rule)):
+            values = (", ".join(sorted(reading.figures[rule])) for reading in (one, other))
+            return ("date" if rule == "year" else rule), f"they differ in the {rule}: {' and '.join(values)}"
+    return None
+
+
+def _differ(some: frozenset[str] | None, others: frozenset[str] | None) -> bool:
+    return bool(some) and bool(others) and not (some <= others or others <= some)  # type: ignore[operator]

@@ -1,0 +1,141 @@
+"""What is true, worked out from all that was remembered: pure, and the same in whatever order it came in.
+
+Memories with the same subject and key are versions of one fact. In the order of (valid_from, recorded_at, id) each
+holds until its own end or the beginning of the next one, whichever comes first. A version that has ``ended`` holds no
+value. What another memory ``corrects`` was never true, from the moment that became known; a correction may be corrected
+in turn. One that ``corrects`` and has ``ended`` says of a single memory that it is true no longer.
+
+Two times are told apart: ``as_of`` is when something is true, ``known_at`` is what was known by then. What was
+forgotten takes no part, whatever is asked for: without it, the version before it holds on. Deliberately absent: any
+model, any store, and the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from holdfast.memory.names import folded, in_order
+from holdfast.records import Memory
+
+
+class Version(msgspec.Struct, frozen=True):
+    """One value of a fact, or a memory that stands alone, and when it really holds: from ``since`` until ``until``.
+
+    ``superseded_by`` is the version that cut it short. With ``corrected_by`` it was never true and never holds.
+    """
+
+    memory: Memory
+    since: datetime
+    until: datetime | None = None
+    superseded_by: str | None = None
+    corrected_by: str | None = None
+
+    def holds(self, moment: datetime) -> bool:
+        """Whether it is true at a moment. An ended version holds as well: it says that there is no value."""
+        if self.corrected_by is not None or moment < self.since:
+            return False
+        return self.until is None or moment < self.until
+
+    @property
+    def never(self) -> bool:
+        """Whether there is no moment at which it holds."""
+        return self.corrected_by is not None or (self.until is not None and self.until <= self.since)
+
+
+def order(memory: Memory) -> tuple[datetime, datetime, str]:
+    """What versions of one fact are sorted by."""
+    return memory.valid_from, memory.recorded_at, in_order(memory.id)
+
+
+def known(memories: Iterable[Memory], known_at: datetime | None = None) -> list[Memory]:
+    """Those that were known by then and are not forgotten, each once."""
+    return list(
+        {
+            memory.id: memory
+            for memory in memories
+            if memory.forgotten_at is None and (known_at is None or memory.recorded_at <= known_at)
+        }.values()
+    )
+
+
+def timeline(memories: Iterable[Memory], known_at: datetime | None = None) -> list[Version]:
+    """Every memory with the time it really holds, in order. Give all versions of a fact, and all corrections."""
+    seen = known(memories, known_at)
+    corrected, ends = corrections(seen)
+    groups: dict[tuple[str, str] | str, list[Memory]] = {}
+    for memory in seen:
+        about = memory.id if memory.key is None else (folded(memory.subject), folded(memory.key))
+        groups.setdefault(about, []).append(memory)
+    found = [version for group in groups.values() for version in _versions(group, corrected, ends)]
+    return sorted(found, key=lambda version: order(version.memory))
+
+
+def _versions(group: list[Memory], corrected: dict[str, str], ends: dict[str, Memory]) -> list[Version]:
+    found: list[Version] = []
+    later: Memory | None = None
+    for memory in sorted(group, key=order, reverse=True):
+        if memory.id in corrected:
+            found.append(Version(memory, memory.valid_from, memory.valid_to, None, corrected[memory.id]))
+            continue
+        until, by = memory.valid_to, None
+        for other in (ends.get(memory.id), later):
+            if other is not None and (until is None or other.valid_from < until):
+                until, by = other.valid_from, other.id
+        found.append(Version(memory, memory.valid_from, until, by))
+        later = memory
+    return found
+
+
+def corrections(seen: Sequence[Memory]) -> tuple[dict[str, str], dict[str, Memory]]:
+    """Which ids were never true, and by what; which ids are true no longer, and the memory that says so.
+
+    A correction that was itself corrected counts for nothing. The latest is asked first: nothing corrects what came
+    after it.
+    """
+    corrected: dict[str, str] = {}
+    ends: dict[str, Memory] = {}
+    pointing = (memory for memory in seen if memory.corrects is not None)
+    for memory in sorted(pointing, key=lambda memory: (memory.recorded_at, in_order(memory.id)), reverse=True):
+        assert memory.corrects is not None
+        if memory.id in corrected:
+            continue
+        if not memory.ended:
+            corrected.setdefault(memory.corrects, memory.id)
+        elif memory.corrects not in ends or order(memory) < order(ends[memory.corrects]):
+            ends[memory.corrects] = memory
+    return corrected, ends
+
+
+def facts(memories: Iterable[Memory], as_of: datetime, known_at: datetime | None = None) -> list[Memory]:
+    """The value of every fact at a moment, by subject and key; a fact that has none then is left out."""
+    holding = [
+        version.memory
+        for version in timeline(memories, known_at)
+        if version.memory.key is not None and not version.memory.ended and version.holds(as_of)
+    ]
+    return sorted(holding, key=lambda memory: (folded(memory.subject), folded(memory.key or ""), in_order(memory.id)))
+
+
+def outdated(memories: Iterable[Memory], as_of: datetime, known_at: datetime | None = None) -> dict[str, str]:
+    """The ids of what is not true at a moment, each with why: corrected, superseded, ended, over, later or forgotten.
+
+    It names what a correction points at also when that memory itself was not given.
+    """
+    given = list(memories)
+    why = {memory.id: "forgotten" for memory in given if memory.forgotten_at is not None}
+    corrected, ends = corrections(known(given, known_at))
+    why.update((id, "ended") for id, end in ends.items() if end.valid_from <= as_of)
+    why.update((id, "corrected") for id in corrected)
+    for version in timeline(given, known_at):
+        if version.memory.id not in why and not version.holds(as_of):
+            why[version.memory.id] = _why(version, as_of)
+    return why
+
+
+def _why(version: Version, as_of: datetime) -> str:
+    if as_of < version.since:
+        return "later"
+    return "over" if version.superseded_by is None else "superseded"

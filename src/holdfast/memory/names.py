@@ -1,0 +1,128 @@
+"""How memories, books and what is looked up of them are called in an engine.
+
+Subjects, keys and entities are compared without case and with single spaces; the text that was given is kept. A tag of
+a record is the way to it: whoever knows the book and what is asked for can say the tag. Deliberately absent: reading
+and writing.
+"""
+
+from __future__ import annotations
+
+from base64 import b32decode, b32encode
+from binascii import Error
+from collections.abc import Iterator
+from hashlib import blake2b
+from urllib.parse import quote
+
+from holdfast.engine.contract import Scope
+from holdfast.errors import Invalid
+from holdfast.ids import MAX_ID_BYTES
+from holdfast.memory.drafts import Remembering
+
+MEMORY = "memory"
+BOOK = "memories"
+_NOBODY = "common"
+_BOOK_BYTES = 200
+_NUMBER = 2**63 - 1
+_ID_CHARS = 14
+_IN_ORDER = str.maketrans("234567", "{|}~\x7f\x80")  # base32 has its digits after its letters, ASCII before them
+
+
+def folded(text: str) -> str:
+    """A subject, key or entity as it is compared."""
+    return " ".join(text.casefold().split())
+
+
+def book_id(scope: Scope) -> str:
+    """The name of the book of a pair of user and agent."""
+    pair = (("user", scope.user), ("agent", scope.agent))
+    name = "&".join(f"{what}={quote(who, safe='')}" for what, who in pair if who is not None) or _NOBODY
+    return name if len(name) <= _BOOK_BYTES else _hash(name)
+
+
+def subject_of(scope: Scope) -> str:
+    """Whom a memory is about when nobody says so."""
+    return scope.user or scope.agent or _NOBODY
+
+
+def memory_id(number: int) -> str:
+    """The id of a memory: a number of 63 bits as fourteen characters."""
+    return "m" + b32encode(number.to_bytes(8, "big"))[:13].decode().lower()
+
+
+def number_of(id: str) -> int:
+    """The number that an id stands for."""
+    try:
+        if not isinstance(id, str) or len(id) != _ID_CHARS or id[0] != "m" or not id.islower():
+            raise ValueError
+        number = int.from_bytes(b32decode(id[1:].upper() + "==="), "big")
+    except (ValueError, Error):
+        raise Invalid(f"{id!r} is not the id of a memory; ids begin with m and have {_ID_CHARS} characters") from None
+    return number
+
+
+def in_order(id: str) -> str:
+    """What ids are sorted by: as their numbers would be."""
+    return id.translate(_IN_ORDER)
+
+
+def once_number(book: str, once: str) -> int:
+    """The number of a memory that a caller named, so that remembering it twice is remembering it once."""
+    return int.from_bytes(blake2b(f"{book}\x00{once}".encode(), digest_size=8).digest(), "big") & _NUMBER
+
+
+# Tags
+
+
+def fact_tag(book: str, subject: str | None = None, key: str | None = None) -> str:
+    """Every value of a fact; of one fact when it is named."""
+    return f"fact@{book}" if subject is None or key is None else f"fact@{book}:{_hash(folded(subject), folded(key))}"
+
+
+def link_tag(book: str, entity: str | None = None) -> str:
+    """Every link; those of one entity, on either end, when it is named."""
+    return f"link@{book}" if entity is None else f"link@{book}:{_hash(folded(entity))}"
+
+
+def kind_tag(book: str, kind: str) -> str:
+    return f"kind@{book}:{kind}"
+
+
+def label_tag(book: str, label: str) -> str:
+    """What a caller tagged."""
+    tag = f"tag@{book}:{label}"
+    return tag if len(tag.encode()) <= MAX_ID_BYTES else f"tag@{book}:{_hash(label)}"
+
+
+def correction_tag(book: str) -> str:
+    """Whatever says of another memory that it was never true, or is no longer."""
+    return f"correction@{book}"
+
+
+def thread_tag(thread: str) -> str:
+    """What comes from a thread, whatever book it is in."""
+    return f"from@{_hash(thread)}"
+
+
+def tags_of(book: str, draft: Remembering) -> tuple[str, ...]:
+    """The tags of a checked draft's record."""
+    return tuple(sorted(set(_tags(book, draft))))
+
+
+def _tags(book: str, draft: Remembering) -> Iterator[str]:
+    assert draft.subject is not None
+    yield kind_tag(book, draft.kind)
+    if draft.key is not None:
+        yield fact_tag(book)
+        yield fact_tag(book, draft.subject, draft.key)
+    if draft.object is not None:
+        yield link_tag(book)
+        yield link_tag(book, draft.subject)
+        yield link_tag(book, draft.object)
+    if draft.corrects is not None:
+        yield correction_tag(book)
+    yield from (label_tag(book, label) for label in draft.tags)
+    yield from (thread_tag(entry.thread) for entry in draft.origin.entries)
+
+
+def _hash(*parts: str) -> str:
+    return blake2b("\x00".join(parts).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,82 @@
+"""Facts read from a text without a model: by rules that each have a name and can be tested alone.
+
+A rule reads one sentence and yields what it says of its speaker, or of a person it names; ``extract`` runs them all.
+What is asked, supposed, reported, denied or quoted yields nothing: a fact that is missed is found by recall in the log
+anyway, a fact that is wrong is believed. English. Deliberately absent: storing, and judging what was known before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from holdfast.errors import NotFound
+from holdfast.memory.rules import (
+    changes,
+    contact,
+    dates,
+    decisions,
+    family,
+    instructions,
+    names,
+    numbers,
+    places,
+    preferences,
+    reading,
+    work,
+)
+from holdfast.memory.rules.found import Found, Rule
+from holdfast.records import EntryRef
+
+__all__ = ["RULES", "Found", "Rule", "extract", "rule"]
+
+_ROOMS = (names, contact, places, work, family, preferences, instructions, dates, decisions, changes, numbers)
+RULES: dict[str, Rule] = {each.name: each for room in _ROOMS for each in room.RULES}
+
+_SPEAKERS = frozenset({"user", "human", "person", "customer", ""})
+"""Roles whose "I" is a person. An assistant's "I", a tool's output and a system's text state nothing about anyone."""
+
+
+def rule(name: str) -> Rule:
+    """The rule of this name."""
+    found = RULES.get(name)
+    if found is None:
+        raise NotFound(f"there is no rule {name!r}; there are {', '.join(RULES)}", rule=name)
+    return found
+
+
+def extract(
+    text: str,
+    *,
+    speaker: str | None = None,
+    role: str = "user",
+    time: datetime,
+    subject: str,
+    ref: EntryRef | None = None,
+    rules: Iterable[Rule] | None = None,
+) -> list[Found]:
+    """What a text says, in the order it says it. ``time`` is when it was said; "last Friday" counts from there."""
+    if role.lower() not in _SPEAKERS:
+        return []
+    chosen = tuple(RULES.values()) if rules is None else tuple(rules)
+    found = [
+        each
+        for sentence in reading.sentences(text, subject=subject, who=speaker or subject, time=time, ref=ref)
+        for one in chosen
+        if sentence.own or not one.own
+        for each in one.find(sentence)
+    ]
+    return _settled(found)
+
+
+def _settled(found: list[Found]) -> list[Found]:
+    """Each statement once, in order; and what a text says is over does not end what the same text says is so."""
+    current = {(each.subject, each.key) for each in found if each.key and not each.ended}
+    kept: dict[tuple[object, ...], Found] = {}
+    for each in sorted(found, key=lambda one: (one.start, one.end)):
+        if each.ended and (each.subject, each.key) in current:
+            each = msgspec.structs.replace(each, key=None, ended=False)
+        kept.setdefault((each.subject, each.key, each.relation, each.object, each.text), each)
+    return list(kept.values())

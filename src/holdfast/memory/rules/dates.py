@@ -1,0 +1,151 @@
+"""Rules of days: birthdays, and what happened or will happen at a time that can be resolved.
+
+An event needs a verb or a noun that names one and a time in the same sentence; the interval is the time's. An event
+without a time stays what it is, an entry of the log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from holdfast import when
+from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
+from holdfast.when import Pattern
+
+_BIRTHDAY = Pattern(
+    rf"(?i:\bmy{S}birthday{S}(?:is|falls)(?:{S}actually)?(?:{S}on)?{S}(?:the{S})?|"
+    rf"\bmy{S}birthday['\u2019]s{S}(?:on{S})?|\bI{S}was{S}born{S}(?:on|in){S}(?:the{S})?)"
+)
+_ANNIVERSARY = Pattern(rf"(?i:\b(?:my|our){S}(?:wedding{S})?anniversary{S}(?:is|falls)(?:{S}on)?{S}(?:the{S})?)")
+_NOUN = (
+    "flight|appointment|meeting|interview|exam|test|surgery|operation|trip|concert|party|deadline|wedding|date|call|"
+    "class|presentation|conference|match|game|race|marathon|holiday|vacation|visit|checkup|check-up|reservation|dinner|"
+    "lunch|ceremony|hearing|launch|event|workshop|lesson|course|viewing|audition|performance|recital|show|reunion|"
+    "retreat|hike"
+)
+_OWN = Pattern(
+    rf"(?i:\b(?:I|we)(?:{S}have|['\u2019]ve{S}got|{S}have{S}got|{S}had|['\u2019]ve{S}booked|{S}booked|"
+    rf"{S}have{S}booked){S}(?:an?|my|our|the|another){S}(?:[^\W_][\w'-]{{0,20}}{S}){{0,4}}(?:{_NOUN})\b)"
+)
+_MINE = Pattern(
+    rf"(?i:\b(?:my|our){S}(?:[^\W_][\w'-]{{0,20}}{S}){{0,3}}(?:{_NOUN}){S}(?:is|was|will{S}be|starts|begins|"
+    rf"takes{S}place|got{S}moved{S}to)\b)"
+)
+_GOING = Pattern(
+    rf"(?i:(?:{AM}|\bwe(?:{S}are|['\u2019]re)){S}{ADVERB}(?:flying|travel(?:l)?ing|going|driving|visiting|meeting|"
+    rf"starting|moving|getting{S}married|leaving|seeing|attending|running|having{S}(?!trouble|problems?|issues?|"
+    rf"difficult|fun\b|a{S}hard|some\b)[^\W\d_]{{1,20}}|hosting|taking|presenting|graduating)\b)"
+)
+_WILL = Pattern(rf"(?i:\b(?:I|we)(?:{S}will|['\u2019]ll){S}(?!not\b|never\b)[^\W\d_]{{2,20}}\b)")
+_DID = Pattern(
+    rf"(?i:\b(?:I|we){S}{ADVERB}(?:went|visited|met|saw|attended|started|finished|bought|sold|got|adopted|joined|left|"
+    rf"graduated|passed|ran|had(?!{S}to\b)|took|completed|moved|signed|won|lost|broke|celebrated|flew|drove|launched|"
+    rf"released|quit|married|gave|made|painted|wrote|hosted|organi[sz]ed|volunteered|presented|received|climbed|hiked|"
+    rf"swam|watched|read|cooked|baked|planted|began|returned|arrived|came|submitted|published|deployed|fixed|shipped|"
+    rf"performed|participated|hired|proposed|had{S}been|tried|called|spoke|talked|played|booked|learned|learnt|built|"
+    rf"planned)\b)"
+)
+_REACH_CHARS = 160  # a time further off belongs to something else
+_LEAD_CHARS = 60
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+
+
+def _birthday(sentence: Sentence) -> Iterator[Found]:
+    for cue in _BIRTHDAY.finditer(sentence.text):
+        span = _span_at(sentence, cue)
+        if span is None or not sentence.states(cue.start()):
+            continue
+        if span.kind == "day" and span.since:
+            said = f"{span.since.day} {_MONTHS[span.since.month - 1]}{_year(span)}"
+            key, text = (
+                "birthday",
+                f"{sentence.who} was born on {said}" if _year(span) else f"{sentence.who}'s birthday is {said}",
+            )
+        elif span.kind in {"year", "month"} and span.since and re.search(r"[0-9]{4}", span.phrase):
+            key, text = "birth_year", f"{sentence.who} was born in {span.since.year}"
+        else:
+            continue
+        yield sentence.found("birthday", cue.start(), span.end, text, key=key, importance=0.8, tags=("date",))
+
+
+def _anniversary(sentence: Sentence) -> Iterator[Found]:
+    for cue in _ANNIVERSARY.finditer(sentence.text):
+        span = _span_at(sentence, cue)
+        if span and span.kind == "day" and span.since and sentence.states(cue.start()):
+            text = f"{sentence.who}'s anniversary is {span.since.day} {_MONTHS[span.since.month - 1]}{_year(span)}"
+            yield sentence.found(
+                "anniversary", cue.start(), span.end, text, key="anniversary", importance=0.7, tags=("date",)
+            )
+
+
+def _span_at(sentence: Sentence, cue: re.Match[str]) -> when.Span | None:
+    return next(
+        (span for span in sentence.spans if cue.start() < span.end and cue.end() - 8 <= span.start <= cue.end()), None
+    )
+
+
+def _year(span: when.Span) -> str:
+    found = re.search(r"[0-9]{4}", span.phrase)
+    return f" {found[0]}" if found else ""
+
+
+def _event(sentence: Sentence, rule: str, patterns: tuple[Pattern, ...]) -> Iterator[Found]:
+    spans = [span for span in sentence.spans if span.since and span.until]
+    cues = sorted((cue for pattern in patterns for cue in pattern.finditer(sentence.text)), key=lambda cue: cue.start())
+    if not spans or not cues:
+        return
+    cue = next((cue for cue in cues if sentence.states(cue.start())), None)
+    if cue is None:
+        return
+    # The nearest time after the verb, or one that opens the sentence.
+    span = next((span for span in spans if span.start >= cue.end()), spans[0])
+    if not -_LEAD_CHARS <= span.start - cue.end() <= _REACH_CHARS:
+        return
+    start, end = min(cue.start(), span.start), max(cue.end(), span.end)
+    if len(sentence.text) <= 240:
+        start, end = 0, len(sentence.text)
+    text = f"{sentence.who}: {sentence.words(start, end)} ({_stamp(span)})"
+    yield sentence.found(
+        rule, start, end, text, kind="episodic", valid_from=span.since, valid_to=span.until, corrects=False,
+        importance=0.5, tags=("event",),
+    )  # fmt: skip
+
+
+def _stamp(span: when.Span) -> str:
+    since, until = span.since, span.until
+    assert since is not None
+    assert until is not None
+    last = until.date() if until.time() != until.min.time() else (until - when.DAY).date()
+    return f"{since:%Y-%m-%d}" if last <= since.date() else f"{since:%Y-%m-%d} to {last:%Y-%m-%d}"
+
+
+def _planned(sentence: Sentence) -> Iterator[Found]:
+    yield from _event(sentence, "planned", (_OWN, _MINE, _GOING, _WILL))
+
+
+def _happened(sentence: Sentence) -> Iterator[Found]:
+    if not any(pattern.search(sentence.text) for pattern in (_OWN, _MINE)):
+        yield from _event(sentence, "happened", (_DID,))
+
+
+RULES = (
+    Rule("birthday", "my birthday is 8 May; I was born in 1990", _birthday),
+    Rule("anniversary", "our anniversary is on 3 June", _anniversary),
+    Rule("planned", "I have a flight on 8 May; I'm flying to Rome on Friday", _planned),
+    Rule("happened", "I met Lena last Friday", _happened),
+)

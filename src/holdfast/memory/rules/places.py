@@ -1,0 +1,143 @@
+"""Rules of where people live and come from. A place has a capital: "I live in a small flat" names none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.phrases import name_at, name_before, place_at
+from holdfast.memory.rules.reading import ADVERB, AM, HAVE, S, Sentence
+from holdfast.when import Pattern
+
+_WE = rf"(?:\bI|\bwe|\b(?:my|our){S}family(?:{S}and{S}I)?|\bmy{S}(?:wife|husband|partner){S}and{S}I)"
+_BEEN = rf"(?:(?:have|['\u2019]ve){S})(?:(?:already|just|recently){S})?(?:been{S}living|lived)"
+_LIVES = Pattern(
+    rf"(?i:{_WE}{S}{ADVERB}live{S}{ADVERB}in{S}|{_WE}(?:{S})?{_BEEN}{S}in{S}|(?:{AM}|\bwe(?:{S}are|"
+    rf"['\u2019]re)){S}{ADVERB}(?:living|based|residing){S}{ADVERB}in{S}|\bI{S}{ADVERB}reside{S}in{S}|"
+    rf"\bmy{S}home{S}(?:town{S}|city{S})?is{S}(?:now{S})?(?:in{S})?)"
+)
+_MOVED = Pattern(
+    rf"(?i:(?:{_WE}|{HAVE}|\bwe(?:{S}have|['\u2019]ve)){S}{ADVERB}(?:moved|relocated){S}(?:back{S}|here{S}|over{S})?)"
+)
+_MOVED_TO = Pattern(rf"(?i:to{S}|into{S})")
+_GAP = Pattern(S)
+_FROM = Pattern(rf"(?i:from{S})")
+_ORIGIN = Pattern(
+    rf"(?i:{AM}{S}{ADVERB}(?:originally{S})?from{S}|\bI{S}(?:originally{S})?(?:come|hail){S}from{S}|"
+    rf"\bI{S}{ADVERB}grew{S}up{S}in{S}|\bI{S}was{S}raised{S}in{S}|\bI{S}was{S}born(?:{S}and{S}raised)?{S}in{S}|"
+    rf"\bmy{S}hometown{S}is{S})"
+)
+_LEFT = Pattern(rf"(?i:\bI{S}(?:no{S}longer|don['\u2019]t|do{S}not){S}live{S}in{S})")
+_NOT_ANY_MORE = Pattern(r"(?i:\b(?:no longer|any ?more)\b)")
+_THEY_LIVE = Pattern(
+    rf"{S}(?:(?:now|currently|still|also){S})?(?:lives|is{S}living|is{S}based|moved|has{S}moved|"
+    rf"relocated){S}(?P<way>in|to){S}"
+)
+
+
+def _home(sentence: Sentence) -> Iterator[Found]:
+    for cue in _LIVES.finditer(sentence.text):
+        yield from _at(sentence, "home", cue.start(), cue.end())
+
+
+def _move(sentence: Sentence) -> Iterator[Found]:
+    text = sentence.text
+    for cue in _MOVED.finditer(text):
+        at, origin = cue.end(), _FROM.match(text, cue.end())
+        old = place_at(text, origin.end()) if origin else None
+        if old:
+            gap = _GAP.match(text, old.end)
+            at = gap.end() if gap else old.end
+        toward = _MOVED_TO.match(text, at)
+        if toward:
+            yield from _at(sentence, "move", cue.start(), toward.end(), moved=True)
+
+
+def _at(sentence: Sentence, rule: str, start: int, at: int, *, moved: bool = False) -> Iterator[Found]:
+    place = place_at(sentence.text, at)
+    if place is None or not sentence.states(start):
+        return
+    yield sentence.found(
+        rule,
+        start,
+        place.end,
+        f"{sentence.who} lives in {place.text}",
+        key="home",
+        relation="lives in",
+        object=place.text,
+        valid_from=sentence.since(event=moved),
+        importance=0.7,
+        corrects=sentence.corrects and not moved,
+        tags=("place",),
+    )
+
+
+def _origin(sentence: Sentence) -> Iterator[Found]:
+    for cue in _ORIGIN.finditer(sentence.text):
+        place = place_at(sentence.text, cue.end())
+        if place and sentence.states(cue.start()):
+            yield sentence.found(
+                "origin",
+                cue.start(),
+                place.end,
+                f"{sentence.who} is from {place.text}",
+                key="origin",
+                relation="is from",
+                object=place.text,
+                importance=0.6,
+                tags=("place",),
+            )
+
+
+def _left_home(sentence: Sentence) -> Iterator[Found]:
+    for cue in _LEFT.finditer(sentence.text):
+        place = place_at(sentence.text, cue.end())
+        over = _NOT_ANY_MORE.search(sentence.text)
+        if place and over and sentence.states(cue.start()):
+            yield sentence.found(
+                "left home",
+                cue.start(),
+                place.end,
+                f"{sentence.who} no longer lives in {place.text}",
+                key="home",
+                relation="no longer lives in",
+                object=place.text,
+                ended=True,
+                valid_from=sentence.since(),
+                tags=("place",),
+            )
+
+
+def _their_home(sentence: Sentence) -> Iterator[Found]:
+    for cue in _THEY_LIVE.finditer(sentence.text):
+        name, place = name_before(sentence.text, cue.start()), place_at(sentence.text, cue.end())
+        going = "moved" in cue[0] or "relocated" in cue[0]
+        if (
+            name
+            and place
+            and going == (cue["way"] == "to")
+            and sentence.states(name.start)
+            and name_at(sentence.text, name.start)
+        ):
+            yield sentence.found(
+                "their home",
+                name.start,
+                place.end,
+                f"{name.text} lives in {place.text}",
+                subject=name.text,
+                key="home",
+                relation="lives in",
+                object=place.text,
+                valid_from=sentence.since(event=going),
+                importance=0.6,
+                tags=("place",),
+            )
+
+
+RULES = (
+    Rule("home", "I live in Berlin; I'm based in Berlin", _home),
+    Rule("move", "I moved (from Bonn) to Berlin: a change, with its time", _move),
+    Rule("origin", "I'm from Porto; I grew up in Porto", _origin),
+    Rule("left home", "I no longer live in Berlin", _left_home),
+    Rule("their home", "Lena lives in Oslo, of a person with a name", _their_home, own=False),
+)

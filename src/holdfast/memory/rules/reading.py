@@ -1,0 +1,194 @@
+"""A text as sentences that may be believed: what is asked, supposed, quoted or reported is kept from the rules.
+
+Offsets always count in the original text: what must not be read is blanked, never cut. Every pattern is bounded, so a
+text of any size takes time in proportion to its length. Deliberately absent: grammar. A sentence ends at a full stop, a
+mark or a line; a cue word before a statement is enough to leave that statement alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from holdfast import when
+from holdfast.memory.rules.found import Found
+from holdfast.records import EntryRef
+from holdfast.when import Pattern
+
+LONGEST = 600
+"""Characters of one sentence; what is longer is a table or a paste, and nobody says it of themselves."""
+
+S = r"[ \t\u00a0]{1,3}"
+AM = rf"\bI(?:{S}am|['\u2019]m)"
+NAMED = rf"[^\W\d_][\w'-]{{1,20}}(?:{S}[^\W\d_][\w'-]{{1,20}})?,{S}"
+AGED = rf"(?:(?:{NAMED})?an?{S})"
+HAVE = rf"\bI(?:{S}have|['\u2019]ve)"
+ADVERB = (
+    rf"(?:(?:actually|really|currently|now|still|also|just|recently|mostly|absolutely|definitely|do|personally|"
+    rf"generally|usually|truly|particularly|especially|both|finally){S}){{0,2}}"
+)
+
+_BLANKED = Pattern(
+    r"```.*?(?:```|\Z)|`[^`\n]{1,500}`|^[ \t]{0,8}>[^\n]*"
+    r'|"[^"\n]{0,2000}"|\u201c[^\u201c\u201d\n]{0,2000}\u201d|\u00ab[^\u00ab\u00bb\n]{0,2000}\u00bb',
+    re.DOTALL | re.MULTILINE,
+)
+# What follows "Translate this:" is material, not a statement of the one who hands it over.
+_MATERIAL = Pattern(
+    r"(?im:^[^\n:]{0,40}\b(?:translate|rewrite|rephrase|proofread|summari[sz]e|paraphrase|correct|improve|edit|explain|"
+    r"write|draft|example|lyrics|poem|story|following|says|said|quote)\b[^\n:]{0,80}:(?=\s))"
+)
+_END = Pattern(r"[.!?\u2026]{1,5}(?=\s|$|[)\]])|[\u3002\uff01\uff1f\u0964]|\n{1,3}|;(?=\s)")
+_SHORT = Pattern(
+    r"(?:\b(?:dr|mr|mrs|ms|st|prof|vs|etc|e\.g|i\.e|approx|jr|sr|inc|ltd|co|no)|\b[A-Z]|[ap]\.m)$", re.IGNORECASE
+)
+
+_SUPPOSED = Pattern(
+    r"(?i:\b(?:if|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|hypothetically|unless|"
+    r"whether|probably|possibly|almost|let['\u2019]s say|assume|assuming|as though|dreamed|dreamt|imagined|joked|"
+    r"kidding|act as|in another life|hope|hoping|should|ask me|say I|say we|for example|for instance|e\.g|in (?:the|"
+    r"this|that|a|my) (?:story|novel|book|movie|film|game|dream|scenario|play|poem|song|role|simulation))\b|"
+    r"['\u2019]d\b)"
+)
+_REPORTED = Pattern(
+    r"(?i:\b(?!I\b|we\b)[^\W\d_]{1,30}\s{1,3}(?:just\s{1,3}|also\s{1,3}|once\s{1,3}|always\s{1,3}|"
+    r"still\s{1,3})?(?:said|says|say|told|tell|tells|thinks?|thought|claims?|claimed|believes?|believed|asked|asks|"
+    r"wrote|writes|replied|mentioned|insists|insisted|assumed|assumes|suggested|suggests|guessed|reckons|goes|sings|"
+    r"heard|wants|wanted)\b|\baccording to\b|\b(?:heard|read|rumou?r)\s{1,3}(?:that|somewhere)\b)"
+)
+_NEGATED = Pattern(
+    r"(?i:n['\u2019]t\b|\bnot\b|\bnever\b|\bneither\b|\bnobody\b|\bno one\b|\bhardly\b|\bfalse\b|\buntrue\b|\bdoubt\b|"
+    r"\bdeny\b|\bwithout\b)"
+)
+_OWN = Pattern(r"(?i:\b(?:i|my|we|our|me)\b)")
+_CLAUSE = Pattern(r"(?i:[,:\u2013\u2014(]|\bbut\b|\band\b|\bso\b|\bbecause\b|\bthough\b|\balthough\b|\binstead\b)")
+
+_ASKING = Pattern(
+    r"(?i:,\s{1,3}(?:(?:so|and|but|now)\s{1,3})?(?:can|could|would|will|do|what|how|which|where|who|why|should|"
+    r"are there|is there|any)\b(?!\s{1,3}(?:I|we)\s{0,3}$))"
+)
+_ASKS_AT_ONCE = Pattern(
+    r"(?i:\W{0,3}(?:(?:so|and|but|ok|okay|well|hi|hey)\W{1,3})?(?:do|did|does|am|is|are|was|were|can|could|would|will|"
+    r"should|have|has|had|what|who|how|where|when|why|which|if|isn['\u2019]t|aren['\u2019]t|don['\u2019]t|"
+    r"didn['\u2019]t)\b)"
+)
+
+_CORRECTION = Pattern(
+    r"(?i:^\W{0,3}(?:(?:no|nope|wait|sorry|oops|ah|oh|hmm|well)\b[,.!\u2014\u2013 -]{0,4}){0,3}(?:(?:no|wait|"
+    r"nope),(?=\s)|(?:actually|correction|sorry|oops|my mistake|my bad|(?:i was|i['\u2019]m|that was|that is|"
+    r"that['\u2019]s|you['\u2019]re|this is|it['\u2019]s)\s(?:all\s)?(?:wrong|mistaken|incorrect|not right|not true|"
+    r"not correct)|i misspoke|i made a mistake|i meant|i mistyped|to correct myself|let me correct)\b))|"
+    r"\bI\sactually\b|\bI['\u2019]m\sactually\b"
+)
+_CHANGE = Pattern(
+    r"(?i:\b(?:now|no longer|any ?more|moved|moving|relocated|switched|changed|as of|since|started|joined|recently|"
+    r"became|went|just|new|quit|left|these days|nowadays|turned)\b)"
+)
+
+
+class Sentence(msgspec.Struct, frozen=True, dict=True):
+    """One sentence with who says it, of whom, and when. ``at`` is where it begins in the text."""
+
+    text: str
+    at: int
+    whole: str
+    subject: str
+    who: str
+    time: datetime
+    ref: EntryRef | None = None
+    after_correction: bool = False
+
+    @cached_property
+    def spans(self) -> list[when.Span]:
+        return when.find(self.text, self.time)
+
+    @cached_property
+    def own(self) -> bool:
+        """Whether the speaker occurs in it."""
+        return _OWN.search(self.text) is not None
+
+    @cached_property
+    def takes_back(self) -> bool:
+        """Whether a word of correction opens it, or stood alone before it."""
+        return self.after_correction or _CORRECTION.search(self.text) is not None
+
+    @cached_property
+    def corrects(self) -> bool:
+        """Whether it takes back what was said before. A change is none: what it replaces was true."""
+        return self.takes_back and not _CHANGE.search(self.text)
+
+    @cached_property
+    def _doubt(self) -> int:
+        """Where the first word stands after which nothing is stated."""
+        cues = (_SUPPOSED.search(self.text), _REPORTED.search(self.text))
+        return min((cue.start() for cue in cues if cue), default=len(self.text))
+
+    def states(self, start: int) -> bool:
+        """Whether what begins at ``start`` is stated: not supposed, reported or denied by what leads up to it."""
+        if self._doubt < start:
+            return False
+        lead = self.text[max(0, start - 120) : start]
+        begin = max((cut.end() for cut in _CLAUSE.finditer(lead)), default=0)
+        return not _NEGATED.search(lead[begin:])
+
+    def since(self, *, event: bool = False) -> datetime | None:
+        """From when on, if the sentence says so: "since 2019", "as of June"; with ``event`` also "last month"."""
+        for span in self.spans:
+            if span.since is not None and (span.kind == "since" or (event and span.since <= self.time)):
+                return span.since
+        return None
+
+    def words(self, start: int, end: int) -> str:
+        """The words as they were written: what is blanked for the rules is kept in what they find."""
+        return self.whole[self.at + start : self.at + end]
+
+    def found(self, rule: str, start: int, end: int, text: str, **more: Any) -> Found:
+        more.setdefault("subject", self.subject)
+        more.setdefault("corrects", self.corrects)
+        start, end = self.at + start, self.at + end
+        return Found(rule, text, quote=self.whole[start:end], start=start, end=end, ref=self.ref, **more)
+
+
+def blanked(text: str) -> str:
+    """The text with quotations, code and handed-over material replaced by spaces of the same length."""
+    material = _MATERIAL.search(text)
+    if material:
+        text = text[: material.start()] + " " * (len(text) - material.start())
+    return _BLANKED.sub(lambda found: re.sub(r"[^\n]", "\x00", found[0]), text)
+
+
+def sentences(text: str, *, subject: str, who: str, time: datetime, ref: EntryRef | None) -> Iterator[Sentence]:
+    """The sentences that state something, in order; questions and endless ones are left out."""
+    readable, corrected, time = blanked(text), False, time if time.tzinfo else time.replace(tzinfo=UTC)
+    for start, end, mark in _bounds(readable):
+        piece = readable[start:end]
+        if "?" in mark or "\uff1f" in mark:
+            piece = _before_question(piece)
+        if len(piece) > LONGEST or not piece.strip("\x00 \t\r"):
+            continue
+        begin = start + len(piece) - len(piece.lstrip())
+        piece = piece.strip()
+        yield Sentence(piece, begin, text, subject, who, time, ref, corrected)
+        bare = _CORRECTION.search(piece)
+        corrected = bool(bare) and len(piece) < 45
+
+
+def _before_question(piece: str) -> str:
+    """What is stated before a question of its own clause begins: "I live in Berlin, what can I do there?"."""
+    asking = _ASKING.search(piece)
+    return piece[: asking.start()] if asking and not _ASKS_AT_ONCE.match(piece) else ""
+
+
+def _bounds(text: str) -> Iterator[tuple[int, int, str]]:
+    begin = 0
+    for mark in _END.finditer(text):
+        if mark[0] == "." and _SHORT.search(text, max(begin, mark.start() - 8), mark.start()):
+            continue
+        yield begin, mark.start(), mark[0]
+        begin = mark.end()
+    yield begin, len(text), ""

@@ -1,0 +1,107 @@
+"""A memory as it is stored: plain data with a version inside, and back.
+
+What is not said is not written, so most bodies are little more than their text. When a memory came to be known is the
+time of its record, which the engine gives; a memory without ``valid_from`` is true from then on. Deliberately absent:
+what a memory means.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from holdfast.clock import to_datetime, to_micros
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Record
+from holdfast.errors import Corrupt, Unsupported
+from holdfast.memory.drafts import Remembering
+from holdfast.records import EntryRef, Memory, Origin
+
+VERSION = 1
+_SAID = ("key", "relation", "object", "corrects")
+_LATER = ("version", "forgotten", "uses", "helped")
+_NO_ORIGIN = Origin()
+
+
+def to_plain(draft: Remembering) -> dict[str, Any]:
+    """A checked draft as plain data."""
+    plain: dict[str, Any] = {
+        "version": VERSION, "text": draft.text, "kind": draft.kind, "subject": draft.subject, "trust": draft.trust,
+        "importance": draft.importance,
+    }  # fmt: skip
+    plain.update((name, value) for name in _SAID if (value := getattr(draft, name)) is not None)
+    if draft.tags:
+        plain["tags"] = list(draft.tags)
+    if draft.origin != _NO_ORIGIN:
+        plain["origin"] = _plain_origin(draft.origin)
+    if draft.valid_from is not None:
+        plain["valid_from"] = to_micros(draft.valid_from)
+    if draft.valid_to is not None:
+        plain["valid_to"] = to_micros(draft.valid_to)
+    if draft.ended:
+        plain["ended"] = True
+    return plain
+
+
+def to_body(plain: dict[str, Any]) -> bytes:
+    return encode(plain, "memory")
+
+
+def read_plain(record: Record) -> dict[str, Any]:
+    """What a record holds, or ``Corrupt``, or ``Unsupported`` when newer code wrote it."""
+    plain = decode(record.body)
+    version = plain.get("version") if isinstance(plain, dict) else None
+    if type(version) is not int:
+        raise Corrupt(f"memory {record.id!r} is not a stored memory; run verify")
+    if version > VERSION:
+        raise Unsupported(f"memory {record.id!r} was written by a newer version; upgrade holdfast")
+    result: dict[str, Any] = plain
+    return result
+
+
+def to_memory(record: Record) -> Memory:
+    """A memory from its record."""
+    plain = read_plain(record)
+    try:
+        return from_plain(record.id, plain, record.created)
+    except (KeyError, TypeError, ValueError, OverflowError, msgspec.ValidationError) as error:
+        raise Corrupt(f"memory {record.id!r} is not a stored memory: {error!r}; run verify") from error
+
+
+def from_plain(id: str, plain: dict[str, Any], created: int) -> Memory:
+    """A memory from what is stored of it and the moment it came to be known."""
+    recorded = to_datetime(created)
+    get = plain.get
+    return Memory(
+        id, plain["text"], plain["kind"], plain["subject"], recorded, _moment(get("valid_from")) or recorded,
+        _moment(get("valid_to")), get("key"), get("relation"), get("object"), tuple(get("tags", ())),
+        plain["importance"], _origin(get("origin")), plain["trust"], get("corrects"), get("ended", False),
+        _moment(get("forgotten")), get("uses", 0), get("helped", 0),
+    )  # fmt: skip
+
+
+def as_remembered(plain: dict[str, Any]) -> dict[str, Any]:
+    """What was asked to be remembered, without what happened to it since and how it is written."""
+    return {name: value for name, value in plain.items() if name not in _LATER}
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return None if micros is None else to_datetime(micros)
+
+
+def _plain_origin(origin: Origin) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        name: value for name in ("by", "channel", "tool") if (value := getattr(origin, name)) is not None
+    }
+    if origin.entries:
+        plain["entries"] = [[entry.thread, entry.number] for entry in origin.entries]
+    return plain
+
+
+def _origin(plain: dict[str, Any] | None) -> Origin:
+    if plain is None:
+        return _NO_ORIGIN
+    entries = tuple(EntryRef(thread, number) for thread, number in plain.get("entries", ()))
+    return Origin(plain.get("by"), plain.get("channel"), plain.get("tool"), entries)

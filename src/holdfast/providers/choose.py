@@ -1,0 +1,70 @@
+"""From what a caller names to an embedder that is checked.
+
+Making one loads no model and asks no server, so a store can be opened with any embedder at no cost. Deliberately
+absent: the environment. A key or an address is passed in by whoever reads settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.errors import Misconfigured
+from holdfast.providers.embedding import Checked, Embedder, checked
+
+AUTO = "auto"
+NONE = "none"
+_FORMS = '"auto", "none", "wordllama", "minilm", "minilm:FOLDER", "openai:MODEL"'
+
+Spec = str | Embedder | Callable[[list[str]], Any] | None
+
+
+def choose(spec: Spec, *, api_key: str | None = None, base_url: str | None = None) -> Checked | None:
+    """The embedder that is named, or None where there is to be none.
+
+    "auto" is WordLlama where it is installed and none where it is not. A function of a list of texts, and an object
+    that is an embedder already, are taken as they are. ``api_key`` and ``base_url`` belong to "openai:MODEL" alone.
+    """
+    if spec is None:
+        return None
+    if isinstance(spec, str):
+        found = _named(spec.strip(), api_key, base_url)
+        return None if found is None else checked(found)
+    if isinstance(spec, type):
+        raise Misconfigured(f"{spec.__name__} is a class. Give an object of it: {spec.__name__}(...)")
+    if callable(getattr(spec, "embed", None)):
+        return checked(_whole(spec))
+    if callable(spec):
+        from holdfast.providers.function import FunctionEmbedder  # noqa: PLC0415
+
+        return checked(FunctionEmbedder(spec))
+    raise Misconfigured(f"An embedder is one of {_FORMS}, a function or an object with embed; got {spec!r}.")
+
+
+def _named(spec: str, api_key: str | None, base_url: str | None) -> Embedder | None:
+    kind, _, rest = spec.partition(":")
+    kind = kind.casefold()
+    if kind == "openai":
+        from holdfast.providers.openai import OpenAIEmbedder  # noqa: PLC0415
+
+        return OpenAIEmbedder(rest, api_key=api_key, base_url=base_url)
+    if api_key is not None or base_url is not None:
+        raise Misconfigured(f'A key or an address belongs to "openai:MODEL"; the embedder {spec!r} uses neither.')
+    if kind == "minilm":
+        from holdfast.providers.minilm import MiniLM  # noqa: PLC0415
+
+        return MiniLM(rest or None)
+    if rest or kind not in {AUTO, NONE, "", "wordllama"}:
+        raise Misconfigured(f"There is no embedder {spec!r}. Name one of {_FORMS}.")
+    from holdfast.providers import wordllama  # noqa: PLC0415
+
+    wanted = kind == "wordllama" or (kind == AUTO and wordllama.folder() is not None)
+    return wordllama.WordLlama() if wanted else None
+
+
+def _whole(given: Any) -> Embedder:
+    missing = [name for name in ("name", "dimension", "local") if name not in dir(given)]
+    if missing:
+        raise Misconfigured(f"The embedder {type(given).__name__} lacks {', '.join(missing)}.")
+    embedder: Embedder = given
+    return embedder

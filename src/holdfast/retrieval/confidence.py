@@ -1,0 +1,42 @@
+"""How likely it is that anything relevant was found: one number from two, and a limit below which to abstain.
+
+The share of the query's weight that some turn and its neighbours hold, and how near the nearest row is. The curve was
+fitted to questions of a conversation asked to it and to others (``docs/recall.md``). Deliberately absent: the ranking.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from holdfast.retrieval.table import Table
+
+_HELD, _NEAR, _OFFSET, LIMIT = 5.3, 10.2, -7.8, 0.22
+_HELD_ALONE, _OFFSET_ALONE, LIMIT_ALONE = 6.8, -3.7, 0.14
+
+
+def confidence(table: Table) -> float:
+    """From 0, nothing here, to 1."""
+    held = _held(table)
+    if "cosine" in table.columns:
+        value = _HELD * held + _NEAR * float(table.columns["cosine"].max(initial=0.0)) + _OFFSET
+    else:
+        value = _HELD_ALONE * held + _OFFSET_ALONE
+    return 1 / (1 + math.exp(-value))
+
+
+def enough(table: Table, sure: float) -> bool:
+    """Whether what was found is worth showing to someone who wants an answer."""
+    return sure >= (LIMIT if "cosine" in table.columns else LIMIT_ALONE)
+
+
+def _held(table: Table) -> float:
+    """The largest share of the query's weight in three turns that follow one another."""
+    weight = table.lexical.weights * table.lexical.idf
+    if not len(weight):
+        return 0.0
+    held = np.zeros((len(weight), len(table)), dtype=bool)
+    for rows in (table.beside(-1), table.rows, table.beside(1)):
+        held |= table.lexical.at(rows) > 0
+    return float((weight @ held).max() / max(float(weight.sum()), 1e-9))

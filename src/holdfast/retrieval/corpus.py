@@ -1,0 +1,211 @@
+"""Segments seen as one body of text: what is in it for a query, and how far a row is visible.
+
+A corpus never changes; a recall works on one from its beginning to its end. Rows are named by two numbers, the segment
+and the row in it. Deliberately absent: scores, which the stages give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.retrieval.segment import CHANGE, MEMORY, Array, Segment, hashed
+
+_ROLES = ("user", "assistant", "system", "tool", "developer", "human", "ai", "function")
+
+
+class Rows(NamedTuple):
+    """Rows of a corpus, by segment and by place in it."""
+
+    part: Array
+    row: Array
+
+    def __len__(self) -> int:
+        return len(self.part)
+
+    def at(self, which: Any) -> Rows:
+        return Rows(self.part[which], self.row[which])
+
+
+class Corpus:
+    """Everything that one recall can find. ``reaches`` are (stream, after, upto, thread) of what is visible."""
+
+    def __init__(self, segments: Sequence[Segment], reaches: Sequence[Any]) -> None:
+        self.segments = [segment for segment in segments if segment.rows]
+        self.reaches = tuple(reaches)
+        self._hidden = _hidden(self.segments, self.reaches)
+        self.rows = sum(segment.rows for segment in self.segments)
+        self.passages = sum(segment.passages for segment in self.segments)
+        self.length = sum(_total(segment) for segment in self.segments)
+        self.cache: dict[Any, Any] = {}
+
+    @staticmethod
+    def of(corpora: Sequence[Corpus]) -> Corpus:
+        """Several as one; the same one for the same several."""
+        some = [corpus for corpus in corpora if corpus.segments]
+        if len(some) < 2:
+            return (some or corpora)[0]
+        known = some[0].cache.get("joined")
+        if known is None or known[0] != [id(corpus) for corpus in some]:
+            segments = [segment for corpus in some for segment in corpus.segments]
+            joined = Corpus(segments, [reach for corpus in some for reach in corpus.reaches])
+            known = some[0].cache["joined"] = ([id(corpus) for corpus in some], joined, some)
+        found: Corpus = known[1]
+        return found
+
+    def seen(self, sees: Callable[[Any], bool], thread: str | None, name: Any) -> Corpus:
+        """What of it may be seen: the reaches that ``sees`` lets through, and of the thread that is named alone."""
+        if name not in self.cache:
+            shown = [reach for reach in self.reaches if sees(reach) and (thread is None or reach.thread == thread)]
+            self.cache[name] = self if len(shown) == len(self.reaches) else Corpus(self.segments, shown)
+        found: Corpus = self.cache[name]
+        return found
+
+    def thread_of(self, stream: int, position: int) -> str | None:
+        """The thread that shows an entry; the first by name of several that share it."""
+        if "threads" not in self.cache:
+            shown: dict[int, list[tuple[str, int]]] = {}
+            for reach in self.reaches:
+                if reach.thread is not None:
+                    shown.setdefault(reach.stream, []).append((reach.thread, reach.upto))
+            self.cache["threads"] = shown
+        names = [thread for thread, upto in self.cache["threads"].get(stream, ()) if position <= upto]
+        return min(names, default=None)
+
+    def speakers(self) -> set[int]:
+        """Every speaker's name, as a number, but those that are only roles."""
+        if "speakers" not in self.cache:
+            parts = [np.unique(segment.columns["speaker"]) for segment in self.segments]
+            found = set(np.unique(np.concatenate(parts)).tolist()) if parts else set()
+            self.cache["speakers"] = found - {0, *(hashed(role) for role in _ROLES)}
+        names: set[int] = self.cache["speakers"]
+        return names
+
+    def times(self) -> tuple[int, int]:
+        """When the first and the last entry were said."""
+        if "times" not in self.cache:
+            said = [segment.columns["time"][segment.columns["kind"] < MEMORY] for segment in self.segments]
+            said = [times for times in said if len(times)]
+            self.cache["times"] = (
+                (min(int(times.min()) for times in said), max(int(times.max()) for times in said)) if said else (0, 0)
+            )
+        found: tuple[int, int] = self.cache["times"]
+        return found
+
+    def starts(self) -> Array:
+        """Where the rows of each segment begin when all rows are numbered through."""
+        return np.cumsum([0, *(segment.rows for segment in self.segments)])
+
+    def visible(self, part: int) -> Array | None:
+        """Which rows of a segment may be seen; None when all may."""
+        return self._hidden.get(part)
+
+    def column(self, name: str, rows: Rows) -> Array:
+        """A column's values at some rows."""
+        if len(self.segments) == 1:
+            return self.segments[0].columns[name][rows.row]
+        kind = self.segments[0].columns[name].dtype if self.segments else np.int64
+        found = np.zeros(len(rows), dtype=kind)
+        for part in np.unique(rows.part):
+            here = rows.part == part
+            found[here] = self.segments[part].columns[name][rows.row[here]]
+        return found
+
+    def find(self, streams: Array, positions: Array) -> Rows:
+        """The rows of these places; ``row`` is -1 where there is none."""
+        part = np.zeros(len(streams), dtype=np.int64)
+        row = np.full(len(streams), -1, dtype=np.int64)
+        for number, segment in enumerate(self.segments):
+            open_ = np.nonzero(row < 0)[0]
+            if not len(open_):
+                break
+            found = segment.find(streams[open_], positions[open_])
+            hit = found >= 0
+            part[open_[hit]], row[open_[hit]] = number, found[hit]
+        return Rows(part, row)
+
+    def beside(self, rows: Rows, step: int) -> Rows:
+        """The rows that many places later in the same stream; ``row`` is -1 where there is none."""
+        return self.find(self.column("stream", rows), self.column("position", rows) + step)
+
+    def marked(self, mark: str) -> list[Array]:
+        """For each segment, which rows carry a mark."""
+        return [_mask(segment.rows, segment.marked(mark)) for segment in self.segments]
+
+    def versions(self, facts: Array) -> Rows:
+        """Every row of these facts, whatever has become of it."""
+        return self._by("fact", facts)
+
+    def referred(self, refs: Array) -> Rows:
+        """The rows of these memories."""
+        return self._by("ref", refs, MEMORY)
+
+    def changes(self) -> Rows:
+        """The rows that tell what happened to a memory, or correct one."""
+        parts, found = [], []
+        for number, segment in enumerate(self.segments):
+            if "changes" not in segment.cache:
+                columns = segment.columns
+                segment.cache["changes"] = np.nonzero((columns["kind"] >= CHANGE) | (columns["corrects"] != 0))[0]
+            found.append(segment.cache["changes"])
+            parts.append(np.full(len(found[-1]), number))
+        return _rows(parts, found)
+
+    def _by(self, column: str, values: Array, least: int = 0) -> Rows:
+        parts, found = [], []
+        for number, segment in enumerate(self.segments):
+            order, ordered = _ordered(segment, column)
+            low = np.searchsorted(ordered, values)
+            high = np.searchsorted(ordered, values, side="right")
+            rows = [order[a:b] for a, b in zip(low.tolist(), high.tolist(), strict=True) if b > a]
+            at = np.concatenate(rows) if rows else order[:0]
+            kinds = segment.columns["kind"][at]
+            at = at[(kinds >= least) & (kinds < CHANGE)]
+            found.append(at)
+            parts.append(np.full(len(at), number))
+        return _rows(parts, found)
+
+
+def _ordered(segment: Segment, column: str) -> tuple[Array, Array]:
+    """The rows that have something in a column, ordered by it."""
+    if column not in segment.cache:
+        values = segment.columns[column]
+        some = np.nonzero(values)[0]
+        order = some[np.argsort(values[some], kind="stable")]
+        segment.cache[column] = (order, values[order])
+    found: tuple[Array, Array] = segment.cache[column]
+    return found
+
+
+def _rows(parts: Iterable[Array], found: Iterable[Array]) -> Rows:
+    none = [np.zeros(0, dtype=np.int64)]
+    return Rows(np.concatenate([*none, *parts]).astype(np.int64), np.concatenate([*none, *found]).astype(np.int64))
+
+
+def _mask(rows: int, at: Array) -> Array:
+    mask = np.zeros(rows, dtype=bool)
+    mask[at] = True
+    return mask
+
+
+def _total(segment: Segment) -> int:
+    if "total" not in segment.cache:
+        segment.cache["total"] = int(segment.columns["length"].sum())
+    return int(segment.cache["total"])
+
+
+def _hidden(segments: Sequence[Segment], reaches: Sequence[Any]) -> dict[int, Array]:
+    """For segments with rows that a rewind or an erasure took out of sight: which rows are left."""
+    upto: dict[int, int] = {}
+    for reach in reaches:
+        upto[reach[0]] = max(reach[2], upto.get(reach[0], 0))
+    found: dict[int, Array] = {}
+    for number, segment in enumerate(segments):
+        limits = np.array([upto.get(stream, 0) for stream in segment.streams.tolist()], dtype=np.int64)
+        ends = np.array(list(segment.reaches().values()), dtype=np.int64)
+        if (ends > limits).any():
+            at = np.searchsorted(segment.streams, segment.columns["stream"])
+            found[number] = segment.columns["position"] <= limits[at]
+    return found

@@ -1,0 +1,183 @@
+"""What is saved of one index: a manifest, and the parts that it names.
+
+Parts and manifest are written in one commit, under compare-and-set on the manifest; so there is never a part that no
+manifest names, and of two processes that save at once one is overtaken. Every part has a digest. A segment is one
+value, and so are the vectors that a model made of it; large values are cut, because an engine moves values whole.
+
+Deliberately absent: what is in a segment (``segment``), and when to save (``index``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+
+import msgspec
+
+from holdfast import text
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Delete, Op, Put, Query, Record, Scope
+from holdfast.errors import Conflict, Corrupt, Unsupported
+from holdfast.ids import Ids
+from holdfast.ledger.core import Core, scan_all
+from holdfast.retrieval import segment as arrays
+from holdfast.retrieval.segment import Segment, Vectors
+
+KIND = "index"
+MANIFEST = "manifest"
+FORM = 1
+_PART_BYTES = 8 * 1024 * 1024
+
+
+class Overtaken(Exception):
+    """Another process saved this index meanwhile: what it saved is what counts."""
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """What a manifest says of one segment, by the token in the names of its parts."""
+
+    token: str
+    parts: int
+    digest: str
+    rows: int
+    passages: int
+    vectors: dict[str, tuple[int, str]] = {}
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """All that is saved. ``model`` is the one that recall uses, ``previous`` the one it can go back to."""
+
+    form: int = FORM
+    words: int = text.VERSION
+    model: str | None = None
+    dimension: int = 0
+    previous: str | None = None
+    segments: tuple[Saved, ...] = ()
+
+
+class Depot:
+    """The saved side of one index. ``manifest`` is what was read or written last."""
+
+    def __init__(self, core: Core, ids: Ids, scope: Scope, name: str) -> None:
+        self._core, self._ids, self._scope, self.name = core, ids, scope, name
+        self._record: Record | None = None
+        self.manifest = Manifest()
+
+    # Reading
+
+    def read(self) -> None:
+        """Read the manifest. One that cannot be used is ``Corrupt`` or ``Unsupported``, and counts as empty."""
+        self.manifest = Manifest()
+        self._record = next(iter(self._manifests()), None)
+        if self._record is not None:
+            self.manifest = _manifest(self._record)
+
+    def forget(self) -> None:
+        self._record, self.manifest = None, Manifest()
+
+    def _manifests(self) -> list[Record]:
+        """The manifests of this index, the one that counts first: two processes may both have made a first one."""
+        query = Query(KIND, user=self._scope.user, agent=self._scope.agent, tag=f"{MANIFEST}@{self.name}")
+        found = scan_all(self._core.engine, self._core.tenant, query)
+        return sorted((record for record in found if record.scope == self._scope), key=lambda r: (r.created, r.id))
+
+    def segment(self, saved: Saved, model: str | None) -> Segment:
+        """A segment with the vectors of a model, where it has them."""
+        segment = arrays.of_arrays(arrays.from_bytes(self._value(f"{saved.token}/t", saved.parts, saved.digest)))
+        if model is not None and model in saved.vectors:
+            segment.vectors = self.vectors(saved, model, segment.passages)
+        return segment
+
+    def vectors(self, saved: Saved, model: str, passages: int) -> Vectors:
+        stored = arrays.from_bytes(self._value(f"{saved.token}/v/{model}", *saved.vectors[model]))
+        if stored.keys() != {"rows", "done"} or len(stored["rows"]) != passages or stored["rows"].ndim != 2:
+            raise Corrupt("the vectors of a part do not fit it")
+        return Vectors(model, stored["rows"], stored["done"])
+
+    def _value(self, name: str, parts: int, digest: str) -> bytes:
+        pieces = []
+        for number in range(parts):
+            record = self._core.engine.get(self._core.tenant, KIND, f"{self.name}/{name}/{number}")
+            if record is None:
+                raise Corrupt("a part of it is missing")
+            pieces.append(record.body)
+        data = b"".join(pieces)
+        if _digest(data) != digest:
+            raise Corrupt("a part of it does not agree with its digest")
+        return data
+
+    # Writing
+
+    def saving(self, segment: Segment, saved: Saved | None, ops: list[Op]) -> Saved:
+        """What a manifest will say of a segment; what is not saved of it yet becomes operations."""
+        if saved is None:
+            data = arrays.to_bytes(segment.arrays())
+            token = self._ids.token()
+            parts = self._put(f"{token}/t", data, ops)
+            saved = Saved(token, parts, _digest(data), segment.rows, segment.passages)
+        vectors = segment.vectors
+        return saved if vectors is None or vectors.model in saved.vectors else self.saving_vectors(saved, vectors, ops)
+
+    def saving_vectors(self, saved: Saved, vectors: Vectors, ops: list[Op]) -> Saved:
+        data = arrays.to_bytes({"rows": vectors.rows, "done": vectors.done})
+        parts = self._put(f"{saved.token}/v/{vectors.model}", data, ops)
+        return msgspec.structs.replace(saved, vectors={**saved.vectors, vectors.model: (parts, _digest(data))})
+
+    def _put(self, name: str, data: bytes, ops: list[Op]) -> int:
+        pieces = [data[at : at + _PART_BYTES] for at in range(0, len(data), _PART_BYTES)] or [b""]
+        ops += [
+            Put(KIND, f"{self.name}/{name}/{number}", piece, scope=self._scope) for number, piece in enumerate(pieces)
+        ]
+        return len(pieces)
+
+    def commit(self, manifest: Manifest, ops: Sequence[Op]) -> None:
+        """Write a manifest in place of the one that was read, with new parts, and delete the parts it drops."""
+        id = f"{self.name}/{self._ids.token()}" if self._record is None else self._record.id
+        expect = 0 if self._record is None else self._record.version
+        gone = set(self._names(self.manifest)) - set(self._names(manifest))
+        body = encode(msgspec.to_builtins(manifest))
+        put = Put(KIND, id, body, expect=expect, scope=self._scope, tags=(MANIFEST, f"{MANIFEST}@{self.name}"))
+        try:
+            self._write([*ops, *(Delete(KIND, name) for name in sorted(gone)), put])
+        except Conflict as error:
+            raise Overtaken from error
+        first = next(iter(self._manifests()), None)
+        if first is None or first.id != id:  # erased since, or two made their first one at the same time
+            self._write([*(Delete(KIND, name) for name in self._names(manifest)), Delete(KIND, id)])
+            raise Overtaken
+        self.manifest, self._record = manifest, first
+
+    def discard(self) -> None:
+        """Delete everything that is saved."""
+        ops: list[Op] = []
+        for record in self._manifests():
+            with suppress(Corrupt, Unsupported):  # then its parts cannot be named; they go when their scope is erased
+                ops += [Delete(KIND, name) for name in self._names(_manifest(record))]
+            ops.append(Delete(KIND, record.id))
+        if ops:
+            self._write(ops)
+        self.forget()
+
+    def _write(self, ops: Sequence[Op]) -> None:
+        self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
+
+    def _names(self, manifest: Manifest) -> Iterator[str]:
+        for saved in manifest.segments:
+            yield from (f"{self.name}/{saved.token}/t/{number}" for number in range(saved.parts))
+            for model, (parts, _) in saved.vectors.items():
+                yield from (f"{self.name}/{saved.token}/v/{model}/{number}" for number in range(parts))
+
+
+def _manifest(record: Record) -> Manifest:
+    try:
+        manifest = msgspec.convert(decode(record.body), Manifest)
+    except msgspec.ValidationError as error:
+        raise Corrupt(f"its manifest is none: {error}") from error
+    if manifest.form != FORM or manifest.words != text.VERSION:
+        raise Unsupported("it was made by another version of holdfast")
+    return manifest
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()

@@ -1,0 +1,429 @@
+"""The index of one book and the threads beside it: kept in memory, saved in parts, brought up to date by every reader.
+
+Ground is written without it. A reader asks which streams are visible and how far they reach, reads what it has not
+seen, and adds a segment; so whatever was acknowledged before a recall began is found by it, in whichever process.
+Segments that have grown are saved; whoever is overtaken by another process takes over what that one saved. What is
+saved and does not agree with its digest is thrown away, and made again.
+
+Deliberately absent: ranking, what a document is made of (the source says), and threads of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time as _time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple, Protocol
+
+import msgspec
+import numpy as np
+
+from holdfast.engine.contract import Op
+from holdfast.errors import Conflict, Corrupt, HoldfastError, Invalid, Misconfigured, Unsupported
+from holdfast.retrieval.corpus import Corpus
+from holdfast.retrieval.depot import Depot, Overtaken, Saved
+from holdfast.retrieval.segment import Array, Document, Segment, Vectors, build, merge, passages
+
+SAVE_AT = 256
+"""How many rows an unsaved tail may have: about what a new process reads again in twenty milliseconds."""
+LARGEST = 65_536
+_TIER = 8
+_BATCH = 4_096
+_RETRY_S = 5.0
+_TRIES = 8
+
+_log = logging.getLogger(__name__)
+
+
+class Reach(NamedTuple):
+    """Positions ``after`` < n <= ``upto`` of a stream that are visible: in a thread, or in a book when that is None."""
+
+    stream: int
+    after: int
+    upto: int
+    thread: str | None
+    agent: str | None = None
+
+
+class Source(Protocol):
+    """Ground, as far as one index is concerned."""
+
+    def reaches(self) -> Sequence[Reach]:
+        """What is visible now. The same object is returned as long as nothing changed."""
+        ...
+
+    def documents(self, stream: int, after: int, upto: int) -> Iterator[Document]:
+        """The documents of a stream, one for each event."""
+        ...
+
+
+class Embeds(Protocol):
+    """What makes vectors."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def local(self) -> bool: ...
+
+    def embed(self, texts: Sequence[str]) -> Array: ...
+
+
+Progress = Callable[[int, int], None]
+Embedders = Callable[[str | None], Embeds | None]
+"""Gives what makes vectors of a recorded model (None when it is not to be had), or of the wanted one for None."""
+
+
+class _Held(NamedTuple):
+    """A segment in memory, with what is saved of it, or with its texts while it still waits for vectors."""
+
+    segment: Segment
+    saved: Saved | None = None
+    texts: list[str] | None = None
+
+
+class Index:
+    """What is known of one place, ready to be searched."""
+
+    def __init__(self, depot: Depot, source: Source, embedders: Embedders = lambda _: None) -> None:
+        self._depot, self._source, self._embedders = depot, source, embedders
+        self._lock = threading.RLock()
+        self._held: list[_Held] = []
+        self._reached: dict[int, int] = {}
+        self._loaded = False
+        self._shown: Sequence[Reach] | None = None
+        self._corpus: Corpus | None = None
+        self._retry_at = 0.0
+        self._saving_on = True
+
+    # Being read
+
+    def corpus(self, progress: Progress | None = None) -> Corpus:
+        """Everything acknowledged so far, as one thing to search."""
+        with self._lock:
+            for attempt in range(_TRIES):
+                try:
+                    self._saving_on = attempt < _TRIES - 1
+                    return self._current(progress)
+                except Overtaken:
+                    self._forget()
+            raise AssertionError("the last attempt saves nothing, so nobody can overtake it")
+
+    def _current(self, progress: Progress | None) -> Corpus:
+        if not self._loaded:
+            self._load()
+        reaches = self._source.reaches()
+        if reaches is not self._shown or self._corpus is None:
+            self._catch_up(reaches, progress)
+            self._shown, self._corpus = reaches, None
+        if self._pending() and _time.monotonic() >= self._retry_at:
+            self._embed_pending(progress)
+        if self._corpus is None:
+            self._corpus = Corpus([held.segment for held in self._held], reaches)
+        return self._corpus
+
+    @property
+    def embedder(self) -> Embeds | None:
+        """What makes the vectors that recall compares: for the recorded model, else for the one that is wanted."""
+        return self._embedders(self._depot.manifest.model)
+
+    def _catch_up(self, reaches: Sequence[Reach], progress: Progress | None) -> None:
+        behind = self._behind(reaches)
+        total, done = sum(part.upto - part.after for part in behind), 0
+        batch: list[Document] = []
+        for part in behind:
+            for document in self._source.documents(part.stream, part.after, part.upto):
+                batch.append(document)
+                if len(batch) >= _BATCH:
+                    done += len(batch)
+                    self._add(batch)
+                    batch = []
+                    self._save_grown()
+                    if progress is not None:
+                        progress(done, total)
+            self._reached[part.stream] = part.upto
+        self._add(batch)
+        if progress is not None and total:
+            progress(total, total)
+        self._save_grown()
+
+    def _behind(self, reaches: Iterable[Reach]) -> list[Reach]:
+        """What is visible and not covered yet, each stream once, from where its coverage ends."""
+        wanted: dict[int, Reach] = {}
+        for part in reaches:
+            start = max(part.after, self._reached.get(part.stream, 0))
+            known = wanted.get(part.stream)
+            if part.upto > start and (known is None or known.upto < part.upto):
+                wanted[part.stream] = Reach(part.stream, start, part.upto, part.thread)
+        return sorted(wanted.values())
+
+    def _add(self, batch: list[Document]) -> None:
+        """Add a segment for new documents, joined with small ones that are not saved yet."""
+        if not batch:
+            return
+        segment, texts = build(batch)
+        held = self._with_vectors(_Held(segment, None, texts))
+        while self._held and self._joins(self._held[-1], held):
+            other = self._held.pop()
+            joined = merge([other.segment, held.segment])
+            held = _Held(joined)
+        self._held.append(held)
+
+    @staticmethod
+    def _joins(last: _Held, new: _Held) -> bool:
+        """Tails grow by doubling, so that adding one document costs little however many are waiting."""
+        return last.saved is None and last.segment.rows < 2 * new.segment.rows and last.segment.rows < _BATCH
+
+    # Vectors
+
+    def _with_vectors(self, held: _Held) -> _Held:
+        embedder = self.embedder
+        if embedder is None or held.texts is None:
+            return held
+        try:
+            rows = embedder.embed(held.texts).astype("<f2")
+        except HoldfastError as error:
+            self._retry_at = _time.monotonic() + _RETRY_S
+            _log.warning("%d passages are without vectors for now: %s", len(held.texts), error)
+            return held
+        if not held.segment.passages:
+            rows = np.zeros((0, embedder.dimension), dtype="<f2")
+        held.segment.vectors = Vectors(embedder.name, rows, np.ones(len(rows), dtype=bool))
+        return _Held(held.segment, held.saved, None)
+
+    def _pending(self) -> bool:
+        embedder = self.embedder
+        return embedder is not None and any(_lacks(held, embedder.name) for held in self._held)
+
+    def _embed_pending(self, progress: Progress | None) -> None:
+        """Make the vectors that a failing embedder, or none at all, left open."""
+        changed = False
+        embedder = self.embedder
+        for at, held in enumerate(self._held):
+            if embedder is None or not _lacks(held, embedder.name):
+                continue
+            texts = held.texts if held.texts is not None else self._texts_of(held.segment)
+            new = self._with_vectors(_Held(held.segment, held.saved, texts))
+            if _lacks(new, embedder.name):
+                break
+            self._held[at], changed = new, True
+            if progress is not None:
+                progress(at + 1, len(self._held))
+        if changed:
+            self._corpus = None
+            if any(held.saved is not None for held in self._held):
+                self._save(self._held)
+
+    def _texts_of(self, segment: Segment) -> list[str]:
+        """The passages of a segment, read again from ground. What was erased since has none."""
+        texts: list[str] = []
+        columns = segment.columns
+        counts = np.diff(np.append(columns["first"], segment.passages))
+        places = zip(columns["stream"].tolist(), columns["position"].tolist(), counts.tolist(), strict=True)
+        for stream, rows in groupby(places, key=lambda place: place[0]):
+            listed = list(rows)
+            found = {
+                document.position: document.text
+                for document in self._source.documents(stream, listed[0][1] - 1, listed[-1][1])
+            }
+            for _, position, count in listed:
+                pieces = passages(found.get(position, ""))
+                texts += pieces if len(pieces) == count else [""] * count
+        return texts
+
+    # Another model
+
+    def reembed(self, progress: Progress | None = None) -> int:
+        """Give every passage a vector by the wanted model, then let recall use those; return how many were made.
+
+        Until then recall goes on with what it has. Each segment is saved as it is done, so that an interruption costs
+        one segment; the old vectors stay for ``rollback``.
+        """
+        wanted = self._embedders(None)
+        if wanted is None:
+            raise Misconfigured("this store was opened without an embedder; open it with the one to move to")
+        made = 0
+        with self._lock:
+            for _ in range(_TRIES):
+                try:
+                    self._saving_on = True
+                    self._current(None)
+                    self._save(self._tiered())
+                    made += self._moved_to(wanted, progress)
+                    return made
+                except Overtaken:
+                    self._forget()
+        raise Conflict(
+            f"the index {self._depot.name} is being saved by others all the time; try again", index=self._depot.name
+        )
+
+    def _moved_to(self, wanted: Embeds, progress: Progress | None) -> int:
+        total, done, made = sum(held.segment.passages for held in self._held), 0, 0
+        for at, held in enumerate(list(self._held)):
+            assert held.saved is not None
+            if wanted.name not in held.saved.vectors:
+                texts = self._texts_of(held.segment)
+                rows = wanted.embed(texts).astype("<f2").reshape(len(texts), wanted.dimension)
+                ops: list[Op] = []
+                block = Vectors(wanted.name, rows, np.ones(len(rows), dtype=bool))
+                self._held[at] = _Held(held.segment, self._depot.saving_vectors(held.saved, block, ops))
+                segments = tuple(one.saved for one in self._held if one.saved is not None)
+                self._depot.commit(msgspec.structs.replace(self._depot.manifest, segments=segments), ops)
+                made += len(texts)
+            done += held.segment.passages
+            if progress is not None:
+                progress(done, total)
+        self._use(wanted.name)
+        return made
+
+    def can_go_back(self) -> bool:
+        """Whether the vectors of an earlier model are still here."""
+        with self._lock:
+            self._load()
+            return self._depot.manifest.previous is not None
+
+    def rollback(self) -> str:
+        """Use the vectors of the model before again; return its name."""
+        with self._lock:
+            self._load()
+            previous = self._depot.manifest.previous
+            if previous is None:
+                raise Invalid("there is no earlier model to go back to")
+            self._use(previous)
+            return previous
+
+    def _use(self, model: str) -> None:
+        """Let recall use a model's vectors from now on, keep those it used until now, and drop any others."""
+        manifest = self._depot.manifest
+        before = manifest.model if manifest.model != model else manifest.previous
+        segments = tuple(
+            msgspec.structs.replace(
+                saved, vectors={name: parts for name, parts in saved.vectors.items() if name in (model, before)}
+            )
+            for saved in manifest.segments
+        )
+        self._depot.commit(msgspec.structs.replace(manifest, model=model, previous=before, segments=segments), [])
+        self._load()
+
+    # Being tended
+
+    def rebuild(self, progress: Progress | None = None) -> int:
+        """Throw away what is saved and make it again from ground; return how many rows there are."""
+        with self._lock:
+            self.discard()
+            return self.corpus(progress).rows
+
+    def discard(self) -> None:
+        """Throw away what is saved and what is in memory."""
+        with self._lock:
+            self._depot.discard()
+            self._forget()
+
+    def problems(self) -> Iterator[str]:
+        """Compare what is saved with ground, row by row, and say what does not agree."""
+        self._source.reaches()
+        try:
+            self._depot.read()
+        except (Corrupt, Unsupported) as error:
+            yield str(error)
+        for saved in self._depot.manifest.segments:
+            try:
+                segment = self._depot.segment(saved, None)
+                for model in saved.vectors:
+                    self._depot.vectors(saved, model, segment.passages)
+            except Corrupt as error:
+                yield str(error)
+                continue
+            if not self._agrees(segment):
+                yield "a part of it does not agree with what is stored"
+
+    def _agrees(self, segment: Segment) -> bool:
+        """Whether a segment is what would be made of its events now."""
+        columns = segment.columns
+        places = zip(columns["stream"].tolist(), columns["position"].tolist(), strict=True)
+        documents: list[Document] = []
+        for stream, rows in groupby(places, key=lambda place: place[0]):
+            positions = [position for _, position in rows]
+            wanted = set(positions)
+            found = self._source.documents(stream, positions[0] - 1, positions[-1])
+            documents += [document for document in found if document.position in wanted]
+        made, _ = build(documents)
+        stored = segment.arrays()
+        return all(np.array_equal(values, stored[name]) for name, values in made.arrays().items())
+
+    # Being saved
+
+    def _save_grown(self) -> None:
+        """Save when the unsaved tail has grown, or when its vectors were dear."""
+        tail = [held for held in self._held if held.saved is None]
+        rows = sum(held.segment.rows for held in tail)
+        embedder = self.embedder
+        dear = embedder is not None and not embedder.local and bool(tail)
+        if rows >= SAVE_AT or dear:
+            self._save(self._tiered())
+
+    def _tiered(self) -> list[_Held]:
+        """What to hold from now on: the tail as one segment, and where a tier is full, its segments as one."""
+        saved = [held for held in self._held if held.saved is not None]
+        tail = [held for held in self._held if held.saved is None]
+        held = [*saved, *_joined(tail)]
+        size = SAVE_AT
+        while size < LARGEST:
+            tier = [one for one in held if one.segment.rows < size * _TIER]
+            full = len(tier) >= _TIER and sum(one.segment.rows for one in tier) <= LARGEST
+            if full:
+                held = [*(one for one in held if one not in tier), *_joined(tier)]
+            size *= _TIER
+        return held
+
+    def _save(self, wanted: list[_Held]) -> None:
+        """Save these segments in place of what is saved."""
+        if not self._saving_on:
+            return
+        ops: list[Op] = []
+        saved = [self._depot.saving(held.segment, held.saved, ops) for held in wanted]
+        manifest, embedder = self._depot.manifest, self.embedder
+        if embedder is not None and manifest.model is None:
+            manifest = msgspec.structs.replace(manifest, model=embedder.name, dimension=embedder.dimension)
+        self._depot.commit(msgspec.structs.replace(manifest, segments=tuple(saved)), ops)
+        self._held = [_Held(held.segment, now, held.texts) for held, now in zip(wanted, saved, strict=True)]
+
+    # Being loaded
+
+    def _load(self) -> None:
+        """Read what is saved; where it is damaged, begin anew."""
+        self._forget()
+        self._loaded = True
+        try:
+            self._depot.read()
+            manifest = self._depot.manifest
+            self._held = [_Held(self._depot.segment(saved, manifest.model), saved) for saved in manifest.segments]
+        except (Corrupt, Unsupported) as error:
+            _log.warning("the index %s is made again: %s", self._depot.name, error)
+            self._depot.discard()
+            self._held = []
+        for held in self._held:
+            for stream, position in held.segment.reaches().items():
+                self._reached[stream] = max(position, self._reached.get(stream, 0))
+
+    def _forget(self) -> None:
+        self._depot.forget()
+        self._held, self._reached = [], {}
+        self._shown = self._corpus = None
+        self._loaded = False
+
+
+def _lacks(held: _Held, model: str) -> bool:
+    return held.segment.vectors is None or held.segment.vectors.model != model
+
+
+def _joined(held: Sequence[_Held]) -> list[_Held]:
+    """Several segments as one, unsaved."""
+    if len(held) < 2:
+        return list(held)
+    return [_Held(merge([one.segment for one in held]))]

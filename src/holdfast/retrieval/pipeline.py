@@ -1,0 +1,219 @@
+"""One recall from its question to its ranking: gather candidates, look at them stage by stage, weigh, put in order.
+
+Every stage is timed. With a budget, a stage that can be left out is left out once the time is used up, and the report
+says so; words alone are always looked at. Deliberately absent: I/O. Vectors come in, rows go out.
+"""
+
+from __future__ import annotations
+
+import time as _time
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.records import StageReport
+from holdfast.retrieval import order, stages, truth
+from holdfast.retrieval.asking import Asked, Reading
+from holdfast.retrieval.confidence import confidence, enough
+from holdfast.retrieval.corpus import Corpus, Rows
+from holdfast.retrieval.lexical import Lexical, look_up
+from holdfast.retrieval.segment import CHANGE, CODES, MEMORY, Array, Segment
+from holdfast.retrieval.table import Table
+from holdfast.retrieval.vector import nearest
+from holdfast.retrieval.weigh import weigh
+
+ALL = 1_200
+"""Up to this many rows, every one is a candidate."""
+_GATHERED = 300
+_WIDENED = 60
+_OVERFETCH = 3
+
+STAGES = (
+    ("words", stages.words), ("meaning", stages.meaning), ("around", stages.around),
+    ("meaning around", stages.meaning_around), ("speaker", stages.speaker), ("looks", stages.looks),
+    ("time", stages.time), ("facts", stages.facts), ("links", stages.links),
+)  # fmt: skip
+NEEDS_VECTORS = {"meaning", "meaning around"}
+ALWAYS = {"words", "facts"}
+
+
+class Found(NamedTuple):
+    """A ranking: rows, best first, with their scores and each stage's part of them."""
+
+    rows: Rows
+    scores: Array
+    parts: dict[str, Array]
+    candidates: int
+    confidence: float
+    relevant: bool
+    stages: list[StageReport]
+    notes: list[str]
+
+
+class _Run:
+    """The stages of one recall, timed."""
+
+    def __init__(self, began: float, within_ms: float | None, without: frozenset[str]) -> None:
+        self._until = None if within_ms is None else began + within_ms / 1_000
+        self._without = without
+        self.reports: list[StageReport] = []
+
+    def may(self, name: str) -> bool:
+        """Whether a stage may run; where not, the report says why."""
+        if name in self._without:
+            self.reports.append(StageReport(name, skipped="left out"))
+            return False
+        if self._until is not None and _time.perf_counter() >= self._until:
+            self.reports.append(StageReport(name, skipped="no time left"))
+            return False
+        return True
+
+    def timed(self, name: str, began: float) -> None:
+        self.reports.append(StageReport(name, (_time.perf_counter() - began) * 1_000))
+
+
+def search(
+    corpus: Corpus,
+    asked: Asked,
+    reading: Reading,
+    vectors: dict[str, Array],
+    began: float,
+    without: frozenset[str] = frozenset(),
+) -> Found:
+    """Rank what a corpus holds for a question. ``without`` names stages to leave out, to see what they are worth."""
+    run = _Run(began, asked.within_ms, without)
+    if "meaning" in without:
+        vectors = {}
+    start = _time.perf_counter()
+    lexical = look_up(corpus, reading.terms)
+    rows = truth.standing(corpus, _gather(corpus, asked, lexical, vectors), asked.now)
+    rows = rows.at(_allowed(corpus, asked, rows))
+    run.timed("gather", start)
+    table = Table(corpus, asked, reading, lexical, vectors, rows)
+    if not len(table):
+        return Found(rows, np.zeros(0), {}, 0, 0.0, False, run.reports, [])
+    for name, stage in STAGES:
+        if name in NEEDS_VECTORS and not table.columns.keys() >= _needed(name, vectors):
+            continue
+        if name in ALWAYS or run.may(name):
+            start = _time.perf_counter()
+            table.columns.update(stage(table))
+            run.timed(name, start)
+    return _ranked(table, run)
+
+
+def _needed(name: str, vectors: dict[str, Array]) -> set[str]:
+    """What a stage that works with vectors finds in the table; without any vector, something that nobody makes."""
+    if not vectors:
+        return {"vectors"}
+    return {"cosine"} if name == "meaning around" else set()
+
+
+def _ranked(table: Table, run: _Run) -> Found:
+    start = _time.perf_counter()
+    parts = weigh(table)
+    scores = sum(parts.values(), np.zeros(len(table), dtype=np.float32))
+    ranked = np.argsort(-scores, kind="stable")[: max(_OVERFETCH * table.asked.k, 50)]
+    run.timed("weigh", start)
+    for name, stage in order.STAGES:
+        if run.may(name):
+            start = _time.perf_counter()
+            ranked, scores = stage(table, ranked, scores)
+            run.timed(name, start)
+    sure = confidence(table)
+    shown = {name: values[ranked] for name, values in parts.items()}
+    return Found(table.rows.at(ranked), scores[ranked], shown, len(table), sure, enough(table, sure), run.reports, [])
+
+
+# Candidates
+
+
+def _gather(corpus: Corpus, asked: Asked, lexical: Lexical, vectors: dict[str, Array]) -> Rows:
+    """Every row of a small corpus; of a large one the best by words and by meaning, and what stands beside the best."""
+    if corpus.rows <= ALL:
+        parts = [np.full(segment.rows, part) for part, segment in enumerate(corpus.segments)]
+        rows = [np.arange(segment.rows) for segment in corpus.segments]
+        found = _rows(parts, rows)
+        return found.at(_allowed(corpus, asked, found))
+    by_words = _best(corpus, [(np.nonzero(s)[0], s[np.nonzero(s)[0]]) for s in lexical.scores], asked)
+    picked = [by_words]
+    for model, query in vectors.items():
+        picked.append(_best(corpus, nearest(corpus, model, query), asked))
+    for best in list(picked):
+        head = best.at(slice(_WIDENED))
+        head = head.at(corpus.column("kind", head) < MEMORY)
+        picked += [_there(corpus.beside(head, step)) for step in (-2, -1, 1, 2)]
+    return _distinct(picked)
+
+
+def _best(corpus: Corpus, scored: list[tuple[Array, Array]], asked: Asked) -> Rows:
+    """The best rows that may be found at all, best first."""
+    parts, rows, scores = [], [], []
+    for part, (some, values) in enumerate(scored):
+        if len(some) > _GATHERED * 8:  # far more than are wanted: most cannot be among the best
+            keep = np.argpartition(-values, _GATHERED * 4)[: _GATHERED * 4]
+            some, values = some[keep], values[keep]
+        allowed = _allowed(corpus, asked, Rows(np.full(len(some), part), some))
+        parts.append(np.full(int(allowed.sum()), part))
+        rows.append(some[allowed])
+        scores.append(values[allowed])
+    found = _rows(parts, rows)
+    best = np.argsort(-np.concatenate([np.zeros(0), *scores]), kind="stable")[:_GATHERED]
+    return found.at(best)
+
+
+def _allowed(corpus: Corpus, asked: Asked, rows: Rows) -> Array:
+    """Which rows pass the filters of a question and may be seen."""
+    found = np.ones(len(rows), dtype=bool)
+    for part in np.unique(rows.part):
+        here = np.nonzero(rows.part == part)[0]
+        found[here] = _mask(corpus, int(part), asked)[rows.row[here]]
+    return found
+
+
+def _mask(corpus: Corpus, part: int, asked: Asked) -> Array:
+    name = ("mask", part, asked.kinds, asked.marks, asked.since, asked.until, asked.trust, asked.as_of)
+    if name not in corpus.cache:
+        if len(corpus.cache) > _GATHERED:
+            corpus.cache.clear()
+        corpus.cache[name] = _made_mask(corpus, part, corpus.segments[part], asked)
+    found: Array = corpus.cache[name]
+    return found
+
+
+def _made_mask(corpus: Corpus, part: int, segment: Segment, asked: Asked) -> Array:
+    columns = segment.columns
+    mask = (columns["kind"] < CHANGE) & (columns["chars"] > 0)
+    visible = corpus.visible(part)
+    if visible is not None:
+        mask &= visible
+    if asked.kinds is not None:
+        mask &= np.isin(columns["kind"], [CODES[kind] for kind in asked.kinds])
+    for mark in asked.marks:
+        carrying = np.zeros(segment.rows, dtype=bool)
+        carrying[segment.marked(mark)] = True
+        mask &= carrying
+    if asked.trust:
+        mask &= columns["trust"] >= asked.trust
+    if asked.since is not None:
+        mask &= columns["time"] >= asked.since
+    if asked.until is not None:
+        mask &= columns["time"] < asked.until
+    if asked.as_of is not None:
+        mask &= columns["time"] <= asked.as_of
+    return mask
+
+
+def _there(rows: Rows) -> Rows:
+    return rows.at(rows.row >= 0)
+
+
+def _rows(parts: list[Array], rows: list[Array]) -> Rows:
+    none = [np.zeros(0, dtype=np.int64)]
+    return Rows(np.concatenate([*none, *parts]).astype(np.int64), np.concatenate([*none, *rows]).astype(np.int64))
+
+
+def _distinct(picked: list[Rows]) -> Rows:
+    found = _rows([rows.part for rows in picked], [rows.row for rows in picked])
+    numbers = np.unique((found.part << 40) | found.row)
+    return Rows(numbers >> 40, numbers & ((1 << 40) - 1))

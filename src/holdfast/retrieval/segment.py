@@ -1,0 +1,290 @@
+"""Documents as arrays: one immutable part of an index.
+
+A segment holds a row for each event of the streams it covers, the passages of their texts, and for each term the
+passages that hold it. Rows are in order of stream and position, so that neighbours in a thread are found by search.
+Terms are 64-bit hashes, and so are the marks that filters go by. A vector block, when there is one, has a row for each
+passage. On disk an array is its bytes, low byte first, whatever the machine.
+
+Deliberately absent: which streams are visible now, ranking, and storage (``index`` keeps the bytes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from holdfast import text
+from holdfast.errors import Corrupt
+from holdfast.retrieval import cues
+from holdfast.retrieval.cues import Look
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+FOREVER = 2**63 - 1
+KINDS = (
+    "message", "tool_call", "observation", "event", "note",
+    "semantic", "episodic", "procedural",
+    "forget", "restore", "erase",
+)  # fmt: skip
+"""What a row is: a kind of entry, a kind of memory, or something that happened to a memory."""
+CODES = {kind: code for code, kind in enumerate(KINDS)}
+MEMORY = CODES["semantic"]
+CHANGE = CODES["forget"]
+ENDED, FROM_USER = 1, 2
+
+_KNOWN_LIMIT = 200_000
+_PLACE_BITS = 40  # of a stream and a position in one number, the position
+_hashes: dict[str, int] = {}
+
+COLUMNS: dict[str, str] = {
+    "stream": "<i8", "position": "<i8", "time": "<i8", "recorded": "<i8", "until": "<i8", "ref": "<i8",
+    "fact": "<u8", "corrects": "<i8", "speaker": "<u8", "length": "<i4", "kind": "|u1", "trust": "|u1", "flags": "|u1",
+    "importance": "<f4", "first": "<i4", "cues": "<u4", "own": "|u1", "names": "|u1", "chars": "<i4",
+}  # fmt: skip
+"""The columns of a row. ``time`` is when it was said or is true from, ``first`` its first passage."""
+_OTHERS = {"owner": "<i4", "size": "<i4", "terms": "<u8", "offsets": "<i8", "holder": "<i4", "count": "|u1"}
+
+
+class Document(msgspec.Struct, frozen=True):
+    """What an index is told about one event. ``marks`` are what filters ask for, as ``tag:travel``."""
+
+    stream: int
+    position: int
+    kind: str
+    time: int
+    recorded: int
+    text: str = ""
+    speaker: str = ""
+    from_user: bool = False
+    trust: int = 1
+    importance: float = 0.5
+    until: int = FOREVER
+    ref: int = 0
+    fact: str | None = None
+    corrects: int = 0
+    ended: bool = False
+    marks: tuple[str, ...] = ()
+
+
+def hashed(term: str) -> int:
+    """A term as a number, the same on every machine."""
+    known = _hashes.get(term)
+    if known is None:
+        known = int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") or 1
+        if len(_hashes) >= _KNOWN_LIMIT:
+            _hashes.clear()
+        _hashes[term] = known
+    return known
+
+
+def called(speaker: str) -> str:
+    """What a speaker is called for short: the first word of the name."""
+    return next(text.words(speaker), speaker)
+
+
+class Vectors(NamedTuple):
+    """A model's vectors for the passages of a segment. ``done`` says which passages have theirs."""
+
+    model: str
+    rows: Array
+    done: Array
+
+
+class Segment:
+    """One part of an index. ``columns`` has an array per column; ``texts`` are there until they were embedded."""
+
+    def __init__(self, arrays: dict[str, Array], vectors: Vectors | None = None) -> None:
+        self.columns = {name: arrays[name] for name in COLUMNS}
+        self.owner, self.size = arrays["owner"], arrays["size"]
+        self.terms, self.offsets = arrays["terms"], arrays["offsets"]
+        self.holder, self.count = arrays["holder"], arrays["count"]
+        self.vectors = vectors
+        self.streams, self._starts = np.unique(self.columns["stream"], return_index=True)
+        code = np.searchsorted(self.streams, self.columns["stream"])
+        self._places = (code << _PLACE_BITS) | self.columns["position"]
+        self.plain = len(self.owner) == self.rows  # each row has one passage, in the same order
+        self.cache: dict[str, Any] = {}
+
+    @property
+    def rows(self) -> int:
+        return len(self.columns["stream"])
+
+    @property
+    def passages(self) -> int:
+        return len(self.owner)
+
+    def arrays(self) -> dict[str, Array]:
+        return {
+            **self.columns, "owner": self.owner, "size": self.size, "terms": self.terms, "offsets": self.offsets,
+            "holder": self.holder, "count": self.count,
+        }  # fmt: skip
+
+    def reaches(self) -> dict[int, int]:
+        """The last position of each stream that this segment covers."""
+        ends = np.append(self._starts[1:], self.rows) - 1
+        return dict(zip(self.streams.tolist(), self.columns["position"][ends].tolist(), strict=True))
+
+    def holders(self, term: int) -> tuple[Array, Array]:
+        """The passages that hold a term, and how often each does."""
+        at = int(np.searchsorted(self.terms, np.uint64(term)))
+        if at == len(self.terms) or int(self.terms[at]) != term:
+            return self.holder[:0], self.count[:0]
+        span = slice(int(self.offsets[at]), int(self.offsets[at + 1]))
+        return self.holder[span], self.count[span]
+
+    def marked(self, mark: str) -> Array:
+        """The rows that carry a mark."""
+        return self.owner[self.holders(hashed(f"\x00{mark}"))[0]]
+
+    def find(self, streams: Array, positions: Array) -> Array:
+        """The rows of these places, -1 where this segment has none."""
+        if not self.rows:
+            return np.full(len(streams), -1, dtype=np.int64)
+        code = np.minimum(np.searchsorted(self.streams, streams), len(self.streams) - 1)
+        at = np.minimum(np.searchsorted(self._places, (code << _PLACE_BITS) | positions), self.rows - 1)
+        exact = (self.columns["stream"][at] == streams) & (self.columns["position"][at] == positions)
+        return np.where(exact, at, -1)
+
+
+class Pieces(list[str]):
+    """The passages of a text; those after the first ``own`` are not part of it, but have a vector all the same."""
+
+    own: int
+
+
+def passages(whole: str, look: Look | None = None) -> Pieces:
+    """Cut a text as an index does. The occasion of a standing instruction is one passage more."""
+    pieces = Pieces(text.passages(whole) if whole else [""])
+    pieces.own = len(pieces)
+    if (look or cues.look(whole)).cues & cues.BITS["instruction"]:
+        pieces.append(cues.trigger(whole))
+    return pieces
+
+
+def build(documents: Iterable[Document]) -> tuple[Segment, list[str]]:
+    """Make a segment of documents, and give the texts of its passages in order, for whoever makes vectors."""
+    ordered = sorted(documents, key=lambda document: (document.stream, document.position))
+    rows: list[tuple[Any, ...]] = []
+    owner: list[int] = []
+    size: list[int] = []
+    texts: list[str] = []
+    postings: dict[tuple[int, int], int] = {}
+    for row, document in enumerate(ordered):
+        first, length = len(owner), 0
+        looked = cues.look(document.text)
+        pieces = passages(document.text, looked)
+        for piece in pieces:
+            found = text.terms(piece) if len(owner) - first < pieces.own else []
+            for term in found:
+                place = (hashed(term), len(owner))
+                postings[place] = postings.get(place, 0) + 1
+            length += len(found)
+            owner.append(row)
+            size.append(len(found))
+            texts.append(piece)
+        occasion = text.terms(pieces[-1]) if pieces.own < len(pieces) else []
+        for mark in (*(f"\x00{mark}" for mark in document.marks), *(f"\x01{term}" for term in occasion)):
+            postings[(hashed(mark), first)] = 1
+        rows.append(_row(document, length, first, looked))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(COLUMNS)
+    arrays = {name: np.array(values, dtype=kind) for (name, kind), values in zip(COLUMNS.items(), columns, strict=True)}
+    arrays["owner"], arrays["size"] = np.array(owner, dtype="<i4"), np.array(size, dtype="<i4")
+    keys = np.array([term for term, _ in postings], dtype="<u8")
+    holder = np.array([at for _, at in postings], dtype="<i4")
+    count = np.minimum(np.fromiter(postings.values(), dtype=np.int64, count=len(postings)), 255).astype("|u1")
+    return Segment({**arrays, **_inverted(keys, holder, count)}), texts
+
+
+def _row(document: Document, length: int, first: int, look: Look) -> tuple[Any, ...]:
+    flags = (ENDED if document.ended else 0) | (FROM_USER if document.from_user else 0)
+    return (
+        document.stream, document.position, document.time, document.recorded, document.until, document.ref,
+        0 if document.fact is None else hashed(document.fact), document.corrects,
+        hashed(called(document.speaker)) if document.speaker else 0,
+        length, CODES[document.kind], document.trust, flags, document.importance, first,
+        look.cues, look.own, look.names, len(document.text),
+    )  # fmt: skip
+
+
+def _inverted(keys: Array, holder: Array, count: Array) -> dict[str, Array]:
+    """Sort postings by term and passage; ``offsets`` says where each term begins."""
+    order = np.lexsort((holder, keys))
+    keys, holder, count = keys[order], holder[order], count[order]
+    terms, starts = np.unique(keys, return_index=True)
+    return {
+        "terms": terms.astype("<u8"), "offsets": np.append(starts, len(keys)).astype("<i8"),
+        "holder": holder.astype("<i4"), "count": count,
+    }  # fmt: skip
+
+
+def merge(segments: Sequence[Segment]) -> Segment:
+    """One segment that holds what several do. Vectors come along where all of them have the same model's."""
+    columns = {name: np.concatenate([s.columns[name] for s in segments]) for name in COLUMNS}
+    passages_before = np.cumsum([0, *(s.passages for s in segments)])
+    rows_before = np.cumsum([0, *(s.rows for s in segments)])
+    order = np.lexsort((columns["position"], columns["stream"]))
+    placed = np.empty(len(order), dtype=np.int64)
+    placed[order] = np.arange(len(order))
+    owner = np.concatenate([s.owner + rows_before[i] for i, s in enumerate(segments)])
+    by_row = np.argsort(placed[owner], kind="stable")
+    moved = np.empty(len(by_row), dtype=np.int64)
+    moved[by_row] = np.arange(len(by_row))
+    arrays = {name: column[order] for name, column in columns.items()}
+    arrays["owner"] = placed[owner][by_row].astype("<i4")
+    arrays["size"] = np.concatenate([s.size for s in segments])[by_row]
+    arrays["first"] = np.searchsorted(arrays["owner"], np.arange(len(order))).astype("<i4")
+    keys = np.concatenate([np.repeat(s.terms, np.diff(s.offsets)) for s in segments])
+    holder = moved[np.concatenate([s.holder + passages_before[i] for i, s in enumerate(segments)])]
+    count = np.concatenate([s.count for s in segments])
+    return Segment({**arrays, **_inverted(keys, holder, count)}, _merged_vectors(segments, by_row))
+
+
+def _merged_vectors(segments: Sequence[Segment], by_row: Array) -> Vectors | None:
+    blocks = [s.vectors for s in segments]
+    if any(block is None for block in blocks) or len({(b.model, b.rows.shape[1]) for b in blocks if b}) != 1:
+        return None
+    rows = np.concatenate([b.rows for b in blocks if b])[by_row]
+    return Vectors(blocks[0].model, rows, np.concatenate([b.done for b in blocks if b])[by_row])  # type: ignore[union-attr]
+
+
+# Bytes
+
+
+def to_bytes(arrays: dict[str, Array]) -> bytes:
+    """Arrays as one value, low byte first."""
+    return msgspec.msgpack.encode(
+        {name: (array.dtype.newbyteorder("<").str, array.shape, array.astype(array.dtype.newbyteorder("<")).tobytes())
+         for name, array in arrays.items()}
+    )  # fmt: skip
+
+
+def from_bytes(data: bytes) -> dict[str, Array]:
+    try:
+        plain = msgspec.msgpack.decode(data, type=dict[str, tuple[str, tuple[int, ...], bytes]])
+        return {
+            name: np.frombuffer(body, dtype=np.dtype(kind)).reshape(shape)
+            for name, (kind, shape, body) in plain.items()
+        }
+    except (msgspec.DecodeError, msgspec.ValidationError, ValueError, TypeError) as error:
+        raise Corrupt(f"a part of an index does not decode: {error}") from error
+
+
+def of_arrays(arrays: dict[str, Array]) -> Segment:
+    """A segment from stored arrays, refused when they cannot be one."""
+    wanted = {**COLUMNS, **_OTHERS}
+    if wanted.keys() - arrays.keys():
+        raise Corrupt("a part of an index lacks columns")
+    rows = len(arrays["stream"])
+    holds = (
+        all(len(arrays[name]) == rows for name in COLUMNS)
+        and len(arrays["offsets"]) == len(arrays["terms"]) + 1
+        and len(arrays["holder"]) == len(arrays["count"]) == int(arrays["offsets"][-1])
+        and len(arrays["owner"]) == len(arrays["size"])
+    )
+    if not holds:
+        raise Corrupt("the columns of a part of an index do not fit together")
+    return Segment({name: arrays[name].astype(kind, copy=False) for name, kind in wanted.items()})

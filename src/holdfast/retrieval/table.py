@@ -1,0 +1,129 @@
+"""The candidates of one recall and what each stage says of them.
+
+A stage is a function from a table to columns: it reads the corpus, the query and earlier columns, and changes nothing.
+Columns that are compared with one another are brought to the same range here. Deliberately absent: the stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from holdfast.retrieval.asking import Asked, Reading
+from holdfast.retrieval.corpus import Corpus, Rows
+from holdfast.retrieval.cues import BITS
+from holdfast.retrieval.lexical import Lexical
+from holdfast.retrieval.segment import FROM_USER, MEMORY, Array
+
+Stage = Callable[["Table"], dict[str, Array]]
+
+_ASSISTED = (2.0, 4.5)
+
+
+class Table:
+    """Rows of a corpus that may answer a query, with a column for everything that is known of them."""
+
+    def __init__(
+        self, corpus: Corpus, asked: Asked, reading: Reading, lexical: Lexical, vectors: dict[str, Array], rows: Rows
+    ) -> None:
+        self.corpus, self.asked, self.reading, self.lexical = corpus, asked, reading, lexical
+        self.vectors, self.rows = vectors, rows
+        self.columns: dict[str, Array] = {}
+        self.seen: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def stored(self, name: str) -> Array:
+        """A column of the corpus."""
+        if name not in self.seen:
+            self.seen[name] = self.corpus.column(name, self.rows)
+        found: Array = self.seen[name]
+        return found
+
+    def cue(self, name: str) -> Array:
+        """1 where a row's text has a cue."""
+        found: Array = ((self.stored("cues") & np.uint32(BITS[name])) > 0).astype(np.float32)
+        return found
+
+    @cached_property
+    def spoken(self) -> Array:
+        """Whether a row is an entry of a log, which has neighbours."""
+        found: Array = self.stored("kind") < MEMORY
+        return found
+
+    @cached_property
+    def from_user(self) -> Array:
+        found: Array = ((self.stored("flags") & FROM_USER) > 0).astype(np.float32)
+        return found
+
+    @cached_property
+    def streams(self) -> tuple[Array, Array]:
+        """The streams of the rows, and for each row which of them it is in; a memory is in one of its own."""
+        names, which = np.unique(self.stored("stream"), return_inverse=True)
+        return names, np.where(self.spoken, which, len(names) + np.arange(len(self)))
+
+    def beside(self, step: int) -> Rows:
+        """The entries that many places after each row; ``row`` is -1 where there is none."""
+        name = f"beside {step}"
+        if name not in self.seen:
+            found = self.corpus.beside(self.rows, step)
+            self.seen[name] = Rows(found.part, np.where(self.spoken, found.row, -1))
+        rows: Rows = self.seen[name]
+        return rows
+
+    @cached_property
+    def assisted(self) -> float:
+        """From 0, people who talk to one another, to 1, a user with an assistant that writes at length.
+
+        It is told by how much longer the turns of one side are: who writes short turns says what is worth finding.
+        """
+        low, high = _ASSISTED
+        share = (np.log(unevenness(self.corpus)) - np.log(low)) / (np.log(high) - np.log(low))
+        return float(np.clip(share, 0.0, 1.0))
+
+
+def unevenness(corpus: Corpus) -> float:
+    """How many times longer the turns of the most talkative speaker are than those of the least."""
+    if "unevenness" not in corpus.cache:
+        speakers, chars = [], []
+        for segment in corpus.segments:
+            spoken = np.nonzero((segment.columns["kind"] < MEMORY) & (segment.columns["speaker"] != 0))[0]
+            spoken = spoken[:: max(1, len(spoken) // 4_000)]
+            speakers.append(segment.columns["speaker"][spoken])
+            chars.append(segment.columns["chars"][spoken])
+        corpus.cache["unevenness"] = _ratio(np.concatenate(speakers), np.concatenate(chars)) if speakers else 1.0
+    return float(corpus.cache["unevenness"])
+
+
+def _ratio(speakers: Array, chars: Array) -> float:
+    names, which, counts = np.unique(speakers, return_inverse=True, return_counts=True)
+    often = np.nonzero(counts >= max(3, 0.05 * len(speakers)))[0]
+    medians = [float(np.median(chars[which == one])) for one in often]
+    return max(medians) / max(min(medians), 1.0) if len(names) > 1 and len(medians) > 1 else 1.0
+
+
+def share(values: Array) -> Array:
+    """Values as shares of the largest one."""
+    most = values.max(initial=0.0)
+    return values / most if most > 0 else np.zeros_like(values)
+
+
+def spread(values: Array) -> Array:
+    """Values from the smallest, 0, to the largest, 1."""
+    if not len(values):
+        return values
+    least, most = values.min(), values.max()
+    return (values - least) / (most - least) if most > least else np.zeros_like(values)
+
+
+def standing(values: Array, groups: Array) -> Array:
+    """Values by how far each is above the mean of its group, in standard deviations."""
+    found = np.zeros(len(values), dtype=np.float32)
+    for group in np.unique(groups):
+        here = groups == group
+        found[here] = (values[here] - values[here].mean()) / (values[here].std() + 1e-9)
+    return found

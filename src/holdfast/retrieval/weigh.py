@@ -1,0 +1,95 @@
+"""What each column is worth: one sum, whose weights depend on the conversation and on the question.
+
+Two sets of weights stand for two kinds of conversation, and a corpus is somewhere between them (``Table.assisted``).
+Among people, neighbours and the whole session say as much as a turn itself, and the answer follows the question. With
+an assistant, what the user said counts, and the long replies say little of their own. Two classes of question want many
+turns, and have plans of their own. The numbers are round ones that held on conversations of both kinds that they were
+not chosen on (``docs/recall.md`` has the figures). Deliberately absent: anything learned about names or topics.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.retrieval.segment import Array
+from holdfast.retrieval.table import Table, standing
+
+PEERS = {
+    "words": 0.4, "passage": 0.5, "window": 1.4, "thread": 1.0, "near": 1.1, "near_passage": 1.0, "near_window": 0.5,
+    "speaker": 1.8, "question": 0.6, "near_question": 0.7, "before2": 0.6, "after2": 0.2, "asks": -0.3, "picture": 0.2,
+    "own": 0.2, "names": 0.5, "length": 0.2, "date": 1.0, "time": 2.0, "place": 0.8, "suggestion": 0.5, "liking": 0.3,
+    "number": 0.2,
+}  # fmt: skip
+ASSISTED = {
+    "words": 1.0, "passage": 1.0, "window": 0.5, "near": 1.5, "near_passage": 1.0, "near_window": 0.5, "speaker": 1.5,
+    "instruction": 3.0, "preference": 1.5, "date": 0.5, "never": 0.5, "own": 0.2, "time": 0.5,
+}  # fmt: skip
+WITHOUT_VECTORS = {
+    "PEERS": {
+        "passage": 0.9,
+        "speaker": 1.5,
+        "question": 1.0,
+        "after2": 0.4,
+        "asks": -0.2,
+        "length": 0.3,
+        "date": 0.7,
+        "number": 0.4,
+    },
+    "ASSISTED": {"preference": 1.0},
+}
+ALWAYS = {"important": 1.0, "memory": 0.5, "fact": 0.5, "linked": 1.0, "recent": 0.1}
+_MANY = {"words": 1.0, "passage": 1.0, "window": 0.5, "near": 0.5, "near_passage": 1.0, "near_window": 0.5}
+
+
+def weights(table: Table) -> dict[str, float]:
+    """The worth of each column for this corpus and this question."""
+    share = table.assisted
+    peers, assisted = PEERS, ASSISTED
+    if "near" not in table.columns:
+        peers, assisted = {**PEERS, **WITHOUT_VECTORS["PEERS"]}, {**ASSISTED, **WITHOUT_VECTORS["ASSISTED"]}
+    names = {*peers, *assisted}
+    found = {name: (1 - share) * peers.get(name, 0.0) + share * assisted.get(name, 0.0) for name in names}
+    if "answered" in table.reading:
+        found["speaker"] *= 1 - share
+    return {**found, **ALWAYS}
+
+
+def weigh(table: Table) -> dict[str, Array]:
+    """Each column's part of the score; the score is their sum."""
+    if "wide" in table.reading and table.assisted > 0.5 and table.from_user.any():
+        return _many(table)
+    worth = weights(table)
+    return {
+        name: (worth[name] * values).astype(np.float32) for name, values in table.columns.items() if worth.get(name)
+    }
+
+
+def _many(table: Table) -> dict[str, Array]:
+    """For questions about an order or a summary: the topic's turns, each judged among those of the same side.
+
+    The user brings topics up, so an order is an order of the user's turns. A summary needs the replies too, and a reply
+    is about what it replies to.
+    """
+    user = table.from_user
+    parts = {
+        name: worth * standing(table.columns[name], user) for name, worth in _MANY.items() if name in table.columns
+    }
+    total = sum(parts.values(), np.zeros(len(table), dtype=np.float32))
+    if "order" in table.reading:
+        parts["user"] = np.where(user > 0, 0.0, -30.0).astype(np.float32)
+    else:
+        before, after = _value_at(table, total, -1), _value_at(table, total, 1)
+        parts["exchange"] = np.where(user > 0, 0.6 * after, 2.0 * before).astype(np.float32)
+    return parts
+
+
+def _value_at(table: Table, values: Array, step: int) -> Array:
+    """The value of the row beside each, 0 where that is no candidate."""
+    rows = table.beside(step)
+    starts = table.corpus.starts()
+    numbers = starts[table.rows.part] + table.rows.row
+    order = np.argsort(numbers)
+    wanted = np.where(rows.row >= 0, starts[rows.part] + rows.row, -1)
+    at = np.minimum(np.searchsorted(numbers[order], wanted), max(len(order) - 1, 0))
+    hit = numbers[order][at] == wanted if len(order) else np.zeros(0, dtype=bool)
+    return np.where(hit, values[order][at], 0.0)

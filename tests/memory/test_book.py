@@ -1,0 +1,658 @@
+"""Books and shelves: what is remembered is kept, found, forgotten and erased, on every engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.engine.contract import Put, Query, Scope
+from holdfast.errors import Conflict, Corrupt, Erased, Invalid, KeyReused, NotFound, TooLarge, Unsupported
+from holdfast.ids import Ids
+from holdfast.memory.book import Book
+from holdfast.memory.drafts import Remembering, checked, least_trust
+from holdfast.memory.names import MEMORY, book_id, memory_id, number_of, thread_tag
+from holdfast.memory.shelf import Shelf
+from holdfast.records import EntryRef, Memory, Origin
+from holdfast.testing import ManualClock
+
+MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
+DAY = timedelta(days=1)
+MakeBook = Callable[..., Book]
+MakeShelf = Callable[..., Shelf]
+
+
+def one(book: Book, text: str = "likes tea", **more: Any) -> Memory:
+    return book.remember([Remembering(text, **more)])[0]
+
+
+def texts(memories: list[Memory]) -> list[str]:
+    return [memory.text for memory in memories]
+
+
+# Names
+
+
+@pytest.mark.parametrize("number", [0, 1, 31, 32, 2**62 + 17, 2**63 - 1])
+def test_an_id_is_its_number(number: int) -> None:
+    id = memory_id(number)
+    assert number_of(id) == number
+    assert len(id) == 14
+
+
+@pytest.mark.parametrize("id", ["", "m", "x" * 14, "M" + "a" * 13, "m1aaaaaaaaaaaa", "m" + "é" * 13, "m" + "a" * 14, 7])
+def test_what_is_no_id_is_told_apart_from_what_is_not_there(id: Any) -> None:
+    with pytest.raises(Invalid, match="not the id of a memory"):
+        number_of(id)
+
+
+def test_books_of_different_pairs_have_different_names() -> None:
+    pairs = [
+        Scope(), Scope("ana"), Scope(None, "ana"), Scope("ana", "bot"), Scope("ana&agent=bot"), Scope("common"),
+        Scope("x" * 300), Scope("x" * 301), Scope("é" * 200, "b"),
+    ]  # fmt: skip
+    names = [book_id(scope) for scope in pairs]
+    assert len(set(names)) == len(pairs)
+    assert all(len(name.encode()) <= 200 for name in names)
+    assert names[:2] == ["common", "user=ana"]
+
+
+# Drafts
+
+
+@pytest.mark.parametrize(
+    ("draft", "why"),
+    [
+        ({"text": ""}, "empty text"),
+        ({"text": " \n\t"}, "empty text"),
+        ({"text": None}, "is text"),
+        ({"text": b"x"}, "is text"),
+        ({"text": "a \ud800"}, "surrogate"),
+        ({"importance": 1.01}, "from 0 to 1"),
+        ({"importance": -0.1}, "from 0 to 1"),
+        ({"importance": float("nan")}, "from 0 to 1"),
+        ({"importance": True}, "from 0 to 1"),
+        ({"importance": "high"}, "from 0 to 1"),
+        ({"kind": "belief"}, "kind must be"),
+        ({"trust": "blind"}, "trust must be"),
+        ({"trust": ["stated"]}, "trust must be"),
+        ({"key": 7}, "key must be a string"),
+        ({"key": ""}, "key must not be empty"),
+        ({"key": "  "}, "key must not be blank"),
+        ({"key": "k" * 513}, "at most 512"),
+        ({"subject": "\x00"}, "NUL"),
+        ({"tags": "one"}, "several strings"),
+        ({"tags": ("",)}, "must not be empty"),
+        ({"valid_from": datetime(2026, 1, 1)}, "valid_from: .* no time zone"),
+        ({"valid_to": "tomorrow"}, "valid_to: "),
+        ({"valid_from": MONDAY, "valid_to": MONDAY}, "must be after"),
+        ({"valid_from": MONDAY, "valid_to": MONDAY - DAY}, "must be after"),
+        ({"valid_to": datetime(2020, 1, 1, tzinfo=UTC)}, "give valid_from as well"),
+        ({"relation": "knows"}, "both a relation and an object"),
+        ({"object": "ben"}, "both a relation and an object"),
+        ({"origin": 7}, "an origin is"),
+        ({"origin": {"who": "ana"}}, "not who"),
+        ({"origin": {"entries": "t"}}, "several"),
+        ({"origin": {"entries": [("t", 0)]}}, "from 1 on"),
+        ({"origin": {"entries": [("t",)]}}, "thread and number"),
+        ({"once": ""}, "once must not be empty"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_leaves_nothing(
+    ram: holdfast.Store, book_of: MakeBook, draft: dict[str, Any], why: str
+) -> None:
+    book = book_of(ram, user="ana")
+    with pytest.raises(Invalid, match=why):
+        book.remember([Remembering("fine"), Remembering(**{"text": "likes tea", **draft})])
+    assert book.memories() == []
+    assert book.position() == 0
+
+
+def test_a_large_text_is_kept_and_one_that_is_too_large_refused(book: Book) -> None:
+    large = "ж" * 500_000
+    assert book.get(one(book, large).id).text == large
+    with pytest.raises(TooLarge):
+        one(book, "x" * (16 * 1024 * 1024))
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "  spaces stay ", "日本語 🦊 العربية", '"quoted" AND *'])
+def test_any_text_comes_back_as_it_was(book: Book, text: str) -> None:
+    assert book.get(one(book, text).id).text == text
+
+
+def test_origins_are_written_in_several_ways() -> None:
+    def origin(given: Any) -> Origin:
+        made: Origin = checked(Remembering("x", origin=given), "ana").origin
+        return made
+
+    assert origin(None) == Origin()
+    assert origin("ana") == Origin(by="ana")
+    whole = Origin("ana", "mail", None, (EntryRef("t", 1), EntryRef("t", 2)))
+    assert origin({"by": "ana", "channel": "mail", "entries": [("t", 1), {"thread": "t", "number": 2}]}) == whole
+    assert origin(whole) == whole
+
+
+def test_trust_is_that_of_the_least_trusted_source() -> None:
+    assert least_trust(["trusted", "untrusted", "stated"]) == "untrusted"
+    assert least_trust(["trusted"]) == "trusted"
+    assert least_trust([]) == "untrusted"
+
+
+# Remembering
+
+
+def test_everything_that_was_said_comes_back(book: Book) -> None:
+    origin = Origin("ana", "mail", "reader", (EntryRef("trip", 3),))
+    made = one(
+        book, "lives in Bern", kind="episodic", subject="Ana B.", key="home", tags=("b", "a", "a"), importance=1,
+        origin=origin, trust="trusted", valid_from=MONDAY, valid_to=MONDAY + DAY, relation="lives in", object="Bern",
+    )  # fmt: skip
+    assert made == Memory(
+        made.id, "lives in Bern", "episodic", "Ana B.", made.recorded_at, MONDAY, MONDAY + DAY, "home", "lives in",
+        "Bern", ("a", "b"), 1.0, origin, "trusted",
+    )  # fmt: skip
+    assert book.get(made.id) == made
+
+
+def test_what_is_not_said_is_filled_in(book: Book, clock: ManualClock) -> None:
+    clock.set(MONDAY)
+    made = one(book)
+    assert (made.subject, made.valid_from, made.kind, made.trust) == ("ana", made.recorded_at, "semantic", "stated")
+    assert MONDAY < made.recorded_at < MONDAY + DAY
+    assert one(book, None, relation="knows", object="Ben").text == "ana knows Ben"
+
+
+def test_a_batch_is_one_commit_in_order(store: holdfast.Store, book: Book) -> None:
+    before = len(store._core.engine.feed(store.tenant))
+    made = book.remember([Remembering(f"fact {number}", key="same") for number in range(40)])
+    assert len(store._core.engine.feed(store.tenant)) - before == 1
+    assert texts(book.memories(limit=None)) == [f"fact {number}" for number in reversed(range(40))]
+    assert len({memory.recorded_at for memory in made}) == 1
+    assert [change.id for change in book.changes()] == [memory.id for memory in made]
+    assert book.remember([]) == []
+
+
+def test_a_number_that_is_taken_is_not_used_again(store: holdfast.Store) -> None:
+    draws = iter([7, 7, 7, 8])
+    book = Book(store._core, Ids(lambda bits: next(draws)), Scope("ana"))
+    first, second = one(book, "first"), one(book, "second")
+    assert first.id != second.id
+    assert texts(book.memories()) == ["second", "first"]
+
+
+def test_times_do_not_fall_when_the_clock_does(shelf: Shelf, clock: ManualClock) -> None:
+    clock.set(MONDAY)
+    first = one(shelf.own, "Bern", key="home")
+    clock.set(MONDAY - DAY)
+    second = one(shelf.own, "Basel", key="home")
+    assert second.recorded_at > first.recorded_at
+    assert shelf.own.get(second.id) == second
+    assert texts(shelf.facts()) == ["Basel"], "what was acknowledged is true now"
+
+
+def test_many_at_once_are_all_kept_and_the_last_one_wins(shelf: Shelf) -> None:
+    ready = threading.Barrier(8)
+    made: list[Memory] = []
+
+    def work(number: int) -> None:
+        ready.wait()
+        made.extend(one(shelf.own, f"value {number}.{turn}", key="home") for turn in range(5))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    versions = shelf.history("home")
+    assert len(versions) == 40
+    assert {version.memory for version in versions} == set(made)
+    assert shelf.facts() == [max(made, key=lambda memory: memory.recorded_at)]
+    assert len({memory.recorded_at for memory in made}) == 40
+    assert all(before.until == after.since for before, after in pairwise(versions))
+
+
+# Once
+
+
+def test_remembering_once_is_remembering_once(book: Book) -> None:
+    first = one(book, once="n-1", tags=("t",))
+    again = book.remember([Remembering("other"), Remembering("likes tea", once="n-1", tags=("t",))])
+    assert again[1] == first
+    assert texts(book.memories()) == ["other", "likes tea"]
+    assert [change.what for change in book.changes()] == ["remember"] * 2
+
+
+def test_another_content_under_the_same_name_is_refused_whole(book: Book) -> None:
+    one(book, once="n-1")
+    with pytest.raises(KeyReused):
+        book.remember([Remembering("new"), Remembering("likes coffee", once="n-1")])
+    with pytest.raises(KeyReused):
+        book.remember([Remembering("x", once="n-2"), Remembering("y", once="n-2")])
+    assert texts(book.memories()) == ["likes tea"]
+
+
+def test_a_name_twice_in_one_batch_is_one_memory(book: Book) -> None:
+    first, second = book.remember([Remembering("x", once="n"), Remembering("x", once="n")])
+    assert first == second
+    assert len(book.memories()) == 1
+
+
+def test_names_are_a_book_s_own(store: holdfast.Store, book_of: MakeBook) -> None:
+    assert one(book_of(store, user="ana"), once="n").id != one(book_of(store, user="ben"), "other", once="n").id
+
+
+def test_what_happened_since_is_not_other_content(book: Book) -> None:
+    made = one(book, once="n")
+    book.used(made.id, helped=True)
+    book.forget(made.id)
+    again = one(book, once="n")
+    assert again.forgotten_at is not None
+    assert again.uses == 1
+
+
+def test_what_was_erased_does_not_come_back_by_its_name(book: Book) -> None:
+    made = one(book, once="n")
+    book.erase(made.id)
+    with pytest.raises(Erased):
+        one(book, once="n")
+    assert book.memories() == []
+
+
+def test_many_who_remember_the_same_once_get_the_same(book: Book) -> None:
+    ready, made = threading.Barrier(8), []
+
+    def work() -> None:
+        ready.wait()
+        made.append(one(book, once="n"))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 8
+    assert len(set(made)) == 1
+    assert book.position() == 1
+
+
+# Listing
+
+
+def test_listings_by_kind_subject_and_tag(book: Book) -> None:
+    book.remember(
+        [
+            Remembering("a", kind="episodic", tags=("x",)),
+            Remembering("b", subject="Ben  B", tags=("x", "t" * 500)),
+            Remembering("c", kind="procedural"),
+        ]
+    )
+    assert texts(book.memories()) == ["c", "b", "a"]
+    assert texts(book.memories(kind="episodic")) == ["a"]
+    assert texts(book.memories(subject="ben b")) == ["b"]
+    assert texts(book.memories(tag="x")) == ["b", "a"]
+    assert texts(book.memories(tag="x", kind="semantic")) == ["b"]
+    assert texts(book.memories(tag="t" * 500)) == ["b"]
+    assert texts(book.memories(limit=2)) == ["c", "b"]
+    assert book.memories(limit=0) == []
+    with pytest.raises(Invalid):
+        book.memories(kind="belief")
+
+
+def test_a_short_list_is_of_the_latest_recorded_whatever_was_used_since(book: Book) -> None:
+    made = [one(book, f"{number}", kind=kind) for number, kind in enumerate(["semantic", "procedural"] * 60)]
+    for memory in made[:100]:
+        book.used(memory.id)
+    assert texts(book.memories(limit=3)) == ["119", "118", "117"]
+
+
+def test_long_lists_are_the_same_by_any_way(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [memory for turn in range(4) for memory in book.remember(_some(turn))]
+    for memory in made[::7]:
+        book.forget(memory.id)
+    for memory in made[3::7]:
+        book.erase(memory.id)
+    every = book.memories(limit=None)
+    assert len(every) == len(made) - len(made[::7]) - len(made[3::7])
+    for limit in (1, 59, 61, 150, 1_000):
+        assert book.memories(limit=limit) == every[:limit]
+        assert book.memories(limit=limit, tag="x") == every[:limit]
+    monkeypatch.setattr("holdfast.memory.book._PAGE", 7)  # as when there are more than fit into a page
+    assert book.memories(limit=None) == every
+
+
+def _some(turn: int) -> list[Remembering]:
+    """Sixty, of which every fifth has a name of its own and so an id that tells nothing of its time."""
+    return [
+        Remembering(f"{turn}.{number}", tags=("x",), once=f"{turn}.{number}" if number % 5 == 0 else None)
+        for number in range(60)
+    ]
+
+
+@pytest.mark.parametrize("limit", [-1, True, 1.5, "all"])
+def test_a_limit_is_a_count(ram: holdfast.Store, shelf_of: MakeShelf, limit: Any) -> None:
+    with pytest.raises(Invalid, match="limit"):
+        shelf_of(ram).memories(limit=limit)
+
+
+def test_what_is_asked_for_must_be_text(ram: holdfast.Store, shelf_of: MakeShelf) -> None:
+    shelf: Any = shelf_of(ram)
+    for call in (
+        lambda: shelf.memories(subject=7), lambda: shelf.memories(tag=7), lambda: shelf.facts(subject=7),
+        lambda: shelf.history(7), lambda: shelf.history("k", 7), lambda: shelf.history(""),
+        lambda: shelf.links(entity=7), lambda: shelf.own.links(7), lambda: shelf.contradictions(subject=7),
+    ):  # fmt: skip
+        with pytest.raises(Invalid):
+            call()
+
+
+def test_procedures_come_by_usefulness(shelf: Shelf) -> None:
+    book = shelf.own
+    names = ("plain", "important", "helped", "failed", "newest")
+    made = {name: one(book, name, kind="procedural", importance=0.9 if name == "important" else 0.5) for name in names}
+    for _ in range(3):
+        book.used(made["helped"].id, helped=True)
+        book.used(made["failed"].id, helped=False)
+    expected = ["helped", "important", "newest", "plain", "failed"]
+    assert texts(book.procedures()) == texts(shelf.procedures()) == expected
+    shelf.end(made["important"].id)
+    assert texts(shelf.procedures(limit=2)) == ["helped", "newest"]
+
+
+def test_what_comes_from_a_thread_is_found_by_it(store: holdfast.Store, book: Book) -> None:
+    made = one(book, origin={"entries": [("trip", 1), ("trip", 2)]})
+    one(book)
+    found = store._core.engine.scan(store.tenant, Query(MEMORY, tag=thread_tag("trip")))
+    assert [record.id for record in found] == [made.id]
+
+
+def test_changes_tell_what_happened_in_order(book: Book) -> None:
+    first, second = one(book), one(book, "other")
+    book.forget(first.id)
+    book.restore(first.id)
+    book.used(second.id)
+    book.erase(second.id)
+    assert [(change.what, change.id) for change in book.changes()] == [
+        ("remember", first.id), ("remember", second.id), ("forget", first.id), ("restore", first.id),
+        ("erase", second.id),
+    ]  # fmt: skip
+    assert [change.position for change in book.changes(after=3)] == [4, 5]
+    assert [change.position for change in book.changes(after=1, limit=1)] == [2]
+    assert book.changes(after=5) == []
+
+
+# Forgetting
+
+
+def test_forgetting_can_be_undone(shelf: Shelf) -> None:
+    made = one(shelf.own, key="drink", relation="likes", object="tea", kind="procedural")
+    forgotten = shelf.forget(made.id)
+    assert forgotten.forgotten_at is not None
+    assert shelf.get(made.id) == forgotten
+    for found in (shelf.memories(), shelf.facts(), shelf.links(), shelf.procedures(), shelf.history("drink")):
+        assert found == []
+    assert shelf.memories(forgotten=True) == [forgotten]
+    assert shelf.forget(made.id) == forgotten, "twice is once"
+    assert shelf.restore(made.id) == made
+    assert shelf.restore(made.id) == made
+    assert shelf.facts() == [made]
+    assert [change.what for change in shelf.own.changes()] == ["remember", "forget", "restore"]
+
+
+def test_without_what_was_forgotten_the_value_before_it_holds_on(shelf: Shelf) -> None:
+    one(shelf.own, "Bern", key="home")
+    second = one(shelf.own, "Basel", key="home")
+    shelf.forget(second.id)
+    assert texts(shelf.facts()) == ["Bern"]
+
+
+def test_what_was_erased_is_really_gone(store: holdfast.Store, shelf: Shelf) -> None:
+    made = one(shelf.own, "a secret", key="k", tags=("t",))
+    shelf.erase(made.id)
+    for call in (shelf.get, shelf.forget, shelf.restore, shelf.erase, shelf.used, shelf.correct, shelf.end):
+        with pytest.raises(NotFound):
+            call(made.id)
+    assert shelf.memories(tag="t") == shelf.facts() == []
+    assert store._core.engine.scan(store.tenant, Query(MEMORY)) == []
+    assert not [problem for problem in store._core.engine.check() if problem.tenant == store.tenant]
+
+
+def test_uses_are_counted_by_many_at_once(book: Book) -> None:
+    made = one(book)
+    threads = [threading.Thread(target=book.used, args=(made.id, number % 2 == 0)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counted = book.get(made.id)
+    assert (counted.uses, counted.helped) == (8, 4)
+    assert counted.recorded_at == made.recorded_at
+    with pytest.raises(Invalid):
+        book.used(made.id, helped="yes")  # type: ignore[arg-type]
+
+
+# Facts
+
+
+def test_history_is_the_same_whatever_came_first(shelf: Shelf, clock: ManualClock) -> None:
+    clock.set(MONDAY + 100 * DAY)
+    book = shelf.own
+    one(book, "Basel", key="home", valid_from=MONDAY + 10 * DAY)
+    one(book, "Bern", key="home", valid_from=MONDAY)
+    one(book, "Chur", key="home", valid_from=MONDAY + 20 * DAY, valid_to=MONDAY + 30 * DAY)
+    told = [(version.memory.text, version.since, version.until) for version in shelf.history("home")]
+    assert told == [
+        ("Bern", MONDAY, MONDAY + 10 * DAY),
+        ("Basel", MONDAY + 10 * DAY, MONDAY + 20 * DAY),
+        ("Chur", MONDAY + 20 * DAY, MONDAY + 30 * DAY),
+    ]
+    assert shelf.facts() == []
+    assert texts(shelf.facts(as_of=MONDAY + 15 * DAY)) == ["Basel"]
+    assert shelf.facts(as_of=MONDAY + 15 * DAY, known_at=MONDAY) == []
+    for naive in ({"as_of": datetime(2026, 1, 1)}, {"known_at": datetime(2026, 1, 1)}):
+        with pytest.raises(Invalid, match="no time zone"):
+            shelf.facts(**naive)
+
+
+def test_history_without_a_subject(shelf: Shelf) -> None:
+    assert shelf.history("home") == []
+    one(shelf.own, "Ben is in Bern", subject="Ben", key="home")
+    assert [version.memory.subject for version in shelf.history("Home")] == ["Ben"]
+    one(shelf.own, "Cleo is in Chur", subject="Cleo", key="home")
+    with pytest.raises(Invalid, match="'Ben', 'Cleo'"):
+        shelf.history("home")
+    assert len(shelf.history("home", "cleo")) == 1
+    one(shelf.own, "here", key="home")
+    assert [version.memory.text for version in shelf.history("home")] == ["here"]
+    assert shelf.history("home", "nobody") == []
+
+
+def test_facts_of_one_subject(shelf: Shelf) -> None:
+    shelf.remember([Remembering("a", key="k"), Remembering("b", key="k", subject="Ben")])
+    assert texts(shelf.facts()) == ["a", "b"]
+    assert texts(shelf.facts(subject="BEN")) == ["b"]
+
+
+def test_a_correction_is_not_a_change(shelf: Shelf, clock: ManualClock) -> None:
+    clock.set(MONDAY)
+    wrong = one(shelf.own, "Bern", key="home")
+    clock.set(MONDAY + DAY)
+    right = shelf.correct(wrong.id, Remembering("Basel"))
+    assert (right.corrects, right.key, right.subject) == (wrong.id, "home", "ana")
+    assert texts(shelf.facts(as_of=wrong.valid_from)) == ["Basel"]
+    assert texts(shelf.facts(as_of=wrong.valid_from, known_at=MONDAY + DAY / 2)) == ["Bern"]
+    first, second = shelf.history("home")
+    assert (first.memory.text, first.corrected_by) == ("Bern", right.id)
+    assert second.memory == right
+    assert shelf.outdated() == {wrong.id: "corrected"}
+
+
+def test_a_correction_with_nothing_instead_leaves_what_was_before(shelf: Shelf) -> None:
+    one(shelf.own, "Bern", key="home")
+    wrong = one(shelf.own, "Mars", key="home")
+    denial = shelf.correct(wrong.id)
+    assert texts(shelf.facts()) == ["Bern"]
+    assert "Mars" not in denial.text, "what is erased must not be quoted elsewhere"
+    assert [version.corrected_by for version in shelf.history("home")] == [None, denial.id]
+    shelf.correct(denial.id)
+    assert texts(shelf.facts()) == ["Mars"]
+    assert [version.memory.text for version in shelf.history("home")] == ["Bern", "Mars"]
+
+
+def test_a_fact_can_end(shelf: Shelf, clock: ManualClock) -> None:
+    clock.set(MONDAY)
+    job = one(shelf.own, "works at Acme", key="job")
+    clock.set(MONDAY + 9 * DAY)
+    shelf.end(job.id, MONDAY + 5 * DAY, Remembering("left Acme", origin="ana"))
+    assert texts(shelf.facts(as_of=MONDAY + 4 * DAY)) == ["works at Acme"]
+    assert shelf.facts(as_of=MONDAY + 6 * DAY) == []
+    assert texts(shelf.facts(as_of=MONDAY + 6 * DAY, known_at=MONDAY + 6 * DAY)) == ["works at Acme"]
+    assert [(version.memory.text, version.memory.ended) for version in shelf.history("job")] == [
+        ("works at Acme", False), ("left Acme", True)
+    ]  # fmt: skip
+    one(shelf.own, "works at Bolt", key="job")
+    assert texts(shelf.facts()) == ["works at Bolt"]
+
+
+def test_what_ends_must_have_begun(shelf: Shelf, clock: ManualClock) -> None:
+    clock.set(MONDAY)
+    made = one(shelf.own, valid_from=MONDAY + DAY)
+    for at in (None, MONDAY, MONDAY + DAY):
+        with pytest.raises(Invalid, match="cannot end before"):
+            shelf.end(made.id, at)
+    with pytest.raises(Invalid, match="no time zone"):
+        shelf.end(made.id, datetime(2027, 1, 1))
+    clock.set(MONDAY + 3 * DAY)
+    ended = shelf.end(made.id)
+    assert shelf.outdated() == {made.id: "ended"}
+    shelf.forget(ended.id)
+    assert shelf.outdated() == {}
+
+
+def test_contradictions_are_told_until_they_are_settled(shelf: Shelf) -> None:
+    first = one(shelf.own, "Ana lives in Bern")
+    second = one(shelf.own, "Ana lives in Basel")
+    one(shelf.own, "Ben lives in Chur", subject="Ben")
+    assert [(pair.first, pair.second, pair.rule) for pair in shelf.contradictions()] == [(first, second, "home")]
+    assert len(shelf.contradictions(subject="ANA")) == 1
+    assert shelf.contradictions(subject="Ben") == []
+    shelf.end(first.id)
+    assert shelf.contradictions() == []
+
+
+# Which books
+
+
+def test_a_handle_sees_its_own_book_those_inside_and_those_above(store: holdfast.Store, shelf_of: MakeShelf) -> None:
+    pairs = {
+        "common": {}, "ana": {"user": "ana"}, "bot": {"agent": "bot"}, "ana+bot": {"user": "ana", "agent": "bot"},
+        "ana+cat": {"user": "ana", "agent": "cat"}, "ben": {"user": "ben"}, "ben+bot": {"user": "ben", "agent": "bot"},
+    }  # fmt: skip
+    shelves = {name: shelf_of(store, **pair) for name, pair in pairs.items()}
+    made = {name: one(shelf.own, name, key=f"about {name}", subject="s") for name, shelf in shelves.items()}
+    seen = {
+        "common": {"common"},
+        "ana": {"ana", "ana+bot", "ana+cat", "common"},
+        "bot": {"bot", "common"},
+        "ana+bot": {"ana+bot", "ana", "bot", "common"},
+        "ben": {"ben", "ben+bot", "common"},
+    }
+    for name, expected in seen.items():
+        shelf = shelves[name]
+        assert set(texts(shelf.memories())) == set(texts(shelf.facts())) == expected
+        assert len(shelf.books()) == len({book.id for book in shelf.books()})
+        for other, memory in made.items():
+            if other in expected:
+                assert shelf.get(memory.id) == memory
+            else:
+                with pytest.raises(NotFound):
+                    shelf.get(memory.id)
+                with pytest.raises(NotFound):
+                    shelf.forget(memory.id)
+
+
+def test_a_book_has_its_own_memories_alone(store: holdfast.Store, book_of: MakeBook) -> None:
+    ana, with_bot = book_of(store, user="ana"), book_of(store, user="ana", agent="bot")
+    made = one(with_bot)
+    assert ana.find(made.id) is None
+    for call in (ana.get, ana.forget, ana.restore, ana.erase, ana.used, ana.correct, ana.end):
+        with pytest.raises(NotFound):
+            call(made.id)
+    assert with_bot.get(made.id) == made
+    assert ana.memories() == []
+
+
+def test_a_fact_has_versions_in_several_books(store: holdfast.Store, shelf_of: MakeShelf) -> None:
+    ana, with_bot = shelf_of(store, user="ana"), shelf_of(store, user="ana", agent="bot")
+    one(ana.own, "Bern", key="home")
+    one(with_bot.own, "Basel", key="home")
+    assert texts(ana.facts()) == texts(with_bot.facts()) == ["Basel"]
+    assert texts(shelf_of(store, user="ana", agent="cat").facts()) == ["Bern"], "the bot's book is not the cat's"
+
+
+def test_what_is_said_about_a_memory_goes_to_its_own_book(store: holdfast.Store, shelf_of: MakeShelf) -> None:
+    ana, with_bot = shelf_of(store, user="ana"), shelf_of(store, user="ana", agent="bot")
+    wrong = one(ana.own, "Bern", key="home")
+    with_bot.correct(wrong.id, Remembering("Basel"))
+    other = shelf_of(store, user="ana", agent="cat")
+    assert texts(other.facts()) == ["Basel"]
+    with_bot.forget(wrong.id)
+    assert other.memories(forgotten=True) == [ana.get(wrong.id)]
+    assert with_bot.own.position() == 0
+
+
+def test_erasing_a_user_erases_what_is_remembered_of_them(store: holdfast.Store, shelf_of: MakeShelf) -> None:
+    ana, ben = shelf_of(store, user="ana", agent="bot"), shelf_of(store, user="ben")
+    one(ana.own, "a secret")
+    one(ben.own)
+    store.erase(user="ana")
+    assert ana.memories() == []
+    assert len(ben.memories()) == 1
+    with pytest.raises(Erased):
+        one(ana.own, "from a late writer")
+
+
+def test_a_memory_of_another_tenant_is_not_there(store: holdfast.Store, shelf: Shelf) -> None:
+    made = one(shelf.own)
+    elsewhere = Shelf(store._core._replace(tenant="elsewhere"), Ids(), Scope("ana"))
+    with pytest.raises(NotFound):
+        elsewhere.get(made.id)
+    assert elsewhere.memories() == []
+
+
+# Damage
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"j1[]", Corrupt),
+        (b'j1{"version":1}', Corrupt),
+        (
+            b'j1{"version":1,"text":"x","kind":"semantic","subject":"a","trust":"stated","importance":1,"tags":7}',
+            Corrupt,
+        ),
+        (b'j1{"version":2,"text":"x"}', Unsupported),
+    ],
+)
+def test_what_is_no_memory_is_said_to_be_none(
+    ram: holdfast.Store, book_of: MakeBook, body: bytes, error: type[Exception]
+) -> None:
+    book = book_of(ram, user="ana")
+    made = one(book)
+    ram._core.engine.commit(ram.tenant, [Put(MEMORY, made.id, body, scope=book.scope)], 1)
+    with pytest.raises(error):
+        book.get(made.id)
+
+
+def test_a_conflict_of_the_pending_write_is_the_caller_s_to_settle(book: Book) -> None:
+    """Async callers hand the pending write over, and call ``remember`` when it says that something is there."""
+    first = one(book, once="n")
+    core: Any = book._core
+    with pytest.raises((Conflict, KeyReused)):
+        core.commit(book.remembering([Remembering("likes tea", once="n")]))
+    assert book.remember([Remembering("likes tea", once="n")]) == [first]

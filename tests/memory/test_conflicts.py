@@ -1,0 +1,143 @@
+"""What contradicts is told, by a named rule; what only looks like it is not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from holdfast.memory.conflicts import contradictions
+from holdfast.memory.names import memory_id
+from holdfast.records import Memory
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def day(number: int) -> datetime:
+    return START + timedelta(days=number)
+
+
+def said(number: int, text: str, **more: Any) -> Memory:
+    given = {"kind": "semantic", "subject": "ana", "recorded_at": day(number), "valid_from": day(number), **more}
+    return Memory(memory_id(number), text, **given)
+
+
+def rules(first: str, second: str, **more: Any) -> list[str]:
+    return [pair.rule for pair in contradictions([said(1, first), said(2, second, **more)])]
+
+
+@pytest.mark.parametrize(
+    ("rule", "first", "second"),
+    [
+        ("home", "Ana lives in Bern", "Ana now lives in Basel"),
+        ("home", "I live in New York with my cat", "I'm living in San Francisco"),
+        ("workplace", "She works at Acme", "works for Bolt Industries since May"),
+        ("age", "Ana is 34 years old", "I am 35"),
+        ("name", "My name is Ana", "my name is Hannah."),
+        ("birthday", "Her birthday is May 3", "she was born on 4 May 1990"),
+        ("email", "Ana's email is ana@example.org", "email: ana@example.com"),
+        ("phone", "Her phone number is +41 31 555 10 20", "phone: 031 555 99 99"),
+        ("favourite", "My favourite colour is green", "her favourite colour is dark blue"),
+        ("opposite", "Ana likes spicy food", "She dislikes spicy food"),
+        ("opposite", "loves hiking in the mountains", "Ana hates hiking"),
+        ("opposite", "Ana is married", "Ana is single"),
+        ("opposite", "prefers morning flights", "Ana prefers evening flights"),
+        ("opposite", "The library is open on Sunday", "The library is closed on Sunday"),
+        ("negation", "Ana eats meat", "Ana does not eat meat"),
+        ("negation", "Ana likes very spicy food", "Ana doesn't like spicy food"),
+        ("negation", "She drinks coffee", "she never drinks coffee"),
+        ("negation", "Ana smokes", "Ana no longer smokes"),
+        ("negation", "Ana has siblings", "Ana has no siblings"),
+        ("weekday", "The meeting is on Monday", "the meeting is on Tuesday"),
+        ("time", "The train leaves at 3 pm", "The train leaves at 15:30"),
+        ("date", "The deadline is May 3", "the deadline is 10 May"),
+        ("date", "the contract ends on 2026-05-03", "The contract ends on May 3, 2027"),
+        ("number", "Ana has two cats", "Ana has 3 cats"),
+        ("number", "The budget is 8,000 euros", "the budget is 9000 euros"),
+    ],
+)
+def test_what_contradicts(rule: str, first: str, second: str) -> None:
+    assert rules(first, second) == [rule]
+    assert rules(second, first) == [rule]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Ana lives in Bern", "Ana lives in Bern, Switzerland"),
+        ("Ana lives in Bern", "Ana's sister lives in Basel"),
+        ("Ana lives in Bern", "Ana does not live in Basel"),
+        ("Her work email is a@example.org", "Her private email is b@example.org"),
+        ("My favourite colour is green", "My favourite food is pasta"),
+        ("Ana works at Acme", "Ana works at night"),
+        ("Ana likes tea", "Ana dislikes coffee"),
+        ("Ana likes tea", "Ben dislikes tea"),
+        ("Ana likes tea", "Ana likes tea, but not coffee"),
+        ("Ana likes tea", "Ana likes tea rather than coffee"),
+        ("Ana dislikes tea", "Ana does not like tea"),
+        ("Ana eats meat", "Ben does not eat meat"),
+        ("Ana likes tea", "Ana not only likes tea but coffee too"),
+        ("The meeting is on Monday", "The meeting is not on Tuesday"),
+        ("Ana works on Monday", "Ana works on Monday and Tuesday"),
+        ("goes to the gym on Mondays", "goes to the gym on Fridays"),
+        ("The train leaves at 3 pm", "The train leaves at 15:00"),
+        ("The deadline is May 3", "The deadline is 3 May 2026"),
+        ("Ana has two cats", "Ana has 3 dogs"),
+        ("Ana has two cats", "Ana has 2 cats"),
+        ("Ana likes tea", "Ana likes tea"),
+        ("日本語を話す", "日本語を話す人"),
+        ("🙂", "🙁"),
+    ],
+)
+def test_what_only_looks_like_it(first: str, second: str) -> None:
+    assert rules(first, second) == []
+    assert rules(second, first) == []
+
+
+def test_another_subject_or_another_time_is_no_contradiction() -> None:
+    assert rules("lives in Bern", "lives in Basel") == ["home"]
+    assert rules("lives in Bern", "lives in Basel", subject="ben") == []
+    assert rules("lives in Bern", "lives in Basel", subject=" ANA") == ["home"]
+    assert rules("lives in Bern", "lives in Basel", valid_from=day(-9), valid_to=day(1)) == []
+    assert rules("lives in Bern", "lives in Basel", valid_from=day(-9), valid_to=day(2)) == ["home"]
+
+
+def test_episodes_may_both_have_happened() -> None:
+    assert rules("had 2 beers", "had 3 beers", kind="episodic") == []
+
+
+def test_what_is_settled_is_not_told_again() -> None:
+    first, second = said(1, "lives in Bern"), said(2, "lives in Basel")
+    settled: list[list[Memory]] = [
+        [said(1, "lives in Bern", key="home"), said(2, "lives in Basel", key="home")],
+        [said(1, "lives in Bern", key="home"), second, said(3, "in Basel since 2020", key="home")],
+        [first, said(2, "lives in Basel", forgotten_at=day(3))],
+        [first, said(2, "lives in Basel", corrects=first.id)],
+        [first, second, said(3, "was never true", corrects=second.id)],
+        [first, second, said(3, "no longer", corrects=first.id, ended=True)],
+    ]
+    for memories in settled:
+        assert contradictions(memories) == []
+        assert contradictions(memories[::-1]) == []
+
+
+def test_a_contradiction_names_both_in_order_and_says_why() -> None:
+    first, second = said(1, "Ana lives in Bern"), said(2, "Ana lives in Basel")
+    (found,) = contradictions([second, first])
+    assert (found.first, found.second) == (first, second)
+    assert found.why == "two values of home: bern and basel"
+
+
+def test_every_pair_is_told_once() -> None:
+    three = [said(1, "lives in Bern"), said(2, "lives in Basel"), said(3, "lives in Chur")]
+    assert [(pair.first.text, pair.second.text) for pair in contradictions(three)] == [
+        ("lives in Bern", "lives in Basel"), ("lives in Bern", "lives in Chur"), ("lives in Basel", "lives in Chur")
+    ]  # fmt: skip
+
+
+def test_many_memories_of_one_subject_are_compared_quickly_enough_to_be_asked() -> None:
+    many = [
+        said(number, f"Ana met person{number} in town{number % 97} about topic{number % 89}") for number in range(3000)
+    ]
+    assert contradictions([*many, said(3001, "likes tea"), said(3002, "hates tea")])[0].rule == "opposite"

@@ -1,0 +1,849 @@
+"""Extraction by rules, over sentences written for it: a table for each rule, tricky ones, and the whole.
+
+A line is a sentence and what it says as (key or relation, value); the value is the object of a link, or else words of
+the text.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import NotFound
+from holdfast.memory import rules
+from holdfast.records import EntryRef
+
+TIME = datetime(2023, 9, 13, 15, 0, tzinfo=UTC)  # a Wednesday
+
+Facts = list[tuple[str | None, str]]
+
+SAID: dict[str, list[tuple[str, Facts]]] = {
+    "name": [
+        ("My name is Ana.", [("name", "Ana")]),
+        ("my name's Ana Lopez and I need help", [("name", "Ana Lopez")]),
+        ("Hello! My full name is Maria de la Cruz.", [("name", "Maria de la Cruz")]),
+        ("No, my name is Anna.", [("name", "Anna")]),
+        ("My name is 山田太郎", [("name", "山田太郎")]),
+        ("My name is Zoë O'Neill.", [("name", "Zoë O'Neill")]),
+    ],
+    "nickname": [
+        ("Please call me Bob.", [("called", "Bob")]),
+        ("Everyone calls me Teddy", [("called", "Teddy")]),
+        ("I go by Sam.", [("called", "Sam")]),
+        ("My nickname is Ace.", [("called", "Ace")]),
+    ],
+    "introduction": [
+        ("Hi, I'm Ana!", [("name", "Ana")]),
+        ("I'm Tobias.", [("name", "Tobias")]),
+        ("Hey there, I am Priya Nair, nice to meet you", [("name", "Priya Nair")]),
+        ("Hello, this is Jonas from accounting", [("name", "Jonas")]),
+    ],
+    "email": [
+        ("My email is ana@example.org.", [("email", "ana@example.org")]),
+        ("My work e-mail address is a.b+c@mail.example.co.uk", [("email", "a.b+c@mail.example.co.uk")]),
+        ("You can reach me at ana@example.org", [("email", "ana@example.org")]),
+        ("my email: ana@example.org", [("email", "ana@example.org")]),
+    ],
+    "phone": [
+        ("My phone number is +44 20 7946 0958.", [("phone", "+44 20 7946 0958")]),
+        ("You can call me at 555-012-3456", [("phone", "555-012-3456")]),
+        ("my mobile is 0151 23456789", [("phone", "0151 23456789")]),
+    ],
+    "home": [
+        ("I live in Berlin.", [("home", "Berlin")]),
+        ("I currently live in New York City with my cat", [("home", "New York City")]),
+        ("I'm based in Portland, Oregon.", [("home", "Portland, Oregon")]),
+        ("We live in the Netherlands", [("home", "the Netherlands")]),
+        ("I've lived in Rio de Janeiro since 2019.", [("home", "Rio de Janeiro")]),
+        ("Actually, I live in Bonn.", [("home", "Bonn")]),
+        ("I am now living in Oslo, and it is cold.", [("home", "Oslo")]),
+        ("I don't live alone, but I live in Graz.", [("home", "Graz")]),
+        ("I live in Berlin, what can I do on a rainy day?", [("home", "Berlin")]),
+        ("I used to live in Paris but now I live in Ulm", [("home", "Ulm"), (None, "used to live in Paris")]),
+    ],
+    "move": [
+        ("I moved to Berlin last month.", [("home", "Berlin"), (None, "I moved to Berlin")]),
+        ("I just moved from Paris to Lyon.", [("home", "Lyon")]),
+        ("We've moved to Madrid", [("home", "Madrid")]),
+        ("I recently relocated to Austin", [("home", "Austin")]),
+    ],
+    "origin": [
+        ("I'm from Porto.", [("origin", "Porto")]),
+        ("I grew up in Kansas.", [("origin", "Kansas")]),
+        ("I was born in Lagos", [("origin", "Lagos")]),
+        ("I come from the Faroe Islands", [("origin", "the Faroe Islands")]),
+    ],
+    "left home": [
+        ("I no longer live in Berlin.", [("home", "Berlin")]),
+        ("I don't live in Berlin anymore", [("home", "Berlin")]),
+    ],
+    "their home": [
+        ("Lena lives in Oslo.", [("home", "Oslo")]),
+        ("My sister Lena now lives in Oslo", [("home", "Oslo"), ("sister", "Lena")]),
+        ("Tom Baker moved to Chicago", [("home", "Chicago")]),
+    ],
+    "employer": [
+        ("I work at Siemens.", [("employer", "Siemens")]),
+        ("I work for the Red Cross", [("employer", "the Red Cross")]),
+        ("I'm employed by Deutsche Bahn", [("employer", "Deutsche Bahn")]),
+        ("I've been working at Acme since 2019", [("employer", "Acme")]),
+        ("As of June 2022, I work at Initech.", [("employer", "Initech")]),
+    ],
+    "new employer": [
+        ("I joined Globex as an intern", [("employer", "Globex")]),
+        ("I got a job at Hooli!", [("employer", "Hooli")]),
+        ("I started working at Umbrella", [("employer", "Umbrella")]),
+    ],
+    "left employer": [
+        ("I no longer work at Siemens.", [("employer", "Siemens")]),
+        ("I quit my job at Hooli", [("employer", "Hooli")]),
+        ("I don't work for Acme anymore", [("employer", "Acme")]),
+    ],
+    "job": [
+        ("I work as a nurse.", [("job", "nurse")]),
+        ("I work as a data scientist at Acme", [("job", "data scientist"), ("employer", "Acme")]),
+        ("My job is teaching maths", [("job", "teaching maths")]),
+        ("I'm working as an interpreter right now", [("job", "interpreter")]),
+    ],
+    "profession": [
+        ("I'm a software engineer.", [("job", "software engineer")]),
+        ("I am a high school teacher at Lincoln High", [("job", "high school teacher"), ("employer", "Lincoln High")]),
+        ("I'm an architect and I love it", [("job", "architect")]),
+        ("I'm Noor, a 44-year-old glass artist.", [("job", "glass artist"), ("age", "44"), ("name", "Noor")]),
+    ],
+    "studies": [
+        ("I study law at Oxford.", [("studies", "Oxford")]),
+        ("I'm studying computer science at MIT", [("studies", "MIT")]),
+    ],
+    "their work": [
+        ("Lena works at Siemens.", [("employer", "Siemens")]),
+        ("My brother Max works as a pilot", [("job", "pilot"), ("brother", "Max")]),
+    ],
+    "relative": [
+        ("My wife Lena loves tea.", [("wife", "Lena")]),
+        ("My wife, Lena, is a doctor.", [("wife", "Lena")]),
+        ("my dog is called Rex", [("dog", "Rex")]),
+        ("My older brother's name is Paul", [("brother", "Paul")]),
+        ("I have a cat named Misha.", [("cat", "Misha")]),
+        ("My boss is Carla Jones", [("boss", "Carla Jones")]),
+        ("I went out with my best friend Noor.", [("best friend", "Noor")]),
+        ("We had dinner at my uncle Ben's place", [("uncle", "Ben")]),
+    ],
+    "relative after": [
+        ("Lena is my sister.", [("sister", "Lena")]),
+        ("Dr. Amir Khan is my dentist", [("dentist", "Amir Khan")]),
+    ],
+    "married": [("I'm married to Lena.", [("spouse", "Lena")]), ("I am engaged to Tomas", [("fiancé", "Tomas")])],
+    "relatives": [
+        ("My kids are Tom and Max.", [("kid", "Tom"), ("kid", "Max")]),
+        ("I have two sons, Tom and Max.", [("son", "Tom"), ("son", "Max"), ("count:sons", "two sons")]),
+        ("Our cats are called Luna, Nero and Pip", [("cat", "Luna"), ("cat", "Nero"), ("cat", "Pip")]),
+    ],
+    "likes": [
+        ("I like sushi.", [("likes:sushi", "sushi")]),
+        ("I really love hiking in the mountains", [("likes:hiking in the mountains", "hiking in the mountains")]),
+        ("I prefer tea over coffee", [("likes:tea", "tea")]),
+        ("I prefer trains to planes.", [("likes:trains", "trains")]),
+        ("I'm a big fan of jazz", [("likes:jazz", "jazz")]),
+        ("I enjoy figs, rum and tea.", [("likes:figs", "figs"), ("likes:rum", "rum"), ("likes:tea", "tea")]),
+        ("I don't like tea but I love coffee", [("likes:tea", "tea"), ("likes:coffee", "coffee")]),
+        ("i love the Beatles", [("likes:beatles", "the Beatles")]),
+    ],
+    "dislikes": [
+        ("I hate sushi.", [("likes:sushi", "sushi")]),
+        ("I can't stand loud music", [("likes:loud music", "loud music")]),
+        ("I don't like mushrooms or olives", [("likes:mushrooms", "mushrooms"), ("likes:olives", "olives")]),
+        ("I'm not a fan of horror films", [("likes:horror films", "horror films")]),
+        ("I really dislike small talk", [("likes:small talk", "small talk")]),
+    ],
+    "no longer likes": [("I no longer like coffee.", [("likes:coffee", "coffee")])],
+    "favourite": [
+        ("My favourite colour is blue.", [("favourite:colour", "blue")]),
+        ("my favorite ice cream flavor is pistachio", [("favourite:ice cream flavor", "pistachio")]),
+        ("Dune is my favourite book.", [("favourite:book", "Dune")]),
+    ],
+    "allergy": [
+        ("I'm allergic to peanuts.", [("allergy:peanuts", "peanuts")]),
+        ("I am severely allergic to cats and dogs", [("allergy:cats", "cats"), ("allergy:dogs", "dogs")]),
+        ("I have a severe nut allergy", [("allergy:nut", "nut")]),
+    ],
+    "diet": [
+        ("I'm vegetarian.", [("diet", "vegetarian")]),
+        ("I am a strict vegan", [("diet", "vegan")]),
+        ("I went vegan in 2021", [("diet", "vegan"), (None, "I went vegan")]),
+        ("I'm no longer vegan.", [("diet", "no longer vegan")]),
+    ],
+    "avoids": [
+        ("I don't eat pork.", [("eats:pork", "pork")]),
+        ("I never drink alcohol", [("eats:alcohol", "alcohol")]),
+    ],
+    "instruction": [
+        ("Always answer in French.", [(None, "Always answer in French")]),
+        ("Please never use emojis.", [(None, "never use emojis")]),
+        ("From now on, write short replies", [(None, "From now on, write short replies")]),
+        ("Whenever I ask about dates, use ISO format.", [(None, "Whenever I ask about dates, use ISO format")]),
+        ("Please answer in German", [(None, "answer in German")]),
+        ("I want you to always cite sources when I ask about medicine", [(None, "always cite sources")]),
+    ],
+    "birthday": [
+        ("My birthday is 8 May.", [("birthday", "8 May")]),
+        ("My birthday is on March 3rd", [("birthday", "3 March")]),
+        ("I was born on 12 July 1990", [("birthday", "12 July 1990")]),
+        ("I was born in 1990.", [("birth_year", "1990")]),
+    ],
+    "anniversary": [("Our wedding anniversary is on June 3.", [("anniversary", "3 June")])],
+    "planned": [
+        ("I have a flight on 8 May.", [(None, "2024-05-08")]),
+        ("I'm flying to Rome on Friday", [(None, "2023-09-15")]),
+        ("My dentist appointment is tomorrow at 3 pm.", [(None, "2023-09-14")]),
+        ("We'll visit my parents next weekend", [(None, "2023-09-23 to 2023-09-24")]),
+    ],
+    "happened": [
+        ("I met Lena last Friday.", [(None, "2023-09-08")]),
+        ("Yesterday we adopted a puppy!", [(None, "2023-09-12")]),
+        ("I ran a half marathon two days ago", [(None, "2023-09-11")]),
+        ("I finished my thesis in May 2021", [(None, "2021-05-01 to 2021-05-31")]),
+    ],
+    "decision": [
+        ("We decided to use Postgres.", [(None, "We decided to use Postgres")]),
+        ("Let's go with the blue one.", [(None, "Let's go with the blue one")]),
+        ("I chose the window seat", [(None, "I chose the window seat")]),
+        ('We decided to watch "Dune" tonight', [(None, 'We decided to watch "Dune" tonight')]),
+        ("We've agreed on a budget of 5,000 euros", [(None, "agreed on a budget")]),
+        ("I've decided against the move", [(None, "decided against")]),
+    ],
+    "correction": [
+        ("No, I meant Tuesday.", [(None, "I meant Tuesday")]),
+        ("It's not red but green.", [(None, "not red but green")]),
+        ("That's wrong, it is 42.", [(None, "it is 42")]),
+        ("It's Thursday, not Friday", [(None, "Thursday, not Friday")]),
+    ],
+    "formerly": [
+        ("I used to live in Paris.", [(None, "used to live in Paris")]),
+        ("I used to smoke, but I stopped", [(None, "used to smoke")]),
+        ("I used to play chess before work got busy", [(None, "used to play chess")]),
+    ],
+    "switch": [
+        ("I switched to Firefox.", [("switched to", "Firefox")]),
+        ("We switched from MySQL to Postgres last year", [("switched to", "Postgres")]),
+    ],
+    "stopped": [
+        ("I no longer use Twitter.", [(None, "no longer use Twitter")]),
+        ("I don't play tennis anymore", [(None, "don't play tennis anymore")]),
+    ],
+    "age": [
+        ("I am 34 years old.", [("age", "34")]),
+        ("I'm a 29-year-old", [("age", "29")]),
+        ("I just turned 40!", [("age", "40")]),
+    ],
+    "how many": [
+        ("I have two children.", [("count:children", "two children")]),
+        ("We have 3 dogs", [("count:dogs", "3 dogs")]),
+        ("I have one younger sister", [("count:sisters", "one sister")]),
+    ],
+    "body": [("I'm 180 cm tall.", [("height", "180 cm")]), ("I weigh about 70 kg", [("weight", "70 kg")])],
+}  # fmt: skip
+
+# Sentences of many kinds.
+VARIOUS: list[tuple[str, Facts]] = [
+    ("hey! name's Marco", [("name", "is called Marco")]),
+    ("You can call me Beth if you like", [("called", "wants to be called Beth")]),
+    ("I'm Dimitri and I run a bakery", [("name", "is called Dimitri")]),
+    ("Our family moved to Calgary in 2018", [("home", "Calgary")]),
+    ("I have been living in Kyoto for three years", [("home", "Kyoto")]),
+    ("My hometown is Split", [("origin", "Split")]),
+    ("I work in marketing at Nestlé", [("employer", "Nestlé")]),
+    ("I just started a new job at Shell", [("employer", "Shell")]),
+    ("I'm a nurse at St. Mary's Hospital", [("job", "nurse"), ("employer", "St. Mary's Hospital")]),
+    (
+        "My husband Peter and I went to Crete last summer",
+        [("husband", "Peter"), (None, "My husband Peter and I went to Crete last summer (2023-06-01 to 2023-08-31)")],
+    ),
+    ("My mom's name is Judith", [("mom", "Judith")]),
+    ("We have a golden retriever named Biscuit", [("golden retriever", "Biscuit")]),
+    ("My daughter Ella just turned five", [("daughter", "Ella")]),
+    ("my boss, Helen, is great", [("boss", "Helen")]),
+    ("I absolutely love Thai food", [("likes:thai food", "Thai food")]),
+    ("I'm really into climbing", [("likes:climbing", "climbing")]),
+    ("I don't care for cilantro", [("likes:cilantro", "cilantro")]),
+    ("Coffee is my favourite drink", [("favourite:drink", "Coffee")]),
+    ("My favorite band is Radiohead.", [("favourite:band", "Radiohead")]),
+    (
+        "I'm allergic to shellfish and penicillin",
+        [("allergy:shellfish", "shellfish"), ("allergy:penicillin", "penicillin")],
+    ),
+    ("I'm lactose intolerant", [("diet", "is lactose intolerant")]),
+    ("I don't eat meat", [("eats:meat", "meat")]),
+    ("Please always use metric units", [(None, "Please always use metric units")]),
+    ("Never send me emails after 6 pm", [(None, "Never send me emails after 6 pm")]),
+    ("From now on use British spelling", [(None, "From now on use British spelling")]),
+    ("My birthday is August 14th", [("birthday", "Ana's birthday is 14 August")]),
+    ("I was born on the 2nd of February, 1985", [("birthday", "was born on 2 February 1985")]),
+    (
+        "I have a job interview next Tuesday at 10am",
+        [(None, "I have a job interview next Tuesday at 10am (2023-09-19)")],
+    ),
+    ("We're getting married on 14 June 2025", [(None, "We're getting married on 14 June 2025 (2025-06-14)")]),
+    ("I had surgery on my knee last month", [(None, "I had surgery on my knee last month (2023-08-01 to 2023-08-31)")]),
+    ("We bought a house in 2020", [(None, "We bought a house in 2020 (2020-01-01 to 2020-12-31)")]),
+    ("I've decided to quit smoking", [(None, "I've decided to quit smoking")]),
+    ("OK let's go with option B", [(None, "let's go with option B")]),
+    ("we agreed to meet every Thursday", [(None, "we agreed to meet every Thursday")]),
+    ("Actually my name is spelled Kathryn", [("name", "is called Kathryn")]),
+    ("No, it's 15 not 50", [(None, "it's 15 not 50")]),
+    ("I meant the other file", [(None, "I meant the other file")]),
+    ("I used to be a smoker", [(None, "used to be a smoker")]),
+    ("I no longer drive", [(None, "I no longer drive")]),
+    ("I switched from iPhone to Android", [("switched to", "Android")]),
+    ("I'm 52 years old", [("age", "is 52 years old")]),
+    ("I'm 27", [("age", "is 27 years old")]),
+    ("I have three kids", [("count:children", "has three kids")]),
+    ("I weigh 82 kilos", [("weight", "weighs 82 kilos")]),
+    ("reach me on +1 (415) 555-0132", [("phone", "has the phone number +1 (415) 555-0132")]),
+    ("my e-mail is kat@uni.edu", [("email", "has the e-mail address kat@uni.edu")]),
+    ("My brother Leo works for Tesla", [("brother", "Leo"), ("employer", "Tesla")]),
+    (
+        "I enjoy reading, cooking and gardening",
+        [("likes:reading", "reading"), ("likes:cooking", "cooking"), ("likes:gardening", "gardening")],
+    ),
+    ("Hi all, I'm Wanjiru, the new product manager", [("name", "is called Wanjiru")]),
+    ("My name is José Ángel Ruiz", [("name", "is called José Ángel Ruiz")]),
+    ("Just call me Liz", [("called", "wants to be called Liz")]),
+    ("We live in Auckland, New Zealand", [("home", "Auckland, New Zealand")]),
+    ("I've been living in Malmö since last autumn", [("home", "Malmö")]),
+    ("I recently moved from Delhi to Pune for work", [("home", "Pune")]),
+    ("I'm originally from Ghana", [("origin", "Ghana")]),
+    ("Well, I live in Cork actually", [("home", "Cork")]),
+    ("I work for NASA as an engineer", [("employer", "NASA")]),
+    ("I'm working at Zalando these days", [("employer", "Zalando")]),
+    ("I'm a freelance translator", [("job", "freelance translator")]),
+    ("I work as a paramedic in Leeds", [("job", "paramedic")]),
+    (
+        "I left my job at Intel in June",
+        [("employer", "Intel"), (None, "I left my job at Intel in June (2023-06-01 to 2023-06-30)")],
+    ),
+    (
+        "I joined Spotify two years ago",
+        [("employer", "Spotify"), (None, "I joined Spotify two years ago (2021-01-01 to 2021-12-31)")],
+    ),
+    ("Maya works as a vet", [("job", "vet")]),
+    ("My son Arjun starts school tomorrow", [("son", "Arjun")]),
+    ("my cats are Salt and Pepper", [("cat", "Salt"), ("cat", "Pepper")]),
+    ("I'm engaged to Hana", [("fiancé", "Hana")]),
+    ("Omar is my best friend", [("best friend", "Omar")]),
+    ("My landlord is Mr. Brooks", [("landlord", "Mr. Brooks")]),
+    ("I love spicy food but I hate coriander", [("likes:spicy food", "spicy food"), ("likes:coriander", "coriander")]),
+    ("I prefer window seats", [("likes:window seats", "window seats")]),
+    ("I'm not fond of crowds", [("likes:crowds", "crowds")]),
+    ("I really don't like flying", [("likes:flying", "flying")]),
+    ("my favourite film is Spirited Away", [("favourite:film", "Spirited Away")]),
+    ("I'm allergic to bee stings", [("allergy:bee stings", "bee stings")]),
+    ("I became a vegetarian last year", [("diet", "is vegetarian")]),
+    ("I can't eat gluten", [("eats:gluten", "gluten")]),
+    ("Please reply in Spanish", [(None, "Please reply in Spanish")]),
+    ("Always ask before you delete anything", [(None, "Always ask before you delete anything")]),
+    ("never call me sir", [(None, "never call me sir")]),
+    ("Whenever I send code, run the tests first", [(None, "Whenever I send code, run the tests first")]),
+    ("Our anniversary is on 21 March", [("anniversary", "Ana's anniversary is 21 March")]),
+    ("I've got a dentist appointment on Monday", [(None, "I've got a dentist appointment on Monday (2023-09-18)")]),
+    ("I saw my grandma yesterday", [(None, "I saw my grandma yesterday (2023-09-12)")]),
+    ("We flew to Oslo on 3 August", [(None, "We flew to Oslo on 3 August (2023-08-03)")]),
+    ("I settled on the red sofa", [(None, "I settled on the red sofa")]),
+    ("We'll go with the second vendor", [(None, "We'll go with the second vendor")]),
+    ("that's not correct, the price is 40 euros", [(None, "that's not correct, the price is 40 euros")]),
+    ("Sorry, I meant Wednesday", [(None, "Sorry, I meant Wednesday")]),
+    ("I used to play the cello", [(None, "used to play the cello")]),
+    ("I don't smoke anymore", [(None, "I don't smoke anymore")]),
+    ("We've switched to Linux", [("switched to", "Linux")]),
+    ("I turned 60 in March", [("age", "is 60 years old")]),
+    ("I have no siblings", [("count:siblings", "has no siblings")]),
+    ("I have four grandchildren", [("count:grandchildren", "has four grandchildren")]),
+    ("Text me at 020 7946 0123", [("phone", "has the phone number 020 7946 0123")]),
+    ("my work email is li.wei@corp.example", [("email", "has the e-mail address li.wei@corp.example")]),
+]
+
+# What the rules do not see, and what they take for a fact: known, and counted in the measure of the whole.
+MISSED = [
+    "I'm currently staying in Lisbon",
+    "I was promoted to team lead at Bosch",
+    "I'm from the south of France",
+    "I grew up on a farm in Iowa",
+    "I prefer working in the morning",
+    "I got my driving licence when I was 18",
+]
+MISTAKEN = [
+    "My name is Legion for we are many is a Bible verse",
+    "my doctor May visit",
+    "I moved to Settings and clicked Save",
+    "My wife Is Amazing",
+]
+
+# Nothing may be found in any of these, by any rule.
+SILENT: dict[str, list[str]] = {
+    "various": [
+        "Where do I live?",
+        "I'd love to live in Japan someday",
+        "My friend lives in Rome",
+        "If my name is Bob then what",
+        "He told me that his name is Jim",
+        "I thought I was allergic to dust",
+        "I'm not from London",
+        "Do you know if I work at IBM?",
+        "Write an email: Hi, I'm Tom and I work at Apple.",
+        "I like that",
+        "I love this song",
+        "I'm tired of this",
+        "I'm Italian by heritage",
+        "Call me crazy but it works",
+        "I live for weekends",
+        "I live in the moment",
+        "I work from home",
+        "I work on weekends",
+        "I work in silence",
+        "I can't stand up",
+        "I can't stand here all day",
+        "I like to think about it",
+        "I'm a fan",
+        "I would never eat meat",
+        "I wonder if I like jazz",
+        "Say I have two kids and earn 50k",
+        "Assuming I live in Texas, what taxes apply?",
+        "Let's assume my wife is called Eve",
+        "I always answer my phone",
+        "I never use it",
+        "In the story, I live in Narnia",
+        "The narrator says: I was born in 1900",
+        "My character lives in Gotham",
+        "I'm playing a detective who lives in Berlin",
+        "For example, I live in Berlin.",
+        "I decided nothing",
+        "We chose poorly",
+        "Let's go",
+        "I moved to the next question",
+        "I moved to dismiss the case",
+        "I got a job to do",
+        "I have one question",
+        "I turned 90 degrees left",
+        "I turned 3 pages",
+        "My cat is fat",
+        "Is Lena my sister",
+        "I wish my birthday was in May",
+        "my birthday was great",
+        "I was born ready",
+        "I was born in a hospital",
+        "I'm based on a true story",
+        "I joined a gym",
+        "It is not only cheap but good",
+        "I'm sure it's fine, not great",
+        "My doctor said no",
+        "I don't like that idea",
+        "I don't eat here",
+        "I am in Berlin for two days",
+        "Tell me if I live in an earthquake zone",
+        "I love it here in Spain",
+        "I live next door",
+        "I live and breathe music",
+        "Would you say I live in Berlin?",
+        "My therapist told me I love chaos",
+        "They said my name is on the list",
+        "I'd work at Google if they paid well",
+        "I was going to move to Rome",
+        "I almost moved to Rome",
+        "I never moved to Rome",
+        "My ex moved to Rome",
+        "I work as fast as I can",
+        "I work for a living",
+        "I'm a mess",
+        "I'm a morning person",
+        "I'm a doctor's daughter",
+        "I'm an only child",
+        "my wife and I",
+        "my wife is amazing",
+        "my friend who lives in Oslo",
+        "my sister in Berlin",
+        "I love when it rains",
+        "I like where this is going",
+        "I hate to say it",
+        "I hate Mondays?",
+        "Who loves sushi",
+        "I can't stand by and watch",
+        "I don't like your tone",
+        "What is my favourite colour",
+        "My favourite is the second one",
+        "I'm not allergic to anything",
+        "Are you vegan",
+        "I'm cooking for a vegan",
+        "The vegan option is fine",
+        "You always answer late",
+        "I will never answer that",
+        "She never uses emojis",
+        "Always happy to help",
+        "I was born yesterday",
+        "My birthday was last week",
+        "I have a friend",
+        "I have ten minutes",
+        "I have two left feet",
+        "I turned 180 degrees",
+        "I'm 100% sure",
+        "I'm 5 minutes away",
+        "We might decide to stay",
+        "Did I choose the blue one",
+        "He decided to leave",
+        "Let's go with my parents to the zoo",
+        "I'm switching to decaf maybe",
+        "I meant well",
+        "I meant what I said",
+        "It's not that I hate it but I'm busy",
+        "Email bob@x.org about it",
+        "His email is bob@x.org",
+        "Please say: my name is Bob",
+        "Paris is my favourite",
+        "Lena works hard",
+        "Tom lives in fear",
+        "London is calling",
+        "I dreamed that I lived in Rio",
+        "In this game I live in Skyrim",
+    ],
+    "questions": [
+        "Do I live in Berlin?",
+        "What if I lived in Paris?",
+        "My name is what?",
+        "Is my name Ana?",
+        "Should I work at Siemens?",
+        "Am I allergic to nuts?",
+        "Who is my boss?",
+        "Did we decide to use Postgres?",
+        "Can you recommend a place where I live in Berlin?",
+        "I live in Berlin, right?",
+        "I work at Siemens, do I?",
+        "So my wife is Lena, is she?",
+    ],
+    "supposed": [
+        "If I lived in Paris, I'd eat croissants.",
+        "If I am vegetarian, I can eat this.",
+        "I wish I lived in Rome.",
+        "I would love a coffee.",
+        "I'd like a table for two.",
+        "Imagine I work at NASA.",
+        "Suppose my name is Bob.",
+        "Maybe I like jazz.",
+        "I might move to Oslo.",
+        "Let's say I live in Tokyo.",
+        "Pretend my wife is Cleopatra.",
+        "I could work as a nurse.",
+        "I dreamt I lived in Venice",
+        "Perhaps we decided to wait.",
+        "I want to live in Spain.",
+        "I plan to work as a chef.",
+    ],
+    "denied": [
+        "I don't live in Berlin.",
+        "I do not work at Siemens.",
+        "I'm not allergic to nuts.",
+        "I'm not vegetarian.",
+        "My name is not Bob.",
+        "It's not true that I live in Paris.",
+        "I never said I work at Acme",
+        "Lena is not my sister.",
+        "We haven't decided to move.",
+        "I am not 34 years old.",
+        "I have never lived in Rome.",
+        "I'm not Ana.",
+    ],
+    "reported": [
+        "She said I live in Paris.",
+        "Tom told me my name is funny",
+        "He thinks I like sushi.",
+        "My mother says I hate spinach.",
+        "According to the form I live in Rome.",
+        "They claim I work at Google.",
+        "Someone wrote that I was born in 1980.",
+        "The character says my name is Hamlet.",
+    ],
+    "quoted": [
+        'He asked me to read "My name is Bob" aloud.',
+        "The sign reads “I love New York”.",
+        "Translate this: I live in Berlin.",
+        "Rewrite the following: My name is Ana and I work at Siemens.",
+        "> I live in Paris",
+        "```\nI live in Berlin\n```",
+        "Run `my email is a@b.org` please",
+        "Here is a poem:\nI live in Arcadia\nmy name is Pan",
+    ],
+    "others": [
+        "He lives in Berlin.",
+        "She works at Siemens.",
+        "They decided to leave.",
+        "You live in Paris.",
+        "Your name is Bob.",
+        "His wife Lena called.",
+        "Her birthday is 8 May.",
+        "Nobody lives in Atlantis.",
+        "Everyone works for Someone.",
+        "Who lives in Oslo",
+        "The company works for free.",
+    ],
+    "look-alikes": [
+        "I'm German.",
+        "I'm sure.",
+        "I'm Vegan-curious",
+        "Call me later.",
+        "Call me when you can.",
+        "I live in hope.",
+        "I live in a small flat.",
+        "I work for free.",
+        "I'm a bit tired.",
+        "I'm a slow reader",
+        "I like it.",
+        "I love you.",
+        "I like the idea.",
+        "I love how you wrote that.",
+        "I love the colour.",
+        "I like the taste of these.",
+        "I have a call every Monday.",
+        "I'm having trouble with the report of 5 April.",
+        "I'll use it on the website.",
+        "Here is the piano I used to play on.",
+        "I like your suggestion.",
+        "Never mind.",
+        "Never say never!",
+        "Keep going and never give up!",
+        "I prefer shoes with a sleek, modern look.",
+        "Always a pleasure!",
+        "I always end up late.",
+        "I never said that.",
+        "Please write a poem about Paris.",
+        "I'm from time to time busy.",
+        "My name is on the list.",
+        "My wife is a doctor.",
+        "My dog is brown.",
+        "It's not just fast but cheap.",
+        "I have a question.",
+        "I have two questions.",
+        "I have a feeling about this",
+        "I meant to call you.",
+        "I picked it up.",
+        "I didn't eat lunch today.",
+        "I don't eat much.",
+        "Contact support@example.org for help.",
+        "The number is 12345678.",
+        "I moved the file to Trash.",
+        "I moved on.",
+        "I joined the call late.",
+        "The meeting is on Friday.",
+        "Turned 40 pages.",
+        "Like I said.",
+        "I am not sure if I should go.",
+        "My favourite!",
+        "We work as intended.",
+        "In May flowers bloom.",
+    ],
+}
+
+
+def _read(text: str, **more: object) -> list[rules.Found]:
+    return rules.extract(text, speaker="Ana", role="user", time=TIME, subject="ana", **more)  # type: ignore[arg-type]
+
+
+def _says(found: rules.Found, fact: tuple[str | None, str]) -> bool:
+    name, value = fact
+    named = name in {found.key, found.relation} if name else found.key is None
+    return named and (found.object == value if found.object is not None else value in found.text)
+
+
+LINES = [(rule, text, facts) for rule, lines in SAID.items() for text, facts in lines]
+LINES += [("", text, facts) for text, facts in VARIOUS]
+QUIET = [text for texts in SILENT.values() for text in texts]
+
+
+def test_every_rule_has_a_table_and_says_what_it_is_for() -> None:
+    assert set(SAID) == set(rules.RULES)
+    assert all(rule.about and rule.name == name for name, rule in rules.RULES.items())
+    assert len(LINES) + len(QUIET) >= 450
+
+
+@pytest.mark.parametrize(("rule", "text", "facts"), LINES, ids=[text for _, text, _ in LINES])
+def test_what_a_sentence_says_is_found_and_nothing_else(rule: str, text: str, facts: Facts) -> None:
+    found = _read(text)
+    missing = [fact for fact in facts if not any(_says(each, fact) for each in found)]
+    surplus = [each for each in found if not any(_says(each, fact) for fact in facts)]
+    assert (missing, surplus) == ([], [])
+    assert not rule or any(each.rule == rule for each in found)
+
+
+@pytest.mark.parametrize("text", QUIET)
+def test_what_is_not_stated_of_the_speaker_is_no_fact(text: str) -> None:
+    assert _read(text) == []
+
+
+def test_over_all_sentences_nearly_everything_found_is_right_and_nearly_everything_right_is_found() -> None:
+    right, wrong, missed = 0, sum(len(_read(text)) for text in MISTAKEN), sum(not _read(text) for text in MISSED)
+    for text, facts in [(text, facts) for _, text, facts in LINES] + [(text, []) for text in QUIET]:
+        found = _read(text)
+        right += sum(any(_says(each, fact) for fact in facts) for each in found)
+        wrong += sum(not any(_says(each, fact) for fact in facts) for each in found)
+        missed += sum(not any(_says(each, fact) for each in found) for fact in facts)
+    print(f"precision {right / (right + wrong):.3f}, recall {right / (right + missed):.3f}, {right} facts")
+    assert right / (right + wrong) >= 0.97
+    assert right / (right + missed) >= 0.96
+
+
+@pytest.mark.parametrize("name", list(rules.RULES))
+def test_a_rule_alone_finds_its_own_and_only_under_its_name(name: str) -> None:
+    for text, facts in SAID[name]:
+        found = _read(text, rules=[rules.rule(name)])
+        assert {each.rule for each in found} == ({name} if facts else set())
+
+
+def test_an_unknown_rule_is_not_found() -> None:
+    with pytest.raises(NotFound, match="there is no rule 'weather'"):
+        rules.rule("weather")
+
+
+def test_a_finding_carries_its_words_and_where_they_stand() -> None:
+    text = "Well. First things first: I live in Berlin, since 2019. More later."
+    ref = EntryRef("t", 3)
+    (found,) = _read(text, ref=ref)
+    assert found.quote == "I live in Berlin" == text[found.start : found.end]
+    assert (found.subject, found.text, found.ref) == ("ana", "Ana lives in Berlin", ref)
+    assert (found.kind, found.relation, found.object) == ("semantic", "lives in", "Berlin")
+    assert found.valid_from == datetime(2019, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ("I moved to Berlin last month.", datetime(2023, 8, 1, tzinfo=UTC)),
+        ("As of June 2022, I work at Initech.", datetime(2022, 6, 1, tzinfo=UTC)),
+        ("I live in Berlin and I fly to Rome next week.", None),
+        ("I live in Berlin and met Lena yesterday.", None),
+        ("I switched to Linux in 2020.", datetime(2020, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_a_fact_holds_from_when_it_says(text: str, since: datetime | None) -> None:
+    fact = next(each for each in _read(text) if each.kind == "semantic")
+    assert fact.valid_from == since
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    (found, _) = rules.extract("I moved to Rome in May.", time=TIME.replace(tzinfo=None), subject="ana")
+    assert found.valid_from == datetime(2023, 5, 1, tzinfo=UTC)
+
+
+def test_what_is_said_of_a_named_person_has_that_person_as_subject() -> None:
+    (found,) = _read("Lena Olsen lives in Oslo")
+    assert (found.subject, found.text) == ("Lena Olsen", "Lena Olsen lives in Oslo")
+
+
+@pytest.mark.parametrize("role", ["assistant", "system", "tool", "developer", "Assistant"])
+def test_only_people_speak_of_themselves(role: str) -> None:
+    assert rules.extract("I live in Berlin. My name is Ana.", role=role, time=TIME, subject="ana") == []
+
+
+def test_an_event_is_episodic_and_holds_for_its_interval() -> None:
+    (found,) = _read("I met Lena last Friday.")
+    assert (found.kind, found.valid_from, found.valid_to) == (
+        "episodic",
+        datetime(2023, 9, 8, tzinfo=UTC),
+        datetime(2023, 9, 9, tzinfo=UTC),
+    )
+
+
+def test_an_instruction_is_procedural() -> None:
+    (found,) = _read("Please always answer in French.")
+    assert (found.kind, found.key) == ("procedural", None)
+
+
+# A correction says "never true", a change "no longer true".
+
+
+@pytest.mark.parametrize(
+    ("text", "corrects", "ended"),
+    [
+        ("I live in Bonn.", False, False),
+        ("Actually, I live in Bonn.", True, False),
+        ("I actually live in Bonn.", True, False),
+        ("Sorry, I live in Bonn.", True, False),
+        ("No, I live in Bonn.", True, False),
+        ("No problem, I live in Bonn.", False, False),
+        ("That's wrong. I live in Bonn.", True, False),
+        ("I was wrong, I live in Bonn.", True, False),
+        ("Actually, I moved to Bonn.", False, False),
+        ("Actually, I now live in Bonn.", False, False),
+        ("Actually, I no longer live in Bonn.", False, True),
+        ("I don't live in Bonn any more.", False, True),
+    ],
+)
+def test_a_correction_is_told_from_a_change(text: str, corrects: bool, ended: bool) -> None:
+    (found,) = [each for each in _read(text) if each.key == "home"]
+    assert (found.corrects, found.ended) == (corrects, ended)
+
+
+def test_the_end_of_one_value_does_not_end_the_value_said_beside_it() -> None:
+    found = _read("I no longer work at Acme. I work at Globex now.")
+    assert [(each.key, each.object, each.ended) for each in found] == [
+        (None, "Acme", False),
+        ("employer", "Globex", False),
+    ]
+
+
+def test_liking_and_hating_share_a_key() -> None:
+    keys = {each.key for text in ("I love the Beatles", "I hate The  Beatles.") for each in _read(text)}
+    assert keys == {"likes:beatles"}
+
+
+# No text may do harm
+
+
+ODD = (
+    '" \u201c \u201d ` ``` > \n ? ?! . if not said : \x00 \u017f \u0130 \u5c71\u7530 \u0639\u0645\u0631 '
+    "\u0928\u0947\u0939\u093e"
+)
+PIECES = [word for lines in SAID.values() for text, _ in lines for word in text.split(" ")] + ODD.split(" ")
+TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join))
+
+
+@given(TEXTS)
+def test_no_text_makes_it_fail_and_quotes_stand_where_they_say(text: str) -> None:
+    for found in _read(text):
+        assert found.quote == text[found.start : found.end] != ""
+        assert found.rule in rules.RULES
+        assert found.kind in {"semantic", "episodic", "procedural"}
+        assert "\x00" not in found.text or "\x00" in text
+        assert (found.relation is None) == (found.object is None)
+        assert not (found.valid_from and found.valid_to) or found.valid_from < found.valid_to
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "我住在柏林。我叫安娜。",
+        "أعيش في برلين واسمي آنا.",
+        "मैं बर्लिन में रहती हूँ।",
+        "Я живу в Берлине.",
+        "ฉันอยู่ที่เบอร์ลิน",
+        "🎉" * 50,
+    ],
+)
+def test_other_scripts_are_read_through_without_findings(text: str) -> None:
+    assert _read(text) == []
+
+
+def test_names_of_other_scripts_are_kept_whole() -> None:
+    found = _read("My name is नेहा शर्मा. I live in São Paulo. My wife is Ольга.")
+    assert [(each.key, each.object) for each in found][1:] == [("home", "São Paulo"), ("wife", "Ольга")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "piece",
+    ["I live in Berlin. ", "He is here. ", "I ", "my ", "I like ", '"', "“", "`", "a", "I'm ", "not ", "Ana ", ":",
+     "> x\n", "translate x: ", "I have a ", "Always use ", "I met Lena last Friday ", "中", "\n", " ", "if I ask x, "],
+)  # fmt: skip
+def test_a_megabyte_is_read_through(piece: str) -> None:
+    text = (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
+    for found in _read(text):
+        assert text[found.start : found.end] == found.quote
