@@ -23,6 +23,12 @@ def tenant() -> str:
     return os.environ.get(TENANT_VARIABLE) or DEFAULT_TENANT
 
 
+def endpoint() -> dict[str, str]:
+    """The key and the address of an embedding endpoint, where they are set."""
+    named = {"api_key": os.environ.get("OPENAI_API_KEY"), "base_url": os.environ.get("OPENAI_BASE_URL")}
+    return {name: value for name, value in named.items() if value}
+
+
 def embedder() -> str | None:
     """The embedder that the command uses when none is named; a program names its own."""
     return os.environ.get(EMBEDDER_VARIABLE) or None

@@ -20,7 +20,7 @@ from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.contract import Commit, Problem, Query, Scope
 from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
-from holdfast.errors import Conflict, Invalid, Misconfigured, NotFound, Unsupported
+from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound, Unsupported
 from holdfast.ids import Ids, check_id
 from holdfast.ledger import checkpoints
 from holdfast.ledger.core import Core, scan_all
@@ -72,7 +72,13 @@ def open(
         raise Misconfigured(f"lease_s is a number of seconds over 0, at most a day, not {lease_s!r}")
     ids = ids or Ids()
     core = Core(open_engine(_address(url), clock, ids), name, clock, schemas or DEFAULT)
-    return Store(core, Runs(core, ids, lease_s), ids=ids, embedder=choose(embedder))
+    return Store(core, Runs(core, ids, lease_s), ids=ids, embedder=_embedder(embedder))
+
+
+def _embedder(spec: Spec) -> Embedder | None:
+    """What makes vectors. Only an endpoint that is named by text needs a key and an address from outside."""
+    remote = isinstance(spec, str) and spec.strip().casefold().startswith("openai:")
+    return choose(spec, **config.endpoint()) if remote else choose(spec)
 
 
 def _address(url: str | Path) -> str:
@@ -266,7 +272,7 @@ class Store:
         return gone + len(learned)
 
     def _traces(self, scope: Scope) -> tuple[list[tuple[Book, str]], set[Scope]]:
-        """What else goes with a thread or an agent: what was learned from the thread alone, and indexes that know it."""
+        """What else goes: what was learned from the thread alone, and the scopes of indexes that know what goes."""
         engine, tenant = self._core.engine, self._core.tenant
         learned: list[tuple[Book, str]] = []
         if scope.thread is not None:
@@ -294,8 +300,16 @@ class Store:
             for record in scan_all(engine, tenant, Query("thread")):
                 threads, entries = threads + 1, entries + record.head
             problems += self._wrong_checkpoints(tenant)
+            problems += self._wrong_memories(tenant)
             problems += self._wrong_indexes(tenant)
         return Report(threads, entries, tuple(problems))
+
+    def _wrong_memories(self, tenant: str) -> Iterator[Problem]:
+        for record in scan_all(self._core.engine, tenant, Query(MEMORY)):
+            try:
+                to_memory(record)
+            except (Corrupt, Unsupported) as error:
+                yield Problem(f"memory {record.id!r}", str(error), tenant, MEMORY, record.id)
 
     def _wrong_indexes(self, tenant: str) -> Iterable[Problem]:
         if not self._core.engine.scan(tenant, Query("index", limit=1)):

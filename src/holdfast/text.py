@@ -21,13 +21,13 @@ PASSAGE_CHARS = 220
 
 _COMMON = """
     a about after again all also am an and any are arent as at be because been before being between both but
-    by can cant could couldnt did didnt do does doesnt doing done dont down during each few for from further
-    get got had hadnt has hasnt have havent having he her here heres hers herself hes him himself his how i id
-    if ill im in into is isnt it its itself ive just let lets me might more most must my myself no nor not now
-    of off on once only or other our ours ourselves out over own really same shall she shes should shouldnt so
-    some such than that thats the their theirs them themselves then there theres these they theyre theyve this
-    those through to too under until up very was wasnt we were werent weve what whats when where which while
-    who whom why will with wont would wouldnt you youd youll your youre yours yourself yourselves youve
+    by can could couldnt did didnt do does doesnt doing done dont down during each few for from further get
+    got had hadnt has hasnt have havent having he her here heres hers herself hes him himself his how i if im
+    in into is isnt it its itself ive just let lets me might more most must my myself no nor not now of off on
+    once only or other our ours ourselves out over own really same shall she shes should shouldnt so some such
+    than that thats the their theirs them themselves then there theres these they theyre theyve this those
+    through to too under until up very was wasnt we were werent weve what whats when where which while who
+    whom why will with would wouldnt you youd youll your youre yours yourself yourselves youve
 """
 STOP_WORDS = frozenset(_COMMON.split())
 
@@ -75,7 +75,7 @@ def words(text: str) -> Iterator[str]:
     """Yield the folded words of a text in order."""
     folded = fold(text)
     if folded.isascii():
-        yield from (_joined(word) for word in _ASCII_WORD.findall(folded))
+        yield from (word if "'" not in word else _joined(word) for word in _ASCII_WORD.findall(folded))
         return
     for match in _word().finditer(folded):
         run = match[0]
@@ -83,13 +83,13 @@ def words(text: str) -> Iterator[str]:
             yield from run
             yield from (run[at : at + 2] for at in range(len(run) - 1))
         else:
-            yield _joined(run)
+            yield run if "'" not in run else _joined(run)
 
 
 def _joined(word: str) -> str:
-    if "'" not in word:
-        return word
-    return word[:-2] if word.endswith("'s") else word.replace("'", "")
+    """A word without what is hung on to it: Ana's and she'll are ana and she; don't is a word of its own."""
+    first, _, rest = word.partition("'")
+    return f"{first}{rest}" if rest == "t" or len(first) == 1 else first
 
 
 def terms(text: str) -> list[str]:
@@ -119,11 +119,20 @@ def passages(text: str, size: int = PASSAGE_CHARS) -> list[str]:
             found.append(piece)
             piece = ""
         piece = f"{piece} {sentence}" if piece else sentence
-        while len(piece) > size * 2:
-            cut = piece.rfind(" ", size, size * 2)
-            cut = cut if cut > 0 else size * 2
-            found.append(piece[:cut])
-            piece = piece[cut:].lstrip()
+        if len(piece) > size * 2:
+            *whole, piece = _cut(piece, size)
+            found += whole
     if piece.strip():
         found.append(piece)
     return found or [text[:size]]
+
+
+def _cut(text: str, size: int) -> Iterator[str]:
+    """Cut what has no ends of sentences between words, and what has no words anywhere."""
+    start = 0
+    while len(text) - start > size * 2:
+        end = text.rfind(" ", start + size, start + size * 2)
+        end = end if end > 0 else start + size * 2
+        yield text[start:end]
+        start = end + (text[end] == " ")
+    yield text[start:]

@@ -168,3 +168,30 @@ def test_a_worker_told_to_stop_ends_well(tmp_path: Path) -> None:
     wait_for(lambda: (tmp_path / "post" / "sent").is_dir() and any((tmp_path / "post" / "sent").iterdir()))
     worker.terminate()
     assert "done" in finished(worker)
+
+
+# Remembering
+
+
+def test_what_the_support_agent_remembers_is_true_and_running_it_again_adds_nothing(tmp_path: Path) -> None:
+    first = example("remembering.py", folder=tmp_path)
+    assert "plan now: Silver plan, 19 euros a month; in March: Gold plan, 29 euros a month" in first
+    assert "what was known of it in March: Gold plan, 29 euros a month\n" in first
+    assert "when her contract began: Her contract began in 2019" in first
+    assert "two values of home: porto and braga" in first
+    assert "link: Lena lives in Oslo" in first
+    assert "Where does her sister Lena live? 'Lena lives in Oslo'" in first
+    assert "Which firmware version was it? 'Please update the firmware to version 7.57.' (call-1#4;" in first
+    assert "What is her dog called? I do not know." in first
+    assert example("remembering.py", folder=tmp_path) == first
+
+
+def test_the_support_agent_remembers_without_vectors_and_the_command_sees_the_same(tmp_path: Path) -> None:
+    out = example("remembering.py", "--embedder", "none", folder=tmp_path)
+    assert "Where does her sister Lena live? 'Lena lives in Oslo'" in out
+    assert "What is her dog called? I do not know." in out
+    ours = ("--db", "desk/agent.db", "--json")
+    facts = json.loads(command(*ours, "facts", "--user", "ana", "--history", "plan", folder=tmp_path))
+    assert "Gold plan" in json.dumps(facts)
+    command(*ours, "recall", "Lena", "--user", "ana", "--graph", "ana.svg", folder=tmp_path)
+    assert "Oslo" in (tmp_path / "ana.svg").read_text(encoding="utf-8")

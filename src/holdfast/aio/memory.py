@@ -67,8 +67,15 @@ class AsyncMemories:
     ) -> list[Memory]:
         return await self._hands.run(self._memories.facts, subject=subject, as_of=as_of, known_at=known_at)
 
-    async def fact(self, key: str, subject: str | None = None, *, as_of: datetime | None = None) -> Memory | None:
-        return await self._hands.run(self._memories.fact, key, subject, as_of=as_of)
+    async def fact(
+        self,
+        key: str,
+        subject: str | None = None,
+        *,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+    ) -> Memory | None:
+        return await self._hands.run(self._memories.fact, key, subject, as_of=as_of, known_at=known_at)
 
     async def history(self, key: str, subject: str | None = None, *, known_at: datetime | None = None) -> list[Version]:
         return await self._hands.run(self._memories.history, key, subject, known_at=known_at)

@@ -15,6 +15,7 @@ from holdfast.clock import to_micros
 from holdfast.engine import lineage
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event, Mark, Query, Record, Scope, Strand, View
+from holdfast.errors import Corrupt, Unsupported
 from holdfast.ledger.core import Core, scan_all
 from holdfast.memories.entries import Said
 from holdfast.memory.names import BOOK, MEMORY, folded, number_of
@@ -63,35 +64,45 @@ class Ground:
 
     def reaches(self) -> Sequence[Reach]:
         """What is visible now; the very same value as long as nothing changed."""
-        touched = self._touched()
-        if touched is None:
-            self._list()
-        elif not any([self._look_at(name) for name in touched]):
-            return self._shown
-        self._shown = tuple(reach for owner in self._owners.values() for reach in self._parts(owner))
+        try:
+            touched, after = self._touched()
+            if touched is None:
+                after = self._list()
+            elif not any([self._look_at(name) for name in touched]):
+                self._after = after
+                return self._shown
+            self._shown = tuple(reach for owner in self._owners.values() for reach in self._parts(owner))
+            self._after = after
+        except BaseException:  # also a signal: what was half looked at is looked at again
+            self._after = None
+            raise
         return self._shown
 
-    def _touched(self) -> set[tuple[str, str]] | None:
-        """Threads and books that commits since the last look have changed; None when all must be listed again."""
+    def _touched(self) -> tuple[set[tuple[str, str]] | None, int]:
+        """Threads and books that commits since the last look have changed (None: all must be listed again), and where
+        the feed is now."""
         if self._after is None:
-            return None
-        commits = self._view.feed(self._core.tenant, self._after, _MANY + 1)
+            return None, 0
+        after, tenant = self._after, self._core.tenant
+        commits = self._view.feed(tenant, after, _MANY + 1)
         if len(commits) > _MANY:
-            return None
+            return None, after
         found: set[tuple[str, str]] = set()
         for commit in commits:
-            self._after = commit.position
+            after = commit.position
             for change in commit.changes:
                 if change.kind in ("thread", BOOK):
                     if not change.id:  # something was erased, and the feed does not say what
-                        return None
+                        return None, after
                     found.add((change.kind, change.id))
-        return found - self._foreign
+        return found - self._foreign, after
 
-    def _list(self) -> None:
-        self._after = _feed_end(self._view, self._core.tenant, self._after or 0)
+    def _list(self) -> int:
+        """List everything, and return where the feed was before."""
+        after = _feed_end(self._view, self._core.tenant, self._after or 0)
         self._foreign.clear()
         self._owners = {(record.kind, record.id): record for record in self._listed()}
+        return after
 
     def _listed(self) -> Iterator[Record]:
         tenant, place = self._core.tenant, self._place
@@ -151,7 +162,10 @@ class Ground:
         record = self._view.get(self._core.tenant, MEMORY, id)
         if record is None:  # erased since; the event that says so comes later in this stream
             return Document(stream, event.position, "erase", event.time, event.time, ref=number_of(id))
-        return of_memory(stream, event.position, to_memory(record))
+        try:
+            return of_memory(stream, event.position, to_memory(record))
+        except (Corrupt, Unsupported):  # verify names it; recall goes on without it
+            return Document(stream, event.position, "semantic", event.time, event.time, ref=number_of(id))
 
 
 def of_memory(stream: int, position: int, memory: Memory) -> Document:
@@ -174,6 +188,8 @@ def of_memory(stream: int, position: int, memory: Memory) -> Document:
         fact=None if memory.key is None else f"{folded(memory.subject)}\x00{folded(memory.key)}",
         corrects=0 if memory.corrects is None else number_of(memory.corrects),
         ended=memory.ended,
+        left=folded(memory.subject),
+        right=None if memory.object is None else folded(memory.object),
         marks=(*(f"{what}:{who}" for what, who in said if who is not None), *(f"tag:{tag}" for tag in memory.tags)),
     )
 

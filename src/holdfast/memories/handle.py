@@ -120,9 +120,16 @@ class Memories:
         """The value of every fact: now, as it was ``as_of`` a moment, or as it was known at ``known_at``."""
         return self._shelf.facts(subject=subject, as_of=as_of, known_at=known_at)
 
-    def fact(self, key: str, subject: str | None = None, *, as_of: datetime | None = None) -> Memory | None:
-        """The value of one fact, None where it has none."""
-        versions = self._shelf.history(key, subject)
+    def fact(
+        self,
+        key: str,
+        subject: str | None = None,
+        *,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+    ) -> Memory | None:
+        """The value of one fact, None where it has none; see ``facts``."""
+        versions = self._shelf.history(key, subject, known_at=known_at)
         moment = self._shelf.moment(None, as_of)
         holding = [version.memory for version in versions if version.holds(moment) and not version.memory.ended]
         return holding[-1] if holding else None
@@ -207,10 +214,15 @@ class Memories:
             found = [version.memory for version in self._shelf.history(key, subject)]
             if not found:
                 raise NotFound(f"there is no fact {key!r} here", key=key)
-            return [one for one in found if (tag is None or tag in one.tags) and (kind is None or kind == one.kind)]
+            found = [one for one in found if (tag is None or tag in one.tags) and (kind is None or kind == one.kind)]
+            return self._own(found)
         if subject is None and tag is None and kind is None:
             raise Invalid("say what to forget: an id, a key, a subject, a tag or a kind")
         found = self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=None)
+        return self._own(found)
+
+    def _own(self, found: list[Memory]) -> list[Memory]:
+        """Those in this handle's own book: what others see too goes only by its id."""
         return [memory for memory in found if self._shelf.book_of(memory.id).scope == self._shelf.scope]
 
     def restore(self, id: str) -> Memory:
@@ -264,7 +276,7 @@ class Memories:
         return self._finding().library.reembed(self._shelf.scope, progress)
 
     def rollback(self) -> str | None:
-        """Go back to the vectors of the model before the last ``reembed``; return the model that is used from now on."""
+        """Go back to the vectors of the model before the last ``reembed``; return the model that is used now."""
         return self._finding().library.rollback(self._shelf.scope)
 
 

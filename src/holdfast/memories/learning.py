@@ -7,10 +7,12 @@ learning again changes nothing. Deliberately absent: the rules (``memory.rules``
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
 
 from holdfast.clock import to_datetime
 from holdfast.engine.contract import Event, Scope
-from holdfast.errors import NotFound
+from holdfast.errors import Erased, Invalid, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger.core import Core
 from holdfast.ledger.thread import check_count, refuse_other_owner
@@ -31,6 +33,11 @@ def learn(core: Core, shelf: Shelf, thread: str, after: int) -> list[Memory]:
     if record is None:
         raise NotFound(f"there is no thread {thread!r}", thread=thread)
     refuse_other_owner(record, Scope(shelf.scope.user, shelf.scope.agent))
+    if record.scope.user != shelf.scope.user:
+        raise Invalid(
+            f"thread {thread!r} belongs to user {record.scope.user!r}; learn from it with that user's memory",
+            thread=thread,
+        )
     events = core.engine.read(core.tenant, record.mark, after=after)
     return [memory for event in events if event.kind == "message" for memory in _learned(core, shelf, thread, event)]
 
@@ -45,7 +52,8 @@ def _learned(core: Core, shelf: Shelf, thread: str, event: Event) -> Iterator[Me
         known = core.engine.get(core.tenant, "memory", memory_id(once_number(shelf.own.id, once)))
         if known is not None:
             yield shelf.get(known.id)
-        else:
+            continue
+        with suppress(Erased):  # it was learned before, and somebody did not want it to be known
             yield from shelf.remember([_draft(shelf, found, once, said, ref)])
 
 
@@ -59,7 +67,7 @@ def _draft(shelf: Shelf, found: Found, once: str, said: Said, ref: EntryRef) -> 
         importance=found.importance,
         origin=Origin(by=said.speaker or None, tool=f"rule:{found.rule}", entries=(ref,)),
         trust=said.trust,
-        valid_from=found.valid_from or to_datetime(said.time),
+        valid_from=_since(shelf, found, to_datetime(said.time)),
         valid_to=found.valid_to,
         relation=found.relation,
         object=found.object,
@@ -67,6 +75,15 @@ def _draft(shelf: Shelf, found: Found, once: str, said: Said, ref: EntryRef) -> 
         corrects=_wrong(shelf, found),
         ended=found.ended,
     )
+
+
+def _since(shelf: Shelf, found: Found, said: datetime) -> datetime:
+    """From when it is true: what was said later does not lose to what was said before because it dates back further."""
+    since = found.valid_from or said
+    if found.key is None or since >= said:
+        return since
+    known = [version.memory.valid_from for version in shelf.history(found.key, found.subject)]
+    return said if any(since <= moment <= said for moment in known) else since
 
 
 def _wrong(shelf: Shelf, found: Found) -> str | None:

@@ -51,7 +51,7 @@ class Library:
     def embedder(self, recorded: str | None) -> Embeds | None:
         """What makes vectors of a recorded model, if it is to be had; without one, what this store was opened with."""
         wanted = self._wanted
-        if recorded is None or (wanted is not None and wanted.name == recorded):
+        if wanted is None or recorded is None or wanted.name == recorded:
             return wanted
         return _installed(recorded)
 
@@ -122,12 +122,9 @@ def places(scope: Scope) -> Iterator[tuple[Place, Callable[[Reach], bool]]]:
     """
     user, agent = scope.user, scope.agent
     if user is not None:
-        yield (
-            Place(user=user),
-            lambda reach: agent is None or reach.agent == agent or (reach.thread is None and reach.agent is None),
-        )
+        yield Place(user=user), lambda reach: agent is None or reach.agent in (agent, None)
     else:
-        yield Place(), lambda reach: agent is None or reach.agent == agent
+        yield Place(), lambda reach: agent is None or reach.agent in (agent, None)
     if agent is not None:
         yield Place(book=book_id(Scope(agent=agent)), agent=agent), lambda reach: True
     yield Place(book=book_id(Scope())), lambda reach: True

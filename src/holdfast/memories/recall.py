@@ -13,24 +13,27 @@ from typing import Any
 
 import msgspec
 
+from holdfast import text
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.contract import Mark, Scope
-from holdfast.errors import HoldfastError, Invalid
+from holdfast.errors import Corrupt, HoldfastError, Invalid, Unsupported
 from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import Core
 from holdfast.memories.entries import spoken
 from holdfast.memories.handle import Only
 from holdfast.memories.library import Library, places
-from holdfast.memory.names import MEMORY, folded, memory_id
+from holdfast.memory.conflicts import contradictions
+from holdfast.memory.names import MEMORY, folded, memory_id, subject_of
 from holdfast.memory.stored import to_memory
 from holdfast.records import ENTRY_KINDS, MEMORY_KINDS, TRUST, Entry, Hit, Memory, Recalled, RecallReport
 from holdfast.retrieval import asking
 from holdfast.retrieval.asking import Asked
 from holdfast.retrieval.corpus import Corpus
-from holdfast.retrieval.pipeline import Found, search
+from holdfast.retrieval.pipeline import Found, Run, search
 
 MOST = 1_000
+_LONG = 2_000
 
 
 class Recaller:
@@ -38,7 +41,6 @@ class Recaller:
 
     def __init__(self, core: Core, library: Library) -> None:
         self._core, self.library = core, library
-        self.without: frozenset[str] = frozenset()
 
     def recall(
         self,
@@ -49,30 +51,37 @@ class Recaller:
         explain: bool,
         within_ms: float | None,
         only: Only,
+        without: frozenset[str] = frozenset(),
     ) -> Recalled:
+        """See ``Memories.recall``. ``without`` names stages to leave out, to see what they are worth."""
         began = _time.perf_counter()
-        asked = self._asked(query, k, as_of, within_ms, only)
-        corpus, models = self._corpus(scope, only.get("thread"))
+        asked = self._asked(query, k, as_of, within_ms, only, folded(subject_of(scope)))
+        corpus, models, notes = self._corpus(scope, only.get("thread"))
+        if as_of is None:  # what was acknowledged is true now, whatever this clock says
+            asked = msgspec.structs.replace(asked, now=max(asked.now, corpus.latest()))
         reading = asking.read(query, asked.now)
-        vectors, failed = self._vectors(asking.without_names(reading, corpus), models)
-        found = search(corpus, asked, reading, vectors, began, self.without)
-        notes = (*found.notes, *failed)
-        hits = self._hits(corpus, found, k, explain)
+        run = Run(began, within_ms, without)
+        run.timed("catch up", began)
+        vectors = self._vectors(asking.without_names(reading, corpus), models, run, notes)
+        found = search(corpus, asked, reading, vectors, run)
+        hits = disputed(self._hits(corpus, found, k, explain))
         report = RecallReport(
             query=query,
             searched=corpus.rows,
             candidates=found.candidates,
             ms=(_time.perf_counter() - began) * 1_000,
             model=next(iter(vectors), None),
-            stages=tuple(found.stages),
+            stages=tuple(run.reports),
             pending=_pending(corpus, models),
-            notes=notes,
+            notes=tuple(notes),
         )
         return Recalled(hits, found.confidence, bool(hits) and found.relevant, report)
 
     # What is asked
 
-    def _asked(self, query: str, k: int, as_of: datetime | None, within_ms: float | None, only: Only) -> Asked:
+    def _asked(
+        self, query: str, k: int, as_of: datetime | None, within_ms: float | None, only: Only, subject: str
+    ) -> Asked:
         if not isinstance(query, str):
             raise Invalid(f"a query is text, not {type(query).__name__}")
         if type(k) is not int or not 1 <= k <= MOST:
@@ -93,65 +102,69 @@ class Recaller:
             since=None if only.get("since") is None else to_micros(only["since"]),  # type: ignore[arg-type]
             until=None if only.get("until") is None else to_micros(only["until"]),  # type: ignore[arg-type]
             trust=_trust(only.get("trust")),
+            subject=subject,
         )
 
     # What there is
 
-    def _corpus(self, scope: Scope, thread: str | None) -> tuple[Corpus, list[str]]:
+    def _corpus(self, scope: Scope, thread: str | None) -> tuple[Corpus, list[str], list[str]]:
+        """All that a handle may see, the models whose vectors it has, and what there is to say about that."""
         if thread is not None:
             check_id(thread, "thread id")
-        found, models = [], []
+        found, models, notes = [], [], []
         for place, sees in places(scope):
             index = self.library.index(place)
             found.append(index.corpus().seen(sees, thread, (scope.agent, thread)))
-            if (embedder := index.embedder) is not None and embedder.name not in models:
+            embedder, recorded = index.embedder, index.model
+            if embedder is not None and embedder.name not in models:
                 models.append(embedder.name)
-        return Corpus.of(found), models
+            if embedder is None and recorded is not None and found[-1].segments:
+                notes.append(f"by words alone: the vectors are of {recorded}, which is not to be had here; see reembed")
+        return Corpus.of(found), models, notes
 
-    def _vectors(self, topic: str, models: list[str]) -> tuple[dict[str, Any], list[str]]:
+    def _vectors(self, topic: str, models: list[str], run: Run, notes: list[str]) -> dict[str, Any]:
         """The query's vector by each model that an index uses; what fails is left out, and said."""
-        found, failed = {}, []
+        found: dict[str, Any] = {}
+        if not models or not run.may("embed"):
+            return found
+        start = _time.perf_counter()
         for model in models:
             embedder = self.library.embedder(model)
             try:
                 if embedder is not None:
                     found[model] = embedder.embed([topic])[0]
             except HoldfastError as error:
-                failed.append(f"without vectors: {error}")
-        return found, failed
+                notes.append(f"without vectors: {error}")
+        run.timed("embed", start)
+        return found
 
     # What is shown
 
     def _hits(self, corpus: Corpus, found: Found, k: int, explain: bool) -> tuple[Hit, ...]:
+        columns = [corpus.column(name, found.rows).tolist() for name in ("ref", "stream", "position", "time", "trust")]
         hits: list[Hit] = []
-        for number in range(len(found.rows)):
+        for number, (ref, stream, position, time, trust) in enumerate(zip(*columns, strict=True)):
             if len(hits) == k:
                 break
-            hit = self._hit(corpus, found, number)
-            if hit is not None:
-                why = {name: round(float(values[number]), 4) for name, values in found.parts.items()} if explain else {}
-                hits.append(msgspec.structs.replace(hit, why=why))
+            score = float(found.scores[number])
+            why = {name: round(float(values[number]), 4) for name, values in found.parts.items()} if explain else {}
+            if ref:
+                memory = self._memory(memory_id(ref))
+                if memory is not None:
+                    hits.append(Hit(memory.text, score, memory.kind, memory.valid_from, memory.trust, memory, why=why))
+                continue
+            entry = self._entry(corpus, stream, position)
+            if entry is not None:
+                shown, said = spoken(entry.kind, entry.content), to_datetime(time)
+                hits.append(Hit(shown, score, entry.kind, said, TRUST[trust], entry=entry, why=why))
         return tuple(hits)
-
-    def _hit(self, corpus: Corpus, found: Found, number: int) -> Hit | None:
-        row = found.rows.at(slice(number, number + 1))
-        score = float(found.scores[number])
-        ref = int(corpus.column("ref", row)[0])
-        if ref:
-            memory = self._memory(memory_id(ref))
-            if memory is None:
-                return None
-            return Hit(memory.text, score, memory.kind, memory.valid_from, memory.trust, memory=memory)
-        entry = self._entry(corpus, int(corpus.column("stream", row)[0]), int(corpus.column("position", row)[0]))
-        if entry is None:
-            return None
-        moment = to_datetime(int(corpus.column("time", row)[0]))
-        trust = TRUST[int(corpus.column("trust", row)[0])]
-        return Hit(spoken(entry.kind, entry.content), score, entry.kind, moment, trust, entry=entry)
 
     def _memory(self, id: str) -> Memory | None:
         record = self._core.engine.get(self._core.tenant, MEMORY, id)
-        memory = None if record is None else to_memory(record)
+        try:
+            memory = None if record is None else to_memory(record)
+        except (Corrupt, Unsupported):  # verify names it
+            return None
         return memory if memory is not None and memory.forgotten_at is None else None
 
     def _entry(self, corpus: Corpus, stream: int, position: int) -> Entry | None:
@@ -160,10 +173,35 @@ class Recaller:
         return log.to_entry(thread, events[0]) if thread is not None and events else None
 
 
+def disputed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Hits of which each names the others that say otherwise."""
+    memories = _alike([hit.memory for hit in hits if hit.memory is not None and hit.memory.key is None])
+    against: dict[str, list[str]] = {}
+    if len(memories) > 1:
+        for pair in contradictions(memories):
+            against.setdefault(pair.first.id, []).append(pair.second.id)
+            against.setdefault(pair.second.id, []).append(pair.first.id)
+    if not against:
+        return hits
+    return tuple(msgspec.structs.replace(hit, disputed_by=tuple(against.get(hit.id, ()))) for hit in hits)
+
+
+def _alike(memories: list[Memory]) -> list[Memory]:
+    """Those that share words with another one about the same: only they can contradict, and most hits do not."""
+    said = [(folded(memory.subject), set(text.terms(memory.text[:_LONG]))) for memory in memories]
+
+    def share(one: int, other: int) -> bool:
+        (about, words), (also_about, also) = said[one], said[other]
+        return one != other and about == also_about and len(words & also) * 3 >= min(len(words), len(also))
+
+    places = range(len(memories))
+    return [memories[one] for one in places if any(share(one, other) for other in places)]
+
+
 def _kinds(kind: str | Iterable[str] | None, with_log: bool) -> tuple[str, ...] | None:
     if kind is None:
         return None if with_log else MEMORY_KINDS
-    kinds = (kind,) if isinstance(kind, str) else tuple(kind)
+    kinds = _several(kind, "kind")
     known = (*MEMORY_KINDS, *ENTRY_KINDS)
     for one in kinds:
         if one not in known:
@@ -172,14 +210,21 @@ def _kinds(kind: str | Iterable[str] | None, with_log: bool) -> tuple[str, ...] 
 
 
 def _marks(only: Only) -> Iterable[str]:
-    tags = only.get("tag")
-    for tag in (tags,) if isinstance(tags, str) else tags or ():
+    for tag in _several(only.get("tag"), "tag"):
         yield f"tag:{check_id(tag, 'tag')}"
     for what in ("by", "channel", "tool"):
         if (value := only.get(what)) is not None:
             yield f"{what}:{check_id(value, what)}"
     if (subject := only.get("subject")) is not None:
         yield f"subject:{folded(check_id(subject, 'subject'))}"
+
+
+def _several(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, str | Iterable):
+        raise Invalid(f"{what} is a text or several, not {value!r}")
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _trust(trust: str | None) -> int:

@@ -11,6 +11,7 @@ from base64 import b32decode, b32encode
 from binascii import Error
 from collections.abc import Iterator
 from hashlib import blake2b
+from unicodedata import normalize
 from urllib.parse import quote
 
 from holdfast.engine.contract import Scope
@@ -29,7 +30,7 @@ _IN_ORDER = str.maketrans("234567", "{|}~\x7f\x80")  # base32 has its digits aft
 
 def folded(text: str) -> str:
     """A subject, key or entity as it is compared."""
-    return " ".join(text.casefold().split())
+    return " ".join(normalize("NFKC", text).casefold().split())
 
 
 def book_id(scope: Scope) -> str:

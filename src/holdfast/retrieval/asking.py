@@ -8,7 +8,10 @@ whole. Deliberately absent: what a class is worth (``weigh``), and any model.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
+from unicodedata import normalize
 
 import msgspec
 
@@ -97,10 +100,13 @@ _FRAMES = [
     )
 ]
 _LONG = 2_000
+_MOST_TERMS = 64
+_MARKS = "\"'.,;:!?()[]{}<>«»“”„…"
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A recall's question and what it may find. Times are microseconds; ``kinds`` of None means every kind."""
+    """A recall's question and what it may find. Times are microseconds; ``kinds`` of None means every kind; ``subject``
+    is whom a question in the first person is about."""
 
     text: str
     k: int
@@ -112,16 +118,17 @@ class Asked(msgspec.Struct, frozen=True):
     since: int | None = None
     until: int | None = None
     trust: int = 0
-    linked: tuple[tuple[int, float], ...] = ()
+    subject: str = ""
 
 
 class Reading(NamedTuple):
-    """A query as it was understood. ``terms`` are hashes with weights, ``names`` hashes of words that may be speakers."""
+    """A query as it was understood. ``terms`` are hashes with weights, ``names`` hashes of words that may be speakers, ``grams`` of what may be entities."""
 
     topic: str
     words: dict[str, float]
     terms: dict[int, float]
     names: dict[int, str]
+    grams: tuple[int, ...]
     classes: frozenset[str]
     spans: tuple[when.Span, ...]
 
@@ -159,12 +166,23 @@ def topic(query: str) -> str:
 
 
 def read(query: str, now: int) -> Reading:
-    """Read a query. ``now`` is the moment that its time words are meant from."""
+    """Read a query. ``now`` is the moment that its time words are meant from. Only the beginning of a long one counts."""
+    query = query[:_LONG]
     about = topic(query)
-    spans = tuple(when.find(query[:_LONG], to_datetime(now)))
-    words = {term: 1.0 for term in text.terms(about)}
-    names = {hashed(word): word for word in text.words(query[:_LONG])}
-    return Reading(about, words, {hashed(term): weight for term, weight in words.items()}, names, classes(query), spans)
+    spans = tuple(when.find(query, to_datetime(now)))
+    words = dict.fromkeys(islice(dict.fromkeys(text.terms(about)), _MOST_TERMS), 1.0)
+    names = {hashed(word): word for word in text.words(query)}
+    terms = {hashed(term): weight for term, weight in words.items()}
+    return Reading(about, words, terms, names, tuple(_grams(query)), classes(query), spans)
+
+
+def _grams(query: str) -> Iterator[int]:
+    """What may be the name of an entity: one, two or three words of a query that stand side by side."""
+    folded = normalize("NFKC", query.replace("\u2019", "'")).casefold()
+    words = [word.strip(_MARKS).removesuffix("'s") for word in folded.split()]
+    for size in (1, 2, 3):
+        for at in range(len(words) - size + 1):
+            yield hashed(" ".join(words[at : at + size]))
 
 
 def without_names(reading: Reading, corpus: Corpus) -> str:

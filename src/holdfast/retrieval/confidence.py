@@ -12,17 +12,22 @@ import numpy as np
 
 from holdfast.retrieval.table import Table
 
-_HELD, _NEAR, _OFFSET, LIMIT = 5.3, 10.2, -7.8, 0.22
-_HELD_ALONE, _OFFSET_ALONE, LIMIT_ALONE = 6.8, -3.7, 0.14
+_HELD, _NEAR, _ASSISTED, _OFFSET, LIMIT = 7.0, 13.9, -2.9, -7.8, 0.17
+_HELD_ALONE, _ASSISTED_ALONE, _OFFSET_ALONE, LIMIT_ALONE = 10.1, -2.2, -4.1, 0.2
+
+
+_AT_LEAST = 200
+"""In a small corpus every word that is there looks common, and every other one decisive."""
 
 
 def confidence(table: Table) -> float:
     """From 0, nothing here, to 1."""
     held = _held(table)
     if "cosine" in table.columns:
-        value = _HELD * held + _NEAR * float(table.columns["cosine"].max(initial=0.0)) + _OFFSET
+        nearest = float(table.columns["cosine"].max(initial=0.0))
+        value = _HELD * held + _NEAR * nearest + _ASSISTED * table.assisted + _OFFSET
     else:
-        value = _HELD_ALONE * held + _OFFSET_ALONE
+        value = _HELD_ALONE * held + _ASSISTED_ALONE * table.assisted + _OFFSET_ALONE
     return 1 / (1 + math.exp(-value))
 
 
@@ -33,10 +38,11 @@ def enough(table: Table, sure: float) -> bool:
 
 def _held(table: Table) -> float:
     """The largest share of the query's weight in three turns that follow one another."""
-    weight = table.lexical.weights * table.lexical.idf
+    weight = table.lexical.rarity(_AT_LEAST)
     if not len(weight):
         return 0.0
     held = np.zeros((len(weight), len(table)), dtype=bool)
-    for rows in (table.beside(-1), table.rows, table.beside(1)):
+    around = (table.beside(-1), table.rows, table.beside(1)) if table.spoken.any() else (table.rows,)
+    for rows in around:
         held |= table.lexical.at(rows) > 0
     return float((weight @ held).max() / max(float(weight.sum()), 1e-9))

@@ -7,7 +7,8 @@ and the row in it. Deliberately absent: scores, which the stages give.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -16,17 +17,36 @@ from holdfast.retrieval.segment import CHANGE, MEMORY, Array, Segment, hashed
 _ROLES = ("user", "assistant", "system", "tool", "developer", "human", "ai", "function")
 
 
-class Rows(NamedTuple):
-    """Rows of a corpus, by segment and by place in it."""
+class Rows:
+    """Rows of a corpus, by segment and by place in it; a place of -1 is none."""
 
-    part: Array
-    row: Array
+    __slots__ = ("_groups", "part", "row")
+
+    def __init__(self, part: Array, row: Array) -> None:
+        self.part, self.row = part, row
+        self._groups: list[tuple[int, Any]] | None = None
 
     def __len__(self) -> int:
         return len(self.part)
 
     def at(self, which: Any) -> Rows:
         return Rows(self.part[which], self.row[which])
+
+    def groups(self) -> list[tuple[int, Any]]:
+        """Each segment that rows are of, with which rows those are."""
+        if self._groups is None:
+            self._groups = _grouped(self.part)
+        return self._groups
+
+
+def _grouped(part: Array) -> list[tuple[int, Any]]:
+    if not len(part):
+        return []
+    if part[0] == part[-1] and not (part != part[0]).any():
+        return [(int(part[0]), slice(None))]
+    order = np.argsort(part, kind="stable")
+    edges = np.concatenate([[0], np.nonzero(np.diff(part[order]))[0] + 1, [len(part)]])
+    return [(int(part[order[a]]), order[a:b]) for a, b in pairwise(edges)]
 
 
 class Corpus:
@@ -83,6 +103,25 @@ class Corpus:
         names: set[int] = self.cache["speakers"]
         return names
 
+    def streams(self) -> tuple[Array, list[Array], Array]:
+        """Every stream, for each segment which of them each row is in, and how many terms each stream has."""
+        if "streams" not in self.cache:
+            names = np.unique(np.concatenate([segment.streams for segment in self.segments]))
+            codes = [np.searchsorted(names, segment.columns["stream"]) for segment in self.segments]
+            lengths = np.zeros(len(names))
+            for segment, code in zip(self.segments, codes, strict=True):
+                lengths += np.bincount(code, weights=segment.columns["length"], minlength=len(names))
+            self.cache["streams"] = (names, codes, lengths)
+        found: tuple[Array, list[Array], Array] = self.cache["streams"]
+        return found
+
+    def latest(self) -> int:
+        """When the newest memory was recorded."""
+        if "latest" not in self.cache:
+            kept = [segment.columns["recorded"][segment.columns["kind"] >= MEMORY] for segment in self.segments]
+            self.cache["latest"] = max((int(times.max()) for times in kept if len(times)), default=0)
+        return int(self.cache["latest"])
+
     def times(self) -> tuple[int, int]:
         """When the first and the last entry were said."""
         if "times" not in self.cache:
@@ -104,12 +143,9 @@ class Corpus:
 
     def column(self, name: str, rows: Rows) -> Array:
         """A column's values at some rows."""
-        if len(self.segments) == 1:
-            return self.segments[0].columns[name][rows.row]
         kind = self.segments[0].columns[name].dtype if self.segments else np.int64
         found = np.zeros(len(rows), dtype=kind)
-        for part in np.unique(rows.part):
-            here = rows.part == part
+        for part, here in rows.groups():
             found[here] = self.segments[part].columns[name][rows.row[here]]
         return found
 
@@ -136,11 +172,7 @@ class Corpus:
 
     def versions(self, facts: Array) -> Rows:
         """Every row of these facts, whatever has become of it."""
-        return self._by("fact", facts)
-
-    def referred(self, refs: Array) -> Rows:
-        """The rows of these memories."""
-        return self._by("ref", refs, MEMORY)
+        return self.by("fact", facts)
 
     def changes(self) -> Rows:
         """The rows that tell what happened to a memory, or correct one."""
@@ -153,7 +185,8 @@ class Corpus:
             parts.append(np.full(len(found[-1]), number))
         return _rows(parts, found)
 
-    def _by(self, column: str, values: Array, least: int = 0) -> Rows:
+    def by(self, column: str, values: Array) -> Rows:
+        """Every memory with one of these values in a column."""
         parts, found = [], []
         for number, segment in enumerate(self.segments):
             order, ordered = _ordered(segment, column)
@@ -162,7 +195,7 @@ class Corpus:
             rows = [order[a:b] for a, b in zip(low.tolist(), high.tolist(), strict=True) if b > a]
             at = np.concatenate(rows) if rows else order[:0]
             kinds = segment.columns["kind"][at]
-            at = at[(kinds >= least) & (kinds < CHANGE)]
+            at = at[(kinds >= MEMORY) & (kinds < CHANGE)]
             found.append(at)
             parts.append(np.full(len(at), number))
         return _rows(parts, found)

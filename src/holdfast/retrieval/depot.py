@@ -10,14 +10,14 @@ Deliberately absent: what is in a segment (``segment``), and when to save (``ind
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from hashlib import blake2b
 
 import msgspec
 
 from holdfast import text
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Delete, Op, Put, Query, Record, Scope
+from holdfast.engine.contract import Delete, Op, Put, Query, Record, Scope, View
 from holdfast.errors import Conflict, Corrupt, Unsupported
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core, scan_all
@@ -35,7 +35,8 @@ class Overtaken(Exception):
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """What a manifest says of one segment, by the token in the names of its parts."""
+    """What a manifest says of one segment, by the token in the names of its parts. ``whole`` says of which models every
+    passage has its vector."""
 
     token: str
     parts: int
@@ -43,6 +44,7 @@ class Saved(msgspec.Struct, frozen=True):
     rows: int
     passages: int
     vectors: dict[str, tuple[int, str]] = {}
+    whole: dict[str, bool] = {}
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -56,31 +58,11 @@ class Manifest(msgspec.Struct, frozen=True):
     segments: tuple[Saved, ...] = ()
 
 
-class Depot:
-    """The saved side of one index. ``manifest`` is what was read or written last."""
+class Reading:
+    """What is saved, at one moment."""
 
-    def __init__(self, core: Core, ids: Ids, scope: Scope, name: str) -> None:
-        self._core, self._ids, self._scope, self.name = core, ids, scope, name
-        self._record: Record | None = None
-        self.manifest = Manifest()
-
-    # Reading
-
-    def read(self) -> None:
-        """Read the manifest. One that cannot be used is ``Corrupt`` or ``Unsupported``, and counts as empty."""
-        self.manifest = Manifest()
-        self._record = next(iter(self._manifests()), None)
-        if self._record is not None:
-            self.manifest = _manifest(self._record)
-
-    def forget(self) -> None:
-        self._record, self.manifest = None, Manifest()
-
-    def _manifests(self) -> list[Record]:
-        """The manifests of this index, the one that counts first: two processes may both have made a first one."""
-        query = Query(KIND, user=self._scope.user, agent=self._scope.agent, tag=f"{MANIFEST}@{self.name}")
-        found = scan_all(self._core.engine, self._core.tenant, query)
-        return sorted((record for record in found if record.scope == self._scope), key=lambda r: (r.created, r.id))
+    def __init__(self, view: View, tenant: str, name: str) -> None:
+        self._view, self._tenant, self._name = view, tenant, name
 
     def segment(self, saved: Saved, model: str | None) -> Segment:
         """A segment with the vectors of a model, where it has them."""
@@ -98,7 +80,7 @@ class Depot:
     def _value(self, name: str, parts: int, digest: str) -> bytes:
         pieces = []
         for number in range(parts):
-            record = self._core.engine.get(self._core.tenant, KIND, f"{self.name}/{name}/{number}")
+            record = self._view.get(self._tenant, KIND, f"{self._name}/{name}/{number}")
             if record is None:
                 raise Corrupt("a part of it is missing")
             pieces.append(record.body)
@@ -106,6 +88,39 @@ class Depot:
         if _digest(data) != digest:
             raise Corrupt("a part of it does not agree with its digest")
         return data
+
+
+class Depot:
+    """The saved side of one index. ``manifest`` is what was read or written last."""
+
+    def __init__(self, core: Core, ids: Ids, scope: Scope, name: str) -> None:
+        self._core, self._ids, self._scope, self.name = core, ids, scope, name
+        self._record: Record | None = None
+        self.manifest = Manifest()
+
+    # Reading
+
+    @contextmanager
+    def read(self) -> Iterator[Reading]:
+        """Read the manifest, and what it names while the block lasts: all of one moment, whatever others save.
+
+        One that cannot be used is ``Corrupt`` or ``Unsupported``, and counts as empty.
+        """
+        with self._core.engine.snapshot() as view:
+            self.manifest = Manifest()
+            self._record = next(iter(self._manifests(view)), None)
+            if self._record is not None:
+                self.manifest = _manifest(self._record)
+            yield Reading(view, self._core.tenant, self.name)
+
+    def forget(self) -> None:
+        self._record, self.manifest = None, Manifest()
+
+    def _manifests(self, view: View | None = None) -> list[Record]:
+        """The manifests of this index, the one that counts first: two processes may both have made a first one."""
+        query = Query(KIND, user=self._scope.user, agent=self._scope.agent, tag=f"{MANIFEST}@{self.name}")
+        found = scan_all(view or self._core.engine, self._core.tenant, query)
+        return sorted((record for record in found if record.scope == self._scope), key=lambda r: (r.created, r.id))
 
     # Writing
 
@@ -117,12 +132,19 @@ class Depot:
             parts = self._put(f"{token}/t", data, ops)
             saved = Saved(token, parts, _digest(data), segment.rows, segment.passages)
         vectors = segment.vectors
-        return saved if vectors is None or vectors.model in saved.vectors else self.saving_vectors(saved, vectors, ops)
+        if vectors is None or saved.whole.get(vectors.model, False):
+            return saved
+        return self.saving_vectors(saved, vectors, ops)
 
     def saving_vectors(self, saved: Saved, vectors: Vectors, ops: list[Op]) -> Saved:
+        """What a manifest will say of a segment with these vectors, which may replace some that were not complete."""
         data = arrays.to_bytes({"rows": vectors.rows, "done": vectors.done})
         parts = self._put(f"{saved.token}/v/{vectors.model}", data, ops)
-        return msgspec.structs.replace(saved, vectors={**saved.vectors, vectors.model: (parts, _digest(data))})
+        return msgspec.structs.replace(
+            saved,
+            vectors={**saved.vectors, vectors.model: (parts, _digest(data))},
+            whole={**saved.whole, vectors.model: bool(vectors.done.all())},
+        )
 
     def _put(self, name: str, data: bytes, ops: list[Op]) -> int:
         pieces = [data[at : at + _PART_BYTES] for at in range(0, len(data), _PART_BYTES)] or [b""]
@@ -136,7 +158,8 @@ class Depot:
         id = f"{self.name}/{self._ids.token()}" if self._record is None else self._record.id
         expect = 0 if self._record is None else self._record.version
         gone = set(self._names(self.manifest)) - set(self._names(manifest))
-        body = encode(msgspec.to_builtins(manifest))
+        plain = msgspec.to_builtins(manifest)
+        body = encode({"manifest": plain, "digest": _digest(encode(plain))})
         put = Put(KIND, id, body, expect=expect, scope=self._scope, tags=(MANIFEST, f"{MANIFEST}@{self.name}"))
         try:
             self._write([*ops, *(Delete(KIND, name) for name in sorted(gone)), put])
@@ -152,12 +175,20 @@ class Depot:
         """Delete everything that is saved."""
         ops: list[Op] = []
         for record in self._manifests():
-            with suppress(Corrupt, Unsupported):  # then its parts cannot be named; they go when their scope is erased
-                ops += [Delete(KIND, name) for name in self._names(_manifest(record))]
+            ops += [Delete(KIND, name) for name in self._named_by(record)]
             ops.append(Delete(KIND, record.id))
         if ops:
             self._write(ops)
         self.forget()
+
+    def _named_by(self, record: Record) -> Iterator[str]:
+        """The parts that a manifest names; where it does not say, whatever is called like them."""
+        try:
+            yield from self._names(_parsed(record))
+        except (Corrupt, Unsupported):
+            query = Query(KIND, user=self._scope.user, agent=self._scope.agent)
+            found = scan_all(self._core.engine, self._core.tenant, query)
+            yield from (part.id for part in found if part.id.startswith(f"{self.name}/") and part.id != record.id)
 
     def _write(self, ops: Sequence[Op]) -> None:
         self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
@@ -169,11 +200,18 @@ class Depot:
                 yield from (f"{self.name}/{saved.token}/v/{model}/{number}" for number in range(parts))
 
 
-def _manifest(record: Record) -> Manifest:
+def _parsed(record: Record) -> Manifest:
     try:
-        manifest = msgspec.convert(decode(record.body), Manifest)
-    except msgspec.ValidationError as error:
-        raise Corrupt(f"its manifest is none: {error}") from error
+        plain = decode(record.body)
+        if _digest(encode(plain["manifest"])) != plain["digest"]:
+            raise Corrupt("its manifest does not agree with its digest")
+        return msgspec.convert(plain["manifest"], Manifest)
+    except (msgspec.ValidationError, LookupError, TypeError) as error:
+        raise Corrupt(f"its manifest is none: {error!r}") from error
+
+
+def _manifest(record: Record) -> Manifest:
+    manifest = _parsed(record)
     if manifest.form != FORM or manifest.words != text.VERSION:
         raise Unsupported("it was made by another version of holdfast")
     return manifest

@@ -21,18 +21,30 @@ import msgspec
 import numpy as np
 
 from holdfast.engine.contract import Op
-from holdfast.errors import Conflict, Corrupt, HoldfastError, Invalid, Misconfigured, Unsupported
+from holdfast.errors import Conflict, Corrupt, HoldfastError, Invalid, Misconfigured, TooLarge, Unavailable, Unsupported
 from holdfast.retrieval.corpus import Corpus
 from holdfast.retrieval.depot import Depot, Overtaken, Saved
-from holdfast.retrieval.segment import Array, Document, Segment, Vectors, build, merge, passages
+from holdfast.retrieval.segment import (
+    CHANGE,
+    MEMORY,
+    Array,
+    Document,
+    Segment,
+    Vectors,
+    build,
+    merge,
+    only,
+    passages,
+)
 
 SAVE_AT = 256
 """How many rows an unsaved tail may have: about what a new process reads again in twenty milliseconds."""
-LARGEST = 65_536
+LARGEST = 131_072
 _TIER = 8
 _BATCH = 4_096
 _RETRY_S = 5.0
 _TRIES = 8
+_PORTION = 4_096
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +110,7 @@ class Index:
         self._loaded = False
         self._shown: Sequence[Reach] | None = None
         self._corpus: Corpus | None = None
-        self._retry_at = 0.0
+        self._retry_at = self._save_again_at = 0.0
         self._saving_on = True
 
     # Being read
@@ -112,6 +124,9 @@ class Index:
                     return self._current(progress)
                 except Overtaken:
                     self._forget()
+                except BaseException:  # also a signal: what is in memory may be half of something
+                    self._forget()
+                    raise
             raise AssertionError("the last attempt saves nothing, so nobody can overtake it")
 
     def _current(self, progress: Progress | None) -> Corpus:
@@ -132,7 +147,13 @@ class Index:
         """What makes the vectors that recall compares: for the recorded model, else for the one that is wanted."""
         return self._embedders(self._depot.manifest.model)
 
+    @property
+    def model(self) -> str | None:
+        """The model that is recorded."""
+        return self._depot.manifest.model
+
     def _catch_up(self, reaches: Sequence[Reach], progress: Progress | None) -> None:
+        self._drop_streams({reach.stream for reach in reaches})
         behind = self._behind(reaches)
         total, done = sum(part.upto - part.after for part in behind), 0
         batch: list[Document] = []
@@ -151,6 +172,25 @@ class Index:
         if progress is not None and total:
             progress(total, total)
         self._save_grown()
+
+    def _drop_streams(self, visible: set[int]) -> None:
+        """Let go of streams that nothing shows any more: what was erased must not be saved again."""
+        if self._reached.keys() <= visible:
+            return
+        self._keep(lambda segment: np.isin(segment.columns["stream"], list(visible)))
+        self._reached = {stream: upto for stream, upto in self._reached.items() if stream in visible}
+
+    def _keep(self, wanted: Callable[[Segment], Array]) -> None:
+        """Keep only some rows. Where rows of a saved segment go, it is saved again without them, at once."""
+        held = []
+        for one in self._held:
+            mask = wanted(one.segment)
+            held.append(one if mask.all() else _Held(only(one.segment, mask)))
+        changed = any(new.saved is None and old.saved is not None for new, old in zip(held, self._held, strict=True))
+        self._held = [one for one in held if one.segment.rows]
+        self._corpus = None
+        if changed:
+            self._save(self._held)
 
     def _behind(self, reaches: Iterable[Reach]) -> list[Reach]:
         """What is visible and not covered yet, each stream once, from where its coverage ends."""
@@ -173,6 +213,9 @@ class Index:
             joined = merge([other.segment, held.segment])
             held = _Held(joined)
         self._held.append(held)
+        erased = [document.ref for document in batch if document.kind == "erase"]
+        if erased:
+            self._keep(lambda segment: ~_remembers(segment, erased))
 
     @staticmethod
     def _joins(last: _Held, new: _Held) -> bool:
@@ -182,19 +225,26 @@ class Index:
     # Vectors
 
     def _with_vectors(self, held: _Held) -> _Held:
+        """A segment with the vectors that it lacks, or as it is when they cannot be made now."""
         embedder = self.embedder
         if embedder is None or held.texts is None:
             return held
+        open_ = _open(held.segment, embedder.name)
         try:
-            rows = embedder.embed(held.texts).astype("<f2")
+            made = _in_portions(embedder, [held.texts[at] for at in open_])
         except HoldfastError as error:
             self._retry_at = _time.monotonic() + _RETRY_S
-            _log.warning("%d passages are without vectors for now: %s", len(held.texts), error)
+            _log.warning("%d passages are without vectors for now: %s", len(open_), error)
             return held
-        if not held.segment.passages:
-            rows = np.zeros((0, embedder.dimension), dtype="<f2")
-        held.segment.vectors = Vectors(embedder.name, rows, np.ones(len(rows), dtype=bool))
-        return _Held(held.segment, held.saved, None)
+        vectors, count = held.segment.vectors, held.segment.passages
+        if vectors is not None and vectors.model == embedder.name:
+            rows = vectors.rows.copy()
+        else:
+            rows = np.zeros((count, embedder.dimension), dtype="<f2")
+        if len(open_):
+            rows[open_] = made
+        vectors = Vectors(embedder.name, rows, np.ones(count, dtype=bool))
+        return _Held(Segment(held.segment.arrays(), vectors), held.saved, None)
 
     def _pending(self) -> bool:
         embedder = self.embedder
@@ -278,7 +328,7 @@ class Index:
             done += held.segment.passages
             if progress is not None:
                 progress(done, total)
-        self._use(wanted.name)
+        self._use(wanted.name, wanted.dimension)
         return made
 
     def can_go_back(self) -> bool:
@@ -294,10 +344,17 @@ class Index:
             previous = self._depot.manifest.previous
             if previous is None:
                 raise Invalid("there is no earlier model to go back to")
-            self._use(previous)
+            self._use(previous, self._width(previous))
             return previous
 
-    def _use(self, model: str) -> None:
+    def _width(self, model: str) -> int:
+        with self._depot.read() as reading:
+            for saved in self._depot.manifest.segments:
+                if model in saved.vectors:
+                    return int(reading.vectors(saved, model, saved.passages).rows.shape[1])
+        return 0
+
+    def _use(self, model: str, dimension: int) -> None:
         """Let recall use a model's vectors from now on, keep those it used until now, and drop any others."""
         manifest = self._depot.manifest
         before = manifest.model if manifest.model != model else manifest.previous
@@ -307,7 +364,8 @@ class Index:
             )
             for saved in manifest.segments
         )
-        self._depot.commit(msgspec.structs.replace(manifest, model=model, previous=before, segments=segments), [])
+        moved = msgspec.structs.replace(manifest, model=model, dimension=dimension, previous=before, segments=segments)
+        self._depot.commit(moved, [])
         self._load()
 
     # Being tended
@@ -328,19 +386,15 @@ class Index:
         """Compare what is saved with ground, row by row, and say what does not agree."""
         self._source.reaches()
         try:
-            self._depot.read()
+            with self._depot.read() as reading:
+                for saved in self._depot.manifest.segments:
+                    segment = reading.segment(saved, None)
+                    for model in saved.vectors:
+                        reading.vectors(saved, model, segment.passages)
+                    if not self._agrees(segment):
+                        yield "a part of it does not agree with what is stored"
         except (Corrupt, Unsupported) as error:
             yield str(error)
-        for saved in self._depot.manifest.segments:
-            try:
-                segment = self._depot.segment(saved, None)
-                for model in saved.vectors:
-                    self._depot.vectors(saved, model, segment.passages)
-            except Corrupt as error:
-                yield str(error)
-                continue
-            if not self._agrees(segment):
-                yield "a part of it does not agree with what is stored"
 
     def _agrees(self, segment: Segment) -> bool:
         """Whether a segment is what would be made of its events now."""
@@ -382,9 +436,16 @@ class Index:
         return held
 
     def _save(self, wanted: list[_Held]) -> None:
-        """Save these segments in place of what is saved."""
-        if not self._saving_on:
+        """Save these segments in place of what is saved. Where that cannot be done now, reading goes on without."""
+        if not self._saving_on or _time.monotonic() < self._save_again_at:
             return
+        try:
+            self._saved_as(wanted)
+        except (Unavailable, TooLarge) as error:
+            self._save_again_at = _time.monotonic() + _RETRY_S
+            _log.warning("the index %s is not saved for now: %s", self._depot.name, error)
+
+    def _saved_as(self, wanted: list[_Held]) -> None:
         ops: list[Op] = []
         saved = [self._depot.saving(held.segment, held.saved, ops) for held in wanted]
         manifest, embedder = self._depot.manifest, self.embedder
@@ -400,9 +461,9 @@ class Index:
         self._forget()
         self._loaded = True
         try:
-            self._depot.read()
-            manifest = self._depot.manifest
-            self._held = [_Held(self._depot.segment(saved, manifest.model), saved) for saved in manifest.segments]
+            with self._depot.read() as reading:
+                manifest = self._depot.manifest
+                self._held = [_Held(reading.segment(saved, manifest.model), saved) for saved in manifest.segments]
         except (Corrupt, Unsupported) as error:
             _log.warning("the index %s is made again: %s", self._depot.name, error)
             self._depot.discard()
@@ -418,8 +479,28 @@ class Index:
         self._loaded = False
 
 
+def _remembers(segment: Segment, refs: Sequence[int]) -> Array:
+    """Which rows are memories of these numbers, and not what happened to them."""
+    kinds = segment.columns["kind"]
+    found: Array = np.isin(segment.columns["ref"], refs) & (kinds >= MEMORY) & (kinds < CHANGE)
+    return found
+
+
 def _lacks(held: _Held, model: str) -> bool:
-    return held.segment.vectors is None or held.segment.vectors.model != model
+    return bool(len(_open(held.segment, model)))
+
+
+def _open(segment: Segment, model: str) -> Array:
+    """The passages that have no vector of a model yet."""
+    vectors = segment.vectors
+    if vectors is None or vectors.model != model:
+        return np.arange(segment.passages)
+    return np.nonzero(~vectors.done)[0]
+
+
+def _in_portions(embedder: Embeds, texts: list[str]) -> Array:
+    made = [embedder.embed(texts[at : at + _PORTION]) for at in range(0, len(texts), _PORTION)]
+    return np.concatenate(made) if made else np.zeros((0, 0), dtype=np.float32)
 
 
 def _joined(held: Sequence[_Held]) -> list[_Held]:

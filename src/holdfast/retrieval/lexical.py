@@ -1,4 +1,7 @@
-"""What a query's terms say of every row: how often each holds them, and how much that weighs (BM25).
+"""What a query's terms say of rows: how often each holds them, and how much that weighs (BM25).
+
+Every term counts for the rows that are looked at. In a large corpus only the rarer ones decide which rows those are:
+walking through a tenth of all rows because they say "week" finds nothing that another term would not.
 
 Deliberately absent: full-text tables of an engine. The same arrays are searched on every engine, so the same question
 gets the same answer everywhere, and a corpus of one user has statistics of its own.
@@ -16,97 +19,119 @@ from holdfast.retrieval.segment import Array, Segment
 
 K1 = 1.2
 B = 0.75
+LARGE = 50_000
+_COMMON = 0.05
+_LEADING = 2
 
 
-class Lexical(NamedTuple):
-    """How a corpus holds a query's terms. ``counts`` and ``scores`` are by segment: terms by rows, and rows."""
+class Holding(NamedTuple):
+    """The rows of a segment that hold a term, in order, and how often each does."""
 
-    weights: Array
-    idf: Array
-    counts: list[Array]
-    scores: list[Array]
-    mean: float
+    rows: Array
+    counts: Array
+
+
+class Lexical:
+    """How a corpus holds the terms of one query. ``worth`` is the weight of each term times how rare it is."""
+
+    def __init__(self, corpus: Corpus, terms: Mapping[int, float]) -> None:
+        self._corpus, self._terms = corpus, list(terms)
+        self.holding = [[_holding(segment, term) for term in terms] for segment in corpus.segments]
+        held = np.array([[len(term.rows) for term in by_term] for by_term in self.holding], dtype=float)
+        self._held = held.sum(axis=0) if len(held) else np.zeros(len(terms))
+        self.weights = np.array(list(terms.values()), dtype=np.float32)
+        idf = np.log(1 + (corpus.rows - self._held + 0.5) / (self._held + 0.5))
+        self.worth = (self.weights * idf).astype(np.float32)
+        self.mean = max(corpus.length / max(corpus.rows, 1), 1.0)
+        self._known: dict[int, tuple[Rows, Array]] = {}  # with the rows, so that no others get their id
+
+    def rarity(self, least: int) -> Array:
+        """The worth of each term as if the corpus had at least so many rows."""
+        rows = max(self._corpus.rows, least)
+        found: Array = self.weights * np.log(1 + (rows - self._held + 0.5) / (self._held + 0.5))
+        return found
+
+    def best(self) -> list[tuple[Array, Array]]:
+        """For each segment, the rows that hold a term which tells rows apart, and their scores by those terms."""
+        leading = self._leading()
+        return [
+            _scored(segment, [(by_term[number], self.worth[number]) for number in leading], self.mean)
+            for segment, by_term in zip(self._corpus.segments, self.holding, strict=True)
+        ]
+
+    def _leading(self) -> list[int]:
+        """The terms that candidates are found by: all, or in a large corpus the rare ones, and never fewer than two."""
+        by_rarity: list[int] = np.argsort(self._held, kind="stable").tolist()
+        if self._corpus.rows <= LARGE:
+            return by_rarity
+        common = _COMMON * self._corpus.rows
+        known = [number for number in by_rarity if self._held[number] > 0]
+        return [number for place, number in enumerate(known) if place < _LEADING or self._held[number] <= common]
 
     def at(self, rows: Rows) -> Array:
         """How often rows hold each term: terms by rows. A row of -1 holds none."""
-        found = np.zeros((len(self.weights), len(rows)), dtype=np.float32)
-        for part in np.unique(rows.part):
-            here = np.nonzero((rows.part == part) & (rows.row >= 0))[0]
-            found[:, here] = self.counts[part][:, rows.row[here]]
+        known = self._known.get(id(rows))
+        if known is not None:
+            return known[1]
+        found = np.zeros((len(self._terms), len(rows)), dtype=np.float32)
+        for part, here in rows.groups():
+            wanted = rows.row[here]
+            for number, (held, counts) in enumerate(self.holding[part]):
+                found[number, here] = _looked_up(held, counts, wanted)
+        self._known[id(rows)] = (rows, found)
         return found
 
-    def score_at(self, rows: Rows) -> Array:
+    def score(self, rows: Rows) -> Array:
+        """The scores of rows by all terms; a row of -1 has none."""
+        lengths = self._corpus.column("length", rows)
+        found: Array = self.worth @ saturated(self.at(rows), lengths, self.mean)
+        return found
+
+    def best_passage(self, rows: Rows) -> Array:
+        """The score of each row's best passage: long texts are judged by the part that answers."""
         found = np.zeros(len(rows), dtype=np.float32)
-        for part in np.unique(rows.part):
-            here = np.nonzero((rows.part == part) & (rows.row >= 0))[0]
-            found[here] = self.scores[part][rows.row[here]]
+        mean = max(self._corpus.length / max(self._corpus.passages, 1), 1.0)
+        for part, here in rows.groups():
+            segment = self._corpus.segments[part]
+            passages, starts = segment.passages_of(rows.row[here])
+            scores = np.zeros(len(passages), dtype=np.float32)
+            for term, worth in zip(self._terms, self.worth, strict=True):
+                held = _looked_up(*segment.holders(term), passages)
+                scores += worth * saturated(held, segment.size[passages], mean)
+            found[here] = np.maximum.reduceat(scores, starts) if len(starts) else scores
         return found
 
 
-def look_up(corpus: Corpus, terms: Mapping[int, float]) -> Lexical:
-    """Score every row of a corpus for weighted terms."""
-    mean = max(corpus.length / max(corpus.rows, 1), 1.0)
-    weights = np.array(list(terms.values()), dtype=np.float32)
-    counts = [_counts(segment, terms) for segment in corpus.segments]
-    holding = sum((np.count_nonzero(count, axis=1) for count in counts), np.zeros(len(terms)))
-    idf = np.log(1 + (corpus.rows - holding + 0.5) / (holding + 0.5)).astype(np.float32)
-    scores = [
-        _scores(segment, count, weights * idf, mean) for segment, count in zip(corpus.segments, counts, strict=True)
-    ]
-    return Lexical(weights, idf, counts, scores, mean)
-
-
-def _counts(segment: Segment, terms: Mapping[int, float]) -> Array:
-    found = np.zeros((len(terms), segment.rows), dtype=np.uint16)
-    for number, term in enumerate(terms):
-        holder, count = segment.holders(term)
-        if segment.plain:
-            found[number, holder] = count
-        else:
-            np.add.at(found[number], segment.owner[holder], count)
+def _looked_up(held: Array, counts: Array, wanted: Array) -> Array:
+    """How often each of the wanted is counted, 0 where it is not held. ``held`` is in order."""
+    if not len(held):
+        return np.zeros(len(wanted), dtype=np.float32)
+    at = held.searchsorted(wanted)
+    at[at == len(held)] = 0
+    found: Array = counts[at] * (held[at] == wanted)
     return found
 
 
-def _scores(segment: Segment, counts: Array, weights: Array, mean: float) -> Array:
+def _holding(segment: Segment, term: int) -> Holding:
+    holder, count = segment.holders(term)
+    if segment.plain or not len(holder):
+        return Holding(holder, count)
+    rows = segment.owner[holder]
+    starts = np.concatenate([[0], np.nonzero(np.diff(rows))[0] + 1])
+    return Holding(rows[starts], np.add.reduceat(count.astype(np.float32), starts))
+
+
+def _scored(segment: Segment, holding: list[tuple[Holding, float]], mean: float) -> tuple[Array, Array]:
     found = np.zeros(segment.rows, dtype=np.float32)
     lengths = segment.columns["length"]
-    for number, weight in enumerate(weights):
-        rows = np.nonzero(counts[number])[0]
-        found[rows] += weight * saturated(counts[number, rows].astype(np.float32), lengths[rows], mean)
-    return found
+    for (rows, counts), worth in holding:
+        if len(rows):
+            found[rows] += worth * saturated(counts.astype(np.float32), lengths[rows], mean)
+    some = np.nonzero(found)[0]
+    return some, found[some]
 
 
 def saturated(counts: Array, lengths: Array, mean: float, b: float = B) -> Array:
     """BM25's weight of a term by how often it is there, and in how long a text."""
-    found: Array = counts * (K1 + 1) / (counts + K1 * (1 - b + b * lengths / mean))
-    return found
-
-
-def best_passage(corpus: Corpus, lexical: Lexical, terms: Mapping[int, float], rows: Rows, b: float = B) -> Array:
-    """The score of each row's best passage: long texts are judged by the part that answers."""
-    found = np.zeros(len(rows), dtype=np.float32)
-    sizes = sum(int(segment.size.sum()) for segment in corpus.segments)
-    mean = max(sizes / max(corpus.passages, 1), 1.0)
-    for part in np.unique(rows.part):
-        segment = corpus.segments[part]
-        scores = np.zeros(segment.passages + 1, dtype=np.float32)
-        for term, weight in zip(terms, lexical.weights * lexical.idf, strict=True):
-            holder, count = segment.holders(term)
-            scores[holder] += weight * saturated(count.astype(np.float32), segment.size[holder], mean, b)
-        here = np.nonzero((rows.part == part) & (rows.row >= 0))[0]
-        found[here] = best_of(segment, scores, rows.row[here])
-    return found
-
-
-def best_of(segment: Segment, by_passage: Array, rows: Array) -> Array:
-    """The largest value among each row's passages; ``by_passage`` has one value more than there are passages."""
-    if segment.plain:
-        return by_passage[rows]
-    first = segment.columns["first"]
-    stops = np.append(first[1:], segment.passages)
-    order = np.argsort(rows, kind="stable")
-    edges = np.stack([first[rows[order]], stops[rows[order]]], axis=1).ravel()
-    best = np.maximum.reduceat(by_passage, edges)[::2] if len(rows) else by_passage[:0]
-    found = np.empty(len(rows), dtype=by_passage.dtype)
-    found[order] = best
+    found: Array = counts * np.float32(K1 + 1) / (counts + (K1 * (1 - b + b * lengths / mean)).astype(np.float32))
     return found

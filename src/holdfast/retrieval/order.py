@@ -10,7 +10,6 @@ import numpy as np
 
 from holdfast.retrieval.segment import Array
 from holdfast.retrieval.table import Table
-from holdfast.retrieval.vector import whole
 
 _LOOKED_AT = 10
 _ALIKE, _SOMEWHAT, _SAME_TERMS, _STRONG, _MOST = 0.5, 0.25, 0.5, 0.3, 0.5
@@ -46,26 +45,22 @@ def _alike(table: Table, head: Array) -> tuple[Array, Array]:
     """Which of the first hits are alike, and how much of what is asked for each holds."""
     rows = table.rows.at(head)
     held = (table.lexical.at(rows) > 0).astype(np.float32).T
-    weight = held * (table.lexical.weights * table.lexical.idf)
+    weight = held * table.lexical.worth
     both, each = weight @ held.T, weight.sum(axis=1)
     same_terms = both / np.maximum(each[:, None] + each[None, :] - both, 1e-9)
     held_most = each / max(float(each.max(initial=0.0)), 1e-9)
-    if not table.vectors:
+    if not table.near:
         return same_terms >= 0.8 * _SAME_TERMS, held_most
     cosine = np.zeros((len(head), len(head)), dtype=np.float32)
-    for model, query in table.vectors.items():
-        vectors = whole(table.corpus, model, rows, len(query))
+    for near in table.near:
+        vectors = near.vectors(rows)
         cosine += vectors @ vectors.T
     return (cosine >= _ALIKE) | ((same_terms >= _SAME_TERMS) & (cosine >= _SOMEWHAT)), held_most
 
 
 def doubles(table: Table, ranked: Array, scores: Array) -> tuple[Array, Array]:
-    """Move what only repeats a better hit to the end: as long, with the same words, and equally near."""
-    looks = [table.stored(name)[ranked] for name in ("chars", "length")]
-    looks += [
-        np.round(table.columns[name][ranked], 4) for name in ("words", "passage", "cosine") if name in table.columns
-    ]
-    _, first, which = np.unique(np.stack(looks, axis=1), axis=0, return_index=True, return_inverse=True)
+    """Move what only repeats the text of a better hit to the end."""
+    _, first, which = np.unique(table.stored("same")[ranked], return_index=True, return_inverse=True)
     repeated = first[which.ravel()] != np.arange(len(ranked))
     return np.concatenate([ranked[~repeated], ranked[repeated]]), scores
 

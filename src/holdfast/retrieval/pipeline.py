@@ -16,10 +16,11 @@ from holdfast.retrieval import order, stages, truth
 from holdfast.retrieval.asking import Asked, Reading
 from holdfast.retrieval.confidence import confidence, enough
 from holdfast.retrieval.corpus import Corpus, Rows
-from holdfast.retrieval.lexical import Lexical, look_up
+from holdfast.retrieval.lexical import Lexical
+from holdfast.retrieval.links import follow
 from holdfast.retrieval.segment import CHANGE, CODES, MEMORY, Array, Segment
 from holdfast.retrieval.table import Table
-from holdfast.retrieval.vector import nearest
+from holdfast.retrieval.vector import Nearness, Scored
 from holdfast.retrieval.weigh import weigh
 
 ALL = 1_200
@@ -27,6 +28,7 @@ ALL = 1_200
 _GATHERED = 300
 _WIDENED = 60
 _OVERFETCH = 3
+_NOISE = 1e-4
 
 STAGES = (
     ("words", stages.words), ("meaning", stages.meaning), ("around", stages.around),
@@ -46,21 +48,19 @@ class Found(NamedTuple):
     candidates: int
     confidence: float
     relevant: bool
-    stages: list[StageReport]
-    notes: list[str]
 
 
-class _Run:
+class Run:
     """The stages of one recall, timed."""
 
     def __init__(self, began: float, within_ms: float | None, without: frozenset[str]) -> None:
         self._until = None if within_ms is None else began + within_ms / 1_000
-        self._without = without
+        self.without = without
         self.reports: list[StageReport] = []
 
     def may(self, name: str) -> bool:
         """Whether a stage may run; where not, the report says why."""
-        if name in self._without:
+        if name in self.without:
             self.reports.append(StageReport(name, skipped="left out"))
             return False
         if self._until is not None and _time.perf_counter() >= self._until:
@@ -72,28 +72,19 @@ class _Run:
         self.reports.append(StageReport(name, (_time.perf_counter() - began) * 1_000))
 
 
-def search(
-    corpus: Corpus,
-    asked: Asked,
-    reading: Reading,
-    vectors: dict[str, Array],
-    began: float,
-    without: frozenset[str] = frozenset(),
-) -> Found:
-    """Rank what a corpus holds for a question. ``without`` names stages to leave out, to see what they are worth."""
-    run = _Run(began, asked.within_ms, without)
-    if "meaning" in without:
-        vectors = {}
+def search(corpus: Corpus, asked: Asked, reading: Reading, vectors: dict[str, Array], run: Run) -> Found:
+    """Rank what a corpus holds for a question."""
+    near = [] if "meaning" in run.without else [Nearness(corpus, model, query) for model, query in vectors.items()]
     start = _time.perf_counter()
-    lexical = look_up(corpus, reading.terms)
-    rows = truth.standing(corpus, _gather(corpus, asked, lexical, vectors), asked.now)
-    rows = rows.at(_allowed(corpus, asked, rows))
+    lexical = Lexical(corpus, reading.terms)
+    linked = follow(corpus, reading, lexical, asked.subject)
+    rows = _candidates(corpus, asked, lexical, near, linked.rows)
     run.timed("gather", start)
-    table = Table(corpus, asked, reading, lexical, vectors, rows)
+    table = Table(corpus, asked, reading, lexical, near, rows, linked)
     if not len(table):
-        return Found(rows, np.zeros(0), {}, 0, 0.0, False, run.reports, [])
+        return Found(rows, np.zeros(0), {}, 0, 0.0, False)
     for name, stage in STAGES:
-        if name in NEEDS_VECTORS and not table.columns.keys() >= _needed(name, vectors):
+        if name in NEEDS_VECTORS and not table.columns.keys() >= _needed(name, table):
             continue
         if name in ALWAYS or run.may(name):
             start = _time.perf_counter()
@@ -102,14 +93,14 @@ def search(
     return _ranked(table, run)
 
 
-def _needed(name: str, vectors: dict[str, Array]) -> set[str]:
+def _needed(name: str, table: Table) -> set[str]:
     """What a stage that works with vectors finds in the table; without any vector, something that nobody makes."""
-    if not vectors:
+    if not table.near:
         return {"vectors"}
     return {"cosine"} if name == "meaning around" else set()
 
 
-def _ranked(table: Table, run: _Run) -> Found:
+def _ranked(table: Table, run: Run) -> Found:
     start = _time.perf_counter()
     parts = weigh(table)
     scores = sum(parts.values(), np.zeros(len(table), dtype=np.float32))
@@ -122,23 +113,41 @@ def _ranked(table: Table, run: _Run) -> Found:
             run.timed(name, start)
     sure = confidence(table)
     shown = {name: values[ranked] for name, values in parts.items()}
-    return Found(table.rows.at(ranked), scores[ranked], shown, len(table), sure, enough(table, sure), run.reports, [])
+    lifted = scores[ranked] - sum(shown.values(), np.zeros(len(ranked), dtype=np.float32))
+    if np.abs(lifted).max(initial=0.0) > _NOISE:
+        shown["newer first"] = lifted
+    return Found(table.rows.at(ranked), scores[ranked], shown, len(table), sure, enough(table, sure))
 
 
 # Candidates
 
 
-def _gather(corpus: Corpus, asked: Asked, lexical: Lexical, vectors: dict[str, Array]) -> Rows:
-    """Every row of a small corpus; of a large one the best by words and by meaning, and what stands beside the best."""
+def _candidates(corpus: Corpus, asked: Asked, lexical: Lexical, near: list[Nearness], linked: Rows) -> Rows:
+    """What may answer and is true. Where much of the best is not true any more, more is gathered."""
     if corpus.rows <= ALL:
-        parts = [np.full(segment.rows, part) for part, segment in enumerate(corpus.segments)]
-        rows = [np.arange(segment.rows) for segment in corpus.segments]
-        found = _rows(parts, rows)
-        return found.at(_allowed(corpus, asked, found))
-    by_words = _best(corpus, [(np.nonzero(s)[0], s[np.nonzero(s)[0]]) for s in lexical.scores], asked)
-    picked = [by_words]
-    for model, query in vectors.items():
-        picked.append(_best(corpus, nearest(corpus, model, query), asked))
+        rows = _rows([np.full(segment.rows, part) for part, segment in enumerate(corpus.segments)], _numbers(corpus))
+        return _standing(corpus, asked, rows.at(_allowed(corpus, asked, rows)))
+    scored = [lexical.best(), *(by_model.best() for by_model in near)]
+    for most in (_GATHERED, 8 * _GATHERED, 64 * _GATHERED):
+        gathered = _gather(corpus, asked, scored, most)
+        rows = _standing(corpus, asked, _distinct([gathered, linked]))
+        if len(gathered) < most or len(rows) >= len(gathered) // 2:
+            break
+    return rows
+
+
+def _standing(corpus: Corpus, asked: Asked, rows: Rows) -> Rows:
+    rows = truth.standing(corpus, rows, asked.now)
+    return rows.at(_allowed(corpus, asked, rows))
+
+
+def _numbers(corpus: Corpus) -> list[Array]:
+    return [np.arange(segment.rows) for segment in corpus.segments]
+
+
+def _gather(corpus: Corpus, asked: Asked, scored: list[list[Scored]], most: int) -> Rows:
+    """The best by words and by meaning, and what stands beside the very best."""
+    picked = [_best(corpus, by_segment, asked, most) for by_segment in scored]
     for best in list(picked):
         head = best.at(slice(_WIDENED))
         head = head.at(corpus.column("kind", head) < MEMORY)
@@ -146,38 +155,51 @@ def _gather(corpus: Corpus, asked: Asked, lexical: Lexical, vectors: dict[str, A
     return _distinct(picked)
 
 
-def _best(corpus: Corpus, scored: list[tuple[Array, Array]], asked: Asked) -> Rows:
+def _best(corpus: Corpus, scored: list[Scored], asked: Asked, most: int) -> Rows:
     """The best rows that may be found at all, best first."""
     parts, rows, scores = [], [], []
     for part, (some, values) in enumerate(scored):
-        if len(some) > _GATHERED * 8:  # far more than are wanted: most cannot be among the best
-            keep = np.argpartition(-values, _GATHERED * 4)[: _GATHERED * 4]
+        mask = _mask(corpus, part, asked)
+        if not mask.whole:
+            allowed = mask.rows[some]
+            some, values = some[allowed], values[allowed]
+        if len(some) > most * 2:  # far more than are wanted
+            keep = np.argpartition(-values, most)[:most]
             some, values = some[keep], values[keep]
-        allowed = _allowed(corpus, asked, Rows(np.full(len(some), part), some))
-        parts.append(np.full(int(allowed.sum()), part))
-        rows.append(some[allowed])
-        scores.append(values[allowed])
+        parts.append(np.full(len(some), part))
+        rows.append(some)
+        scores.append(values)
     found = _rows(parts, rows)
-    best = np.argsort(-np.concatenate([np.zeros(0), *scores]), kind="stable")[:_GATHERED]
+    best = np.argsort(-np.concatenate([np.zeros(0), *scores]), kind="stable")[:most]
     return found.at(best)
 
 
 def _allowed(corpus: Corpus, asked: Asked, rows: Rows) -> Array:
     """Which rows pass the filters of a question and may be seen."""
     found = np.ones(len(rows), dtype=bool)
-    for part in np.unique(rows.part):
-        here = np.nonzero(rows.part == part)[0]
-        found[here] = _mask(corpus, int(part), asked)[rows.row[here]]
+    for part, here in rows.groups():
+        mask = _mask(corpus, part, asked)
+        if not mask.whole:
+            found[here] = mask.rows[rows.row[here]]
     return found
 
 
-def _mask(corpus: Corpus, part: int, asked: Asked) -> Array:
+class _Mask(NamedTuple):
+    """Which rows of a segment may be found; ``whole`` when all may."""
+
+    rows: Array
+    whole: bool
+
+
+def _mask(corpus: Corpus, part: int, asked: Asked) -> _Mask:
     name = ("mask", part, asked.kinds, asked.marks, asked.since, asked.until, asked.trust, asked.as_of)
     if name not in corpus.cache:
-        if len(corpus.cache) > _GATHERED:
-            corpus.cache.clear()
-        corpus.cache[name] = _made_mask(corpus, part, corpus.segments[part], asked)
-    found: Array = corpus.cache[name]
+        if len(corpus.cache) > _GATHERED:  # of questions with many different filters
+            for old in [key for key in corpus.cache if isinstance(key, tuple) and key[0] == "mask"]:
+                del corpus.cache[old]
+        rows = _made_mask(corpus, part, corpus.segments[part], asked)
+        corpus.cache[name] = _Mask(rows, bool(rows.all()))
+    found: _Mask = corpus.cache[name]
     return found
 
 

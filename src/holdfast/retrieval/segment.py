@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -43,14 +44,18 @@ _hashes: dict[str, int] = {}
 COLUMNS: dict[str, str] = {
     "stream": "<i8", "position": "<i8", "time": "<i8", "recorded": "<i8", "until": "<i8", "ref": "<i8",
     "fact": "<u8", "corrects": "<i8", "speaker": "<u8", "length": "<i4", "kind": "|u1", "trust": "|u1", "flags": "|u1",
-    "importance": "<f4", "first": "<i4", "cues": "<u4", "own": "|u1", "names": "|u1", "chars": "<i4",
+    "importance": "<f4", "first": "<i4", "cues": "<u4", "own": "|u1", "names": "|u1", "chars": "<i4", "same": "<u8",
+    "left": "<u8", "right": "<u8",
 }  # fmt: skip
-"""The columns of a row. ``time`` is when it was said or is true from, ``first`` its first passage."""
+"""The columns of a row: ``time`` is when it was said or is true from, ``first`` the first passage."""
 _OTHERS = {"owner": "<i4", "size": "<i4", "terms": "<u8", "offsets": "<i8", "holder": "<i4", "count": "|u1"}
+
+_STORED = {*COLUMNS.values(), *_OTHERS.values(), "<f2", "|b1"}
 
 
 class Document(msgspec.Struct, frozen=True):
-    """What an index is told about one event. ``marks`` are what filters ask for, as ``tag:travel``."""
+    """What an index is told about one event. ``marks`` are what filters ask for, as ``tag:travel``; ``left`` is whom
+    a memory is about, and ``right`` what it links that to."""
 
     stream: int
     position: int
@@ -67,6 +72,8 @@ class Document(msgspec.Struct, frozen=True):
     fact: str | None = None
     corrects: int = 0
     ended: bool = False
+    left: str | None = None
+    right: str | None = None
     marks: tuple[str, ...] = ()
 
 
@@ -125,7 +132,7 @@ class Segment:
 
     def reaches(self) -> dict[int, int]:
         """The last position of each stream that this segment covers."""
-        ends = np.append(self._starts[1:], self.rows) - 1
+        ends = np.append(self._starts[1:], self.rows)[: len(self.streams)] - 1
         return dict(zip(self.streams.tolist(), self.columns["position"][ends].tolist(), strict=True))
 
     def holders(self, term: int) -> tuple[Array, Array]:
@@ -135,6 +142,16 @@ class Segment:
             return self.holder[:0], self.count[:0]
         span = slice(int(self.offsets[at]), int(self.offsets[at + 1]))
         return self.holder[span], self.count[span]
+
+    def passages_of(self, rows: Array) -> tuple[Array, Array]:
+        """The passages of rows, one row's after another's, and where those of each row begin among them."""
+        if self.plain:
+            return rows, np.arange(len(rows))
+        first = self.columns["first"][rows].astype(np.int64)
+        counts = np.append(self.columns["first"][1:], self.passages)[rows] - first
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        return within + np.repeat(first, counts), ends - counts
 
     def marked(self, mark: str) -> Array:
         """The rows that carry a mark."""
@@ -170,33 +187,39 @@ def build(documents: Iterable[Document]) -> tuple[Segment, list[str]]:
     ordered = sorted(documents, key=lambda document: (document.stream, document.position))
     rows: list[tuple[Any, ...]] = []
     owner: list[int] = []
-    size: list[int] = []
     texts: list[str] = []
-    postings: dict[tuple[int, int], int] = {}
+    postings: list[list[int]] = []
+    marks: list[tuple[int, int]] = []
     for row, document in enumerate(ordered):
-        first, length = len(owner), 0
+        first = len(owner)
         looked = cues.look(document.text)
         pieces = passages(document.text, looked)
-        for piece in pieces:
-            found = text.terms(piece) if len(owner) - first < pieces.own else []
-            for term in found:
-                place = (hashed(term), len(owner))
-                postings[place] = postings.get(place, 0) + 1
-            length += len(found)
-            owner.append(row)
-            size.append(len(found))
-            texts.append(piece)
+        for place, piece in enumerate(pieces):
+            postings.append([hashed(term) for term in text.terms(piece)] if place < pieces.own else [])
+        owner += [row] * len(pieces)
+        texts += pieces
         occasion = text.terms(pieces[-1]) if pieces.own < len(pieces) else []
-        for mark in (*(f"\x00{mark}" for mark in document.marks), *(f"\x01{term}" for term in occasion)):
-            postings[(hashed(mark), first)] = 1
-        rows.append(_row(document, length, first, looked))
+        carried = (*(f"\x00{mark}" for mark in document.marks), *(f"\x01{term}" for term in occasion))
+        marks += [(hashed(mark), first) for mark in set(carried)]
+        rows.append(_row(document, sum(map(len, postings[first:])), first, looked))
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(COLUMNS)
     arrays = {name: np.array(values, dtype=kind) for (name, kind), values in zip(COLUMNS.items(), columns, strict=True)}
-    arrays["owner"], arrays["size"] = np.array(owner, dtype="<i4"), np.array(size, dtype="<i4")
-    keys = np.array([term for term, _ in postings], dtype="<u8")
-    holder = np.array([at for _, at in postings], dtype="<i4")
-    count = np.minimum(np.fromiter(postings.values(), dtype=np.int64, count=len(postings)), 255).astype("|u1")
-    return Segment({**arrays, **_inverted(keys, holder, count)}), texts
+    arrays["owner"] = np.array(owner, dtype="<i4")
+    arrays["size"] = np.fromiter(map(len, postings), dtype="<i4", count=len(postings))
+    return Segment({**arrays, **_counted(postings, marks)}), texts
+
+
+def _counted(postings: list[list[int]], marks: list[tuple[int, int]]) -> dict[str, Array]:
+    """Terms by passage, and marks, as one inverted list that counts what is repeated."""
+    keys = np.array([*chain.from_iterable(postings), *(mark for mark, _ in marks)], dtype="<u8")
+    sizes = np.fromiter(map(len, postings), dtype=np.int64, count=len(postings))
+    holder = np.concatenate([np.repeat(np.arange(len(postings)), sizes), np.array([at for _, at in marks], dtype=int)])
+    order = np.lexsort((holder, keys))
+    keys, holder = keys[order], holder[order]
+    new = np.append(True, (keys[1:] != keys[:-1]) | (holder[1:] != holder[:-1])) if len(keys) else np.zeros(0, bool)
+    starts = np.nonzero(new)[0]
+    count = np.minimum(np.diff(np.append(starts, len(keys))), 255).astype("|u1")
+    return _inverted(keys[starts], holder[starts], count)
 
 
 def _row(document: Document, length: int, first: int, look: Look) -> tuple[Any, ...]:
@@ -206,7 +229,8 @@ def _row(document: Document, length: int, first: int, look: Look) -> tuple[Any, 
         0 if document.fact is None else hashed(document.fact), document.corrects,
         hashed(called(document.speaker)) if document.speaker else 0,
         length, CODES[document.kind], document.trust, flags, document.importance, first,
-        look.cues, look.own, look.names, len(document.text),
+        look.cues, look.own, look.names, len(document.text), hashed(document.text) if document.text else 0,
+        hashed(document.left) if document.left else 0, hashed(document.right) if document.right else 0,
     )  # fmt: skip
 
 
@@ -219,6 +243,24 @@ def _inverted(keys: Array, holder: Array, count: Array) -> dict[str, Array]:
         "terms": terms.astype("<u8"), "offsets": np.append(starts, len(keys)).astype("<i8"),
         "holder": holder.astype("<i4"), "count": count,
     }  # fmt: skip
+
+
+def only(segment: Segment, rows: Array) -> Segment:
+    """The part of a segment that a mask of its rows leaves."""
+    placed = np.cumsum(rows) - 1
+    kept = rows[segment.owner]
+    moved = np.cumsum(kept) - 1
+    arrays = {name: column[rows] for name, column in segment.columns.items()}
+    arrays["owner"] = placed[segment.owner[kept]].astype("<i4")
+    arrays["size"] = segment.size[kept]
+    arrays["first"] = np.searchsorted(arrays["owner"], np.arange(int(rows.sum()))).astype("<i4")
+    keys = np.repeat(segment.terms, np.diff(segment.offsets))
+    held = kept[segment.holder]
+    inverted = _inverted(keys[held], moved[segment.holder[held]], segment.count[held])
+    vectors = segment.vectors
+    if vectors is not None:
+        vectors = Vectors(vectors.model, vectors.rows[kept], vectors.done[kept])
+    return Segment({**arrays, **inverted}, vectors)
 
 
 def merge(segments: Sequence[Segment]) -> Segment:
@@ -244,11 +286,21 @@ def merge(segments: Sequence[Segment]) -> Segment:
 
 
 def _merged_vectors(segments: Sequence[Segment], by_row: Array) -> Vectors | None:
-    blocks = [s.vectors for s in segments]
-    if any(block is None for block in blocks) or len({(b.model, b.rows.shape[1]) for b in blocks if b}) != 1:
+    """The vectors of all together, by the model that the first of them has; whoever has others has none of these."""
+    first = next((segment.vectors for segment in segments if segment.vectors is not None), None)
+    if first is None:
         return None
-    rows = np.concatenate([b.rows for b in blocks if b])[by_row]
-    return Vectors(blocks[0].model, rows, np.concatenate([b.done for b in blocks if b])[by_row])  # type: ignore[union-attr]
+    blocks = [_by_model(segment, first.model, first.rows.shape[1]) for segment in segments]
+    rows, done = np.concatenate([block.rows for block in blocks]), np.concatenate([block.done for block in blocks])
+    return Vectors(first.model, rows[by_row], done[by_row])
+
+
+def _by_model(segment: Segment, model: str, width: int) -> Vectors:
+    vectors = segment.vectors
+    if vectors is not None and vectors.model == model and vectors.rows.shape[1] == width:
+        return vectors
+    none = np.zeros((segment.passages, width), dtype="<f2")
+    return Vectors(model, none, np.zeros(segment.passages, dtype=bool))
 
 
 # Bytes
@@ -263,12 +315,12 @@ def to_bytes(arrays: dict[str, Array]) -> bytes:
 
 
 def from_bytes(data: bytes) -> dict[str, Array]:
+    """The arrays of a value, or ``Corrupt``."""
     try:
         plain = msgspec.msgpack.decode(data, type=dict[str, tuple[str, tuple[int, ...], bytes]])
-        return {
-            name: np.frombuffer(body, dtype=np.dtype(kind)).reshape(shape)
-            for name, (kind, shape, body) in plain.items()
-        }
+        if not {kind for kind, _, _ in plain.values()} <= _STORED:
+            raise Corrupt("a part of an index holds what no index does")
+        return {name: np.frombuffer(body, dtype=kind).reshape(shape) for name, (kind, shape, body) in plain.items()}
     except (msgspec.DecodeError, msgspec.ValidationError, ValueError, TypeError) as error:
         raise Corrupt(f"a part of an index does not decode: {error}") from error
 

@@ -6,43 +6,47 @@ Each takes a table and gives columns. Deliberately absent: what a column is wort
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from holdfast import text, when
 from holdfast.retrieval import asking
 from holdfast.retrieval.corpus import Rows
 from holdfast.retrieval.cues import BITS
-from holdfast.retrieval.lexical import best_passage, saturated
-from holdfast.retrieval.segment import MEMORY, Array, hashed
+from holdfast.retrieval.lexical import Lexical, saturated
+from holdfast.retrieval.segment import CODES, MEMORY, Array, hashed
 from holdfast.retrieval.table import Table, share, spread
-from holdfast.retrieval.vector import best_near, last_near, whole
 
 _DAY = 86_400_000_000
 _HALF_LIFE_DAYS = 30.0
 _TOLD_LATER = 10.0
 _OCCASION = 0.15
+_LONG = 2_000
 
 
 def words(table: Table) -> dict[str, Array]:
     """How well the words of a row, and of its best passage, are those of the query."""
-    own = table.lexical.score_at(table.rows)
-    best = best_passage(table.corpus, table.lexical, table.reading.terms, table.rows)
-    return {"words": share(own), "passage": share(best)}
+    own, best = table.lexical.score(table.rows), table.lexical.best_passage(table.rows)
+    return {"words": share(own), "passage": share(best), "bm25": own}
 
 
 def meaning(table: Table) -> dict[str, Array]:
     """How near the vector of a row, and of its best passage, is to the query's."""
     near, best = _near(table, table.rows), np.zeros(len(table), dtype=np.float32)
-    for model, query in table.vectors.items():
-        best = np.maximum(best, best_near(table.corpus, model, query, table.rows))
+    for by_model in table.near:
+        best = np.maximum(best, by_model.passage(table.rows))
     return {"near": spread(near), "near_passage": spread(best), "cosine": near}
 
 
 def around(table: Table) -> dict[str, Array]:
-    """What the turns around a row say: the three together, the whole thread, the question before it, one turn further."""
+    """What the turns around a row say: three together, the whole thread, the question before it, one turn further."""
+    if not table.spoken.any():
+        return {"window": table.columns["words"], "thread": table.columns["words"]}
     before, after = table.beside(-1), table.beside(1)
     before2, after2 = table.beside(-2), table.beside(2)
-    score = table.lexical.score_at
-    top = max(float(score(table.rows).max(initial=0.0)), 1e-9)
+    score = table.lexical.score
+    top = max(float(table.columns["bm25"].max(initial=0.0)), 1e-9)
     asked = _has_cue(table, before, "question")
     found = {
         "window": share(_window(table, before, after)),
@@ -56,6 +60,8 @@ def around(table: Table) -> dict[str, Array]:
 
 def meaning_around(table: Table) -> dict[str, Array]:
     """The same by vectors."""
+    if not table.spoken.any():
+        return {"near_window": table.columns["near"]}
     near = table.columns["cosine"]
     least, most = near.min(initial=0.0), near.max(initial=0.0)
     scale = max(float(most - least), 1e-9)
@@ -88,22 +94,22 @@ def looks(table: Table) -> dict[str, Array]:
     """Whether a row looks like what the query asks for: an instruction, a preference, a date, a number, a place …"""
     reading, none = table.reading, np.zeros(len(table), dtype=np.float32)
 
-    def when(asked: bool, values: Array) -> Array:
+    def where(asked: bool, values: Array) -> Array:
         return values if asked else none
 
     date, number = table.cue("date"), np.maximum(table.cue("number"), table.cue("amount"))
     return {
-        "instruction": when("present" in reading and "wide" not in reading, _instructions(table)),
-        "preference": when("advice" in reading, table.cue("preference") * table.from_user),
-        "date": when("when" in reading, date),
-        "number": when("count" in reading, number),
-        "never": when("whether" in reading, table.cue("never")),
-        "place": when("where" in reading, table.cue("place")),
-        "reason": when("why" in reading, table.cue("reason")),
-        "suggestion": when("suggested" in reading, table.cue("suggestion")),
-        "liking": when("liking" in reading, table.cue("liking")),
+        "instruction": where("present" in reading and "wide" not in reading, _instructions(table)),
+        "preference": where("advice" in reading, table.cue("preference") * table.from_user),
+        "date": where("when" in reading, date),
+        "number": where("count" in reading, number),
+        "never": where("whether" in reading, table.cue("never")),
+        "place": where("where" in reading, table.cue("place")),
+        "reason": where("why" in reading, table.cue("reason")),
+        "suggestion": where("suggested" in reading, table.cue("suggestion")),
+        "liking": where("liking" in reading, table.cue("liking")),
         "picture": table.cue("picture"),
-        "pictured": when("picture" in reading, table.cue("picture")),
+        "pictured": where("picture" in reading, table.cue("picture")),
         "asks": table.cue("question"),
         "greeting": table.cue("greeting"),
         "own": np.minimum(table.stored("own") / 100.0, 1.5).astype(np.float32),
@@ -118,11 +124,14 @@ def time(table: Table) -> dict[str, Array]:
     first, last = table.corpus.times()
     for since, until in asking.within(table.asked.text, table.reading, first, last):
         meant = np.maximum(meant, _during(said, since, until))
+    for since, until in _told_by_events(table):
+        meant = np.maximum(meant, 0.5 * ((said >= since) & (said < until)).astype(np.float32))
     age = np.maximum(table.asked.now - said, 0) / _DAY
     memory = table.stored("kind") >= MEMORY
     return {
         "time": meant,
         "recent": np.exp2(-age / _HALF_LIFE_DAYS).astype(np.float32),
+        "faded": np.where(table.stored("kind") == CODES["episodic"], 1 - np.exp2(-age / _HALF_LIFE_DAYS), 0.0),
         "important": np.where(memory, table.stored("importance") - 0.5, 0.0).astype(np.float32),
     }
 
@@ -137,15 +146,47 @@ def facts(table: Table) -> dict[str, Array]:
 
 def links(table: Table) -> dict[str, Array]:
     """Whether a row is about something that the query's entities are linked to."""
-    linked = table.asked.linked
-    if not linked:
+    linked = table.linked
+    if not len(linked.rows):
         return {}
-    worth = dict(linked)
-    refs = table.stored("ref")
-    return {"linked": np.array([worth.get(int(ref), 0.0) if ref else 0.0 for ref in refs], dtype=np.float32)}
+    starts = table.corpus.starts()
+    numbers = starts[table.rows.part] + table.rows.row
+    order = np.argsort(numbers)
+    wanted = starts[linked.rows.part] + linked.rows.row
+    at = np.minimum(np.searchsorted(numbers[order], wanted), len(order) - 1)
+    found = np.zeros(len(table), dtype=np.float32)
+    hit = numbers[order][at] == wanted
+    np.maximum.at(found, order[at[hit]], linked.worth[hit])
+    return {"linked": found}
 
 
 # Inside
+
+
+def _told_by_events(table: Table) -> list[tuple[int, int]]:
+    """The intervals that events in the query mean ("before the trip"): the event is where its words are found best."""
+    found = []
+    for landmark in when.find_events(table.asked.text[:_LONG]):
+        words = {hashed(term): 1.0 for term in text.terms(landmark.phrase)}
+        told = Lexical(table.corpus, words) if words else None
+        scores = told.score(table.rows) if told is not None else np.zeros(0)
+        if told is None or not len(scores) or scores.max() <= 0:
+            continue
+        best = int(np.argmax(scores))
+        if (told.at(table.rows.at(slice(best, best + 1))) > 0).all():
+            at = int(table.stored("time")[best])
+            found.append(_RELATIONS[landmark.relation](at))
+    return found
+
+
+_EVER = 2**63 - 1
+_RELATIONS: dict[str, Callable[[int], tuple[int, int]]] = {
+    "before": lambda at: (0, at),
+    "until": lambda at: (0, at),
+    "after": lambda at: (at + 1, _EVER),
+    "since": lambda at: (at, _EVER),
+    "during": lambda at: (at - 3 * _DAY, at + 3 * _DAY),
+}
 
 
 def _during(said: Array, since: int, until: int) -> Array:
@@ -162,18 +203,18 @@ def _during(said: Array, since: int, until: int) -> Array:
 
 def _near(table: Table, rows: Rows) -> Array:
     found = np.zeros(len(rows), dtype=np.float32)
-    for model, query in table.vectors.items():
-        found += whole(table.corpus, model, rows, len(query)) @ query
+    for by_model in table.near:
+        found += by_model.row(rows)
     return found
 
 
 def _near_window(table: Table, before: Rows, after: Rows) -> Array:
     found = np.zeros(len(table), dtype=np.float32)
-    for model, query in table.vectors.items():
-        joined = whole(table.corpus, model, table.rows, len(query))
+    for by_model in table.near:
+        joined = by_model.vectors(table.rows)
         for rows in (before, after):
-            joined = joined + 0.5 * whole(table.corpus, model, rows, len(query))
-        found += (joined @ query) / np.maximum(np.linalg.norm(joined, axis=1), 1e-9)
+            joined = joined + 0.5 * by_model.vectors(rows)
+        found += np.vecdot(joined, by_model.query) / np.maximum(np.sqrt(np.vecdot(joined, joined)), 1e-9)
     return found
 
 
@@ -184,37 +225,29 @@ def _window(table: Table, before: Rows, after: Rows) -> Array:
     for rows in (before, table.rows, after):
         counts += lexical.at(rows)
         lengths += np.where(rows.row >= 0, corpus.column("length", Rows(rows.part, np.maximum(rows.row, 0))), 0)
-    return (lexical.weights * lexical.idf) @ saturated(counts, lengths, lexical.mean * 2.6)
+    found: Array = lexical.worth @ saturated(counts, lengths, lexical.mean * 2.6)
+    return found
 
 
 def _threads(table: Table) -> Array:
     """BM25 of the whole thread that a row is in: where much is about the topic, each turn is likelier to be."""
-    if "threads" not in table.seen:
-        table.seen["threads"] = _thread_scores(table)
-    streams, scores = table.seen["threads"]
-    own = table.stored("stream")
-    at = np.minimum(np.searchsorted(streams, own), max(len(streams) - 1, 0))
-    by_thread = spread(scores)[at] if len(streams) else np.zeros(len(table))
-    return np.where(table.spoken, by_thread, share(table.lexical.score_at(table.rows))).astype(np.float32)
+    own = table.columns["words"]
+    streams, scores = _thread_scores(table)
+    at = np.minimum(np.searchsorted(streams, table.stored("stream")), max(len(streams) - 1, 0))
+    return np.where(table.spoken, spread(scores)[at], own).astype(np.float32)
 
 
 def _thread_scores(table: Table) -> tuple[Array, Array]:
-    """Every stream of entries in the corpus with its score."""
+    """Every stream of the corpus with the score of all that is in it."""
     lexical, corpus = table.lexical, table.corpus
-    parts = [segment.streams for segment in corpus.segments]
-    streams = np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+    streams, codes, lengths = corpus.streams()
     counts = np.zeros((len(lexical.weights), len(streams)))
-    lengths = np.zeros(len(streams))
-    for part, segment in enumerate(corpus.segments):
-        at = np.searchsorted(streams, segment.columns["stream"])
-        lengths += np.bincount(at, weights=segment.columns["length"], minlength=len(streams))
-        for number, row in enumerate(lexical.counts[part]):
-            some = np.nonzero(row)[0]
-            counts[number] += np.bincount(at[some], weights=row[some], minlength=len(streams))
+    for part, by_term in enumerate(lexical.holding):
+        for number, (rows, held) in enumerate(by_term):
+            counts[number] += np.bincount(codes[part][rows], weights=held, minlength=len(streams))
     holding = np.count_nonzero(counts, axis=1)
     idf = np.log(1 + (len(streams) - holding + 0.5) / (holding + 0.5))
-    mean = max(float(lengths.mean()), 1.0) if len(lengths) else 1.0
-    return streams, (lexical.weights * idf) @ saturated(counts, lengths, mean)
+    return streams, (lexical.weights * idf) @ saturated(counts, lengths, max(float(lengths.mean()), 1.0))
 
 
 def _has_cue(table: Table, rows: Rows, cue: str) -> Array:
@@ -239,13 +272,13 @@ def _instructions(table: Table) -> Array:
 def _occasions(table: Table, rows: Rows) -> tuple[Array, float]:
     """How like the query the occasions of instructions are, and how like they must be: by meaning, else by words."""
     like = np.zeros(len(rows), dtype=np.float32)
-    if table.vectors:
-        for model, query in table.vectors.items():
-            like += last_near(table.corpus, model, query, rows)
+    if table.near:
+        for by_model in table.near:
+            like += by_model.last(rows)
         return like, _OCCASION
-    for word, weight in zip(table.reading.words, table.lexical.weights * table.lexical.idf, strict=True):
-        for part in np.unique(rows.part):
+    for word, weight in zip(table.reading.words, table.lexical.worth, strict=True):
+        for part, _ in rows.groups():
             segment = table.corpus.segments[part]
             holding = segment.owner[segment.holders(hashed(f"\x01{word}"))[0]]
             like += weight * ((rows.part == part) & np.isin(rows.row, holding))
-    return like, 0.0
+    return like, -1.0

@@ -16,7 +16,9 @@ from holdfast.retrieval.asking import Asked, Reading
 from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.cues import BITS
 from holdfast.retrieval.lexical import Lexical
+from holdfast.retrieval.links import Linked
 from holdfast.retrieval.segment import FROM_USER, MEMORY, Array
+from holdfast.retrieval.vector import Nearness
 
 Stage = Callable[["Table"], dict[str, Array]]
 
@@ -27,10 +29,17 @@ class Table:
     """Rows of a corpus that may answer a query, with a column for everything that is known of them."""
 
     def __init__(
-        self, corpus: Corpus, asked: Asked, reading: Reading, lexical: Lexical, vectors: dict[str, Array], rows: Rows
+        self,
+        corpus: Corpus,
+        asked: Asked,
+        reading: Reading,
+        lexical: Lexical,
+        near: list[Nearness],
+        rows: Rows,
+        linked: Linked,
     ) -> None:
         self.corpus, self.asked, self.reading, self.lexical = corpus, asked, reading, lexical
-        self.vectors, self.rows = vectors, rows
+        self.near, self.rows, self.linked = near, rows, linked
         self.columns: dict[str, Array] = {}
         self.seen: dict[str, Any] = {}
 
@@ -70,7 +79,8 @@ class Table:
         """The entries that many places after each row; ``row`` is -1 where there is none."""
         name = f"beside {step}"
         if name not in self.seen:
-            found = self.corpus.beside(self.rows, step)
+            none = Rows(self.rows.part, np.full(len(self), -1, dtype=np.int64))
+            found = self.corpus.beside(self.rows, step) if self.spoken.any() else none
             self.seen[name] = Rows(found.part, np.where(self.spoken, found.row, -1))
         rows: Rows = self.seen[name]
         return rows

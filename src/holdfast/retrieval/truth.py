@@ -19,18 +19,19 @@ def standing(corpus: Corpus, rows: Rows, moment: int) -> Rows:
     """The rows that hold at a moment, with the present values of facts whose older ones were among them."""
     if not len(rows):
         return rows
-    gone, corrected, ended = verdicts(corpus, moment)
     kinds = corpus.column("kind", rows)
     entries = rows.at(kinds < MEMORY)
     memories = rows.at((kinds >= MEMORY) & (kinds < CHANGE))
     if not len(memories):
         return entries
+    gone, corrected, ended = verdicts(corpus, moment)
     facts = np.unique(corpus.column("fact", memories))
     holding = _present(corpus, corpus.versions(facts[facts != 0]), moment, np.concatenate([gone, corrected]))
     loose = memories.at(corpus.column("fact", memories) == 0)
     loose = loose.at(~np.isin(corpus.column("ref", loose), np.concatenate([gone, corrected, ended])))
-    over = (corpus.column("until", loose) <= moment) & (corpus.column("kind", loose) != CODES["episodic"])
-    loose = loose.at(~over & ((corpus.column("flags", loose) & ENDED) == 0))
+    outside = (corpus.column("until", loose) <= moment) | (corpus.column("time", loose) > moment)
+    outside &= corpus.column("kind", loose) != CODES["episodic"]  # what happened has happened, and plans are plans
+    loose = loose.at(~outside & ((corpus.column("flags", loose) & ENDED) == 0))
     return _joined([entries, loose, holding])
 
 
@@ -81,10 +82,9 @@ def _present(corpus: Corpus, rows: Rows, moment: int, dead: Array) -> Rows:
 
 def _seen(corpus: Corpus, rows: Rows) -> Array:
     found = np.ones(len(rows), dtype=bool)
-    for part in np.unique(rows.part):
-        visible = corpus.visible(int(part))
+    for part, here in rows.groups():
+        visible = corpus.visible(part)
         if visible is not None:
-            here = rows.part == part
             found[here] = visible[rows.row[here]]
     return found
 

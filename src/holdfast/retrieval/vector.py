@@ -1,172 +1,240 @@
 """What a query's vector says of every row: exactly, and in a large corpus by a first look at signs alone.
 
 Up to ``EXACT`` passages every vector is compared. Beyond, each vector is also 1 bit per dimension (the sign of its
-distance from the mean): counting differing bits finds some candidates, whose real vectors are then compared. Both come
-from the same stored rows, so there is no second index to keep in step.
+distance from the mean): counting differing bits lets some through, holding the query's numbers against the bits fewer,
+and those few are compared exactly. All comes from the same stored rows, so there is no second index to keep in step.
 
 Deliberately absent: making vectors (``providers``).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from holdfast.retrieval.corpus import Corpus, Rows
-from holdfast.retrieval.lexical import best_of
 from holdfast.retrieval.segment import Array, Segment
 
 EXACT = 50_000
-SECOND_LOOK = 4_000
-"""How many passages the signs let through to be compared exactly, in the whole corpus."""
+FIRST_LOOK = 20_000
+"""How many passages the signs let through."""
+SECOND_LOOK = 2_000
+"""How many of those are then compared exactly."""
+
+Scored = tuple[Array, Array]
+"""Rows of a segment, and a value for each."""
 
 
-class Near(NamedTuple):
-    """Passages and how near each is to a query, by segment; of a large corpus only the nearest."""
+class Nearness:
+    """How near the rows of a corpus are to one query, by one model."""
 
-    parts: list[tuple[Array, Array]]
+    def __init__(self, corpus: Corpus, model: str, query: Array, exact: int | None = None) -> None:
+        self._corpus, self.model, self.query = corpus, model, query
+        self._exact = corpus.passages <= (EXACT if exact is None else exact)
+        self._by_passage: dict[int, Array] = {}
+        self._by_row: dict[int, Array] = {}
+
+    def best(self) -> list[Scored]:
+        """For each segment, rows and how near the best passage of each is: all, or of a large corpus the likeliest."""
+        if not self._exact:
+            return self._by_signs()
+        return [
+            (np.arange(segment.rows), _best_of(segment, self._passages(part), np.arange(segment.rows)))
+            if self._has(segment)
+            else _NONE
+            for part, segment in enumerate(self._corpus.segments)
+        ]
+
+    def passage(self, rows: Rows) -> Array:
+        """How near each row's nearest passage is."""
+        found = np.zeros(len(rows), dtype=np.float32)
+        for part, here in rows.groups():
+            segment = self._corpus.segments[part]
+            if not self._has(segment):
+                continue
+            if self._exact:
+                found[here] = _best_of(segment, self._passages(part), rows.row[here])
+            else:
+                found[here] = self._best_of_some(segment, rows.row[here])
+        return found
+
+    def row(self, rows: Rows) -> Array:
+        """How near the whole of each row is; 0 for a row of -1."""
+        found = np.zeros(len(rows), dtype=np.float32)
+        for part, here in rows.groups():
+            segment = self._corpus.segments[part]
+            if not self._has(segment):
+                continue
+            wanted = rows.row[here]
+            near = self._rows(part)[wanted] if self._exact else np.vecdot(_whole(segment, wanted), self.query)
+            found[here] = np.where(wanted >= 0, near, 0.0)
+        return found
+
+    def last(self, rows: Rows) -> Array:
+        """How near each row's last passage is: of a standing instruction, the occasion that it is for."""
+        found = np.zeros(len(rows), dtype=np.float32)
+        for part, here in rows.groups():
+            segment = self._corpus.segments[part]
+            if self._has(segment):
+                last = np.append(segment.columns["first"][1:], segment.passages)[rows.row[here]] - 1
+                found[here] = np.vecdot(_vectors(segment)[last].astype(np.float32), self.query)
+        return found
+
+    def vectors(self, rows: Rows) -> Array:
+        """One vector for each row: that of its passages together, by their length. Zero where there is none."""
+        found = np.zeros((len(rows), len(self.query)), dtype=np.float32)
+        for part, here in rows.groups():
+            segment = self._corpus.segments[part]
+            if self._has(segment):
+                wanted = rows.row[here]
+                found[here] = np.where((wanted >= 0)[:, None], _whole(segment, wanted), 0.0)
+        return found
+
+    # Inside
+
+    def _has(self, segment: Segment) -> bool:
+        return segment.vectors is not None and segment.vectors.model == self.model
+
+    def _passages(self, part: int) -> Array:
+        """How near every passage of a segment is."""
+        if part not in self._by_passage:
+            self._by_passage[part] = np.vecdot(_full(self._corpus.segments[part]), self.query)
+        return self._by_passage[part]
+
+    def _rows(self, part: int) -> Array:
+        segment = self._corpus.segments[part]
+        if segment.plain:
+            return self._passages(part)
+        if part not in self._by_row:
+            self._by_row[part] = np.vecdot(_whole(segment, np.arange(segment.rows)), self.query)
+        return self._by_row[part]
+
+    def _best_of_some(self, segment: Segment, rows: Array) -> Array:
+        """The nearest passages of some rows, without a second copy of all vectors, which would be large."""
+        passages, starts = segment.passages_of(rows)
+        near = np.vecdot(_vectors(segment)[passages].astype(np.float32), self.query)
+        best: Array = np.maximum.reduceat(near, starts) if len(starts) else near
+        return best
+
+    def _by_signs(self) -> list[Scored]:
+        """Three looks, each at fewer passages: differing signs of all, then the query itself against signs, then
+        the vectors."""
+        segments, mean = self._corpus.segments, self._mean()
+        known = [part for part, segment in enumerate(segments) if self._has(segment)]
+        distances = {part: _differing(_signs(segments[part], mean), self.query > mean) for part in known}
+        limit = _limit(list(distances.values()), FIRST_LOOK)
+        few = {part: np.nonzero(distance <= limit)[0] for part, distance in distances.items()}
+        tables = _tables(self.query - mean)
+        scores = {part: _by_bytes(_signs(segments[part], mean), few[part], tables) for part in known}
+        least = _kth(np.concatenate([np.zeros(0, dtype=np.float32), *scores.values()]), SECOND_LOOK)
+        return [
+            _second_look(segment, few[part][scores[part] >= least], self.query) if part in few else _NONE
+            for part, segment in enumerate(segments)
+        ]
+
+    def _mean(self) -> Array:
+        """Where the vectors of a corpus lie: the mean of its largest part. All signs are taken from there."""
+        largest = max((s for s in self._corpus.segments if self._has(s)), key=lambda s: s.passages, default=None)
+        if largest is None:
+            return np.zeros(len(self.query), dtype=np.float32)
+        if "mean" not in largest.cache:
+            rows = _vectors(largest)
+            largest.cache["mean"] = rows[:: max(1, len(rows) // 4_096)].astype(np.float32).mean(axis=0)
+        found: Array = largest.cache["mean"]
+        return found
 
 
-def has_vectors(segment: Segment, model: str) -> bool:
-    return segment.vectors is not None and segment.vectors.model == model
+_NONE: Scored = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
 
 
-def nearest(corpus: Corpus, model: str, query: Array, exact: int = EXACT) -> list[tuple[Array, Array]]:
-    """For each segment, rows and how near their nearest passage is: all rows, or in a large corpus the likeliest."""
-    if corpus.passages <= exact:
-        return [_all(segment, query) if has_vectors(segment, model) else _none() for segment in corpus.segments]
-    return _by_signs(corpus, model, query)
+def _limit(distances: list[Array], wanted: int) -> int:
+    """The distance up to which about so many are let through, judged by a sample."""
+    sample = np.concatenate([np.zeros(0, dtype=np.uint16), *(distance[::16] for distance in distances)])
+    if not len(sample):
+        return 0
+    at = min(wanted // 16, len(sample) - 1)
+    return int(np.partition(sample, at)[at])
 
 
-def _none() -> tuple[Array, Array]:
-    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
+def _kth(values: Array, wanted: int) -> float:
+    """The value that so many reach."""
+    if len(values) <= wanted:
+        return -np.inf
+    return float(-np.partition(-values, wanted)[wanted])
 
 
-def _all(segment: Segment, query: Array) -> tuple[Array, Array]:
-    near = np.append(np.vecdot(full(segment), query), np.float32(-2))
-    rows = np.arange(segment.rows)
-    return rows, best_of(segment, near, rows)
+def _tables(query: Array) -> Array:
+    """For every eight dimensions, what each of 256 patterns of signs comes to with the query's own numbers."""
+    eights = np.append(query, np.zeros(-len(query) % 64, dtype=np.float32)).reshape(-1, 8)
+    signs = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32) * 2 - 1
+    found: Array = (eights @ signs.T).astype(np.float32)
+    return found
 
 
-def full(segment: Segment) -> Array:
+def _by_bytes(signs: list[Array], passages: Array, tables: Array) -> Array:
+    """The query's own numbers against the signs of some passages."""
+    held = np.stack([column[passages] for column in signs], axis=1).view(np.uint8)
+    found = np.zeros(len(passages), dtype=np.float32)
+    for at, table in enumerate(tables):
+        found += table[held[:, at]]
+    return found
+
+
+def _best_of(segment: Segment, by_passage: Array, rows: Array) -> Array:
+    """The largest value among each row's passages."""
+    passages, starts = segment.passages_of(rows)
+    return by_passage[rows] if segment.plain else np.maximum.reduceat(by_passage[passages], starts)
+
+
+def _second_look(segment: Segment, passages: Array, query: Array) -> Scored:
+    if not len(passages):
+        return _NONE
+    near = np.vecdot(_vectors(segment)[passages].astype(np.float32), query)
+    rows, starts = np.unique(segment.owner[passages], return_index=True)
+    return rows, np.maximum.reduceat(near, starts)
+
+
+def _vectors(segment: Segment) -> Array:
+    assert segment.vectors is not None
+    return segment.vectors.rows
+
+
+def _full(segment: Segment) -> Array:
     """The vectors of a segment as numbers that are quick to multiply."""
     if "full" not in segment.cache:
-        assert segment.vectors is not None
-        segment.cache["full"] = segment.vectors.rows.astype(np.float32)
+        segment.cache["full"] = _vectors(segment).astype(np.float32)
     found: Array = segment.cache["full"]
     return found
 
 
-def _by_signs(corpus: Corpus, model: str, query: Array) -> list[tuple[Array, Array]]:
-    """Count differing signs everywhere, and compare exactly where fewest differ."""
-    distances = [
-        _differing(segment, query) if has_vectors(segment, model) else np.zeros(0, dtype=np.uint16)
-        for segment in corpus.segments
-    ]
-    counted = sum((np.bincount(distance, minlength=len(query) + 1) for distance in distances), np.zeros(len(query) + 1))
-    limit = int(np.searchsorted(np.cumsum(counted), SECOND_LOOK))
-    found = []
-    for segment, distance in zip(corpus.segments, distances, strict=True):
-        passages = np.nonzero(distance <= limit)[0]
-        if not len(passages):
-            found.append(_none())
-            continue
-        assert segment.vectors is not None
-        near = np.vecdot(segment.vectors.rows[passages].astype(np.float32), query)
-        rows, starts = np.unique(segment.owner[passages], return_index=True)
-        found.append((rows, np.maximum.reduceat(near, starts)))
+def _whole(segment: Segment, rows: Array) -> Array:
+    if segment.plain:
+        return segment.cache["full"][rows] if "full" in segment.cache else _vectors(segment)[rows].astype(np.float32)
+    if "whole" not in segment.cache:
+        first = segment.columns["first"]
+        weights = np.maximum(segment.size, 1).astype(np.float32)[:, None]
+        sums = np.add.reduceat(_vectors(segment).astype(np.float32) * weights, first, axis=0)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        segment.cache["whole"] = sums / np.maximum(lengths, 1e-9)
+    found: Array = segment.cache["whole"][rows]
     return found
 
 
-def _differing(segment: Segment, query: Array) -> Array:
-    mean, columns = _signs(segment)
-    bits = np.packbits(query > mean, bitorder="little")
+def _differing(signs: list[Array], query: Array) -> Array:
+    """In how many dimensions the sign of each passage differs from the query's."""
+    bits = np.packbits(query, bitorder="little")
     words = np.frombuffer(np.pad(bits, (0, -len(bits) % 8)).tobytes(), dtype="<u8")
-    found: Array = np.bitwise_count(columns[0] ^ words[0]).astype(np.uint16)
-    for column, word in zip(columns[1:], words[1:], strict=True):
+    found: Array = np.bitwise_count(signs[0] ^ words[0]).astype(np.uint16)
+    for column, word in zip(signs[1:], words[1:], strict=True):
         found += np.bitwise_count(column ^ word)
     return found
 
 
-def _signs(segment: Segment) -> tuple[Array, list[Array]]:
-    """The signs of a segment's vectors, 64 dimensions to a number, a column each."""
-    if "signs" not in segment.cache:
-        assert segment.vectors is not None
-        rows = segment.vectors.rows
-        sample = rows[:: max(1, len(rows) // 4_096)].astype(np.float32)
-        mean = sample.mean(axis=0)
-        bits = np.packbits(rows > mean.astype(rows.dtype), axis=1, bitorder="little")
-        padded = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
-        words = np.ascontiguousarray(padded).view("<u8")
-        segment.cache["signs"] = (mean, [np.ascontiguousarray(words[:, at]) for at in range(words.shape[1])])
-    found: tuple[Array, list[Array]] = segment.cache["signs"]
-    return found
-
-
-def last_near(corpus: Corpus, model: str, query: Array, rows: Rows) -> Array:
-    """How near each row's last passage is: of a standing instruction, the occasion that it is for."""
-    found = np.zeros(len(rows), dtype=np.float32)
-    for part in np.unique(rows.part):
-        segment = corpus.segments[part]
-        if has_vectors(segment, model):
-            here = np.nonzero(rows.part == part)[0]
-            last = np.append(segment.columns["first"][1:], segment.passages)[rows.row[here]] - 1
-            assert segment.vectors is not None
-            found[here] = np.vecdot(segment.vectors.rows[last].astype(np.float32), query)
-    return found
-
-
-def best_near(corpus: Corpus, model: str, query: Array, rows: Rows) -> Array:
-    """How near each row's nearest passage is."""
-    found = np.zeros(len(rows), dtype=np.float32)
-    for part in np.unique(rows.part):
-        segment = corpus.segments[part]
-        if not has_vectors(segment, model):
-            continue
-        here = np.nonzero((rows.part == part) & (rows.row >= 0))[0]
-        if corpus.passages <= EXACT:
-            near = np.append(np.vecdot(full(segment), query), np.float32(-2))
-            found[here] = best_of(segment, near, rows.row[here])
-        else:
-            found[here] = _best_near(segment, query, rows.row[here])
-    return found
-
-
-def _best_near(segment: Segment, query: Array, rows: Array) -> Array:
-    """The same without a second copy of all vectors, which would be large."""
-    assert segment.vectors is not None
-    first = segment.columns["first"][rows]
-    stops = np.append(segment.columns["first"][1:], segment.passages)[rows]
-    counts = stops - first
-    ends = np.cumsum(counts)
-    passages = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts) + np.repeat(first, counts)
-    near = np.vecdot(segment.vectors.rows[passages].astype(np.float32), query)
-    best: Array = np.maximum.reduceat(near, ends - counts) if len(rows) else near
-    return best
-
-
-def whole(corpus: Corpus, model: str, rows: Rows, dimension: int) -> Array:
-    """One vector for each row: that of its passages together, by their length. Zero where there is none."""
-    found = np.zeros((len(rows), dimension), dtype=np.float32)
-    for part in np.unique(rows.part):
-        segment = corpus.segments[part]
-        if not has_vectors(segment, model):
-            continue
-        here = np.nonzero((rows.part == part) & (rows.row >= 0))[0]
-        found[here] = _whole(segment, rows.row[here])
-    return found
-
-
-def _whole(segment: Segment, rows: Array) -> Array:
-    assert segment.vectors is not None
-    if segment.plain:
-        return segment.vectors.rows[rows].astype(np.float32)
-    if "whole" not in segment.cache:
-        first = segment.columns["first"]
-        weights = np.maximum(segment.size, 1).astype(np.float32)[:, None]
-        sums = np.add.reduceat(segment.vectors.rows.astype(np.float32) * weights, first, axis=0)
-        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        segment.cache["whole"] = (sums / np.maximum(lengths, 1e-9)).astype(np.float16)
-    found: Array = segment.cache["whole"][rows].astype(np.float32)
+def _signs(segment: Segment, mean: Array) -> list[Array]:
+    """On which side of the mean a segment's vectors lie, 64 dimensions to a number, a column each."""
+    known = segment.cache.get("signs")
+    if known is None or known[0] is not mean:
+        bits = np.packbits(_vectors(segment) > mean.astype(np.float16), axis=1, bitorder="little")
+        words = np.ascontiguousarray(np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))).view("<u8")
+        known = segment.cache["signs"] = (mean, [np.ascontiguousarray(words[:, at]) for at in range(words.shape[1])])
+    found: list[Array] = known[1]
     return found

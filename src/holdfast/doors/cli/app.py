@@ -18,7 +18,22 @@ import typer
 import typer.main
 
 import holdfast
-from holdfast.doors.cli import demo, exits, handoff, log, looking, moving, options, points, resuming, runs, state
+from holdfast.doors.cli import (
+    demo,
+    evaluating,
+    exits,
+    handoff,
+    log,
+    looking,
+    memory,
+    moving,
+    options,
+    points,
+    recalling,
+    resuming,
+    runs,
+    state,
+)
 from holdfast.doors.cli.desk import Desk, Options, discard_output, report, with_desk
 
 # What typer raises for a wrong call lives in click or in typer's own copy of it, depending on the version; the class
@@ -33,6 +48,7 @@ Examples:
   holdfast --db agent.db threads         what is in a store
   holdfast --db agent.db show trip-42    one thread of it
   holdfast --db agent.db runs            what was done, and what was left
+  holdfast --db agent.db recall "seats"  what is known about something
   export HOLDFAST_DB=agent.db            from here on without --db
 """
 _EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"{code:>5}  {meaning}" for code, meaning in exits.MEANINGS.items())
@@ -67,17 +83,31 @@ def _version(desk: Desk) -> None:
     desk.tell({"version": number}, lambda screen: screen.line(f"holdfast {number}"))
 
 
-def _add(panel: str, *commands: Callable[..., int | None]) -> None:
+def _add(panel: str, *commands: Callable[..., int | None], to: typer.Typer = app) -> None:
     for command in commands:
         name = command.__name__.rstrip("_")
-        app.command(name, rich_help_panel=panel)(with_desk(command))
+        to.command(name, rich_help_panel=panel)(with_desk(command))
 
 
 _add("Begin", demo.demo)
 _add("Look", looking.threads, looking.show, log.log, state.state)
+_add("Remember", memory.remember, recalling.recall, memory.facts, memory.forget, memory.learn, memory.rebuild)
 _add("See work through", runs.runs, resuming.resume, runs.signal_, runs.settle, runs.cancel, handoff.handoff)
 _add("Go back, or try another way", points.checkpoint, points.fork, points.rewind)
 _add("Move and keep", moving.export, moving.import_, moving.backup, moving.restore, moving.verify)
+
+_measuring = typer.Typer(name="eval", help=evaluating.HELP)
+
+
+@_measuring.callback()
+def _group(
+    ctx: typer.Context, db: options.Db = None, tenant: options.Tenant = None, as_json: options.AsJson = False
+) -> None:
+    ctx.obj = Options(db, tenant, as_json).over(ctx.obj)
+
+
+_add("Measure", evaluating.recall, to=_measuring)
+app.add_typer(_measuring, rich_help_panel="Measure")
 
 
 def run(argv: list[str]) -> int:

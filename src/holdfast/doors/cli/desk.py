@@ -27,6 +27,7 @@ from holdfast.doors.cli.options import AsJson, Db, Tenant
 from holdfast.doors.cli.render import Screen
 from holdfast.engine.registry import scheme_of, sqlite_path
 from holdfast.errors import HoldfastError, Misconfigured, NotFound, Unavailable
+from holdfast.providers.choose import AUTO
 
 
 class Options(NamedTuple):
@@ -59,13 +60,17 @@ class Desk:
             raise Misconfigured(f"no database named: give --db agent.db, or set {config.DATABASE_VARIABLE}")
         return url
 
-    def open(self, *, create: bool = False) -> holdfast.Store:
+    def open(self, *, create: bool = False, embedder: str | None = None) -> holdfast.Store:
         """Open the store. Without ``create`` a file that is not there is ``NotFound``, and is not made."""
         url = self.url()
         file = _file(url)
         if not create and file is not None and not file.exists():
             raise NotFound(f"there is no store at {_near(file)}", path=str(file))
-        return holdfast.open(url, tenant=self.options.tenant)
+        return holdfast.open(url, tenant=self.options.tenant, embedder=embedder or AUTO)
+
+    def embedder(self, named: str | None) -> str:
+        """What makes vectors: what the caller named, or what the environment names, or else what is installed."""
+        return (config.embedder() if named is None else named) or AUTO
 
     def moment(self, text: str | None) -> datetime | None:
         """Read a moment that the caller gave."""

@@ -28,7 +28,7 @@ MEANINGS: dict[int, str] = {
     OK: "done",
     NO: "the answer is no: verify or the demo found a fault, git did not commit, or you declined",
     USAGE: "the call cannot be carried out as written",
-    NOT_FOUND: "there is no such store, thread, entry, revision, checkpoint or run",
+    NOT_FOUND: "there is no such store, thread, entry, revision, checkpoint, run or memory",
     CONFLICT: "someone else changed it first, or it exists already",
     UNAVAILABLE: "the store cannot answer now: try again later",
     CORRUPT: "stored data or a file is damaged",

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from holdfast.records import MEMORY_KINDS, TRUST
 from holdfast.steps.timeline import STATUSES
 
 WINDOW = 50
@@ -118,3 +119,74 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and sa
 BackupPath = Annotated[str, _argument("PATH", "The file to write the copy to.")]
 Backup = Annotated[str, _argument("BACKUP", "What backup wrote.")]
 Overwrite = Annotated[bool, typer.Option("--replace", help="Put it in the place of the store that is there.")]
+
+# Memories
+
+ForUser = Annotated[str | None, _option("--user", "NAME", "The user whose memories are meant.")]
+ForAgent = Annotated[str | None, _option("--agent", "NAME", "The agent whose memories are meant.")]
+MemoryText = Annotated[
+    str | None, _argument("TEXT", "What to remember; - for standard input. A link needs none, it says itself.")
+]
+MemoryKind = Annotated[str, _option("--kind", "KIND", f"{', '.join(MEMORY_KINDS)}.", default=True)]
+FactKey = Annotated[str | None, _option("--key", "KEY", "It is the value of this fact, in place of any before.")]
+About = Annotated[str | None, _option("--subject", "NAME", "Whom or what it is about; otherwise the user.")]
+NewTags = Annotated[list[str] | None, _option("--tag", "TAG", "A tag to find it by; may be given again.")]
+Importance = Annotated[
+    float, typer.Option("--importance", metavar="NUMBER", min=0, max=1, help="From 0 to 1.", show_default=True)
+]
+ValidFrom = Annotated[str | None, _option("--valid-from", "TIME", "True since: 2026-05-01, or 3d for three days ago.")]
+ValidTo = Annotated[str | None, _option("--valid-to", "TIME", "True until then.")]
+OriginOf = Annotated[str | None, _option("--origin", "NAME", "Who said so; or JSON with by, channel, tool, entries.")]
+Trusted = Annotated[str, _option("--trust", "TRUST", f"{', '.join(TRUST)}.", default=True)]
+Relation = Annotated[str | None, _option("--relation", "TEXT", "How the subject is linked to the object.")]
+LinkedTo = Annotated[str | None, _option("--object", "NAME", "What the subject is linked to.")]
+QueryText = Annotated[str, _argument("QUERY", "A question, or words.")]
+HowMany = Annotated[int, typer.Option("-k", "--limit", metavar="N", min=1, help="At most so many.", show_default=True)]
+Kinds = Annotated[
+    list[str] | None,
+    _option("--kind", "KIND", f"Only of this kind: {', '.join(MEMORY_KINDS)}, message, …; may be given again."),
+]
+WithTags = Annotated[list[str] | None, _option("--tag", "TAG", "Only with this tag; may be given again.")]
+SaidSince = Annotated[str | None, _option("--since", "TIME", "Said or true since: 2026-05-01, or 3d.")]
+SaidUntil = Annotated[str | None, _option("--until", "TIME", "Said or true before.")]
+InThread = Annotated[str | None, _option("--thread", "ID", "Only what this thread says.")]
+AtLeast = Annotated[str | None, _option("--trust", "TRUST", f"At least this trusted: {', '.join(TRUST)}.")]
+TrueAsOf = Annotated[str | None, _option("--as-of", "TIME", "What was true and said then.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show what each score is made of, and what took how long.")]
+WithinMs = Annotated[
+    float | None, _option("--within-ms", "MS", "Leave out what does not fit into so many milliseconds.")
+]
+WithLog = Annotated[
+    bool, typer.Option("--log/--no-log", help="Whether messages of threads are found, or memories alone.")
+]
+GraphPath = Annotated[str | None, _option("--graph", "FILE", "Draw the links around what was found: .svg or .dot.")]
+EmbedderName = Annotated[
+    str | None,
+    _option(
+        "--embedder", "NAME", "auto, none, wordllama, minilm, openai:MODEL. Otherwise HOLDFAST_EMBEDDER, or else auto."
+    ),
+]
+OfSubject = Annotated[str | None, _option("--subject", "NAME", "Only about this subject.")]
+HistoryOf = Annotated[str | None, _option("--history", "KEY", "Every value that one fact ever had.")]
+MemoryId = Annotated[str | None, _argument("ID", "The id of a memory, as remember and recall print it.")]
+OfKey = Annotated[str | None, _option("--key", "KEY", "Every value of this fact.")]
+OfKind = Annotated[str | None, _option("--kind", "KIND", f"All of a kind: {', '.join(MEMORY_KINDS)}.")]
+AllWithTag = Annotated[str | None, _option("--tag", "TAG", "All with this tag.")]
+AllAbout = Annotated[str | None, _option("--subject", "NAME", "All about this subject; with --key, whose fact.")]
+Erase = Annotated[bool, typer.Option("--erase", help="Remove the text for good; it cannot be brought back.")]
+OnlyLook = Annotated[bool, typer.Option("--dry-run", help="Say what would be forgotten; change nothing.")]
+FromEntry = Annotated[int, _option("--after", "NUMBER", "From the entries after this one.", least=0, default=True)]
+Reembed = Annotated[bool, typer.Option("--reembed", help="Move the vectors to the embedder that is named.")]
+Rollback = Annotated[bool, typer.Option("--rollback", help="Go back to the vectors before the last --reembed.")]
+
+# Measuring
+
+DataFiles = Annotated[list[str], _argument("FILE…", "Conversations with questions: JSON, gzipped or plain.")]
+TrialEngine = Annotated[
+    str | None,
+    _option("--engine", "DATABASE", "Where to ingest: ram:, a file, postgresql://… Otherwise a file that is removed."),
+]
+PlotPath = Annotated[str | None, _option("--plot", "FILE.svg", "Draw what each stage of recall adds.")]
+WithoutStages = Annotated[
+    list[str] | None, _option("--without", "STAGE", "Leave out a stage of recall; may be given again.")
+]

@@ -11,8 +11,8 @@ from holdfast.when import Pattern
 _WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _N = rf"(?P<n>[0-9]{{1,3}}|{'|'.join(_WORDS)})"
 _AGE = Pattern(
-    rf"(?i:(?:{AM}{S}{ADVERB}{AGED}?{_N}(?:{S}|-)years?(?:{S}|-)old|{AM}{S}(?P<bare>[1-9][0-9])(?=$|[.!,]|{S}and\b)|"
-    rf"\bI{S}{ADVERB}turned{S}(?P<turned>[0-9]{{1,3}}))\b)(?!{S}(?:around|into|pages|degrees))"
+    rf"(?i:(?:{AM}{S}{ADVERB}{AGED}?{_N}(?:{S}|-)years?(?:{S}|-)old|{AM}{S}(?P<bare>[1-9][0-9])(?=$|[.!,](?![0-9])|"
+    rf"{S}and\b)|\bI{S}{ADVERB}turned{S}(?P<turned>[0-9]{{1,3}}))\b)(?!{S}(?:around|into|pages|degrees))"
 )
 _COUNT = Pattern(
     rf"(?i:\b(?:I|we){S}{ADVERB}have{S}(?P<n>[0-9]{{1,2}}|{'|'.join(_WORDS)}|no){S}(?:(?:older|younger|little|big|"

@@ -14,7 +14,7 @@ _BEEN = rf"(?:(?:have|['\u2019]ve){S})(?:(?:already|just|recently){S})?(?:been{S
 _LIVES = Pattern(
     rf"(?i:{_WE}{S}{ADVERB}live{S}{ADVERB}in{S}|{_WE}(?:{S})?{_BEEN}{S}in{S}|(?:{AM}|\bwe(?:{S}are|"
     rf"['\u2019]re)){S}{ADVERB}(?:living|based|residing){S}{ADVERB}in{S}|\bI{S}{ADVERB}reside{S}in{S}|"
-    rf"\bmy{S}home{S}(?:town{S}|city{S})?is{S}(?:now{S})?(?:in{S})?)"
+    rf"{AM}{S}[0-9]{{2}}{S}and{S}(?:living|based){S}in{S}|\bmy{S}home{S}(?:town{S}|city{S})?is{S}(?:now{S})?(?:in{S})?)"
 )
 _MOVED = Pattern(
     rf"(?i:(?:{_WE}|{HAVE}|\bwe(?:{S}have|['\u2019]ve)){S}{ADVERB}(?:moved|relocated){S}(?:back{S}|here{S}|over{S})?)"

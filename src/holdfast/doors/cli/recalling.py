@@ -1,0 +1,209 @@
+"""The command that recalls: what is relevant to a question, why it ranks so, and what it is linked to.
+
+Deliberately absent: ranking, and drawing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from holdfast.doors.cli import options, plain, wording
+from holdfast.doors.cli.desk import Desk
+from holdfast.doors.cli.render import Column, Screen
+from holdfast.errors import Invalid
+from holdfast.memory.drawing import to_dot, to_svg
+from holdfast.memory.graph import Link
+from holdfast.memory.names import folded
+from holdfast.records import Hit, Recalled, RecallReport
+
+_DRAWN = {".svg": to_svg, ".dot": to_dot, ".gv": to_dot}
+_GLIMPSE = 240
+_WHERE = 28
+_CELL = 8  # what a number takes in a table, with room for a sign and the space before it
+
+
+def recall(  # noqa: PLR0913 - each option of the command is a parameter
+    desk: Desk,
+    query: options.QueryText,
+    user: options.ForUser = None,
+    agent: options.ForAgent = None,
+    k: options.HowMany = 10,
+    kind: options.Kinds = None,
+    tag: options.WithTags = None,
+    since: options.SaidSince = None,
+    until: options.SaidUntil = None,
+    thread: options.InThread = None,
+    trust: options.AtLeast = None,
+    as_of: options.TrueAsOf = None,
+    explain: options.Explain = False,
+    within_ms: options.WithinMs = None,
+    log: options.WithLog = True,
+    graph: options.GraphPath = None,
+    embedder: options.EmbedderName = None,
+) -> None:
+    """Find what is relevant: memories, and messages of threads.
+
+    Best first. What is superseded, corrected or over is left out. It says so when nothing relevant was found.
+
+    \b
+    Examples:
+      holdfast recall "which seat does she like?" --user ana
+      holdfast recall "the cello" --user ana --since 30d --explain
+      holdfast recall "who works at Acme?" --graph acme.svg
+    """
+    if graph is not None and Path(graph).suffix.lower() not in _DRAWN:
+        raise Invalid(f"--graph draws .svg or .dot, and the name of the file says which; not {graph!r}")
+    moment = desk.moment(as_of)
+    with desk.open(embedder=desk.embedder(embedder)) as store:
+        memory = store.memory(user=user, agent=agent)
+        found = memory.recall(
+            query, k, as_of=moment, explain=explain, within_ms=within_ms, kind=kind or None, tag=tag or None,
+            since=desk.moment(since), until=desk.moment(until), thread=thread, trust=trust, log=log,
+        )  # fmt: skip
+        links = None if graph is None else _around(memory.links(as_of=moment), query, found)
+    if graph is not None and links is not None:
+        Path(graph).write_text(_drawn(graph, links, query), encoding="utf-8")
+    desk.tell(_data(found, graph, links), lambda screen: _show(desk, screen, found, explain))
+    _remarks(desk, found.report)
+    if links is not None:
+        desk.note(f"{wording.counted(len(links), 'link')} drawn in {graph}.")
+
+
+# As data
+
+
+def _data(found: Recalled, graph: str | None, links: list[Link] | None) -> dict[str, Any]:
+    data = {
+        "query": found.report.query,
+        "relevant": found.relevant,
+        "confidence": round(found.confidence, 4),
+        "hits": [_hit(rank, hit) for rank, hit in enumerate(found, 1)],
+        "report": plain.plain(found.report),
+    }
+    return data if graph is None else {**data, "graph": {"path": graph, "links": plain.plain(links)}}
+
+
+def _hit(rank: int, hit: Hit) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "id": hit.id,
+        "score": round(hit.score, 4),
+        "kind": hit.kind,
+        "time": plain.plain(hit.time),
+        "trust": hit.trust,
+        "text": hit.text,
+        "memory": plain.plain(hit.memory),
+        "entry": None if hit.entry is None else {"thread": hit.entry.thread, **plain.entry(hit.entry)},
+        "why": hit.why,
+        "disputed_by": list(hit.disputed_by),
+    }
+
+
+# For people
+
+
+def _show(desk: Desk, screen: Screen, found: Recalled, explain: bool) -> None:
+    if not found.relevant:
+        screen.line(("Nothing relevant was found.", "warn"), " The nearest there is:" if found.hits else "")
+    rows = [_left(desk, rank, hit) for rank, hit in enumerate(found, 1)]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(5)]
+    widths[3] = min(widths[3], _WHERE) if screen.terminal else widths[3]
+    styles = ("quiet", "quiet", "quiet", "name", "person")
+    for hit, row in zip(found, rows, strict=True):
+        cells = [
+            (cell.rjust(width) if column < 2 else cell, style)
+            for column, (cell, width, style) in enumerate(zip(row, widths, styles, strict=True))
+        ]
+        screen.hanging(cells, widths, _text(screen, hit), *_disputed(hit))
+    if explain:
+        _show_parts(screen, found)
+        _show_stages(screen, found.report)
+
+
+def _left(desk: Desk, rank: int, hit: Hit) -> list[str]:
+    """Rank, score, age, where it is, and who said it or whom it is about."""
+    return [str(rank), f"{hit.score:.2f}", desk.when(hit.time), hit.id, _who(hit)]
+
+
+def _who(hit: Hit) -> str:
+    if hit.memory is not None:
+        return hit.memory.subject
+    assert hit.entry is not None
+    content = hit.entry.content
+    name = content.get("name") if hit.kind == "message" and isinstance(content, dict) else None
+    return name if isinstance(name, str) else wording.speaker(hit.entry)
+
+
+def _text(screen: Screen, hit: Hit) -> str:
+    """What was found: whole in a pipe, its beginning where a person looks."""
+    text = " ".join(hit.text.split())
+    return text[:_GLIMPSE].rstrip() + "…" if screen.terminal and len(text) > _GLIMPSE else text
+
+
+def _disputed(hit: Hit) -> Iterable[tuple[str, str]]:
+    if hit.disputed_by:
+        yield f"  (disputed by {', '.join(hit.disputed_by)})", "warn"
+
+
+def _show_parts(screen: Screen, found: Recalled) -> None:
+    """What each part adds to the score of each hit; parts that add nothing to any are left out.
+
+    A terminal has room for so many hits; a pipe for all.
+    """
+    hits = found[: max(1, screen.width // _CELL - 2)] if screen.terminal else found.hits
+    names = [name for name in dict.fromkeys(name for hit in hits for name in hit.why)]
+    names = [name for name in names if any(round(hit.why.get(name, 0.0), 2) for hit in hits)]
+    if not names:
+        return
+    screen.blank()
+    screen.line(("What the scores are made of", "title"))
+    names.sort(key=lambda name: -sum(abs(hit.why.get(name, 0.0)) for hit in hits))
+    columns = [Column("part", "name"), *(Column(str(rank), right=True) for rank in range(1, len(hits) + 1))]
+    rows = [(name, *(_number(hit.why.get(name, 0.0)) for hit in hits)) for name in names]
+    screen.table(columns, [*rows, ("score", *(f"{hit.score:.2f}" for hit in hits))], indent=2)
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if round(value, 2) else ""
+
+
+def _show_stages(screen: Screen, report: RecallReport) -> None:
+    screen.blank()
+    looked = f" {report.candidates:,} of {report.searched:,} looked at in {report.ms:.1f} ms"
+    screen.line(("Stages", "title"), (looked, "quiet"))
+    rows = [(each.name, "" if each.skipped else f"{each.ms:.2f}", each.skipped) for each in report.stages]
+    screen.table([Column("stage", "name"), Column("ms", right=True), Column("left out", "quiet")], rows, indent=2)
+
+
+def _remarks(desk: Desk, report: RecallReport) -> None:
+    """What a person should know about the answer."""
+    late = [stage.name for stage in report.stages if stage.skipped == "no time left"]
+    if late:
+        desk.note(f"No time was left for: {', '.join(late)}.")
+    for note in report.notes:
+        desk.note(f"{note[:1].upper()}{note[1:]}")
+    if report.pending:
+        desk.note(f"{wording.counted(report.pending, 'passage')} still without a vector: found by words alone.")
+
+
+# The graph
+
+
+def _around(links: list[Link], query: str, found: Recalled) -> list[Link]:
+    """The links of everything that a hit is about, or that the query names."""
+    wanted = {folded(name) for hit in found if hit.memory for name in (hit.memory.subject, hit.memory.object) if name}
+    ends = {folded(end) for link in links for end in (link.subject, link.object)}
+    wanted |= {end for end in ends if _words(end) in _words(query)}
+    return [link for link in links if {folded(link.subject), folded(link.object)} & wanted]
+
+
+def _words(text: str) -> str:
+    """Words with a space on either side, so that one text is in another only as whole words."""
+    return " ".join(["", *re.findall(r"\w+", folded(text)), ""])
+
+
+def _drawn(path: str, links: list[Link], query: str) -> str:
+    return _DRAWN[Path(path).suffix.lower()](links, title=query)

@@ -1,0 +1,181 @@
+"""One trial: conversations go into a store, every question is asked, and what comes back is measured.
+
+Everything goes through what any program uses: threads are appended to, recall is asked. Each conversation is a user of
+its own, each session a thread, each turn a message whose key is the turn's id. In a store that was there before, users
+and threads get a prefix that is used once, and are erased at the end. Deliberately absent: any look behind recall.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdfast import store as stores
+from holdfast.clock import SystemClock
+from holdfast.engine.registry import scheme_of
+from holdfast.evaluation.dataset import Conversation, Said
+from holdfast.evaluation.ladder import checked, recall
+from holdfast.evaluation.measures import (
+    DEEPEST,
+    Answer,
+    Measured,
+    averaged,
+    by_kind,
+    newer_first,
+    percentile,
+    scores,
+    share,
+)
+from holdfast.ids import Ids
+from holdfast.memories.handle import Memories
+from holdfast.providers.choose import AUTO, Spec
+from holdfast.records import Draft, Recalled, message
+from holdfast.store import Store
+
+Advance = Callable[[str, int, int], None]
+"""Is told what is being done, how much of it is done, and how much there is."""
+
+_ROLES = ("user", "assistant", "system")
+
+
+def evaluate(
+    conversations: Sequence[Conversation],
+    engine: str | Path | None = None,
+    *,
+    embedder: Spec = AUTO,
+    without: Iterable[str] = (),
+    tenant: str | None = None,
+    progress: Advance | None = None,
+) -> Measured:
+    """Put conversations into a store, ask every question, measure the answers, and leave nothing behind.
+
+    ``engine`` is as for ``holdfast.open``; without one it is a file that exists only meanwhile. ``without`` names
+    stages of recall to leave out.
+    """
+    with opened(conversations, engine, embedder=embedder, tenant=tenant, progress=progress) as trial:
+        return trial.ask(without)
+
+
+@contextmanager
+def opened(
+    conversations: Sequence[Conversation],
+    engine: str | Path | None = None,
+    *,
+    embedder: Spec = AUTO,
+    tenant: str | None = None,
+    progress: Advance | None = None,
+) -> Iterator[Trial]:
+    """A trial whose conversations are in a store, to be asked as often as one likes; afterwards they are gone."""
+    if engine is None:
+        with tempfile.TemporaryDirectory(prefix="holdfast-eval-") as folder:
+            path = Path(folder) / "trial.db"
+            with opened(conversations, path, embedder=embedder, tenant=tenant, progress=progress) as trial:
+                yield trial
+        return
+    with stores.open(engine, tenant=tenant, embedder=embedder) as store:
+        kind = "sqlite" if isinstance(engine, Path) else scheme_of(engine)
+        trial = Trial(store, conversations, kind, progress)
+        try:
+            trial.ingest()
+            yield trial
+        finally:
+            trial.erase()
+
+
+class Trial:
+    """Conversations in a store, and what to ask about them."""
+
+    def __init__(
+        self, store: Store, conversations: Sequence[Conversation], engine: str, progress: Advance | None = None
+    ) -> None:
+        self._store, self._conversations, self._engine = store, conversations, engine
+        self._tell = progress or _silent
+        self._prefix = f"eval-{Ids().stream(SystemClock().now()):x}-"
+
+    def ingest(self) -> None:
+        """Append every turn, and let recall make its index, which is no part of answering."""
+        total = sum(len(conversation.turns) for conversation in self._conversations)
+        done = 0
+        self._tell("ingesting", done, total)
+        for conversation in self._conversations:
+            user = self._user(conversation)
+            for session, turns in conversation.sessions.items():
+                self._store.thread(f"{user}/{session}", user=user).append(*map(_message, turns))
+                done += len(turns)
+                self._tell("ingesting", done, total)
+            self._store.memory(user=user).recall("warm up", 1)
+
+    def ask(self, without: Iterable[str] = ()) -> Measured:
+        """Ask every question, without some stages if so wished, and measure what comes back."""
+        chosen = checked(without)
+        total = sum(len(conversation.questions) for conversation in self._conversations)
+        answers: list[Answer] = []
+        notes: dict[str, None] = {}
+        model = None
+        for conversation in self._conversations:
+            memory = self._store.memory(user=self._user(conversation))
+            order = {turn.id: place for place, turn in enumerate(conversation.turns)}
+            for question in conversation.questions:
+                found, ms = _recalled(memory, question.text, chosen)
+                ids = tuple(None if hit.entry is None else hit.entry.key for hit in found)
+                answers.append(Answer(question.kind, question.gold, ids, ms, found.relevant, order))
+                model = found.report.model or model
+                notes.update(dict.fromkeys(_remarks(found)))
+                self._tell("asking", len(answers), total)
+        return self._measured(answers, model, tuple(notes))
+
+    def _measured(self, answers: list[Answer], model: str | None, notes: tuple[str, ...]) -> Measured:
+        answerable = [answer for answer in answers if answer.gold]
+        others = [answer for answer in answers if not answer.gold]
+        times = [answer.ms for answer in answers]
+        return Measured(
+            overall=averaged([scores(answer.gold, answer.found) for answer in answerable]),
+            kinds=by_kind(answerable),
+            questions=len(answerable),
+            conversations=len(self._conversations),
+            turns=sum(len(conversation.turns) for conversation in self._conversations),
+            ms=percentile(times, 0.5),
+            ms_p95=percentile(times, 0.95),
+            newer_first=newer_first(answerable),
+            relevant=share(answerable, lambda answer: answer.relevant) or 0.0,
+            false_alarms=share(others, lambda answer: answer.relevant),
+            engine=self._engine,
+            embedder=model or "none",
+            notes=notes,
+        )
+
+    def erase(self) -> None:
+        """Remove every conversation from the store, and leave no grave: the names are never used again."""
+        for conversation in self._conversations:
+            self._store.erase(user=self._user(conversation), forever=False)
+
+    def _user(self, conversation: Conversation) -> str:
+        return self._prefix + conversation.id
+
+
+def _message(turn: Said) -> Draft:
+    """A turn as a message. Whoever is neither user nor assistant speaks by name."""
+    more = {"time": turn.time} if turn.time else {}
+    if turn.speaker in _ROLES:
+        return message(turn.speaker, turn.text, key=turn.id, **more)
+    return message("user", turn.text, key=turn.id, name=turn.speaker, **more)
+
+
+def _recalled(memory: Memories, question: str, without: frozenset[str]) -> tuple[Recalled, float]:
+    began = time.perf_counter()
+    found = recall(memory, question, DEEPEST, without)
+    return found, (time.perf_counter() - began) * 1_000
+
+
+def _remarks(found: Recalled) -> Iterator[str]:
+    """What makes an answer worth less than it could be."""
+    yield from found.report.notes
+    if found.report.pending:
+        yield f"{found.report.pending} passages of a conversation had no vector yet"
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Nobody watches."""

@@ -1,0 +1,201 @@
+"""The command that measures recall: its table, its lines of JSON, its picture, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import pytest
+
+import holdfast
+
+typer = pytest.importorskip("typer", reason="the command's extra is not installed")
+
+from holdfast.doors.cli import exits  # noqa: E402 - after the extra was looked for
+from holdfast.doors.cli.app import run  # noqa: E402
+
+FIVE = ["recall@5", "recall@10", "recall@20", "all@10", "ndcg@10"]
+TALK = [
+    {
+        "id": "talk",
+        "turns": [
+            {"id": "1", "session": 1, "time": "8 May, 2023", "speaker": "Mira", "text": "I adopted a grey parrot."},
+            {"id": "2", "session": 1, "time": "8 May, 2023", "speaker": "Tom", "text": "My oven broke last night."},
+            {"id": "3", "session": 2, "time": "9 May, 2023", "speaker": "Tom", "text": "The new oven costs 700 euros."},
+        ],
+        "queries": [
+            {"id": "a", "kind": "pets", "text": "What colour is Mira's parrot?", "gold": ["1"]},
+            {"id": "b", "kind": "price_update", "text": "What about Tom's oven?", "gold": ["2", "3"]},
+            {"id": "c", "kind": "pets", "text": "Does Mira have a parrot?", "gold": ["1", "77"]},
+        ],
+    }
+]
+
+
+class Done(NamedTuple):
+    """How a run of the command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Done]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Run ``eval recall`` in this process, by words alone unless an embedder is named."""
+
+    def call(*args: str | Path) -> Done:
+        capsys.readouterr()
+        code = run(["eval", "recall", "--embedder", "none", *map(str, args)])
+        return Done(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(TALK), encoding="utf-8")
+    return path
+
+
+def test_a_table_overall_and_by_kind(call: Call, talk: Path) -> None:
+    done = call(talk)
+    assert (done.code, done.err) == (0, "")
+    title, heading, pets, update, total, last = done.out.splitlines()
+    assert title == "talk.json  3 questions · 1 conversation · sqlite · no embedder"
+    assert heading.split() == ["KIND", *(name.upper() for name in FIVE), "QUESTIONS"]
+    assert pets.split()[:4] == ["pets", "0.750", "0.750", "0.750"]
+    assert update.split()[:5] == ["price_update", "1.000", "1.000", "1.000", "1.000"]
+    assert total.split()[:3] == ["all", "kinds", "0.833"]
+    assert total.split()[-1] == "3"
+    assert "ms a question (p95" in last
+    assert "newer first in" in last
+    assert "judged relevant" in last
+
+
+def test_one_line_of_json_for_each_file(call: Call, talk: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps([{**TALK[0], "queries": TALK[0]["queries"][:1]}]), encoding="utf-8")
+    done = call(talk, other, "--json")
+    assert (done.code, done.err) == (0, "")
+    first, second = map(json.loads, done.out.splitlines())
+    more = ["ms", "ms_p95", "questions", "conversations", "engine", "embedder", "newer_first", "by_kind"]
+    assert list(first) == list(second) == ["file", *FIVE, *more]
+    assert (first["file"], second["file"]) == (str(talk), str(other))
+    assert (first["questions"], second["questions"]) == (3, 1)
+    assert (first["recall@10"], second["recall@10"]) == (0.8333, 1.0)
+    assert (first["engine"], first["embedder"]) == ("sqlite", "none")
+    assert first["newer_first"] in (0.0, 1.0)
+    assert second["newer_first"] is None
+    assert {kind: list(values) for kind, values in first["by_kind"].items()} == {
+        "pets": [*FIVE, "questions"],
+        "price_update": [*FIVE, "questions"],
+    }
+
+
+def test_the_options_of_every_command_may_stand_anywhere(talk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for line in (["--json", "eval", "recall"], ["eval", "--json", "recall"], ["eval", "recall", "--json"]):
+        assert run([*line, str(talk), "--embedder", "none"]) == 0
+        assert json.loads(capsys.readouterr().out)["questions"] == 3
+    assert run(["eval"]) == exits.USAGE
+
+
+def test_nothing_is_left_behind(call: Call, talk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("HOLDFAST_DB", str(tmp_path / "mine.db"))
+    assert call(talk).code == 0
+    assert list(folder.iterdir()) == []
+    assert not (tmp_path / "mine.db").exists()
+
+
+@pytest.mark.parametrize("engine", ["ram:", "kept.db"])
+def test_the_engine_can_be_named(
+    call: Call, talk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call(talk, "--engine", engine, "--json")
+    assert json.loads(done.out)["engine"] == ("ram" if engine == "ram:" else "sqlite")
+    assert (tmp_path / "kept.db").exists() == (engine == "kept.db")
+    if engine == "kept.db":
+        with holdfast.open(tmp_path / "kept.db") as store:
+            assert store.threads() == []
+
+
+@pytest.mark.slow
+def test_the_same_through_postgres(call: Call, talk: Path) -> None:
+    try:
+        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
+    except ImportError as error:
+        pytest.skip(f"backend postgres: {error}")
+    try:
+        server = Server(fsync=False)
+    except ServerUnavailable as error:
+        pytest.skip(f"backend postgres: {error}")
+    with server:
+        url = server.clone()
+        there = json.loads(call(talk, "--engine", url, "--json").out)
+        with holdfast.open(url) as store:
+            assert store.threads() == []
+    here = json.loads(call(talk, "--json").out)
+    assert there["engine"] == "postgresql"
+    assert there["by_kind"] == here["by_kind"]
+
+
+def test_stages_can_be_left_out(call: Call, talk: Path) -> None:
+    assert call(talk, "--without", "around", "--without", "newer first").code == 0
+    done = call(talk, "--without", "magic")
+    assert done.code == exits.USAGE
+    assert "there is no stage 'magic' to leave out; there are meaning, around" in done.err
+
+
+def test_the_plot_compares_stages(call: Call, talk: Path, tmp_path: Path) -> None:
+    plot = tmp_path / "stages.svg"
+    done = call(talk, talk, "--plot", plot)
+    assert done.code == 0
+    assert f"The stages are compared in {plot}." in done.err
+    root = ElementTree.fromstring(plot.read_text(encoding="utf-8"))
+    texts = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"words only", "+ vectors", "+ neighbours", "+ speaker and cues", "all stages"} <= set(texts)
+    assert texts.count("talk.json") == 2
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) == 10
+
+
+def changed(**query: Any) -> str:
+    return json.dumps([{**TALK[0], "queries": [{**TALK[0]["queries"][0], **query}]}])
+
+
+@pytest.mark.parametrize(
+    ("content", "args", "code", "said"),
+    [
+        ("[1]", [], exits.USAGE, "talk.json: conversation 1: this must be an object, not a number"),
+        ("nonsense", [], exits.USAGE, "talk.json: line 1, column 1: this is not JSON"),
+        (changed(gold=None), [], exits.USAGE, "conversation 1, query 1: gold is a list"),
+        (changed(), ["none.json"], exits.NOT_FOUND, "there is no file none.json"),
+        (changed(), ["--db", "agent.db"], exits.USAGE, "--engine DATABASE says where"),
+        (changed(), ["--plot", "stages.png"], exits.USAGE, "ends in .svg"),
+        (changed(), ["--plot", "s.svg", "--without", "around"], exits.USAGE, "leave --without out"),
+        (changed(), ["--engine", "oracle://x"], exits.MISCONFIGURED, "oracle"),
+        (changed(), ["--embedder", "crystal-ball"], exits.MISCONFIGURED, "There is no embedder"),
+    ],
+)
+def test_what_cannot_be_measured(
+    call: Call, talk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    content: str, args: list[str], code: int, said: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    talk.write_text(content, encoding="utf-8")
+    done = call(talk, *args)
+    assert (done.code, done.out) == (code, "")
+    assert said in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["talk.json"]
+    assert "error" in json.loads(call(talk, *args, "--json").err)
