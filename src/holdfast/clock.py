@@ -54,7 +54,10 @@ def to_micros(moment: datetime) -> int:
         raise Invalid(f"a moment is a datetime with a time zone, not {moment!r}")
     if moment.tzinfo is None:
         raise Invalid(f"{moment!r} has no time zone; use datetime.now(timezone.utc) or attach one")
-    return (moment - _EPOCH) // _MICROSECOND
+    try:
+        return (moment - _EPOCH) // _MICROSECOND
+    except OverflowError:  # the first and last hours of the calendar, in some zones
+        raise Invalid(f"{moment!r} is outside the calendar of UTC") from None
 
 
 def to_datetime(micros: int) -> datetime:

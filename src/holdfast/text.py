@@ -67,7 +67,7 @@ def fold(text: str) -> str:
     """The text without case, accents and other differences that people do not mean."""
     if text.isascii():
         return text.lower()
-    text = unicodedata.normalize("NFKD", text.casefold())
+    text = unicodedata.normalize("NFKD", text.casefold()).casefold()  # fancy letters are capitals only by then
     return unicodedata.normalize("NFC", _DROPPED.sub("", text).translate(_ARABIC)).replace("\u2019", "'")
 
 

@@ -479,6 +479,7 @@ def test_a_plain_role_cannot_write_for_another_tenant(furnished: PostgresEngine,
         ("SELECT thread, run, status, content FROM holdfast_runs", []),
         ("SELECT run, number, kind, content FROM holdfast_steps", []),
         ("SELECT thread, revision, content FROM holdfast_handoffs", []),
+        ("SELECT memory, user_id, content FROM holdfast_memories", []),
     ],
 )
 def test_people_can_look_with_their_own_tools(

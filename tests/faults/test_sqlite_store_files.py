@@ -536,8 +536,13 @@ def test_a_damaged_store_is_not_backed_up(furnished: Path, tmp_path: Path) -> No
             "tenant, thread, revision, content ->> '$.document.goal'",
             [("acme", "trip", 1, "Fly")],
         ),
+        (
+            "holdfast_memories",
+            "tenant, user_id, content ->> '$.text', recorded",
+            [("acme", "ana", "aisle seats", "2026-01-01T00:01:00Z")],
+        ),
     ],
-    ids=["threads", "entries", "states", "checkpoints", "runs", "steps", "handoffs"],
+    ids=["threads", "entries", "states", "checkpoints", "runs", "steps", "handoffs", "memories"],
 )
 def test_the_views_show_what_is_stored(view: str, columns: str, rows: list[tuple[Any, ...]], path: Path) -> None:
     clock = ManualClock()
@@ -551,6 +556,7 @@ def test_the_views_show_what_is_stored(view: str, columns: str, rows: list[tuple
         thread.checkpoint("booked")
         thread.run("book").release()
         thread.handoff.update(goal="Fly")
+        store.memory(user="ana").remember("aisle seats")
     assert sql(path, f"SELECT {columns} FROM {view}") == rows
 
 

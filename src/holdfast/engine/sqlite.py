@@ -319,13 +319,12 @@ class _Writer:
             return error
 
     def erase(self, job: Job) -> None:
-        """Carry out an erasure. What it frees is overwritten, and its receipt says how many records went."""
+        """Carry out an erasure. Its receipt says how many records went."""
         (erasure,) = job.ops
         assert isinstance(erasure, _Erasure)
         committing = False
         try:
             self._begin()
-            sqlite_file.pragma(self._connection, "secure_delete = ON")
             changes = self._tending.erase(job.tenant, erasure.scope, bury=erasure.bury) or Changes()
             self._publish(job.tenant, changes, job.time)
             position = self._position(job.tenant)
@@ -334,8 +333,6 @@ class _Writer:
         except BaseException as error:
             raise self._abandon(error, committing) from error
         self._forget()
-        with suppress(apsw.Error):  # a committed erasure is one, whatever the setting says
-            sqlite_file.pragma(self._connection, "secure_delete = OFF")
         job.receipt = Receipt(position, job.time, heads=(sum(change.version for change in changes.feed),))
 
     def close(self) -> None:

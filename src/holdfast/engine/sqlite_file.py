@@ -163,6 +163,7 @@ def _configure(connection: apsw.Connection, path: Path) -> None:
         "foreign_keys = ON",
         "journal_size_limit = 33554432",
         "cache_size = -16384",
+        "secure_delete = ON",  # what is replaced or deleted is overwritten; it costs nothing that can be measured
     ):
         pragma(connection, setting)
 

@@ -1,13 +1,13 @@
 """Ground as documents: which streams one index covers, how far they reach now, and what their events say.
 
 An index is about a user (the user's threads and books), about a book that belongs to no user, or about the threads that
-belong to none. What changed is learned from the feed, which no clock can mislead; where too much happened meanwhile, or
-something was erased, everything is listed again. Deliberately absent: the index itself, and any rule about memories.
+belong to none. What changed is learned from the feed. Deliberately absent: the index, and any rule about memories.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -18,6 +18,7 @@ from holdfast.engine.contract import Event, Mark, Query, Record, Scope, Strand, 
 from holdfast.errors import Corrupt, Unsupported
 from holdfast.ledger.core import Core, scan_all
 from holdfast.memories.entries import Said
+from holdfast.memories.following import KINDS, Follower, Name
 from holdfast.memory.names import BOOK, MEMORY, folded, number_of
 from holdfast.memory.stored import to_memory
 from holdfast.records import TRUST, Memory
@@ -25,7 +26,6 @@ from holdfast.retrieval.index import Reach
 from holdfast.retrieval.segment import FOREVER, Document
 
 _MANY = 500
-_KNOWN_LIMIT = 50_000
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -50,59 +50,45 @@ class Place(msgspec.Struct, frozen=True):
 class Ground:
     """One index's view of the store. Not for two threads at once; the index holds a lock."""
 
-    def __init__(self, core: Core, place: Place) -> None:
-        self._core, self._place = core, place
+    def __init__(self, core: Core, place: Place, follower: Follower) -> None:
+        self._core, self._place, self._follower = core, place, follower
         self._view: View = core.engine
-        self._after: int | None = None
-        self._owners: dict[tuple[str, str], Record] = {}
-        self._foreign: set[tuple[str, str]] = set()
+        self._lost = True
+        self._noticed: dict[Name, Record | None] = {}
+        self._parts: dict[Name, tuple[Reach, ...]] = {}
         self._strands: dict[int, Strand] = {}
         self._books: set[int] = set()
         self._shown: tuple[Reach, ...] = ()
+        follower.join(self)
 
     # How far everything reaches
 
+    def notice(self, name: Name, record: Record | None) -> None:
+        if name in self._parts or (record is not None and self._place.takes(record)):
+            self._noticed[name] = record
+
+    def lose_track(self) -> None:
+        self._lost = True
+
     def reaches(self) -> Sequence[Reach]:
         """What is visible now; the very same value as long as nothing changed."""
-        try:
-            touched, after = self._touched()
-            if touched is None:
-                after = self._list()
-            elif not any([self._look_at(name) for name in touched]):
-                self._after = after
-                return self._shown
-            self._shown = tuple(reach for owner in self._owners.values() for reach in self._parts(owner))
-            self._after = after
-        except BaseException:  # also a signal: what was half looked at is looked at again
-            self._after = None
-            raise
+        self._follower.look()
+        if self._lost:
+            self._list()
+        elif not self._looked_at():
+            return self._shown
+        self._shown = tuple(chain.from_iterable(self._parts.values()))
         return self._shown
 
-    def _touched(self) -> tuple[set[tuple[str, str]] | None, int]:
-        """Threads and books that commits since the last look have changed (None: all must be listed again), and where
-        the feed is now."""
-        if self._after is None:
-            return None, 0
-        after, tenant = self._after, self._core.tenant
-        commits = self._view.feed(tenant, after, _MANY + 1)
-        if len(commits) > _MANY:
-            return None, after
-        found: set[tuple[str, str]] = set()
-        for commit in commits:
-            after = commit.position
-            for change in commit.changes:
-                if change.kind in ("thread", BOOK):
-                    if not change.id:  # something was erased, and the feed does not say what
-                        return None, after
-                    found.add((change.kind, change.id))
-        return found - self._foreign, after
-
-    def _list(self) -> int:
-        """List everything, and return where the feed was before."""
-        after = _feed_end(self._view, self._core.tenant, self._after or 0)
-        self._foreign.clear()
-        self._owners = {(record.kind, record.id): record for record in self._listed()}
-        return after
+    def _list(self) -> None:
+        """Read what there is. What is noticed meanwhile is looked at by the next call."""
+        self._lost = False
+        self._noticed = {}
+        try:
+            self._parts = {(record.kind, record.id): self._reach(record) for record in self._listed()}
+        except BaseException:  # also a signal
+            self._lost = True
+            raise
 
     def _listed(self) -> Iterator[Record]:
         tenant, place = self._core.tenant, self._place
@@ -110,30 +96,34 @@ class Ground:
             record = self._view.get(tenant, BOOK, place.book)
             yield from () if record is None else (record,)
             return
-        kinds = ("thread",) if place.user is None else ("thread", BOOK)
-        for kind in kinds:
+        for kind in ("thread",) if place.user is None else KINDS:
             for record in scan_all(self._view, tenant, Query(kind, user=place.user)):
                 if place.takes(record):
                     yield record
 
-    def _look_at(self, name: tuple[str, str]) -> bool:
-        """Read a thread or book that changed; return whether this index shows another part of it than before."""
-        record, known = self._view.get(self._core.tenant, *name), self._owners.get(name)
-        if record is None or not self._place.takes(record):
-            if record is not None and len(self._foreign) < _KNOWN_LIMIT:
-                self._foreign.add(name)
-            return self._owners.pop(name, None) is not None
-        self._owners[name] = record
-        return known is None or (known.stream, known.head) != (record.stream, record.head)
+    def _looked_at(self) -> bool:
+        """Take in what was noticed; return whether this index shows anything else than before."""
+        noticed, self._noticed = self._noticed, {}
+        changed = False
+        try:
+            for name, record in noticed.items():
+                before = self._parts.get(name, ())
+                after = () if record is None or not self._place.takes(record) else self._reach(record)
+                changed = changed or after != before
+                self._parts[name] = after
+        except BaseException:  # also a signal
+            self._lost = True
+            raise
+        return changed
 
-    def _parts(self, owner: Record) -> Iterator[Reach]:
+    def _reach(self, owner: Record) -> tuple[Reach, ...]:
         if owner.stream is None:
-            return
+            return ()
         thread = owner.id if owner.kind == "thread" else None
         if thread is None:
             self._books.add(owner.stream)
-        for part in lineage.parts(self._strand, owner.mark, 0):
-            yield Reach(part.stream, part.after, part.upto, thread, owner.scope.agent)
+        parts = lineage.parts(self._strand, owner.mark, 0)
+        return tuple(Reach(part.stream, part.after, part.upto, thread, owner.scope.agent) for part in parts)
 
     def _strand(self, stream: int) -> Strand | None:
         strand = self._strands.get(stream)
@@ -214,19 +204,3 @@ def _of_entry(stream: int, event: Event) -> Document:
         trust=TRUST.index(said.trust),
         marks=tuple(f"{what}:{value}" for what, value in told if value),
     )
-
-
-def _feed_end(view: View, tenant: str, known: int) -> int:
-    """The position of the newest commit, found by doubling and halving: the contract has no verb for it."""
-    step = 1
-    while view.feed(tenant, known + step, 1):
-        known += step
-        step *= 2
-    low, high = known, known + step
-    while low < high:
-        middle = (low + high) // 2
-        if view.feed(tenant, middle, 1):
-            low = middle + 1
-        else:
-            high = middle
-    return low

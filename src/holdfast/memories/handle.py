@@ -12,12 +12,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from holdfast.errors import Invalid, NotFound
+from holdfast.ids import check_id
 from holdfast.ledger.core import Core
+from holdfast.ledger.thread import check_count
 from holdfast.memories.learning import learn
 from holdfast.memory.conflicts import Contradiction
 from holdfast.memory.drafts import Remembering
 from holdfast.memory.facts import Version
 from holdfast.memory.graph import Link, neighbours
+from holdfast.memory.names import folded
 from holdfast.memory.shelf import Shelf
 from holdfast.records import Memory, Origin, Recalled
 
@@ -89,6 +92,8 @@ class Memories:
 
     def remember_all(self, items: Iterable[str | dict[str, Any]]) -> list[Memory]:
         """Remember many things in one commit. An item is a text, or a dict with the arguments of ``remember``."""
+        if isinstance(items, str | bytes | dict) or not isinstance(items, Iterable):
+            raise Invalid(f"remember_all takes several items, not {type(items).__name__}")
         return self._shelf.remember([_item(item) for item in items])
 
     def link(self, subject: str, relation: str, object: str, **details: Any) -> Memory:
@@ -144,11 +149,14 @@ class Memories:
         found = [link for link in self._shelf.links() if link.holds(moment)]
         if entity is None:
             return found
+        check_id(entity, "entity")
         near = neighbours(found, entity, hops, moment)
         return list({link.id: link for neighbour in near for link in neighbour.path}.values())
 
     def procedures(self, limit: int | None = None) -> list[Memory]:
         """How to do things, the most useful first: what an agent should always have at hand."""
+        if limit is not None:
+            check_count("limit", limit)
         return self._shelf.procedures(limit)
 
     def contradictions(self) -> list[Contradiction]:
@@ -190,9 +198,9 @@ class Memories:
         """Forget one memory, all values of a fact (``key``), or all with a subject, tag or kind; return which.
 
         What is forgotten is not found any more, and ``restore`` brings it back. With ``erase`` its text is removed for
-        good. With ``dry_run`` nothing happens.
+        good, also of what was forgotten before. With ``dry_run`` nothing happens.
         """
-        chosen = self._chosen(id, key, subject, tag, kind)
+        chosen = self._chosen(id, key, subject, tag, kind, gone=erase)
         if dry_run:
             return chosen
         if not erase:
@@ -204,22 +212,41 @@ class Memories:
         return chosen
 
     def _chosen(
-        self, id: str | None, key: str | None, subject: str | None, tag: str | None, kind: str | None
+        self,
+        id: str | None,
+        key: str | None,
+        subject: str | None,
+        tag: str | None,
+        kind: str | None,
+        *,
+        gone: bool,
     ) -> list[Memory]:
+        """What a call of ``forget`` means; with ``gone`` also what was forgotten before."""
         if id is not None:
             if any(value is not None for value in (key, subject, tag, kind)):
                 raise Invalid("give either the id of a memory, or what all of them have in common")
             return [self._shelf.get(id)]
-        if key is not None:
-            found = [version.memory for version in self._shelf.history(key, subject)]
-            if not found:
-                raise NotFound(f"there is no fact {key!r} here", key=key)
-            found = [one for one in found if (tag is None or tag in one.tags) and (kind is None or kind == one.kind)]
-            return self._own(found)
-        if subject is None and tag is None and kind is None:
+        if key is None and subject is None and tag is None and kind is None:
             raise Invalid("say what to forget: an id, a key, a subject, a tag or a kind")
         found = self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=None)
+        if gone:
+            found += self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=None, forgotten=True)
+        if key is not None:
+            found = self._with_key(found, key, subject)
         return self._own(found)
+
+    def _with_key(self, found: list[Memory], key: str, subject: str | None) -> list[Memory]:
+        """The values of one fact: of the subject that is named, else of this handle's, else of the only one it has."""
+        values = [memory for memory in found if memory.key is not None and folded(memory.key) == folded(key)]
+        if not values:
+            raise NotFound(f"there is no fact {key!r} here", key=key)
+        subjects = {folded(memory.subject) for memory in values}
+        about = folded(subject or self._shelf.subject)
+        if subject is None and about not in subjects and len(subjects) > 1:
+            raise Invalid(
+                f"several subjects have a fact {key!r}: {', '.join(sorted(subjects)[:5])}; say which", key=key
+            )
+        return [memory for memory in values if folded(memory.subject) == about or len(subjects) == 1]
 
     def _own(self, found: list[Memory]) -> list[Memory]:
         """Those in this handle's own book: what others see too goes only by its id."""

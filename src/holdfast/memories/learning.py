@@ -1,7 +1,7 @@
 """Learning from a thread by rules: what its messages say becomes memories that name their source.
 
-Each finding has a name made of the entry, the rule and the place in the text, under which it is remembered once; so
-learning again changes nothing. Deliberately absent: the rules (``memory.rules``), and any model.
+Each finding has a name made of the entry's digest and the rule, under which it is remembered once; so learning again
+changes nothing, nor does learning from a fork. Deliberately absent: the rules (``memory.rules``), and any model.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from holdfast.memory.names import memory_id, once_number
 from holdfast.memory.rules import Found, extract
 from holdfast.memory.shelf import Shelf
 from holdfast.records import EntryRef, Memory, Origin
-
-_SHORT = 400
 
 
 def learn(core: Core, shelf: Shelf, thread: str, after: int) -> list[Memory]:
@@ -47,8 +45,9 @@ def _learned(core: Core, shelf: Shelf, thread: str, event: Event) -> Iterator[Me
     named = said.speaker if said.speaker != said.role else None
     time = to_datetime(said.time)
     ref = EntryRef(thread, event.position)
-    for found in extract(said.text, speaker=named, role=said.role, time=time, subject=named or shelf.subject, ref=ref):
-        once = f"{thread[:_SHORT]}#{event.position}/{found.rule}/{found.start}"
+    findings = extract(said.text, speaker=named, role=said.role, time=time, subject=named or shelf.subject, ref=ref)
+    for number, found in enumerate(findings):
+        once = f"{event.digest.hex()}/{found.rule}/{number}"  # of this entry, wherever it is shared, and of no other
         known = core.engine.get(core.tenant, "memory", memory_id(once_number(shelf.own.id, once)))
         if known is not None:
             yield shelf.get(known.id)

@@ -15,9 +15,11 @@ from holdfast.engine.contract import Problem, Query, Record, Scope
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core, scan_all
+from holdfast.memories.following import Follower
 from holdfast.memories.ground import Ground, Place
 from holdfast.memory.names import book_id
 from holdfast.providers.choose import choose
+from holdfast.retrieval import moving
 from holdfast.retrieval.depot import KIND, MANIFEST, Depot
 from holdfast.retrieval.index import Embeds, Index, Progress, Reach
 
@@ -32,6 +34,8 @@ class Library:
     def __init__(self, core: Core, ids: Ids, embedder: Embeds | None) -> None:
         self._core, self._ids, self._wanted = core, ids, embedder
         self._lock = threading.Lock()
+        self._follower = Follower(core)
+        self._grounds: dict[Place, Ground] = {}
         self._indexes: OrderedDict[Place, Index] = OrderedDict()
 
     def index(self, place: Place) -> Index:
@@ -39,13 +43,14 @@ class Library:
         with self._lock:
             index = self._indexes.get(place)
             if index is None:
-                source = Ground(self._core, place)
+                source = self._grounds[place] = Ground(self._core, place, self._follower)
                 depot = Depot(self._core, self._ids, place.scope, name_of(place))
                 index = Index(depot, source, self.embedder)
                 self._indexes[place] = index
             self._indexes.move_to_end(place)
             while len(self._indexes) > _KEPT:
-                self._indexes.popitem(last=False)
+                old, _ = self._indexes.popitem(last=False)
+                self._follower.leave(self._grounds.pop(old))
             return index
 
     def embedder(self, recorded: str | None) -> Embeds | None:
@@ -61,22 +66,17 @@ class Library:
 
     def reembed(self, scope: Scope, progress: Progress | None = None) -> int:
         """Move those indexes to the model that the store was opened with; return how many vectors were made."""
-        return sum(self.index(place).reembed(progress) for place, _ in places(scope))
+        if self._wanted is None:
+            raise Misconfigured("this store was opened without an embedder; open it with the one to move to")
+        return sum(moving.move(self.index(place), self._wanted, progress) for place, _ in places(scope))
 
-    def rollback(self, scope: Scope) -> str | None:
+    def rollback(self, scope: Scope) -> str:
         """Move those indexes back to the model before; return its name."""
-        found = None
-        for place, _ in places(scope):
-            if self.index(place).can_go_back():
-                found = self.index(place).rollback()
-        if found is None:
+        found = [index for place, _ in places(scope) if (index := self.index(place)).previous() is not None]
+        if not found:
             raise Invalid("there is no earlier model to go back to")
-        return found
-
-    def forget(self) -> None:
-        """Drop everything from memory."""
-        with self._lock:
-            self._indexes.clear()
+        names = [moving.back(index) for index in found]
+        return names[0]
 
     def discard(self, scopes: Iterable[Scope]) -> None:
         """Remove the saved indexes of books and threads of some scopes, as some of what they were made from is gone."""
@@ -91,8 +91,9 @@ class Library:
     def problems(self) -> Iterator[Problem]:
         """What in the saved indexes does not agree with what is stored."""
         for place in self.saved():
-            index = Index(Depot(self._core, self._ids, place.scope, name_of(place)), Ground(self._core, place))
             name = name_of(place)
+            ground = Ground(self._core, place, self._follower)
+            index = Index(Depot(self._core, self._ids, place.scope, name), ground)
             for what in index.problems():
                 yield Problem(f"index {name!r}", f"{what}; run rebuild", self._core.tenant, KIND, name)
 

@@ -28,12 +28,14 @@ from holdfast.memory.names import MEMORY, folded, memory_id, subject_of
 from holdfast.memory.stored import to_memory
 from holdfast.records import ENTRY_KINDS, MEMORY_KINDS, TRUST, Entry, Hit, Memory, Recalled, RecallReport
 from holdfast.retrieval import asking
+from holdfast.retrieval import index as indexes
 from holdfast.retrieval.asking import Asked
 from holdfast.retrieval.corpus import Corpus
 from holdfast.retrieval.pipeline import Found, Run, search
 
 MOST = 1_000
 _LONG = 2_000
+_FIRST = 10
 
 
 class Recaller:
@@ -41,6 +43,7 @@ class Recaller:
 
     def __init__(self, core: Core, library: Library) -> None:
         self._core, self.library = core, library
+        self._resting: dict[str, float] = {}
 
     def recall(
         self,
@@ -56,7 +59,7 @@ class Recaller:
         """See ``Memories.recall``. ``without`` names stages to leave out, to see what they are worth."""
         began = _time.perf_counter()
         asked = self._asked(query, k, as_of, within_ms, only, folded(subject_of(scope)))
-        corpus, models, notes = self._corpus(scope, only.get("thread"))
+        corpus, models, notes = self._corpus(scope, only.get("thread"), patient=within_ms is None)
         if as_of is None:  # what was acknowledged is true now, whatever this clock says
             asked = msgspec.structs.replace(asked, now=max(asked.now, corpus.latest()))
         reading = asking.read(query, asked.now)
@@ -64,7 +67,11 @@ class Recaller:
         run.timed("catch up", began)
         vectors = self._vectors(asking.without_names(reading, corpus), models, run, notes)
         found = search(corpus, asked, reading, vectors, run)
-        hits = disputed(self._hits(corpus, found, k, explain))
+        hits = self._hits(corpus, found, k, explain)
+        if run.may("disputes"):
+            start = _time.perf_counter()
+            hits = disputed(hits)
+            run.timed("disputes", start)
         report = RecallReport(
             query=query,
             searched=corpus.rows,
@@ -86,7 +93,7 @@ class Recaller:
             raise Invalid(f"a query is text, not {type(query).__name__}")
         if type(k) is not int or not 1 <= k <= MOST:
             raise Invalid(f"k is a whole number from 1 to {MOST:,}, not {k!r}")
-        if within_ms is not None and not (isinstance(within_ms, int | float) and within_ms > 0):
+        if within_ms is not None and not _positive(within_ms):
             raise Invalid(f"within_ms is a number of milliseconds over 0, not {within_ms!r}")
         if unknown := set(only) - Only.__annotations__.keys():
             raise Invalid(f"recall has no filter {', '.join(sorted(unknown))}")
@@ -97,7 +104,7 @@ class Recaller:
             now=now,
             as_of=None if as_of is None else now,
             within_ms=within_ms,
-            kinds=_kinds(only.get("kind"), only.get("log", True)),
+            kinds=_kinds(only.get("kind"), only.get("log") is not False),
             marks=tuple(_marks(only)),
             since=None if only.get("since") is None else to_micros(only["since"]),  # type: ignore[arg-type]
             until=None if only.get("until") is None else to_micros(only["until"]),  # type: ignore[arg-type]
@@ -107,34 +114,46 @@ class Recaller:
 
     # What there is
 
-    def _corpus(self, scope: Scope, thread: str | None) -> tuple[Corpus, list[str], list[str]]:
-        """All that a handle may see, the models whose vectors it has, and what there is to say about that."""
+    def _corpus(self, scope: Scope, thread: str | None, *, patient: bool) -> tuple[Corpus, dict[str, int], list[str]]:
+        """All that a handle may see, the models of its vectors and how long those are, and what is to be said."""
         if thread is not None:
             check_id(thread, "thread id")
-        found, models, notes = [], [], []
+        found: list[Corpus] = []
+        models: dict[str, int] = {}
+        notes: list[str] = []
         for place, sees in places(scope):
             index = self.library.index(place)
-            found.append(index.corpus().seen(sees, thread, (scope.agent, thread)))
+            found.append(index.corpus(patient=patient).seen(sees, thread, (scope.agent, thread)))
             embedder, recorded = index.embedder, index.model
-            if embedder is not None and embedder.name not in models:
-                models.append(embedder.name)
+            if embedder is not None and found[-1].segments:
+                models.setdefault(embedder.name, index.dimension)
             if embedder is None and recorded is not None and found[-1].segments:
                 notes.append(f"by words alone: the vectors are of {recorded}, which is not to be had here; see reembed")
         return Corpus.of(found), models, notes
 
-    def _vectors(self, topic: str, models: list[str], run: Run, notes: list[str]) -> dict[str, Any]:
+    def _vectors(self, topic: str, models: dict[str, int], run: Run, notes: list[str]) -> dict[str, Any]:
         """The query's vector by each model that an index uses; what fails is left out, and said."""
         found: dict[str, Any] = {}
         if not models or not run.may("embed"):
             return found
         start = _time.perf_counter()
-        for model in models:
+        for model, width in models.items():
             embedder = self.library.embedder(model)
+            if embedder is None or _time.monotonic() < self._resting.get(model, 0.0):
+                notes.append("without vectors: the embedder failed a moment ago")
+                continue
             try:
-                if embedder is not None:
-                    found[model] = embedder.embed([topic])[0]
+                vector = embedder.embed([topic])[0]
             except HoldfastError as error:
+                self._resting[model] = _time.monotonic() + indexes.RETRY_S
                 notes.append(f"without vectors: {error}")
+                continue
+            if width and len(vector) != width:
+                notes.append(
+                    f"without vectors: those of {model} have {len(vector)} numbers, those in the index {width}"
+                )
+                continue
+            found[model] = vector
         run.timed("embed", start)
         return found
 
@@ -175,7 +194,8 @@ class Recaller:
 
 def disputed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     """Hits of which each names the others that say otherwise."""
-    memories = _alike([hit.memory for hit in hits if hit.memory is not None and hit.memory.key is None])
+    known = [hit.memory for hit in hits if hit.memory is not None and hit.memory.key is None]
+    memories = _alike([memory for memory in known if len(memory.text) <= _LONG][:_FIRST])
     against: dict[str, list[str]] = {}
     if len(memories) > 1:
         for pair in contradictions(memories):
@@ -188,7 +208,7 @@ def disputed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
 
 def _alike(memories: list[Memory]) -> list[Memory]:
     """Those that share words with another one about the same: only they can contradict, and most hits do not."""
-    said = [(folded(memory.subject), set(text.terms(memory.text[:_LONG]))) for memory in memories]
+    said = [(folded(memory.subject), set(text.terms(memory.text))) for memory in memories]
 
     def share(one: int, other: int) -> bool:
         (about, words), (also_about, also) = said[one], said[other]
@@ -219,6 +239,10 @@ def _marks(only: Only) -> Iterable[str]:
         yield f"subject:{folded(check_id(subject, 'subject'))}"
 
 
+def _positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e9
+
+
 def _several(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
     if value is None:
         return ()
@@ -235,11 +259,12 @@ def _trust(trust: str | None) -> int:
     return TRUST.index(trust)
 
 
-def _pending(corpus: Corpus, models: list[str]) -> int:
+def _pending(corpus: Corpus, models: dict[str, int]) -> int:
     if not models:
         return 0
     return sum(
         segment.passages
-        for segment in corpus.segments
         if segment.vectors is None or segment.vectors.model not in models
+        else int((~segment.vectors.done).sum())
+        for segment in corpus.segments
     )

@@ -109,7 +109,7 @@ class Book:
         names = [memory_id(number) for number in self._numbers(written, time)]
         new: dict[str, tuple[Remembering, dict[str, Any]]] = {}
         for name, draft in zip(names, written, strict=True):
-            plain = self._plain(draft, time)
+            plain = self._plain(draft, name, time)
             if name in new and new[name][1] != plain:
                 raise _reused(draft.once, name)
             if known is None or name not in known:
@@ -135,8 +135,10 @@ class Book:
         for place, draft in enumerate(drafts):
             yield number + place if draft.once is None else once_number(self.id, draft.once)
 
-    def _plain(self, draft: Remembering, time: int) -> dict[str, Any]:
-        if draft.valid_from is None and draft.valid_to is not None and draft.valid_to <= to_datetime(time):
+    def _plain(self, draft: Remembering, name: str, time: int) -> dict[str, Any]:
+        over = draft.valid_from is None and draft.valid_to is not None and draft.valid_to <= to_datetime(time)
+        if over and (draft.once is None or self._found(name) is None):  # a repetition was in time when it came first
+            assert draft.valid_to is not None
             raise Invalid(
                 f"valid_to ({draft.valid_to.isoformat()}) is not after now, from when on a memory is true unless it "
                 "says otherwise; give valid_from as well"

@@ -16,6 +16,9 @@ _HELD, _NEAR, _ASSISTED, _OFFSET, LIMIT = 7.0, 13.9, -2.9, -7.8, 0.17
 _HELD_ALONE, _ASSISTED_ALONE, _OFFSET_ALONE, LIMIT_ALONE = 10.1, -2.2, -4.1, 0.2
 
 
+_OF_THE_TIME = 3.0
+_USUAL = 500
+"""How many rows the conversations had that the curve was fitted to."""
 _AT_LEAST = 200
 """In a small corpus every word that is there looks common, and every other one decisive."""
 
@@ -25,10 +28,16 @@ def confidence(table: Table) -> float:
     held = _held(table)
     if "cosine" in table.columns:
         nearest = float(table.columns["cosine"].max(initial=0.0))
-        value = _HELD * held + _NEAR * nearest + _ASSISTED * table.assisted + _OFFSET
+        value = _HELD * held + _NEAR * nearest + _ASSISTED * table.assisted + _OFFSET + _by_size(table)
     else:
-        value = _HELD_ALONE * held + _ASSISTED_ALONE * table.assisted + _OFFSET_ALONE
+        value = _HELD_ALONE * held + _ASSISTED_ALONE * table.assisted + _OFFSET_ALONE + 0.5 * _by_size(table)
+    value += _OF_THE_TIME * float(table.columns["time"].max(initial=0.0)) if "time" in table.columns else 0.0
     return 1 / (1 + math.exp(-value))
+
+
+def _by_size(table: Table) -> float:
+    """The best of many is good by chance. What is near among few is near."""
+    return min(max(1.2 * math.log(_USUAL / max(table.corpus.rows, 1)), -1.0), 3.0)
 
 
 def enough(table: Table, sure: float) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from holdfast.retrieval.segment import CHANGE, MEMORY, Array, Segment, hashed
 
+_FEW = 8
 _ROLES = ("user", "assistant", "system", "tool", "developer", "human", "ai", "function")
 
 
@@ -77,11 +78,13 @@ class Corpus:
 
     def seen(self, sees: Callable[[Any], bool], thread: str | None, name: Any) -> Corpus:
         """What of it may be seen: the reaches that ``sees`` lets through, and of the thread that is named alone."""
-        if name not in self.cache:
+        known: dict[Any, Corpus] = self.cache.setdefault("seen", {})
+        if name not in known:
             shown = [reach for reach in self.reaches if sees(reach) and (thread is None or reach.thread == thread)]
-            self.cache[name] = self if len(shown) == len(self.reaches) else Corpus(self.segments, shown)
-        found: Corpus = self.cache[name]
-        return found
+            if len(known) >= _FEW:
+                known.pop(next(iter(known)))
+            known[name] = self if len(shown) == len(self.reaches) else Corpus(self.segments, shown)
+        return known[name]
 
     def thread_of(self, stream: int, position: int) -> str | None:
         """The thread that shows an entry; the first by name of several that share it."""
@@ -96,41 +99,30 @@ class Corpus:
 
     def speakers(self) -> set[int]:
         """Every speaker's name, as a number, but those that are only roles."""
-        if "speakers" not in self.cache:
-            parts = [np.unique(segment.columns["speaker"]) for segment in self.segments]
-            found = set(np.unique(np.concatenate(parts)).tolist()) if parts else set()
-            self.cache["speakers"] = found - {0, *(hashed(role) for role in _ROLES)}
-        names: set[int] = self.cache["speakers"]
-        return names
-
-    def streams(self) -> tuple[Array, list[Array], Array]:
-        """Every stream, for each segment which of them each row is in, and how many terms each stream has."""
-        if "streams" not in self.cache:
-            names = np.unique(np.concatenate([segment.streams for segment in self.segments]))
-            codes = [np.searchsorted(names, segment.columns["stream"]) for segment in self.segments]
-            lengths = np.zeros(len(names))
-            for segment, code in zip(self.segments, codes, strict=True):
-                lengths += np.bincount(code, weights=segment.columns["length"], minlength=len(names))
-            self.cache["streams"] = (names, codes, lengths)
-        found: tuple[Array, list[Array], Array] = self.cache["streams"]
-        return found
+        found: set[int] = set()
+        for segment in self.segments:
+            found |= _kept(segment, "speakers", lambda s: set(np.unique(s.columns["speaker"]).tolist()))
+        return found - {0, *(hashed(role) for role in _ROLES)}
 
     def latest(self) -> int:
         """When the newest memory was recorded."""
-        if "latest" not in self.cache:
-            kept = [segment.columns["recorded"][segment.columns["kind"] >= MEMORY] for segment in self.segments]
-            self.cache["latest"] = max((int(times.max()) for times in kept if len(times)), default=0)
-        return int(self.cache["latest"])
+        return max((_kept(segment, "latest", _latest) for segment in self.segments), default=0)
 
     def times(self) -> tuple[int, int]:
-        """When the first and the last entry were said."""
-        if "times" not in self.cache:
-            said = [segment.columns["time"][segment.columns["kind"] < MEMORY] for segment in self.segments]
-            said = [times for times in said if len(times)]
-            self.cache["times"] = (
-                (min(int(times.min()) for times in said), max(int(times.max()) for times in said)) if said else (0, 0)
-            )
-        found: tuple[int, int] = self.cache["times"]
+        """When the first and the last of what is here was said or began to be true."""
+        spans = [span for segment in self.segments if (span := _kept(segment, "times", _times)) is not None]
+        return min((first for first, _ in spans), default=0), max((last for _, last in spans), default=0)
+
+    def streams(self) -> tuple[Array, list[Array], Array]:
+        """Every stream, for each segment the place of its own streams among them, and how many terms each has."""
+        if "streams" not in self.cache:
+            names = np.unique(np.concatenate([segment.streams for segment in self.segments]))
+            places = [np.searchsorted(names, segment.streams) for segment in self.segments]
+            lengths = np.zeros(len(names))
+            for segment, place in zip(self.segments, places, strict=True):
+                lengths[place] += _kept(segment, "stream lengths", _stream_lengths)
+            self.cache["streams"] = (names, places, lengths)
+        found: tuple[Array, list[Array], Array] = self.cache["streams"]
         return found
 
     def starts(self) -> Array:
@@ -201,6 +193,27 @@ class Corpus:
         return _rows(parts, found)
 
 
+def _kept(segment: Segment, name: str, make: Callable[[Segment], Any]) -> Any:
+    """What is worked out once for a segment, however many corpora it is part of."""
+    if name not in segment.cache:
+        segment.cache[name] = make(segment)
+    return segment.cache[name]
+
+
+def _latest(segment: Segment) -> int:
+    times = segment.columns["recorded"][segment.columns["kind"] >= MEMORY]
+    return int(times.max()) if len(times) else 0
+
+
+def _times(segment: Segment) -> tuple[int, int] | None:
+    times = segment.columns["time"][segment.columns["kind"] < CHANGE]
+    return (int(times.min()), int(times.max())) if len(times) else None
+
+
+def _stream_lengths(segment: Segment) -> Array:
+    return np.bincount(segment.stream_of, weights=segment.columns["length"], minlength=len(segment.streams))
+
+
 def _ordered(segment: Segment, column: str) -> tuple[Array, Array]:
     """The rows that have something in a column, ordered by it."""
     if column not in segment.cache:
@@ -224,9 +237,7 @@ def _mask(rows: int, at: Array) -> Array:
 
 
 def _total(segment: Segment) -> int:
-    if "total" not in segment.cache:
-        segment.cache["total"] = int(segment.columns["length"].sum())
-    return int(segment.cache["total"])
+    return int(_kept(segment, "total", lambda one: int(one.columns["length"].sum())))
 
 
 def _hidden(segments: Sequence[Segment], reaches: Sequence[Any]) -> dict[int, Array]:

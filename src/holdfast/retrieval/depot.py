@@ -9,7 +9,7 @@ Deliberately absent: what is in a segment (``segment``), and when to save (``ind
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 
@@ -46,6 +46,13 @@ class Saved(msgspec.Struct, frozen=True):
     vectors: dict[str, tuple[int, str]] = {}
     whole: dict[str, bool] = {}
 
+    def only(self, models: Iterable[str | None]) -> Saved:
+        """The same with the vectors of these models alone."""
+        vectors = {name: parts for name, parts in self.vectors.items() if name in models}
+        return msgspec.structs.replace(
+            self, vectors=vectors, whole={n: w for n, w in self.whole.items() if n in vectors}
+        )
+
 
 class Manifest(msgspec.Struct, frozen=True):
     """All that is saved. ``model`` is the one that recall uses, ``previous`` the one it can go back to."""
@@ -77,6 +84,10 @@ class Reading:
             raise Corrupt("the vectors of a part do not fit it")
         return Vectors(model, stored["rows"], stored["done"])
 
+    def width(self, saved: Saved, model: str) -> int:
+        """How many numbers a model's vectors have."""
+        return int(self.vectors(saved, model, saved.passages).rows.shape[1])
+
     def _value(self, name: str, parts: int, digest: str) -> bytes:
         pieces = []
         for number in range(parts):
@@ -95,6 +106,7 @@ class Depot:
 
     def __init__(self, core: Core, ids: Ids, scope: Scope, name: str) -> None:
         self._core, self._ids, self._scope, self.name = core, ids, scope, name
+        self._id = f"{name}/{MANIFEST}"
         self._record: Record | None = None
         self.manifest = Manifest()
 
@@ -108,19 +120,13 @@ class Depot:
         """
         with self._core.engine.snapshot() as view:
             self.manifest = Manifest()
-            self._record = next(iter(self._manifests(view)), None)
+            self._record = view.get(self._core.tenant, KIND, self._id)
             if self._record is not None:
                 self.manifest = _manifest(self._record)
             yield Reading(view, self._core.tenant, self.name)
 
     def forget(self) -> None:
         self._record, self.manifest = None, Manifest()
-
-    def _manifests(self, view: View | None = None) -> list[Record]:
-        """The manifests of this index, the one that counts first: two processes may both have made a first one."""
-        query = Query(KIND, user=self._scope.user, agent=self._scope.agent, tag=f"{MANIFEST}@{self.name}")
-        found = scan_all(view or self._core.engine, self._core.tenant, query)
-        return sorted((record for record in found if record.scope == self._scope), key=lambda r: (r.created, r.id))
 
     # Writing
 
@@ -154,31 +160,28 @@ class Depot:
         return len(pieces)
 
     def commit(self, manifest: Manifest, ops: Sequence[Op]) -> None:
-        """Write a manifest in place of the one that was read, with new parts, and delete the parts it drops."""
-        id = f"{self.name}/{self._ids.token()}" if self._record is None else self._record.id
+        """Write a manifest in place of the one that was read, with new parts, and delete the parts it drops.
+
+        ``Overtaken`` when another one was written meanwhile, ``Erased`` when all of it was.
+        """
         expect = 0 if self._record is None else self._record.version
         gone = set(self._names(self.manifest)) - set(self._names(manifest))
         plain = msgspec.to_builtins(manifest)
         body = encode({"manifest": plain, "digest": _digest(encode(plain))})
-        put = Put(KIND, id, body, expect=expect, scope=self._scope, tags=(MANIFEST, f"{MANIFEST}@{self.name}"))
+        tags = (MANIFEST,)
+        put = Put(KIND, self._id, body, expect=expect, scope=self._scope, tags=tags)
         try:
-            self._write([*ops, *(Delete(KIND, name) for name in sorted(gone)), put])
+            self._write([put, *ops, *(Delete(KIND, name) for name in sorted(gone))])
         except Conflict as error:
             raise Overtaken from error
-        first = next(iter(self._manifests()), None)
-        if first is None or first.id != id:  # erased since, or two made their first one at the same time
-            self._write([*(Delete(KIND, name) for name in self._names(manifest)), Delete(KIND, id)])
-            raise Overtaken
-        self.manifest, self._record = manifest, first
+        self.manifest, self._record = manifest, self._core.engine.get(self._core.tenant, KIND, self._id)
 
     def discard(self) -> None:
         """Delete everything that is saved."""
-        ops: list[Op] = []
-        for record in self._manifests():
-            ops += [Delete(KIND, name) for name in self._named_by(record)]
-            ops.append(Delete(KIND, record.id))
-        if ops:
-            self._write(ops)
+        record = self._core.engine.get(self._core.tenant, KIND, self._id)
+        if record is not None:
+            names = {*self._named_by(record), record.id}
+            self._write([Delete(KIND, name) for name in sorted(names)])
         self.forget()
 
     def _named_by(self, record: Record) -> Iterator[str]:
@@ -188,7 +191,7 @@ class Depot:
         except (Corrupt, Unsupported):
             query = Query(KIND, user=self._scope.user, agent=self._scope.agent)
             found = scan_all(self._core.engine, self._core.tenant, query)
-            yield from (part.id for part in found if part.id.startswith(f"{self.name}/") and part.id != record.id)
+            yield from (part.id for part in found if part.id.startswith(f"{self.name}/"))
 
     def _write(self, ops: Sequence[Op]) -> None:
         self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())

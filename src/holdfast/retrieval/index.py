@@ -21,9 +21,18 @@ import msgspec
 import numpy as np
 
 from holdfast.engine.contract import Op
-from holdfast.errors import Conflict, Corrupt, HoldfastError, Invalid, Misconfigured, TooLarge, Unavailable, Unsupported
+from holdfast.errors import (
+    Conflict,
+    Corrupt,
+    Erased,
+    HoldfastError,
+    Misconfigured,
+    TooLarge,
+    Unavailable,
+    Unsupported,
+)
 from holdfast.retrieval.corpus import Corpus
-from holdfast.retrieval.depot import Depot, Overtaken, Saved
+from holdfast.retrieval.depot import Depot, Manifest, Overtaken, Saved
 from holdfast.retrieval.segment import (
     CHANGE,
     MEMORY,
@@ -42,7 +51,7 @@ SAVE_AT = 256
 LARGEST = 131_072
 _TIER = 8
 _BATCH = 4_096
-_RETRY_S = 5.0
+RETRY_S = 5.0
 _TRIES = 8
 _PORTION = 4_096
 
@@ -91,6 +100,15 @@ Embedders = Callable[[str | None], Embeds | None]
 """Gives what makes vectors of a recorded model (None when it is not to be had), or of the wanted one for None."""
 
 
+class Lacking(NamedTuple):
+    """A saved segment without some vectors: its token, the texts of its passages, and how much is done in all."""
+
+    token: str
+    texts: list[str]
+    done: int
+    total: int
+
+
 class _Held(NamedTuple):
     """A segment in memory, with what is saved of it, or with its texts while it still waits for vectors."""
 
@@ -111,17 +129,21 @@ class Index:
         self._shown: Sequence[Reach] | None = None
         self._corpus: Corpus | None = None
         self._retry_at = self._save_again_at = 0.0
-        self._saving_on = True
+        self._saving_on = self._may_wait = True
+        self._saves = 0
 
     # Being read
 
-    def corpus(self, progress: Progress | None = None) -> Corpus:
-        """Everything acknowledged so far, as one thing to search."""
+    def corpus(self, progress: Progress | None = None, *, patient: bool = True) -> Corpus:
+        """Everything acknowledged so far, as one thing to search.
+
+        Who is not ``patient`` waits neither for an embedder that may take its time nor for saving; others do it later.
+        """
         with self._lock:
             for attempt in range(_TRIES):
                 try:
-                    self._saving_on = attempt < _TRIES - 1
-                    return self._current(progress)
+                    self._saving_on = patient and attempt < _TRIES - 1
+                    return self._current(progress, patient)
                 except Overtaken:
                     self._forget()
                 except BaseException:  # also a signal: what is in memory may be half of something
@@ -129,18 +151,30 @@ class Index:
                     raise
             raise AssertionError("the last attempt saves nothing, so nobody can overtake it")
 
-    def _current(self, progress: Progress | None) -> Corpus:
+    def _current(self, progress: Progress | None, patient: bool = True) -> Corpus:
         if not self._loaded:
             self._load()
-        reaches = self._source.reaches()
-        if reaches is not self._shown or self._corpus is None:
+        self._may_wait = patient
+        for _ in range(_TRIES):
+            reaches = self._source.reaches()
+            if reaches is self._shown and self._corpus is not None:
+                break
+            saves = self._saves
             self._catch_up(reaches, progress)
-            self._shown, self._corpus = reaches, None
-        if self._pending() and _time.monotonic() >= self._retry_at:
+            self._shown, self._corpus = reaches, Corpus([held.segment for held in self._held], reaches)
+            if saves == self._saves:  # what was saved must not know more than there is: then look once more
+                break
+        if self._pending() and self._may_embed():
             self._embed_pending(progress)
-        if self._corpus is None:
-            self._corpus = Corpus([held.segment for held in self._held], reaches)
+            self._corpus = Corpus([held.segment for held in self._held], self._shown or ())
+        assert self._corpus is not None
         return self._corpus
+
+    def _may_embed(self) -> bool:
+        embedder = self.embedder
+        if embedder is None or _time.monotonic() < self._retry_at:
+            return False
+        return embedder.local or self._may_wait
 
     @property
     def embedder(self) -> Embeds | None:
@@ -151,6 +185,11 @@ class Index:
     def model(self) -> str | None:
         """The model that is recorded."""
         return self._depot.manifest.model
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers the recorded vectors have; 0 when there are none."""
+        return self._depot.manifest.dimension
 
     def _catch_up(self, reaches: Sequence[Reach], progress: Progress | None) -> None:
         self._drop_streams({reach.stream for reach in reaches})
@@ -227,13 +266,14 @@ class Index:
     def _with_vectors(self, held: _Held) -> _Held:
         """A segment with the vectors that it lacks, or as it is when they cannot be made now."""
         embedder = self.embedder
-        if embedder is None or held.texts is None:
+        if embedder is None or held.texts is None or not self._may_embed():
             return held
         open_ = _open(held.segment, embedder.name)
         try:
             made = _in_portions(embedder, [held.texts[at] for at in open_])
+            self._refuse_other_width(embedder, made)
         except HoldfastError as error:
-            self._retry_at = _time.monotonic() + _RETRY_S
+            self._retry_at = _time.monotonic() + RETRY_S
             _log.warning("%d passages are without vectors for now: %s", len(open_), error)
             return held
         vectors, count = held.segment.vectors, held.segment.passages
@@ -245,6 +285,13 @@ class Index:
             rows[open_] = made
         vectors = Vectors(embedder.name, rows, np.ones(count, dtype=bool))
         return _Held(Segment(held.segment.arrays(), vectors), held.saved, None)
+
+    def _refuse_other_width(self, embedder: Embeds, made: Array) -> None:
+        if len(made) and self.dimension and made.shape[1] != self.dimension:
+            raise Misconfigured(
+                f"the vectors of {embedder.name} have {made.shape[1]} numbers, those in the index {self.dimension}; "
+                "give the embedder another name and reembed"
+            )
 
     def _pending(self) -> bool:
         embedder = self.embedder
@@ -288,85 +335,97 @@ class Index:
 
     # Another model
 
-    def reembed(self, progress: Progress | None = None) -> int:
-        """Give every passage a vector by the wanted model, then let recall use those; return how many were made.
+    def lacking(self, model: str) -> Lacking | None:
+        """A saved segment that has no vectors of a model yet, or None when every one has."""
+        with self._lock:
+            self._settle()
+            total = sum(held.segment.passages for held in self._held)
+            done = 0
+            for held in self._held:
+                assert held.saved is not None
+                if held.saved.whole.get(model, False):
+                    done += held.segment.passages
+            for held in self._held:
+                assert held.saved is not None
+                if not held.saved.whole.get(model, False):
+                    return Lacking(held.saved.token, self._texts_of(held.segment), done, total)
+            return None
 
-        Until then recall goes on with what it has. Each segment is saved as it is done, so that an interruption costs
-        one segment; the old vectors stay for ``rollback``.
+    def give(self, token: str, vectors: Vectors) -> None:
+        """Save vectors for a segment, unless it has been merged into another one meanwhile."""
+        with self._lock:
+            ops: list[Op] = []
+            new = [
+                held
+                if held.saved is None or held.saved.token != token
+                else _Held(held.segment, self._depot.saving_vectors(held.saved, vectors, ops))
+                for held in self._held
+            ]
+            segments = tuple(held.saved for held in new if held.saved is not None)
+            if ops and self._committed(msgspec.structs.replace(self._depot.manifest, segments=segments), ops):
+                self._held = new
+
+    def use(self, model: str, dimension: int) -> bool:
+        """Let recall use a model's vectors from now on, keep those it used until now, and drop any others.
+
+        Return whether that was done: a segment that came to be meanwhile may lack them.
         """
-        wanted = self._embedders(None)
-        if wanted is None:
-            raise Misconfigured("this store was opened without an embedder; open it with the one to move to")
-        made = 0
         with self._lock:
-            for _ in range(_TRIES):
-                try:
-                    self._saving_on = True
-                    self._current(None)
-                    self._save(self._tiered())
-                    made += self._moved_to(wanted, progress)
-                    return made
-                except Overtaken:
-                    self._forget()
-        raise Conflict(
-            f"the index {self._depot.name} is being saved by others all the time; try again", index=self._depot.name
-        )
-
-    def _moved_to(self, wanted: Embeds, progress: Progress | None) -> int:
-        total, done, made = sum(held.segment.passages for held in self._held), 0, 0
-        for at, held in enumerate(list(self._held)):
-            assert held.saved is not None
-            if wanted.name not in held.saved.vectors:
-                texts = self._texts_of(held.segment)
-                rows = wanted.embed(texts).astype("<f2").reshape(len(texts), wanted.dimension)
-                ops: list[Op] = []
-                block = Vectors(wanted.name, rows, np.ones(len(rows), dtype=bool))
-                self._held[at] = _Held(held.segment, self._depot.saving_vectors(held.saved, block, ops))
-                segments = tuple(one.saved for one in self._held if one.saved is not None)
-                self._depot.commit(msgspec.structs.replace(self._depot.manifest, segments=segments), ops)
-                made += len(texts)
-            done += held.segment.passages
-            if progress is not None:
-                progress(done, total)
-        self._use(wanted.name, wanted.dimension)
-        return made
-
-    def can_go_back(self) -> bool:
-        """Whether the vectors of an earlier model are still here."""
-        with self._lock:
-            self._load()
-            return self._depot.manifest.previous is not None
-
-    def rollback(self) -> str:
-        """Use the vectors of the model before again; return its name."""
-        with self._lock:
-            self._load()
-            previous = self._depot.manifest.previous
-            if previous is None:
-                raise Invalid("there is no earlier model to go back to")
-            self._use(previous, self._width(previous))
-            return previous
-
-    def _width(self, model: str) -> int:
-        with self._depot.read() as reading:
-            for saved in self._depot.manifest.segments:
-                if model in saved.vectors:
-                    return int(reading.vectors(saved, model, saved.passages).rows.shape[1])
-        return 0
-
-    def _use(self, model: str, dimension: int) -> None:
-        """Let recall use a model's vectors from now on, keep those it used until now, and drop any others."""
-        manifest = self._depot.manifest
-        before = manifest.model if manifest.model != model else manifest.previous
-        segments = tuple(
-            msgspec.structs.replace(
-                saved, vectors={name: parts for name, parts in saved.vectors.items() if name in (model, before)}
+            self._settle()
+            manifest = self._depot.manifest
+            if not all(saved.whole.get(model, False) for saved in manifest.segments):
+                return False
+            before = manifest.model if manifest.model != model else manifest.previous
+            segments = tuple(saved.only((model, before)) for saved in manifest.segments)
+            moved = msgspec.structs.replace(
+                manifest, model=model, dimension=dimension, previous=before, segments=segments
             )
-            for saved in manifest.segments
-        )
-        moved = msgspec.structs.replace(manifest, model=model, dimension=dimension, previous=before, segments=segments)
-        self._depot.commit(moved, [])
-        self._load()
+            done = self._committed(moved, [])
+            self._forget()
+            return done
+
+    def previous(self) -> tuple[str, int] | None:
+        """The model before, if its vectors are still here, and how many numbers they have."""
+        with self._lock:
+            self._load()
+            model = self._depot.manifest.previous
+            if model is None:
+                return None
+            with self._depot.read() as reading:
+                widths = [
+                    reading.width(saved, model) for saved in self._depot.manifest.segments if model in saved.vectors
+                ]
+            return model, widths[0] if widths else 0
+
+    def go_back(self, model: str, dimension: int) -> None:
+        """Use the vectors of the model before again; what came since gets them as it is recalled."""
+        with self._lock:
+            manifest = self._depot.manifest
+            moved = msgspec.structs.replace(manifest, model=model, dimension=dimension, previous=manifest.model)
+            self._committed(moved, [])
+            self._forget()
+
+    def _settle(self) -> None:
+        """Have everything that there is in saved segments."""
+        for _ in range(_TRIES):
+            try:
+                self._saving_on = self._may_wait = True
+                self._save_again_at = 0.0
+                self._current(None)
+                if any(held.saved is None for held in self._held):
+                    self._saved_as(self._tiered())
+                return
+            except Overtaken:
+                self._forget()
+        raise Conflict(f"the index {self._depot.name} is being saved by others all the time; try again")
+
+    def _committed(self, manifest: Manifest, ops: Sequence[Op]) -> bool:
+        try:
+            self._depot.commit(manifest, ops)
+        except Overtaken:
+            self._forget()
+            return False
+        return True
 
     # Being tended
 
@@ -422,17 +481,16 @@ class Index:
             self._save(self._tiered())
 
     def _tiered(self) -> list[_Held]:
-        """What to hold from now on: the tail as one segment, and where a tier is full, its segments as one."""
+        """What to hold from now on: the tail as one segment, and of eight in one tier as many as fit as one."""
         saved = [held for held in self._held if held.saved is not None]
-        tail = [held for held in self._held if held.saved is None]
-        held = [*saved, *_joined(tail)]
-        size = SAVE_AT
-        while size < LARGEST:
-            tier = [one for one in held if one.segment.rows < size * _TIER]
-            full = len(tier) >= _TIER and sum(one.segment.rows for one in tier) <= LARGEST
-            if full:
-                held = [*(one for one in held if one not in tier), *_joined(tier)]
-            size *= _TIER
+        held = [*saved, *_joined([held for held in self._held if held.saved is None])]
+        tier = 0
+        while SAVE_AT * _TIER**tier < LARGEST:
+            same = [one for one in held if _tier(one.segment.rows) == tier]
+            if len(same) >= _TIER:
+                fitting = _fitting(same)
+                held = [*(one for one in held if one not in fitting), *_joined(fitting)]
+            tier += 1
         return held
 
     def _save(self, wanted: list[_Held]) -> None:
@@ -441,8 +499,8 @@ class Index:
             return
         try:
             self._saved_as(wanted)
-        except (Unavailable, TooLarge) as error:
-            self._save_again_at = _time.monotonic() + _RETRY_S
+        except (Unavailable, TooLarge, Erased) as error:
+            self._save_again_at = _time.monotonic() + RETRY_S
             _log.warning("the index %s is not saved for now: %s", self._depot.name, error)
 
     def _saved_as(self, wanted: list[_Held]) -> None:
@@ -452,6 +510,7 @@ class Index:
         if embedder is not None and manifest.model is None:
             manifest = msgspec.structs.replace(manifest, model=embedder.name, dimension=embedder.dimension)
         self._depot.commit(msgspec.structs.replace(manifest, segments=tuple(saved)), ops)
+        self._saves += 1
         self._held = [_Held(held.segment, now, held.texts) for held, now in zip(wanted, saved, strict=True)]
 
     # Being loaded
@@ -484,6 +543,24 @@ def _remembers(segment: Segment, refs: Sequence[int]) -> Array:
     kinds = segment.columns["kind"]
     found: Array = np.isin(segment.columns["ref"], refs) & (kinds >= MEMORY) & (kinds < CHANGE)
     return found
+
+
+def _tier(rows: int) -> int:
+    """0 for a saved tail, 1 for what eight of them come to, and so on."""
+    tier = 0
+    while rows >= SAVE_AT * _TIER ** (tier + 1):
+        tier += 1
+    return tier
+
+
+def _fitting(held: Sequence[_Held]) -> list[_Held]:
+    """The first of them that together are not too large for one segment."""
+    found: list[_Held] = []
+    for one in held:
+        if sum(other.segment.rows for other in found) + one.segment.rows > LARGEST:
+            break
+        found.append(one)
+    return found if len(found) > 1 else []
 
 
 def _lacks(held: _Held, model: str) -> bool:

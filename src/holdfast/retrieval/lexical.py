@@ -51,18 +51,21 @@ class Lexical:
         found: Array = self.weights * np.log(1 + (rows - self._held + 0.5) / (self._held + 0.5))
         return found
 
-    def best(self) -> list[tuple[Array, Array]]:
-        """For each segment, the rows that hold a term which tells rows apart, and their scores by those terms."""
-        leading = self._leading()
+    def best(self, allowed: int) -> list[tuple[Array, Array]]:
+        """For each segment, the rows that hold a term which tells rows apart, and their scores by those terms.
+
+        ``allowed`` is how many rows may be found at all.
+        """
+        leading = self._leading(allowed)
         return [
             _scored(segment, [(by_term[number], self.worth[number]) for number in leading], self.mean)
             for segment, by_term in zip(self._corpus.segments, self.holding, strict=True)
         ]
 
-    def _leading(self) -> list[int]:
+    def _leading(self, allowed: int) -> list[int]:
         """The terms that candidates are found by: all, or in a large corpus the rare ones, and never fewer than two."""
         by_rarity: list[int] = np.argsort(self._held, kind="stable").tolist()
-        if self._corpus.rows <= LARGE:
+        if allowed <= LARGE:
             return by_rarity
         common = _COMMON * self._corpus.rows
         known = [number for number in by_rarity if self._held[number] > 0]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.retrieval import truth
 from holdfast.retrieval.asking import Reading
 from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.lexical import Lexical
@@ -27,10 +28,15 @@ class Linked(NamedTuple):
     worth: Array
 
 
-def follow(corpus: Corpus, reading: Reading, lexical: Lexical, subject: str) -> Linked:
-    """The links of the entities that a query names (or of whoever asks), and what is known of their other ends."""
+def follow(corpus: Corpus, reading: Reading, lexical: Lexical, subject: str, moment: int) -> Linked:
+    """The links of the entities that a query names (or of whoever asks), and what is known of their other ends.
+
+    Only links that may be seen and hold at the moment lead anywhere.
+    """
     named = np.array([*reading.grams, *([hashed(subject)] if subject and "own" in reading else [])], dtype=np.uint64)
-    first = _touching(corpus, named, links=True)
+    first = truth.standing(corpus, _touching(corpus, named, links=True), moment)
+    touched = np.isin(corpus.column("left", first), named) | np.isin(corpus.column("right", first), named)
+    first = first.at(touched & truth.seen(corpus, first))
     if not len(first):
         return Linked(first, np.zeros(0, dtype=np.float32))
     worth = np.where(lexical.score(first) > 0, 1.0, _BESIDE).astype(np.float32)

@@ -77,7 +77,7 @@ def search(corpus: Corpus, asked: Asked, reading: Reading, vectors: dict[str, Ar
     near = [] if "meaning" in run.without else [Nearness(corpus, model, query) for model, query in vectors.items()]
     start = _time.perf_counter()
     lexical = Lexical(corpus, reading.terms)
-    linked = follow(corpus, reading, lexical, asked.subject)
+    linked = follow(corpus, reading, lexical, asked.subject, asked.now)
     rows = _candidates(corpus, asked, lexical, near, linked.rows)
     run.timed("gather", start)
     table = Table(corpus, asked, reading, lexical, near, rows, linked)
@@ -127,8 +127,12 @@ def _candidates(corpus: Corpus, asked: Asked, lexical: Lexical, near: list[Nearn
     if corpus.rows <= ALL:
         rows = _rows([np.full(segment.rows, part) for part, segment in enumerate(corpus.segments)], _numbers(corpus))
         return _standing(corpus, asked, rows.at(_allowed(corpus, asked, rows)))
-    scored = [lexical.best(), *(by_model.best() for by_model in near)]
-    for most in (_GATHERED, 8 * _GATHERED, 64 * _GATHERED):
+    masks = [_mask(corpus, part, asked) for part in range(len(corpus.segments))]
+    allowed = sum(len(mask.rows) if mask.whole else int(mask.rows.sum()) for mask in masks)
+    shut = [None if mask.whole else mask.rows for mask in masks]
+    scored = [lexical.best(allowed), *(by_model.best(shut) for by_model in near)]
+    least = max(_GATHERED, _OVERFETCH * asked.k)
+    for most in (least, 8 * least, 64 * least):
         gathered = _gather(corpus, asked, scored, most)
         rows = _standing(corpus, asked, _distinct([gathered, linked]))
         if len(gathered) < most or len(rows) >= len(gathered) // 2:

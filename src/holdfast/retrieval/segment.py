@@ -111,8 +111,8 @@ class Segment:
         self.holder, self.count = arrays["holder"], arrays["count"]
         self.vectors = vectors
         self.streams, self._starts = np.unique(self.columns["stream"], return_index=True)
-        code = np.searchsorted(self.streams, self.columns["stream"])
-        self._places = (code << _PLACE_BITS) | self.columns["position"]
+        self.stream_of = np.searchsorted(self.streams, self.columns["stream"])
+        self._places = (self.stream_of << _PLACE_BITS) | self.columns["position"]
         self.plain = len(self.owner) == self.rows  # each row has one passage, in the same order
         self.cache: dict[str, Any] = {}
 

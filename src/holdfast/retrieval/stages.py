@@ -240,11 +240,12 @@ def _threads(table: Table) -> Array:
 def _thread_scores(table: Table) -> tuple[Array, Array]:
     """Every stream of the corpus with the score of all that is in it."""
     lexical, corpus = table.lexical, table.corpus
-    streams, codes, lengths = corpus.streams()
+    streams, places, lengths = corpus.streams()
     counts = np.zeros((len(lexical.weights), len(streams)))
     for part, by_term in enumerate(lexical.holding):
         for number, (rows, held) in enumerate(by_term):
-            counts[number] += np.bincount(codes[part][rows], weights=held, minlength=len(streams))
+            own = corpus.segments[part].stream_of[rows]
+            counts[number, places[part]] += np.bincount(own, weights=held, minlength=len(places[part]))
     holding = np.count_nonzero(counts, axis=1)
     idf = np.log(1 + (len(streams) - holding + 0.5) / (holding + 0.5))
     return streams, (lexical.weights * idf) @ saturated(counts, lengths, max(float(lengths.mean()), 1.0))

@@ -17,7 +17,7 @@ from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.cues import BITS
 from holdfast.retrieval.lexical import Lexical
 from holdfast.retrieval.links import Linked
-from holdfast.retrieval.segment import FROM_USER, MEMORY, Array
+from holdfast.retrieval.segment import FROM_USER, MEMORY, Array, Segment
 from holdfast.retrieval.vector import Nearness
 
 Stage = Callable[["Table"], dict[str, Array]]
@@ -99,14 +99,20 @@ class Table:
 def unevenness(corpus: Corpus) -> float:
     """How many times longer the turns of the most talkative speaker are than those of the least."""
     if "unevenness" not in corpus.cache:
-        speakers, chars = [], []
-        for segment in corpus.segments:
-            spoken = np.nonzero((segment.columns["kind"] < MEMORY) & (segment.columns["speaker"] != 0))[0]
-            spoken = spoken[:: max(1, len(spoken) // 4_000)]
-            speakers.append(segment.columns["speaker"][spoken])
-            chars.append(segment.columns["chars"][spoken])
+        samples = [_sample(segment) for segment in corpus.segments]
+        speakers, chars = [speakers for speakers, _ in samples], [chars for _, chars in samples]
         corpus.cache["unevenness"] = _ratio(np.concatenate(speakers), np.concatenate(chars)) if speakers else 1.0
     return float(corpus.cache["unevenness"])
+
+
+def _sample(segment: Segment) -> tuple[Array, Array]:
+    """Who said how much, of some of the entries."""
+    if "sample" not in segment.cache:
+        spoken = np.nonzero((segment.columns["kind"] < MEMORY) & (segment.columns["speaker"] != 0))[0]
+        spoken = spoken[:: max(1, len(spoken) // 2_000)]
+        segment.cache["sample"] = (segment.columns["speaker"][spoken], segment.columns["chars"][spoken])
+    found: tuple[Array, Array] = segment.cache["sample"]
+    return found
 
 
 def _ratio(speakers: Array, chars: Array) -> float:

@@ -38,7 +38,7 @@ def standing(corpus: Corpus, rows: Rows, moment: int) -> Rows:
 def verdicts(corpus: Corpus, moment: int) -> tuple[Array, Array, Array]:
     """The refs of memories that are forgotten, that were corrected, and that have ended by a moment."""
     rows = corpus.changes()
-    rows = rows.at(_seen(corpus, rows))
+    rows = rows.at(seen(corpus, rows))
     kinds, refs = corpus.column("kind", rows), corpus.column("ref", rows)
     moved = kinds >= CHANGE
     order = np.lexsort((corpus.column("position", rows)[moved], refs[moved]))
@@ -69,7 +69,7 @@ def _corrections(corpus: Corpus, rows: Rows, moment: int, gone: set[int]) -> tup
 
 def _present(corpus: Corpus, rows: Rows, moment: int, dead: Array) -> Rows:
     """Of all versions of some facts, those that hold: the last that has begun, unless it has ended or is over."""
-    rows = rows.at(_seen(corpus, rows))
+    rows = rows.at(seen(corpus, rows))
     rows = rows.at(~np.isin(corpus.column("ref", rows), dead) & (corpus.column("time", rows) <= moment))
     columns = [corpus.column(name, rows) for name in ("ref", "recorded", "time", "fact")]
     order = np.lexsort(columns)
@@ -80,7 +80,8 @@ def _present(corpus: Corpus, rows: Rows, moment: int, dead: Array) -> Rows:
     return rows.at(holds)
 
 
-def _seen(corpus: Corpus, rows: Rows) -> Array:
+def seen(corpus: Corpus, rows: Rows) -> Array:
+    """Which rows may be seen."""
     found = np.ones(len(rows), dtype=bool)
     for part, here in rows.groups():
         visible = corpus.visible(part)

@@ -9,6 +9,8 @@ Deliberately absent: making vectors (``providers``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from holdfast.retrieval.corpus import Corpus, Rows
@@ -19,6 +21,8 @@ FIRST_LOOK = 20_000
 """How many passages the signs let through."""
 SECOND_LOOK = 2_000
 """How many of those are then compared exactly."""
+
+_FAR = np.iinfo(np.uint16).max
 
 Scored = tuple[Array, Array]
 """Rows of a segment, and a value for each."""
@@ -33,10 +37,12 @@ class Nearness:
         self._by_passage: dict[int, Array] = {}
         self._by_row: dict[int, Array] = {}
 
-    def best(self) -> list[Scored]:
+    def best(self, masks: Sequence[Array | None] = ()) -> list[Scored]:
         """For each segment, rows and how near the best passage of each is: all, or of a large corpus the likeliest."""
         if not self._exact:
-            return self._by_signs()
+            allowed = self._allowed(masks)
+            few = sum(len(passages) for passages in allowed.values()) <= EXACT
+            return self._of_few(allowed) if allowed and few else self._by_signs(allowed)
         return [
             (np.arange(segment.rows), _best_of(segment, self._passages(part), np.arange(segment.rows)))
             if self._has(segment)
@@ -105,7 +111,7 @@ class Nearness:
         if segment.plain:
             return self._passages(part)
         if part not in self._by_row:
-            self._by_row[part] = np.vecdot(_whole(segment, np.arange(segment.rows)), self.query)
+            self._by_row[part] = np.vecdot(_joined(segment), self.query)
         return self._by_row[part]
 
     def _best_of_some(self, segment: Segment, rows: Array) -> Array:
@@ -115,13 +121,35 @@ class Nearness:
         best: Array = np.maximum.reduceat(near, starts) if len(starts) else near
         return best
 
-    def _by_signs(self) -> list[Scored]:
+    def _allowed(self, masks: Sequence[Array | None]) -> dict[int, Array]:
+        """The passages that may be found, by segment, where not all may."""
+        if all(mask is None for mask in masks):
+            return {}
+        found = {}
+        for part, segment in enumerate(self._corpus.segments):
+            mask = masks[part]
+            found[part] = np.arange(segment.passages) if mask is None else np.nonzero(mask[segment.owner])[0]
+        return found
+
+    def _of_few(self, allowed: dict[int, Array]) -> list[Scored]:
+        """Exactly, among the few that a filter leaves."""
+        return [
+            _second_look(segment, allowed[part], self.query) if self._has(segment) else _NONE
+            for part, segment in enumerate(self._corpus.segments)
+        ]
+
+    def _by_signs(self, allowed: dict[int, Array]) -> list[Scored]:
         """Three looks, each at fewer passages: differing signs of all, then the query itself against signs, then
         the vectors."""
         segments, mean = self._corpus.segments, self._mean()
         known = [part for part, segment in enumerate(segments) if self._has(segment)]
         distances = {part: _differing(_signs(segments[part], mean), self.query > mean) for part in known}
-        limit = _limit(list(distances.values()), FIRST_LOOK)
+        for part, passages in allowed.items():
+            if part in distances:
+                shut = np.ones(len(distances[part]), dtype=bool)
+                shut[passages] = False
+                distances[part][shut] = _FAR
+        limit = _limit([d[d != _FAR] if allowed else d for d in distances.values()], FIRST_LOOK)
         few = {part: np.nonzero(distance <= limit)[0] for part, distance in distances.items()}
         tables = _tables(self.query - mean)
         scores = {part: _by_bytes(_signs(segments[part], mean), few[part], tables) for part in known}
@@ -207,15 +235,21 @@ def _full(segment: Segment) -> Array:
 
 
 def _whole(segment: Segment, rows: Array) -> Array:
-    if segment.plain:
-        return segment.cache["full"][rows] if "full" in segment.cache else _vectors(segment)[rows].astype(np.float32)
-    if "whole" not in segment.cache:
+    """The vectors of whole rows."""
+    if not segment.plain:
+        return _joined(segment)[rows]
+    return segment.cache["full"][rows] if "full" in segment.cache else _vectors(segment)[rows].astype(np.float32)
+
+
+def _joined(segment: Segment) -> Array:
+    """One vector for each row: the sum of its passages', each by its length."""
+    if "joined" not in segment.cache:
         first = segment.columns["first"]
         weights = np.maximum(segment.size, 1).astype(np.float32)[:, None]
         sums = np.add.reduceat(_vectors(segment).astype(np.float32) * weights, first, axis=0)
-        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        segment.cache["whole"] = sums / np.maximum(lengths, 1e-9)
-    found: Array = segment.cache["whole"][rows]
+        lengths = np.sqrt(np.vecdot(sums, sums))[:, None]
+        segment.cache["joined"] = sums / np.maximum(lengths, 1e-9)
+    found: Array = segment.cache["joined"]
     return found
 
 

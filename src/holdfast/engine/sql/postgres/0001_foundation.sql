@@ -146,3 +146,9 @@ CREATE VIEW holdfast_handoffs WITH (security_invoker = true) AS
            to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
            CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
     FROM events e JOIN strands s ON s.tenant = e.tenant AND s.stream = e.stream WHERE s.kind = 'handoff';
+
+CREATE VIEW holdfast_memories WITH (security_invoker = true) AS
+    SELECT tenant, id AS memory, scope_user AS user_id, scope_agent AS agent_id,
+           to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS recorded,
+           CASE WHEN substr(body, 1, 2) = 'j1'::bytea THEN convert_from(substr(body, 3), 'UTF8') END AS content
+    FROM records WHERE kind = 'memory';

@@ -129,3 +129,9 @@ CREATE VIEW holdfast_handoffs AS
            strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
            CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
     FROM events e JOIN strands s ON s.num = e.stream JOIN tenants t ON t.num = e.tenant WHERE s.kind = 'handoff';
+
+CREATE VIEW holdfast_memories AS
+    SELECT t.name AS tenant, id AS memory, scope_user AS user_id, scope_agent AS agent_id,
+           strftime('%Y-%m-%dT%H:%M:%SZ', created / 1000000, 'unixepoch') AS recorded,
+           CASE WHEN substr(body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(body, 3) AS TEXT) END AS content
+    FROM records r JOIN tenants t ON t.num = r.tenant WHERE kind = 'memory';

@@ -1,0 +1,41 @@
+"""Moving an index to the vectors of another model while it is being used, and back.
+
+One segment after another gets its new vectors, made outside every lock and saved at once; recall goes on with the old
+ones until all are there. What was saved stays when the move is interrupted. Deliberately absent: how an index is kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.errors import Conflict, Invalid
+from holdfast.retrieval.index import Embeds, Index, Progress
+from holdfast.retrieval.segment import Vectors
+
+_TRIES = 100_000  # one for each segment, and more come while others write
+
+
+def move(index: Index, wanted: Embeds, progress: Progress | None = None) -> int:
+    """Give every passage a vector by a model, then let recall use those; return how many were made."""
+    made = 0
+    for _ in range(_TRIES):
+        todo = index.lacking(wanted.name)
+        if todo is None:
+            if index.use(wanted.name, wanted.dimension):
+                return made
+            continue
+        rows = np.asarray(wanted.embed(todo.texts), dtype="<f2").reshape(len(todo.texts), wanted.dimension)
+        index.give(todo.token, Vectors(wanted.name, rows, np.ones(len(rows), dtype=bool)))
+        made += len(todo.texts)
+        if progress is not None:
+            progress(min(todo.done + len(todo.texts), todo.total), todo.total)
+    raise Conflict("the index grows faster than it can be moved; try again when less is written")
+
+
+def back(index: Index) -> str:
+    """Let recall use the vectors of the model before again; return its name."""
+    found = index.previous()
+    if found is None:
+        raise Invalid("there is no earlier model to go back to")
+    index.go_back(*found)
+    return found[0]
