@@ -42,7 +42,7 @@ def learn(core: Core, shelf: Shelf, thread: str, after: int) -> list[Memory]:
 
 def _learned(core: Core, shelf: Shelf, thread: str, event: Event) -> Iterator[Memory]:
     said = Said.of(event)
-    named = said.speaker if said.speaker != said.role else None
+    named = said.speaker if said.speaker != said.role and _can_be_subject(said.speaker) else None
     time = to_datetime(said.time)
     ref = EntryRef(thread, event.position)
     findings = extract(said.text, speaker=named, role=said.role, time=time, subject=named or shelf.subject, ref=ref)
@@ -54,6 +54,13 @@ def _learned(core: Core, shelf: Shelf, thread: str, event: Event) -> Iterator[Me
             continue
         with suppress(Erased):  # it was learned before, and somebody did not want it to be known
             yield from shelf.remember([_draft(shelf, found, once, said, ref)])
+
+
+def _can_be_subject(name: str) -> bool:
+    try:
+        return bool(check_id(name, "name").strip())
+    except Invalid:
+        return False
 
 
 def _draft(shelf: Shelf, found: Found, once: str, said: Said, ref: EntryRef) -> Remembering:

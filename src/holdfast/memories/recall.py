@@ -36,6 +36,8 @@ from holdfast.retrieval.pipeline import Found, Run, search
 MOST = 1_000
 _LONG = 2_000
 _FIRST = 10
+_PATIENT_MS = 200
+"""With less time than this, a recall waits neither for an embedder far away nor for an index to be saved."""
 
 
 class Recaller:
@@ -59,7 +61,9 @@ class Recaller:
         """See ``Memories.recall``. ``without`` names stages to leave out, to see what they are worth."""
         began = _time.perf_counter()
         asked = self._asked(query, k, as_of, within_ms, only, folded(subject_of(scope)))
-        corpus, models, notes = self._corpus(scope, only.get("thread"), patient=within_ms is None)
+        corpus, models, notes = self._corpus(
+            scope, only.get("thread"), patient=within_ms is None or within_ms >= _PATIENT_MS
+        )
         if as_of is None:  # what was acknowledged is true now, whatever this clock says
             asked = msgspec.structs.replace(asked, now=max(asked.now, corpus.latest()))
         reading = asking.read(query, asked.now)

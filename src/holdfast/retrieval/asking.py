@@ -208,5 +208,5 @@ def within(query: str, reading: Reading, first: int, last: int) -> list[tuple[in
 
 
 def _interval(span: when.Span) -> tuple[int, int]:
-    since = 0 if span.since is None else to_micros(span.since)
+    since = -(2**63) if span.since is None else to_micros(span.since)
     return since, 2**63 - 1 if span.until is None else to_micros(span.until)

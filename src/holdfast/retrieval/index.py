@@ -192,7 +192,7 @@ class Index:
         return self._depot.manifest.dimension
 
     def _catch_up(self, reaches: Sequence[Reach], progress: Progress | None) -> None:
-        self._drop_streams({reach.stream for reach in reaches})
+        self._drop_hidden(reaches)
         behind = self._behind(reaches)
         total, done = sum(part.upto - part.after for part in behind), 0
         batch: list[Document] = []
@@ -212,12 +212,23 @@ class Index:
             progress(total, total)
         self._save_grown()
 
-    def _drop_streams(self, visible: set[int]) -> None:
-        """Let go of streams that nothing shows any more: what was erased must not be saved again."""
-        if self._reached.keys() <= visible:
+    def _drop_hidden(self, reaches: Sequence[Reach]) -> None:
+        """Let go of what nothing shows any more: what was erased must not be saved again."""
+        upto: dict[int, int] = {}
+        for reach in reaches:
+            upto[reach.stream] = max(reach.upto, upto.get(reach.stream, 0))
+        if all(reached <= upto.get(stream, 0) for stream, reached in self._reached.items()):
             return
-        self._keep(lambda segment: np.isin(segment.columns["stream"], list(visible)))
-        self._reached = {stream: upto for stream, upto in self._reached.items() if stream in visible}
+
+        def shown(segment: Segment) -> Array:
+            limits = np.array([upto.get(stream, 0) for stream in segment.streams.tolist()], dtype=np.int64)
+            found: Array = segment.columns["position"] <= limits[segment.stream_of]
+            return found
+
+        self._keep(shown)
+        self._reached = {
+            stream: min(reached, upto[stream]) for stream, reached in self._reached.items() if stream in upto
+        }
 
     def _keep(self, wanted: Callable[[Segment], Array]) -> None:
         """Keep only some rows. Where rows of a saved segment go, it is saved again without them, at once."""
@@ -443,9 +454,9 @@ class Index:
 
     def problems(self) -> Iterator[str]:
         """Compare what is saved with ground, row by row, and say what does not agree."""
-        self._source.reaches()
         try:
             with self._depot.read() as reading:
+                self._source.reaches()  # after the manifest: what that covers is known then
                 for saved in self._depot.manifest.segments:
                     segment = reading.segment(saved, None)
                     for model in saved.vectors:
@@ -477,6 +488,8 @@ class Index:
         rows = sum(held.segment.rows for held in tail)
         embedder = self.embedder
         dear = embedder is not None and not embedder.local and bool(tail)
+        if rows >= 8 * SAVE_AT:  # nobody has the time, and a new process would have to read it all
+            self._saving_on = True
         if rows >= SAVE_AT or dear:
             self._save(self._tiered())
 

@@ -35,14 +35,19 @@ class Lexical:
     """How a corpus holds the terms of one query. ``worth`` is the weight of each term times how rare it is."""
 
     def __init__(self, corpus: Corpus, terms: Mapping[int, float]) -> None:
-        self._corpus, self._terms = corpus, list(terms)
-        self.holding = [[_holding(segment, term) for term in terms] for segment in corpus.segments]
+        self._corpus = corpus
+        self._holders = [segment.holders(list(terms)) for segment in corpus.segments]
+        self.holding = [
+            [_holding(segment, *held) for held in by_term]
+            for segment, by_term in zip(corpus.segments, self._holders, strict=True)
+        ]
         held = np.array([[len(term.rows) for term in by_term] for by_term in self.holding], dtype=float)
         self._held = held.sum(axis=0) if len(held) else np.zeros(len(terms))
         self.weights = np.array(list(terms.values()), dtype=np.float32)
         idf = np.log(1 + (corpus.rows - self._held + 0.5) / (self._held + 0.5))
         self.worth = (self.weights * idf).astype(np.float32)
         self.mean = max(corpus.length / max(corpus.rows, 1), 1.0)
+        self._dense: dict[int, Array] = {}
         self._known: dict[int, tuple[Rows, Array]] = {}  # with the rows, so that no others get their id
 
     def rarity(self, least: int) -> Array:
@@ -76,13 +81,25 @@ class Lexical:
         known = self._known.get(id(rows))
         if known is not None:
             return known[1]
-        found = np.zeros((len(self._terms), len(rows)), dtype=np.float32)
+        found = np.zeros((len(self.weights), len(rows)), dtype=np.float32)
         for part, here in rows.groups():
             wanted = rows.row[here]
+            if self._corpus.rows <= LARGE:
+                found[:, here] = self._all(part)[:, wanted]
+                continue
             for number, (held, counts) in enumerate(self.holding[part]):
                 found[number, here] = _looked_up(held, counts, wanted)
         self._known[id(rows)] = (rows, found)
         return found
+
+    def _all(self, part: int) -> Array:
+        """How often every row of a segment holds each term, and one row more that holds none: that of -1."""
+        if part not in self._dense:
+            found = np.zeros((len(self.weights), self._corpus.segments[part].rows + 1), dtype=np.float32)
+            for number, (held, counts) in enumerate(self.holding[part]):
+                found[number, held] = counts
+            self._dense[part] = found
+        return self._dense[part]
 
     def score(self, rows: Rows) -> Array:
         """The scores of rows by all terms; a row of -1 has none."""
@@ -98,9 +115,8 @@ class Lexical:
             segment = self._corpus.segments[part]
             passages, starts = segment.passages_of(rows.row[here])
             scores = np.zeros(len(passages), dtype=np.float32)
-            for term, worth in zip(self._terms, self.worth, strict=True):
-                held = _looked_up(*segment.holders(term), passages)
-                scores += worth * saturated(held, segment.size[passages], mean)
+            for (holder, count), worth in zip(self._holders[part], self.worth, strict=True):
+                scores += worth * saturated(_looked_up(holder, count, passages), segment.size[passages], mean)
             found[here] = np.maximum.reduceat(scores, starts) if len(starts) else scores
         return found
 
@@ -115,8 +131,7 @@ def _looked_up(held: Array, counts: Array, wanted: Array) -> Array:
     return found
 
 
-def _holding(segment: Segment, term: int) -> Holding:
-    holder, count = segment.holders(term)
+def _holding(segment: Segment, holder: Array, count: Array) -> Holding:
     if segment.plain or not len(holder):
         return Holding(holder, count)
     rows = segment.owner[holder]

@@ -135,13 +135,17 @@ class Segment:
         ends = np.append(self._starts[1:], self.rows)[: len(self.streams)] - 1
         return dict(zip(self.streams.tolist(), self.columns["position"][ends].tolist(), strict=True))
 
-    def holders(self, term: int) -> tuple[Array, Array]:
-        """The passages that hold a term, and how often each does."""
-        at = int(np.searchsorted(self.terms, np.uint64(term)))
-        if at == len(self.terms) or int(self.terms[at]) != term:
-            return self.holder[:0], self.count[:0]
-        span = slice(int(self.offsets[at]), int(self.offsets[at + 1]))
-        return self.holder[span], self.count[span]
+    def holders(self, terms: Sequence[int]) -> list[tuple[Array, Array]]:
+        """For each term the passages that hold it, and how often each does."""
+        wanted = np.array(terms, dtype=np.uint64)
+        at = np.searchsorted(self.terms, wanted)
+        known = np.append(self.terms, np.uint64(0))[at] == wanted
+        ends = np.append(self.offsets, self.offsets[-1])
+        spans = [
+            slice(a, b)
+            for a, b in zip(ends[at].tolist(), np.where(known, ends[at + 1], ends[at]).tolist(), strict=True)
+        ]
+        return [(self.holder[span], self.count[span]) for span in spans]
 
     def passages_of(self, rows: Array) -> tuple[Array, Array]:
         """The passages of rows, one row's after another's, and where those of each row begin among them."""
@@ -155,7 +159,7 @@ class Segment:
 
     def marked(self, mark: str) -> Array:
         """The rows that carry a mark."""
-        return self.owner[self.holders(hashed(f"\x00{mark}"))[0]]
+        return self.owner[self.holders([hashed(f"\x00{mark}")])[0][0]]
 
     def find(self, streams: Array, positions: Array) -> Array:
         """The rows of these places, -1 where this segment has none."""
@@ -228,7 +232,7 @@ def _row(document: Document, length: int, first: int, look: Look) -> tuple[Any, 
         document.stream, document.position, document.time, document.recorded, document.until, document.ref,
         0 if document.fact is None else hashed(document.fact), document.corrects,
         hashed(called(document.speaker)) if document.speaker else 0,
-        length, CODES[document.kind], document.trust, flags, document.importance, first,
+        length, CODES.get(document.kind, CODES["event"]), document.trust, flags, document.importance, first,
         look.cues, look.own, look.names, len(document.text), hashed(document.text) if document.text else 0,
         hashed(document.left) if document.left else 0, hashed(document.right) if document.right else 0,
     )  # fmt: skip

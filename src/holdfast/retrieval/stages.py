@@ -181,8 +181,8 @@ def _told_by_events(table: Table) -> list[tuple[int, int]]:
 
 _EVER = 2**63 - 1
 _RELATIONS: dict[str, Callable[[int], tuple[int, int]]] = {
-    "before": lambda at: (0, at),
-    "until": lambda at: (0, at),
+    "before": lambda at: (-_EVER, at),
+    "until": lambda at: (-_EVER, at),
     "after": lambda at: (at + 1, _EVER),
     "since": lambda at: (at, _EVER),
     "during": lambda at: (at - 3 * _DAY, at + 3 * _DAY),
@@ -191,8 +191,8 @@ _RELATIONS: dict[str, Callable[[int], tuple[int, int]]] = {
 
 def _during(said: Array, since: int, until: int) -> Array:
     """1 inside an interval; less on the days after it, as people tell later, and on the two days before it."""
-    late = (said - until) / _DAY
-    early = (since - said) / _DAY
+    late = (said - float(until)) / _DAY
+    early = (float(since) - said) / _DAY
     long = until - since > 4 * _DAY
     after = np.where((late >= 0) & (late < _TOLD_LATER), 0.6 if long else 1 - late / _TOLD_LATER, 0.0)
     before = np.where((early > 0) & (early <= 2) & (not long), 0.5, 0.0)
@@ -277,9 +277,9 @@ def _occasions(table: Table, rows: Rows) -> tuple[Array, float]:
         for by_model in table.near:
             like += by_model.last(rows)
         return like, _OCCASION
-    for word, weight in zip(table.reading.words, table.lexical.worth, strict=True):
-        for part, _ in rows.groups():
-            segment = table.corpus.segments[part]
-            holding = segment.owner[segment.holders(hashed(f"\x01{word}"))[0]]
-            like += weight * ((rows.part == part) & np.isin(rows.row, holding))
+    words = [hashed(f"\x01{word}") for word in table.reading.words]
+    for part, here in rows.groups():
+        segment = table.corpus.segments[part]
+        for (holder, _), worth in zip(segment.holders(words), table.lexical.worth, strict=True):
+            like[here] += worth * np.isin(rows.row[here], segment.owner[holder])
     return like, -1.0

@@ -236,20 +236,27 @@ def _full(segment: Segment) -> Array:
 
 def _whole(segment: Segment, rows: Array) -> Array:
     """The vectors of whole rows."""
-    if not segment.plain:
+    if not segment.plain and segment.passages <= EXACT:
         return _joined(segment)[rows]
+    if not segment.plain:
+        return _sums(segment, *segment.passages_of(rows))
     return segment.cache["full"][rows] if "full" in segment.cache else _vectors(segment)[rows].astype(np.float32)
 
 
 def _joined(segment: Segment) -> Array:
     """One vector for each row: the sum of its passages', each by its length."""
     if "joined" not in segment.cache:
-        first = segment.columns["first"]
-        weights = np.maximum(segment.size, 1).astype(np.float32)[:, None]
-        sums = np.add.reduceat(_vectors(segment).astype(np.float32) * weights, first, axis=0)
-        lengths = np.sqrt(np.vecdot(sums, sums))[:, None]
-        segment.cache["joined"] = sums / np.maximum(lengths, 1e-9)
+        segment.cache["joined"] = _sums(segment, np.arange(segment.passages), segment.columns["first"])
     found: Array = segment.cache["joined"]
+    return found
+
+
+def _sums(segment: Segment, passages: Array, starts: Array) -> Array:
+    if not len(starts):
+        return np.zeros((0, _vectors(segment).shape[1]), dtype=np.float32)
+    weights = np.maximum(segment.size[passages], 1).astype(np.float32)[:, None]
+    sums = np.add.reduceat(_vectors(segment)[passages].astype(np.float32) * weights, starts, axis=0)
+    found: Array = sums / np.maximum(np.sqrt(np.vecdot(sums, sums))[:, None], 1e-9)
     return found
 
 
