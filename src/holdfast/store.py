@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
-from holdfast.engine.contract import Commit, Problem, Query, Scope
+from holdfast.engine.contract import Commit, Delete, Problem, Query, Scope
 from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
 from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound, Unsupported
 from holdfast.ids import Ids, check_id
@@ -262,29 +262,44 @@ class Store:
         scope = _scope(user, agent, thread)
         if scope == Scope():
             raise Invalid("say what to erase: a thread, a user or an agent")
-        learned, touched = self._traces(scope)
-        gone = self._core.engine.erase(self._core.tenant, scope, time=self._core.clock.now(), bury=forever)
-        for book, id in learned:
-            with suppress(NotFound):  # its book went with it
-                book.erase(id)
+        touched = self._owners(scope)
+        gone = self._erase_learned(scope, touched)
+        self._unbury(scope)
+        gone += self._core.engine.erase(self._core.tenant, scope, time=self._core.clock.now(), bury=forever)
         if touched and self._core.engine.scan(self._core.tenant, Query("index", tag="manifest", limit=1)):
-            self._finding().library.discard(touched)
-        return gone + len(learned)
+            self._finding().library.purge(touched)
+        return gone
 
-    def _traces(self, scope: Scope) -> tuple[list[tuple[Book, str]], set[Scope]]:
-        """What else goes: what was learned from the thread alone, and the scopes of indexes that know what goes."""
+    def _owners(self, scope: Scope) -> set[Scope]:
+        """The pairs of user and agent that threads and books of a scope belong to."""
+        kinds = (BOOK, "thread") if scope.thread is None else ("thread",)
+        queries = [Query(kind, user=scope.user, agent=scope.agent, thread=scope.thread) for kind in kinds]
+        found = (record for query in queries for record in scan_all(self._core.engine, self._core.tenant, query))
+        return {Scope(record.scope.user, record.scope.agent) for record in found}
+
+    def _erase_learned(self, scope: Scope, touched: set[Scope]) -> int:
+        """Erase what was learned from the threads of a scope and from no other that is still here."""
         engine, tenant = self._core.engine, self._core.tenant
-        learned: list[tuple[Book, str]] = []
-        if scope.thread is not None:
-            for record in scan_all(engine, tenant, Query(MEMORY, tag=thread_tag(scope.thread))):
-                if {entry.thread for entry in to_memory(record).origin.entries} == {scope.thread}:
-                    learned.append((Book(self._core, self._ids, record.scope), record.id))
-        wanted = [Query(kind, user=scope.user, agent=scope.agent) for kind in (BOOK, "thread")]
-        if scope.thread is not None:
-            wanted = [Query("thread", user=scope.user, agent=scope.agent, thread=scope.thread)]
-        owners = {record.scope for query in wanted for record in scan_all(engine, tenant, query)}
-        owners |= {book.scope for book, _ in learned}
-        return learned, {Scope(owner.user, owner.agent) for owner in owners}
+        query = Query("thread", user=scope.user, agent=scope.agent, thread=scope.thread)
+        going = {record.id for record in scan_all(engine, tenant, query)}
+        gone = 0
+        for thread in going:
+            for record in list(scan_all(engine, tenant, Query(MEMORY, tag=thread_tag(thread)))):
+                others = {entry.thread for entry in to_memory(record).origin.entries} - going
+                if not any(engine.get(tenant, "thread", other) is not None for other in others):
+                    with suppress(NotFound):
+                        Book(self._core, self._ids, record.scope).erase(record.id)
+                        touched.add(Scope(record.scope.user, record.scope.agent))
+                        gone += 1
+        return gone
+
+    def _unbury(self, scope: Scope) -> None:
+        """Delete books before the rest is erased: their ids are not the caller's, and may be needed again."""
+        if scope.thread is None:
+            books = scan_all(self._core.engine, self._core.tenant, Query(BOOK, user=scope.user, agent=scope.agent))
+            ops = [Delete(BOOK, record.id) for record in books]
+            if ops:
+                self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
 
     def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Make every saved index again from what is stored; return how many documents they hold."""

@@ -5,8 +5,9 @@ by ``cafe``. Scripts written without spaces (Chinese, Japanese, Thai and their n
 overlapping pairs, so that any part of a sentence is found without a dictionary. Marks that carry meaning, as in Hindi,
 stay in their words, and an emoji is a word. Long texts are cut into passages at the ends of sentences.
 
-Deliberately absent: languages. English words are stemmed and its most common ones left out; for the others whole words
-must agree. A change of what a text's terms are raises ``VERSION``, and indexes are made again.
+Deliberately absent: languages. What is stemmed, and how, goes by the script: Latin as English, Arabic, Devanagari as
+Hindi, Cyrillic as Russian; only the most common English words are left out. A change of what a text's terms are raises
+``VERSION``, and indexes are made again.
 """
 
 from __future__ import annotations
@@ -32,16 +33,17 @@ _COMMON = """
 STOP_WORDS = frozenset(_COMMON.split())
 
 _KNOWN_LIMIT = 200_000
+_LONG_WORD = 40
 _stems: dict[str, str] = {}
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
+    "\u1100-\u11ff\uac00-\ud7af"  # Hangul: words have spaces between them, but particles hang on to them
     "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
 _PICTURES = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 _DROPPED = re.compile("[\u0300-\u036f\u0610-\u061a\u0640\u064b-\u0655\u0670\u06d6-\u06ed\u200b-\u200f\ufe00-\ufe0f]")
-_ARABIC = str.maketrans("\u0649\u0629\u0626\u0624", "\u064a\u0647\u064a\u0648")
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+|(?<=[\u3002\uff01\uff1f\u0964])")
 
@@ -55,11 +57,19 @@ def _word() -> re.Pattern[str]:
     return re.compile(f"(?P<joined>{joined})|(?P<picture>[{_PICTURES}])|(?P<spaced>{spaced})")
 
 
-@lru_cache(1)
-def _stemmer() -> Callable[[str], str]:
-    from snowballstemmer.english_stemmer import EnglishStemmer  # noqa: PLC0415 - loaded by the first text
+_SCRIPTS = (
+    (re.compile(r"[a-z]+"), "english"),
+    (re.compile("[\u0620-\u064a]+"), "arabic"),
+    (re.compile("[\u0900-\u097f]+"), "hindi"),
+    (re.compile("[\u0430-\u045f]+"), "russian"),
+)
 
-    stem: Callable[[str], str] = EnglishStemmer().stemWord
+
+@lru_cache(8)
+def _stemmer(language: str) -> Callable[[str], str]:
+    import snowballstemmer  # noqa: PLC0415 - loaded by the first text
+
+    stem: Callable[[str], str] = snowballstemmer.stemmer(language).stemWord
     return stem
 
 
@@ -68,7 +78,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKD", text.casefold()).casefold()  # fancy letters are capitals only by then
-    return unicodedata.normalize("NFC", _DROPPED.sub("", text).translate(_ARABIC)).replace("\u2019", "'")
+    return unicodedata.normalize("NFC", _DROPPED.sub("", text)).replace("\u2019", "'")
 
 
 def words(text: str) -> Iterator[str]:
@@ -98,14 +108,22 @@ def terms(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """The stem of a folded word; what is not written in plain Latin letters is its own stem."""
+    """The stem of a folded word, by the script it is written in; of other scripts a word is its own stem."""
     known = _stems.get(word)
     if known is None:
-        known = _stemmer()(word) if word.isascii() and word.isalpha() and len(word) < 40 else word
+        known = _stemmed(word)
         if len(_stems) >= _KNOWN_LIMIT:
             _stems.clear()
         _stems[word] = known
     return known
+
+
+def _stemmed(word: str) -> str:
+    if len(word) < _LONG_WORD:
+        for letters, language in _SCRIPTS:
+            if letters.fullmatch(word):
+                return _stemmer(language)(word)
+    return word
 
 
 def passages(text: str, size: int = PASSAGE_CHARS) -> list[str]:

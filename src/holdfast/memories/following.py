@@ -10,18 +10,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from typing import Protocol
+from weakref import WeakSet
 
-from holdfast.engine.contract import Record, View
+from holdfast.engine.contract import Record, Scope, View
 from holdfast.ledger.core import Core
 from holdfast.memory.names import BOOK
 
 Name = tuple[str, str]
 KINDS = ("thread", BOOK)
 _MANY = 500
+_KNOWN = 100_000
 
 
 class Concerned(Protocol):
     """Whoever wants to know of some threads and books."""
+
+    def wants(self, name: Name, owner: Scope) -> bool:
+        """Whether a thread or book of this owner concerns it."""
+        ...
 
     def notice(self, name: Name, record: Record | None) -> None:
         """A thread or book changed, or is gone."""
@@ -39,27 +45,22 @@ class Follower:
         self._core = core
         self._lock = threading.Lock()
         self._after: int | None = None
-        self._concerned: list[Concerned] = []
+        self._concerned: WeakSet[Concerned] = WeakSet()  # whoever is let go of need not be told
+        self._owners: dict[Name, Scope] = {}
 
     def join(self, concerned: Concerned) -> None:
         with self._lock:
-            self._concerned.append(concerned)
-
-    def leave(self, concerned: Concerned) -> None:
-        with self._lock:
-            self._concerned = [one for one in self._concerned if one is not concerned]
+            self._concerned.add(concerned)
 
     def look(self) -> None:
         """Tell everybody what happened since the last look."""
         with self._lock:
-            if self._after is None:
-                self._after = _feed_end(self._core.engine, self._core.tenant)
+            engine, tenant = self._core.engine, self._core.tenant
+            commits = [] if self._after is None else engine.feed(tenant, self._after, _MANY)
+            if self._after is None or len(commits) == _MANY:
+                end = _feed_end(engine, tenant, commits[-1].position if commits else 0)
                 self._tell(lambda one: one.lose_track())
-                return
-            commits = self._core.engine.feed(self._core.tenant, self._after, _MANY)
-            if len(commits) == _MANY:
-                self._after = _feed_end(self._core.engine, self._core.tenant, commits[-1].position)
-                self._tell(lambda one: one.lose_track())
+                self._after = end  # only now: whoever is interrupted in between looks again
                 return
             touched: dict[Name, None] = {}
             for commit in commits:
@@ -68,9 +69,21 @@ class Follower:
                 self._tell(lambda one: one.lose_track())
             else:
                 for name in touched:
-                    record = self._core.engine.get(self._core.tenant, *name)
-                    self._tell(lambda one, name=name, record=record: one.notice(name, record))  # type: ignore[misc]
+                    self._read(name)
             self._after = commits[-1].position if commits else self._after
+
+    def _read(self, name: Name) -> None:
+        """Read what was touched, if it concerns anybody. Whose it is does not change while it lives."""
+        owner = self._owners.get(name)
+        if owner is not None and not any(one.wants(name, owner) for one in self._concerned):
+            return
+        record = self._core.engine.get(self._core.tenant, *name)
+        if record is None:
+            self._owners.pop(name, None)
+        elif len(self._owners) < _KNOWN:
+            self._owners[name] = record.scope
+        for one in self._concerned:
+            one.notice(name, record)
 
     def _tell(self, what: Callable[[Concerned], None]) -> None:
         for one in self._concerned:

@@ -15,7 +15,7 @@ from holdfast.clock import to_micros
 from holdfast.engine import lineage
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event, Mark, Query, Record, Scope, Strand, View
-from holdfast.errors import Corrupt, Unsupported
+from holdfast.errors import Corrupt, Invalid, Unsupported
 from holdfast.ledger.core import Core, scan_all
 from holdfast.memories.entries import Said
 from holdfast.memories.following import KINDS, Follower, Name
@@ -40,11 +40,12 @@ class Place(msgspec.Struct, frozen=True):
     def scope(self) -> Scope:
         return Scope(user=self.user, agent=self.agent)
 
-    def takes(self, record: Record) -> bool:
-        """Whether a thread or a book belongs in the index."""
+    def takes(self, name: Name, owner: Scope) -> bool:
+        """Whether a thread or a book of an owner belongs in the index."""
+        kind, id = name
         if self.book is not None:
-            return record.kind == BOOK and record.id == self.book
-        return record.scope.user == self.user and (record.kind == "thread" or self.user is not None)
+            return kind == BOOK and id == self.book
+        return owner.user == self.user and (kind == "thread" or self.user is not None)
 
 
 class Ground:
@@ -63,8 +64,11 @@ class Ground:
 
     # How far everything reaches
 
+    def wants(self, name: Name, owner: Scope) -> bool:
+        return name in self._parts or self._place.takes(name, owner)
+
     def notice(self, name: Name, record: Record | None) -> None:
-        if name in self._parts or (record is not None and self._place.takes(record)):
+        if name in self._parts or (record is not None and self._place.takes(name, record.scope)):
             self._noticed[name] = record
 
     def lose_track(self) -> None:
@@ -98,17 +102,17 @@ class Ground:
             return
         for kind in ("thread",) if place.user is None else KINDS:
             for record in scan_all(self._view, tenant, Query(kind, user=place.user)):
-                if place.takes(record):
+                if place.takes((kind, record.id), record.scope):
                     yield record
 
     def _looked_at(self) -> bool:
         """Take in what was noticed; return whether this index shows anything else than before."""
-        noticed, self._noticed = self._noticed, {}
         changed = False
         try:
-            for name, record in noticed.items():
+            while self._noticed:  # others may notice more meanwhile
+                name, record = self._noticed.popitem()
                 before = self._parts.get(name, ())
-                after = () if record is None or not self._place.takes(record) else self._reach(record)
+                after = () if record is None or not self._place.takes(name, record.scope) else self._reach(record)
                 changed = changed or after != before
                 self._parts[name] = after
         except BaseException:  # also a signal
@@ -136,13 +140,17 @@ class Ground:
     # What the events say
 
     def documents(self, stream: int, after: int, upto: int) -> Iterator[Document]:
-        """One document for each event, in order."""
+        """One document for each event, in order. One that cannot be read says nothing; ``verify`` names it."""
         of = self._of_book if stream in self._books else _of_entry
         while after < upto:
             events = self._view.read(self._core.tenant, Mark(stream, upto), after=after, limit=_MANY)
             if not events:
                 return
-            yield from (of(stream, event) for event in events)
+            for event in events:
+                try:
+                    yield of(stream, event)
+                except (Corrupt, Unsupported, Invalid, LookupError, TypeError, ValueError):
+                    yield Document(stream, event.position, "event", event.time, event.time)
             after = events[-1].position
 
     def _of_book(self, stream: int, event: Event) -> Document:
@@ -152,10 +160,7 @@ class Ground:
         record = self._view.get(self._core.tenant, MEMORY, id)
         if record is None:  # erased since; the event that says so comes later in this stream
             return Document(stream, event.position, "erase", event.time, event.time, ref=number_of(id))
-        try:
-            return of_memory(stream, event.position, to_memory(record))
-        except (Corrupt, Unsupported):  # verify names it; recall goes on without it
-            return Document(stream, event.position, "semantic", event.time, event.time, ref=number_of(id))
+        return of_memory(stream, event.position, to_memory(record))
 
 
 def of_memory(stream: int, position: int, memory: Memory) -> Document:

@@ -208,7 +208,7 @@ class Memories:
         scopes = [self._shelf.book_of(memory.id).scope for memory in chosen]
         for memory in chosen:
             self._shelf.erase(memory.id)
-        self._finding().library.discard(scopes)  # they still know the words of what is gone
+        self._finding().library.purge(scopes)  # indexes still know the words of what is gone
         return chosen
 
     def _chosen(
@@ -315,10 +315,10 @@ def _draft(
     origin: str | dict[str, Any] | Origin | None,
     details: Details,
 ) -> Remembering:
-    try:
-        return Remembering(text, kind, subject, key, origin=origin, **details)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise Invalid(f"remember: {error}") from error
+    if unknown := set(details) - Details.__annotations__.keys():
+        known = ", ".join(sorted(Details.__annotations__))
+        raise Invalid(f"a memory has no {', '.join(sorted(unknown))}; it has kind, subject, key, origin, {known}")
+    return Remembering(text, kind, subject, key, origin=origin, **details)  # type: ignore[arg-type]
 
 
 def _item(item: str | dict[str, Any]) -> Remembering:

@@ -6,9 +6,10 @@ changes nothing, nor does learning from a fork. Deliberately absent: the rules (
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from holdfast.clock import to_datetime
 from holdfast.engine.contract import Event, Scope
@@ -22,6 +23,8 @@ from holdfast.memory.names import memory_id, once_number
 from holdfast.memory.rules import Found, extract
 from holdfast.memory.shelf import Shelf
 from holdfast.records import EntryRef, Memory, Origin
+
+_LATELY = timedelta(days=62)
 
 
 def learn(core: Core, shelf: Shelf, thread: str, after: int) -> list[Memory]:
@@ -46,8 +49,10 @@ def _learned(core: Core, shelf: Shelf, thread: str, event: Event) -> Iterator[Me
     time = to_datetime(said.time)
     ref = EntryRef(thread, event.position)
     findings = extract(said.text, speaker=named, role=said.role, time=time, subject=named or shelf.subject, ref=ref)
-    for number, found in enumerate(findings):
-        once = f"{event.digest.hex()}/{found.rule}/{number}"  # of this entry, wherever it is shared, and of no other
+    counts: Counter[str] = Counter()
+    for found in findings:
+        counts[found.rule] += 1
+        once = f"{event.digest.hex()}/{found.rule}/{counts[found.rule]}"  # of this entry, wherever it is shared
         known = core.engine.get(core.tenant, "memory", memory_id(once_number(shelf.own.id, once)))
         if known is not None:
             yield shelf.get(known.id)
@@ -84,9 +89,10 @@ def _draft(shelf: Shelf, found: Found, once: str, said: Said, ref: EntryRef) -> 
 
 
 def _since(shelf: Shelf, found: Found, said: datetime) -> datetime:
-    """From when it is true: what was said later does not lose to what was said before because it dates back further."""
+    """From when it is true. What was said later does not lose to what was said before because "last month" began
+    earlier; a date that lies further back is a date."""
     since = found.valid_from or said
-    if found.key is None or since >= said:
+    if found.key is None or since >= said or said - since > _LATELY:
         return since
     known = [version.memory.valid_from for version in shelf.history(found.key, found.subject)]
     return said if any(since <= moment <= said for moment in known) else since

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from urllib.parse import quote
+from hashlib import blake2b
 
 from holdfast.engine.contract import Problem, Query, Record, Scope
 from holdfast.errors import Invalid, Misconfigured
@@ -24,8 +24,7 @@ from holdfast.retrieval.depot import KIND, MANIFEST, Depot
 from holdfast.retrieval.index import Embeds, Index, Progress, Reach
 
 _KEPT = 64
-_BOOK, _THREADS = "book/", "threads"
-_LONG = 200
+_COMMON, _THREADS = "common", "threads"
 
 
 class Library:
@@ -35,7 +34,6 @@ class Library:
         self._core, self._ids, self._wanted = core, ids, embedder
         self._lock = threading.Lock()
         self._follower = Follower(core)
-        self._grounds: dict[Place, Ground] = {}
         self._indexes: OrderedDict[Place, Index] = OrderedDict()
 
     def index(self, place: Place) -> Index:
@@ -43,14 +41,13 @@ class Library:
         with self._lock:
             index = self._indexes.get(place)
             if index is None:
-                source = self._grounds[place] = Ground(self._core, place, self._follower)
+                source = Ground(self._core, place, self._follower)
                 depot = Depot(self._core, self._ids, place.scope, name_of(place))
                 index = Index(depot, source, self.embedder)
                 self._indexes[place] = index
             self._indexes.move_to_end(place)
             while len(self._indexes) > _KEPT:
-                old, _ = self._indexes.popitem(last=False)
-                self._follower.leave(self._grounds.pop(old))
+                self._indexes.popitem(last=False)
             return index
 
     def embedder(self, recorded: str | None) -> Embeds | None:
@@ -78,10 +75,10 @@ class Library:
         names = [moving.back(index) for index in found]
         return names[0]
 
-    def discard(self, scopes: Iterable[Scope]) -> None:
-        """Remove the saved indexes of books and threads of some scopes, as some of what they were made from is gone."""
+    def purge(self, scopes: Iterable[Scope]) -> None:
+        """Have nothing saved of what is gone from some scopes: words and vectors go with what they were made from."""
         for place in {place for scope in scopes for place in holding(scope)}:
-            self.index(place).discard()
+            self.index(place).purge()
 
     def saved(self) -> Iterator[Place]:
         """Every place whose index is saved in this store."""
@@ -91,9 +88,9 @@ class Library:
     def problems(self) -> Iterator[Problem]:
         """What in the saved indexes does not agree with what is stored."""
         for place in self.saved():
-            name = name_of(place)
+            name = described(place)
             ground = Ground(self._core, place, self._follower)
-            index = Index(Depot(self._core, self._ids, place.scope, name), ground)
+            index = Index(Depot(self._core, self._ids, place.scope, name_of(place)), ground)
             for what in index.problems():
                 yield Problem(f"index {name!r}", f"{what}; run rebuild", self._core.tenant, KIND, name)
 
@@ -109,10 +106,12 @@ def holding(scope: Scope) -> Iterator[Place]:
 
 def place_of(record: Record) -> Place:
     """The place that a saved manifest is about."""
-    if record.scope.user is not None:
-        return Place(user=record.scope.user)
-    name = record.id.rpartition("/")[0]
-    return Place() if name == _THREADS else Place(book=name.removeprefix(_BOOK), agent=record.scope.agent)
+    user, agent = record.scope.user, record.scope.agent
+    if user is not None:
+        return Place(user=user)
+    if agent is None and record.id.startswith(f"{_THREADS}/"):
+        return Place()
+    return Place(book=book_id(Scope(agent=agent)), agent=agent)
 
 
 def places(scope: Scope) -> Iterator[tuple[Place, Callable[[Reach], bool]]]:
@@ -145,8 +144,20 @@ def _installed(model: str) -> Embeds | None:
 
 
 def name_of(place: Place) -> str:
-    """What the records of a place's index are called."""
-    if place.user is None:
-        return f"{_BOOK}{place.book}" if place.book is not None else _THREADS
-    name = quote(place.user, safe="")
-    return f"user/{name}" if len(name) <= _LONG else f"user/{book_id(Scope(user=place.user))}"
+    """What the records of a place's index are called. The feed keeps such names, so they do not say whose it is."""
+    if place.user is not None:
+        return f"user/{_hidden(place.user)}"
+    if place.agent is not None:
+        return f"agent/{_hidden(place.agent)}"
+    return _COMMON if place.book is not None else _THREADS
+
+
+def described(place: Place) -> str:
+    """A place as people call it."""
+    if place.user is not None:
+        return f"user/{place.user}"
+    return name_of(place) if place.agent is None else f"agent/{place.agent}"
+
+
+def _hidden(name: str) -> str:
+    return blake2b(name.encode(), digest_size=16).hexdigest()

@@ -193,7 +193,10 @@ class Recaller:
     def _entry(self, corpus: Corpus, stream: int, position: int) -> Entry | None:
         thread = corpus.thread_of(stream, position)
         events = self._core.engine.read(self._core.tenant, Mark(stream, position), after=position - 1)
-        return log.to_entry(thread, events[0]) if thread is not None and events else None
+        try:
+            return log.to_entry(thread, events[0]) if thread is not None and events else None
+        except (Corrupt, Unsupported):  # verify names it
+            return None
 
 
 def disputed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:

@@ -10,7 +10,7 @@ Deliberately absent: what is in a segment (``segment``), and when to save (``ind
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 
 import msgspec
@@ -106,8 +106,8 @@ class Depot:
 
     def __init__(self, core: Core, ids: Ids, scope: Scope, name: str) -> None:
         self._core, self._ids, self._scope, self.name = core, ids, scope, name
-        self._id = f"{name}/{MANIFEST}"
-        self._record: Record | None = None
+        self._id: str | None = None
+        self._version = 0
         self.manifest = Manifest()
 
     # Reading
@@ -119,14 +119,23 @@ class Depot:
         One that cannot be used is ``Corrupt`` or ``Unsupported``, and counts as empty.
         """
         with self._core.engine.snapshot() as view:
-            self.manifest = Manifest()
-            self._record = view.get(self._core.tenant, KIND, self._id)
-            if self._record is not None:
-                self.manifest = _manifest(self._record)
+            self.forget()
+            for record in self._manifests(view)[:1]:
+                self._id, self._version = record.id, record.version
+                self.manifest = _manifest(record)
             yield Reading(view, self._core.tenant, self.name)
 
     def forget(self) -> None:
-        self._record, self.manifest = None, Manifest()
+        self._id, self._version, self.manifest = None, 0, Manifest()
+
+    def _manifests(self, view: View) -> list[Record]:
+        """The manifests of this index, the one that counts first: two processes may both have made a first one.
+
+        Each has a name of its own, so that one that was deleted and made anew is not taken for the old one.
+        """
+        query = Query(KIND, user=self._scope.user, agent=self._scope.agent, tag=f"{MANIFEST}@{self.name}")
+        found = (record for record in scan_all(view, self._core.tenant, query) if record.scope == self._scope)
+        return sorted(found, key=lambda record: (record.created, record.id))
 
     # Writing
 
@@ -162,26 +171,31 @@ class Depot:
     def commit(self, manifest: Manifest, ops: Sequence[Op]) -> None:
         """Write a manifest in place of the one that was read, with new parts, and delete the parts it drops.
 
-        ``Overtaken`` when another one was written meanwhile, ``Erased`` when all of it was.
+        ``Overtaken`` when another one was written meanwhile.
         """
-        expect = 0 if self._record is None else self._record.version
+        id = self._id or f"{self.name}/{self._ids.token()}{self._ids.token()}"
         gone = set(self._names(self.manifest)) - set(self._names(manifest))
         plain = msgspec.to_builtins(manifest)
         body = encode({"manifest": plain, "digest": _digest(encode(plain))})
-        tags = (MANIFEST,)
-        put = Put(KIND, self._id, body, expect=expect, scope=self._scope, tags=tags)
+        tags = (MANIFEST, f"{MANIFEST}@{self.name}")
+        put = Put(KIND, id, body, expect=self._version, scope=self._scope, tags=tags)
         try:
             self._write([put, *ops, *(Delete(KIND, name) for name in sorted(gone))])
         except Conflict as error:
             raise Overtaken from error
-        self.manifest, self._record = manifest, self._core.engine.get(self._core.tenant, KIND, self._id)
+        if self._id is None and self._manifests(self._core.engine)[0].id != id:  # two made a first one at once
+            self._write([*(Delete(KIND, name) for name in self._names(manifest)), Delete(KIND, id)])
+            raise Overtaken
+        self._id, self._version, self.manifest = id, self._version + 1, manifest
 
     def discard(self) -> None:
-        """Delete everything that is saved."""
-        record = self._core.engine.get(self._core.tenant, KIND, self._id)
-        if record is not None:
-            names = {*self._named_by(record), record.id}
-            self._write([Delete(KIND, name) for name in sorted(names)])
+        """Delete everything that is saved, also what others save meanwhile."""
+        while found := self._manifests(self._core.engine):
+            for record in found:
+                names = set(self._named_by(record)) - {record.id}
+                with suppress(Conflict):  # saved again meanwhile: look again
+                    gone = Delete(KIND, record.id, expect=record.version)
+                    self._write([gone, *(Delete(KIND, name) for name in sorted(names))])
         self.forget()
 
     def _named_by(self, record: Record) -> Iterator[str]:

@@ -131,6 +131,7 @@ class Index:
         self._retry_at = self._save_again_at = 0.0
         self._saving_on = self._may_wait = True
         self._saves = 0
+        self._unclean = False  # what is saved knows something that is gone
 
     # Being read
 
@@ -240,6 +241,7 @@ class Index:
         self._held = [one for one in held if one.segment.rows]
         self._corpus = None
         if changed:
+            self._unclean = True
             self._save(self._held)
 
     def _behind(self, reaches: Iterable[Reach]) -> list[Reach]:
@@ -446,11 +448,24 @@ class Index:
             self.discard()
             return self.corpus(progress).rows
 
+    def purge(self) -> None:
+        """Have nothing saved of what is not there any more. Where that cannot be saved, nothing stays saved."""
+        with self._lock:
+            try:
+                self._save_again_at = 0.0
+                self.corpus()
+            except HoldfastError as error:
+                _log.warning("the index %s is thrown away, as it could not be cleaned: %s", self._depot.name, error)
+                self._unclean = True
+            if self._unclean:
+                self.discard()
+
     def discard(self) -> None:
         """Throw away what is saved and what is in memory."""
         with self._lock:
             self._depot.discard()
             self._forget()
+            self._unclean = False
 
     def problems(self) -> Iterator[str]:
         """Compare what is saved with ground, row by row, and say what does not agree."""
@@ -524,6 +539,7 @@ class Index:
             manifest = msgspec.structs.replace(manifest, model=embedder.name, dimension=embedder.dimension)
         self._depot.commit(msgspec.structs.replace(manifest, segments=tuple(saved)), ops)
         self._saves += 1
+        self._unclean = False
         self._held = [_Held(held.segment, now, held.texts) for held, now in zip(wanted, saved, strict=True)]
 
     # Being loaded

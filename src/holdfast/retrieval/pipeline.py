@@ -197,14 +197,14 @@ class _Mask(NamedTuple):
 
 def _mask(corpus: Corpus, part: int, asked: Asked) -> _Mask:
     name = ("mask", part, asked.kinds, asked.marks, asked.since, asked.until, asked.trust, asked.as_of)
-    if name not in corpus.cache:
-        if len(corpus.cache) > _GATHERED:  # of questions with many different filters
-            for old in [key for key in corpus.cache if isinstance(key, tuple) and key[0] == "mask"]:
-                del corpus.cache[old]
+    known: _Mask | None = corpus.cache.get(name)
+    if known is None:
+        masks = [key for key in list(corpus.cache) if isinstance(key, tuple) and key[0] == "mask"]
+        for old in masks[: max(0, len(masks) - _GATHERED)]:  # of questions with many different filters
+            corpus.cache.pop(old, None)
         rows = _made_mask(corpus, part, corpus.segments[part], asked)
-        corpus.cache[name] = _Mask(rows, bool(rows.all()))
-    found: _Mask = corpus.cache[name]
-    return found
+        known = corpus.cache[name] = _Mask(rows, bool(rows.all()))
+    return known
 
 
 def _made_mask(corpus: Corpus, part: int, segment: Segment, asked: Asked) -> Array:

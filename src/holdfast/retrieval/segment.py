@@ -38,6 +38,7 @@ CHANGE = CODES["forget"]
 ENDED, FROM_USER = 1, 2
 
 _KNOWN_LIMIT = 200_000
+_ALIKE = 2_000
 _PLACE_BITS = 40  # of a stream and a position in one number, the position
 _hashes: dict[str, int] = {}
 
@@ -213,6 +214,11 @@ def build(documents: Iterable[Document]) -> tuple[Segment, list[str]]:
     return Segment({**arrays, **_counted(postings, marks)}), texts
 
 
+def _same(whole: str) -> int:
+    """A number that texts with the same words in the same order share."""
+    return hashed(" ".join(text.words(whole[:_ALIKE]))) if whole else 0
+
+
 def _counted(postings: list[list[int]], marks: list[tuple[int, int]]) -> dict[str, Array]:
     """Terms by passage, and marks, as one inverted list that counts what is repeated."""
     keys = np.array([*chain.from_iterable(postings), *(mark for mark, _ in marks)], dtype="<u8")
@@ -233,7 +239,7 @@ def _row(document: Document, length: int, first: int, look: Look) -> tuple[Any, 
         0 if document.fact is None else hashed(document.fact), document.corrects,
         hashed(called(document.speaker)) if document.speaker else 0,
         length, CODES.get(document.kind, CODES["event"]), document.trust, flags, document.importance, first,
-        look.cues, look.own, look.names, len(document.text), hashed(document.text) if document.text else 0,
+        look.cues, look.own, look.names, len(document.text), _same(document.text),
         hashed(document.left) if document.left else 0, hashed(document.right) if document.right else 0,
     )  # fmt: skip
 

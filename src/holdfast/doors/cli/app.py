@@ -91,7 +91,10 @@ def _add(panel: str, *commands: Callable[..., int | None], to: typer.Typer = app
 
 _add("Begin", demo.demo)
 _add("Look", looking.threads, looking.show, log.log, state.state)
-_add("Remember", memory.remember, recalling.recall, memory.facts, memory.forget, memory.learn, memory.rebuild)
+_add("Remember", memory.remember, memory.learn, memory.correct, memory.end, memory.forget)
+_add(
+    "Recall", recalling.recall, memory.facts, recalling.links, memory.procedures, memory.contradictions, memory.rebuild
+)
 _add("See work through", runs.runs, resuming.resume, runs.signal_, runs.settle, runs.cancel, handoff.handoff)
 _add("Go back, or try another way", points.checkpoint, points.fork, points.rewind)
 _add("Move and keep", moving.export, moving.import_, moving.backup, moving.restore, moving.verify)

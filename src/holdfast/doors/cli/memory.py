@@ -1,6 +1,6 @@
-"""Commands about what is remembered: remember, facts, forget, learn, rebuild.
+"""Commands about what is remembered: remember, learn, correct, end, forget, and what can be listed or made again.
 
-Deliberately absent: recall, which has a module of its own, and every rule about what is true.
+Deliberately absent: recall and links, which have a module of their own, and every rule about what is true.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from holdfast.doors.cli import exits, options, plain
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Advance, Column, Screen
 from holdfast.doors.cli.wording import counted
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, NotFound
 from holdfast.memories.handle import Memories
+from holdfast.memory.conflicts import Contradiction
 from holdfast.memory.facts import Version
 from holdfast.records import Memory
 
@@ -52,7 +53,7 @@ def remember(  # noqa: PLR0913 - each option of the command is a parameter
       holdfast remember --user ana --relation "works at" --object Acme
       holdfast remember - --kind procedural --agent travel < how-to-rebook.txt
     """
-    said = sys.stdin.read() if text == options.STANDARD else text
+    said = _said(text)
     if said is None and relation is None and object is None:
         raise Invalid("say what to remember: a TEXT, or a link with --relation and --object")
     with desk.open(create=True) as store:
@@ -63,6 +64,10 @@ def remember(  # noqa: PLR0913 - each option of the command is a parameter
         )  # fmt: skip
     what = f" as {made.key} of {made.subject}" if made.key is not None else ""
     desk.tell({"memory": plain.plain(made)}, lambda screen: screen.line("Remembered ", (made.id, "name"), f"{what}."))
+
+
+def _said(text: str | None) -> str | None:
+    return sys.stdin.read() if text == options.STANDARD else text
 
 
 def _origin(text: str | None) -> str | dict[str, Any] | None:
@@ -85,14 +90,16 @@ def facts(
     agent: options.ForAgent = None,
     subject: options.OfSubject = None,
     as_of: options.TrueAsOf = None,
+    known_at: options.KnownAt = None,
     history: options.HistoryOf = None,
 ) -> None:
-    """List facts: what is true now, or was at a moment.
+    """List facts: what is true now, or was at a moment, or was known by one.
 
     \b
     Examples:
       holdfast facts --user ana
       holdfast facts --user ana --as-of 2026-05-01
+      holdfast facts --user ana --as-of 2026-05-01 --known-at 2026-05-03
       holdfast facts --user ana --history seat
     """
     if history is not None and as_of is not None:
@@ -100,9 +107,9 @@ def facts(
     with desk.open() as store:
         memory = store.memory(user=user, agent=agent)
         if history is not None:
-            _history(desk, memory, history, subject)
+            _history(desk, memory, history, subject, desk.moment(known_at))
             return
-        found = memory.facts(subject=subject, as_of=desk.moment(as_of))
+        found = memory.facts(subject=subject, as_of=desk.moment(as_of), known_at=desk.moment(known_at))
     desk.tell({"facts": plain.plain(found)}, lambda screen: _show_facts(desk, screen, found))
 
 
@@ -121,8 +128,10 @@ def _show_facts(desk: Desk, screen: Screen, found: list[Memory]) -> None:
     screen.table(columns, rows)
 
 
-def _history(desk: Desk, memory: Memories, key: str, subject: str | None) -> None:
-    found, now = memory.history(key, subject), to_datetime(desk.clock.now())
+def _history(desk: Desk, memory: Memories, key: str, subject: str | None, known_at: datetime | None) -> None:
+    found, now = memory.history(key, subject, known_at=known_at), to_datetime(desk.clock.now())
+    if not found:
+        raise NotFound(f"there is no fact {key!r} here{'' if known_at is None else ' that was known then'}", key=key)
     stands = [_standing(version, now) for version in found]
     data = [{**plain.plain(version), "stands": how} for version, how in zip(found, stands, strict=True)]
     desk.tell({"key": key, "versions": data}, lambda screen: _show_history(desk, screen, found, stands))
@@ -140,9 +149,6 @@ def _standing(version: Version, now: datetime) -> str:
 
 
 def _show_history(desk: Desk, screen: Screen, found: list[Version], stands: list[str]) -> None:
-    if not found:
-        screen.line("There never was such a fact.")
-        return
     columns = [
         Column("since"), Column("until"), Column("stands", "quiet"), Column("value", fits=True), Column("id", "quiet")
     ]  # fmt: skip
@@ -166,27 +172,40 @@ def forget(  # noqa: PLR0913 - each option of the command is a parameter
     kind: options.OfKind = None,
     subject: options.AllAbout = None,
     erase: options.Erase = False,
+    undo: options.Undo = False,
     dry_run: options.OnlyLook = False,
     yes: options.Yes = False,
 ) -> int:
     """Forget a memory, a fact, or all that have something in common.
 
-    What is forgotten is not found any more; a program can restore it. With --erase the text is gone for good. On a
-    terminal it asks before it forgets several, or erases.
+    What is forgotten is not found any more; --undo brings it back by its id. With --erase the text is gone for good,
+    also of what was forgotten before. On a terminal it asks before it forgets several, or erases.
+
+    An id may be of any memory that --user and --agent see. The options choose among those of just that user and agent.
 
     \b
     Examples:
       holdfast forget maaay7h2k5xq4c --user ana
+      holdfast forget maaay7h2k5xq4c --user ana --undo
       holdfast forget --user ana --key seat
       holdfast forget --user ana --tag trip-42 --dry-run
     """
+    common = {"key": key, "subject": subject, "tag": tag, "kind": kind}
+    if undo and (id is None or erase or dry_run or any(value is not None for value in common.values())):
+        raise Invalid("--undo takes the ID of what was forgotten, and no other choice")
     with desk.open() as store:
         memory = store.memory(user=user, agent=agent)
-        chosen = memory.forget(id, key=key, subject=subject, tag=tag, kind=kind, dry_run=True)
-        if not dry_run and not yes and not _agreed(chosen, erase):
+        if undo:
+            _bring_back(desk, memory, str(id))
+            return exits.OK
+        asks = not dry_run and not yes and sys.stdin.isatty()
+        chosen = memory.forget(id, **common, erase=erase, dry_run=dry_run or asks)
+        if not chosen:
+            raise NotFound(_nothing(common))
+        if asks and not _agreed(chosen, erase):
             desk.note("Nothing was forgotten.")
             return exits.NO
-        for each in () if dry_run else chosen:  # one by one: what came in meanwhile was not agreed to
+        for each in chosen if asks else ():  # one by one: what came in meanwhile was not agreed to
             memory.forget(each.id, erase=erase)
     verb = "erased" if erase else "forgotten"
     data = {verb: plain.plain(chosen), "dry_run": dry_run}
@@ -194,17 +213,33 @@ def forget(  # noqa: PLR0913 - each option of the command is a parameter
     return exits.OK
 
 
+def _nothing(common: dict[str, str | None]) -> str:
+    said = ", ".join(f"{name} {value!r}" for name, value in common.items() if value is not None)
+    return (
+        f"nothing to forget with {said}; what belongs to another pair of user and agent goes by its id, or with the "
+        "--user and --agent it was remembered for"
+    )
+
+
+def _bring_back(desk: Desk, memory: Memories, id: str) -> None:
+    gone = memory.get(id).forgotten_at is not None
+    found = [memory.restore(id)]
+
+    def picture(screen: Screen) -> None:
+        screen.line("Restored: 1 memory." if gone else "It was not forgotten.")
+        _show_memories(screen, found)
+
+    desk.tell({"restored": plain.plain(found if gone else [])}, picture)
+
+
 def _agreed(chosen: list[Memory], erase: bool) -> bool:
-    if not sys.stdin.isatty() or not (len(chosen) > 1 or (chosen and erase)):
+    if len(chosen) == 1 and not erase:
         return True
     question = f"{'Erase' if erase else 'Forget'} {_memories(len(chosen))}{' for good' if erase else ''}?"
     return typer.confirm(question, err=True)
 
 
 def _show_forgotten(screen: Screen, chosen: list[Memory], verb: str, dry_run: bool) -> None:
-    if not chosen:
-        screen.line("There is nothing to forget.")
-        return
     screen.line(f"{'Would be ' if dry_run else ''}{verb}: {_memories(len(chosen))}.".capitalize())
     _show_memories(screen, chosen)
 
@@ -217,6 +252,128 @@ def _show_memories(screen: Screen, found: list[Memory]) -> None:
 
 def _memories(number: int) -> str:
     return counted(number, "memory", "memories")
+
+
+# What was never true, and what is over
+
+
+def correct(
+    desk: Desk,
+    id: options.OneMemory,
+    text: options.TrueInstead = None,
+    user: options.ForUser = None,
+    agent: options.ForAgent = None,
+    origin: options.OriginOf = None,
+) -> None:
+    """Say that a memory was never true, and what is true instead.
+
+    It stays in the history of its fact, marked. What was true and is no longer is not wrong: end it, or remember a new
+    value. To take a correction back, forget it by its own id.
+
+    \b
+    Examples:
+      holdfast correct maaay7h2k5xq4c "Prefers the window" --user ana
+      holdfast correct maaay7h2k5xq4c --user ana
+    """
+    instead = _said(text)
+    if instead is None and origin is not None:
+        raise Invalid("--origin says who gave the TEXT; there is none")
+    with desk.open() as store:
+        memory = store.memory(user=user, agent=agent)
+        wrong, made = memory.get(id), memory.correct(id, instead, origin=_origin(origin))
+    _tell_about(desk, "never true", wrong, made, instead=instead is not None)
+
+
+def end(
+    desk: Desk,
+    id: options.OneMemory,
+    user: options.ForUser = None,
+    agent: options.ForAgent = None,
+    at: options.EndsAt = None,
+) -> None:
+    """Say that a memory is no longer true.
+
+    Of a fact it says that there is no value from then on. Its history keeps what was true before. To take it back,
+    forget the memory that this recorded, by its own id.
+
+    \b
+    Examples:
+      holdfast end maaay7h2k5xq4c --user ana
+      holdfast end maaay7h2k5xq4c --user ana --at 2026-05-01
+    """
+    with desk.open() as store:
+        memory = store.memory(user=user, agent=agent)
+        over, made = memory.get(id), memory.end(id, desk.moment(at))
+    _tell_about(desk, "no longer true", over, made)
+
+
+def _tell_about(desk: Desk, how: str, old: Memory, made: Memory, *, instead: bool = False) -> None:
+    """What was said of a memory, and the memory that says so."""
+
+    def picture(screen: Screen) -> None:
+        screen.line(f"{how.capitalize()}:")
+        _show_memories(screen, [old])
+        if instead:
+            screen.line("True instead:")
+            _show_memories(screen, [made])
+        else:
+            screen.line("Recorded as ", (made.id, "name"), ".")
+
+    desk.tell({how.replace(" ", "_"): plain.plain(old), "memory": plain.plain(made)}, picture)
+
+
+# What else can be listed
+
+
+def procedures(
+    desk: Desk,
+    user: options.ForUser = None,
+    agent: options.ForAgent = None,
+    limit: options.AtMost = 50,
+) -> None:
+    """List how to do things, the most useful first.
+
+    \b
+    Examples:
+      holdfast procedures --agent travel
+      holdfast procedures --user ana --agent travel --limit 5
+    """
+    with desk.open() as store:
+        found = store.memory(user=user, agent=agent).procedures(limit or None)
+    desk.tell({"procedures": plain.plain(found)}, lambda screen: _show_procedures(screen, found))
+
+
+def _show_procedures(screen: Screen, found: list[Memory]) -> None:
+    if not found:
+        screen.line("No procedures.")
+        return
+    columns = [
+        Column("used", right=True), Column("helped", right=True), Column("how", fits=True), Column("id", "quiet")
+    ]  # fmt: skip
+    rows = [(str(each.uses), str(each.helped), " ".join(each.text.split()), each.id) for each in found]
+    screen.table(columns, rows)
+
+
+def contradictions(desk: Desk, user: options.ForUser = None, agent: options.ForAgent = None) -> None:
+    """List memories that say opposite things, in pairs.
+
+    Nothing is decided: correct or end the one that is wrong, or leave both. Values of one fact are no contradiction.
+
+    \b
+    Examples:
+      holdfast contradictions --user ana
+    """
+    with desk.open() as store:
+        found = store.memory(user=user, agent=agent).contradictions()
+    desk.tell({"contradictions": plain.plain(found)}, lambda screen: _show_contradictions(screen, found))
+
+
+def _show_contradictions(screen: Screen, found: list[Contradiction]) -> None:
+    if not found:
+        screen.line("No contradictions.")
+    for pair in found:
+        screen.line((pair.rule, "warn"), f": {pair.why}")
+        _show_memories(screen, [pair.first, pair.second])
 
 
 # Learning, and tending the indexes
@@ -257,7 +414,8 @@ def rebuild(
     They keep up by themselves; this is for when one is in doubt, or with --reembed for another embedder. Recall goes on
     meanwhile. What was done stays done when it is interrupted.
 
-    Without --user and --agent, every index that is saved in the store.
+    Without --user and --agent, every index that is saved in the store. A small one is not saved: it is made whenever it
+    is needed.
 
     \b
     Examples:
@@ -268,6 +426,7 @@ def rebuild(
     """
     if reembed and rollback:
         raise Invalid("give either --reembed or --rollback")
+    everything = user is None and agent is None
     with desk.open(embedder=desk.embedder(embedder)) as store:
         memory = store.memory(user=user, agent=agent)
         if rollback:
@@ -276,20 +435,22 @@ def rebuild(
         with desk.notes.progress() as advance:
             if reembed:
                 data = {"passages": memory.reembed(_told(advance, "embedding"))}
-            elif user is None and agent is None:
+            elif everything:
                 data = {"documents": store.rebuild(progress=_told(advance, "rebuilding"))}
             else:
                 data = {"documents": memory.rebuild(_told(advance, "rebuilding"))}
-    desk.tell(data, lambda screen: screen.line(_rebuilt(data)))
+    desk.tell(data, lambda screen: screen.line(_rebuilt(data, everything=everything)))
 
 
 def _told(advance: Advance | None, stage: str) -> Callable[[int, int], None] | None:
     return None if advance is None else lambda done, total: advance(stage, done, total)
 
 
-def _rebuilt(data: dict[str, int]) -> str:
+def _rebuilt(data: dict[str, int], *, everything: bool) -> str:
     if "passages" in data:
         return f"{counted(data['passages'], 'passage')} got a new vector."
+    if not data["documents"] and everything:
+        return "There is no saved index yet: a small one is made whenever it is needed. --user or --agent makes theirs."
     return f"Indexes made again: {counted(data['documents'], 'document')}."
 
 

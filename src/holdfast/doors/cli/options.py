@@ -150,8 +150,12 @@ WithTags = Annotated[list[str] | None, _option("--tag", "TAG", "Only with this t
 SaidSince = Annotated[str | None, _option("--since", "TIME", "Said or true since: 2026-05-01, or 3d.")]
 SaidUntil = Annotated[str | None, _option("--until", "TIME", "Said or true before.")]
 InThread = Annotated[str | None, _option("--thread", "ID", "Only what this thread says.")]
+SaidBy = Annotated[str | None, _option("--by", "NAME", "Only what this one said, spelled the same.")]
+OnChannel = Annotated[str | None, _option("--channel", "NAME", "Only memories that came through this channel.")]
+FromTool = Annotated[str | None, _option("--tool", "NAME", "Only what came from this tool.")]
 AtLeast = Annotated[str | None, _option("--trust", "TRUST", f"At least this trusted: {', '.join(TRUST)}.")]
 TrueAsOf = Annotated[str | None, _option("--as-of", "TIME", "What was true and said then.")]
+KnownAt = Annotated[str | None, _option("--known-at", "TIME", "Only from what was recorded by then.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show what each score is made of, and what took how long.")]
 WithinMs = Annotated[
     float | None, _option("--within-ms", "MS", "Leave out what does not fit into so many milliseconds.")
@@ -159,7 +163,9 @@ WithinMs = Annotated[
 WithLog = Annotated[
     bool, typer.Option("--log/--no-log", help="Whether messages of threads are found, or memories alone.")
 ]
-GraphPath = Annotated[str | None, _option("--graph", "FILE", "Draw the links around what was found: .svg or .dot.")]
+GraphPath = Annotated[
+    str | None, _option("--graph", "FILE", "Draw the links around what was found, two hops far: .svg or .dot.")
+]
 EmbedderName = Annotated[
     str | None,
     _option(
@@ -168,12 +174,19 @@ EmbedderName = Annotated[
 ]
 OfSubject = Annotated[str | None, _option("--subject", "NAME", "Only about this subject.")]
 HistoryOf = Annotated[str | None, _option("--history", "KEY", "Every value that one fact ever had.")]
+Entity = Annotated[str | None, _argument("ENTITY", "Only what is linked to this one.")]
+Hops = Annotated[int | None, _option("--hops", "N", "How many links away from it: 1, or 2.", least=1)]
+LinksPath = Annotated[str | None, _option("--graph", "FILE", "Draw them too: .svg or .dot.")]
 MemoryId = Annotated[str | None, _argument("ID", "The id of a memory, as remember and recall print it.")]
+OneMemory = Annotated[str, _argument("ID", "The id of a memory, as remember and recall print it.")]
+TrueInstead = Annotated[str | None, _argument("TEXT", "What is true instead, if that is known; - for standard input.")]
+EndsAt = Annotated[str | None, _option("--at", "TIME", "Since when it is over: 2026-05-01, or 3d. Otherwise now.")]
 OfKey = Annotated[str | None, _option("--key", "KEY", "Every value of this fact.")]
 OfKind = Annotated[str | None, _option("--kind", "KIND", f"All of a kind: {', '.join(MEMORY_KINDS)}.")]
 AllWithTag = Annotated[str | None, _option("--tag", "TAG", "All with this tag.")]
 AllAbout = Annotated[str | None, _option("--subject", "NAME", "All about this subject; with --key, whose fact.")]
 Erase = Annotated[bool, typer.Option("--erase", help="Remove the text for good; it cannot be brought back.")]
+Undo = Annotated[bool, typer.Option("--undo", help="Bring back the memory with this ID, which was forgotten.")]
 OnlyLook = Annotated[bool, typer.Option("--dry-run", help="Say what would be forgotten; change nothing.")]
 FromEntry = Annotated[int, _option("--after", "NUMBER", "From the entries after this one.", least=0, default=True)]
 Reembed = Annotated[bool, typer.Option("--reembed", help="Move the vectors to the embedder that is named.")]

@@ -1,4 +1,4 @@
-"""The command that recalls: what is relevant to a question, why it ranks so, and what it is linked to.
+"""Commands that find: what is relevant to a question and why it ranks so, and what is linked to what.
 
 Deliberately absent: ranking, and drawing.
 """
@@ -19,9 +19,10 @@ from holdfast.memory.graph import Link
 from holdfast.memory.names import folded
 from holdfast.records import Hit, Recalled, RecallReport
 
-_DRAWN = {".svg": to_svg, ".dot": to_dot, ".gv": to_dot}
+_DRAWN = (".svg", ".dot", ".gv")
 _GLIMPSE = 240
 _WHERE = 28
+_MOST_DRAWN = 200  # beyond that nobody can read a picture
 _CELL = 8  # what a number takes in a table, with room for a sign and the space before it
 
 
@@ -36,6 +37,10 @@ def recall(  # noqa: PLR0913 - each option of the command is a parameter
     since: options.SaidSince = None,
     until: options.SaidUntil = None,
     thread: options.InThread = None,
+    subject: options.OfSubject = None,
+    by: options.SaidBy = None,
+    channel: options.OnChannel = None,
+    tool: options.FromTool = None,
     trust: options.AtLeast = None,
     as_of: options.TrueAsOf = None,
     explain: options.Explain = False,
@@ -52,30 +57,29 @@ def recall(  # noqa: PLR0913 - each option of the command is a parameter
     Examples:
       holdfast recall "which seat does she like?" --user ana
       holdfast recall "the cello" --user ana --since 30d --explain
+      holdfast recall "what to pack" --user ana --by Tom --no-log
       holdfast recall "who works at Acme?" --graph acme.svg
     """
-    if graph is not None and Path(graph).suffix.lower() not in _DRAWN:
-        raise Invalid(f"--graph draws .svg or .dot, and the name of the file says which; not {graph!r}")
+    _check_graph(graph)
     moment = desk.moment(as_of)
     with desk.open(embedder=desk.embedder(embedder)) as store:
         memory = store.memory(user=user, agent=agent)
         found = memory.recall(
             query, k, as_of=moment, explain=explain, within_ms=within_ms, kind=kind or None, tag=tag or None,
-            since=desk.moment(since), until=desk.moment(until), thread=thread, trust=trust, log=log,
+            since=desk.moment(since), until=desk.moment(until), thread=thread, subject=subject, by=by, channel=channel,
+            tool=tool, trust=trust, log=log,
         )  # fmt: skip
-        links = None if graph is None else _around(memory.links(as_of=moment), query, found)
-    if graph is not None and links is not None:
-        Path(graph).write_text(_drawn(graph, links, query), encoding="utf-8")
-    desk.tell(_data(found, graph, links), lambda screen: _show(desk, screen, found, explain))
+        near = [] if graph is None else _around(memory.links(as_of=moment), query, found)
+    _draw(graph, near, query)
+    desk.tell(_data(found, graph, near), lambda screen: _show(desk, screen, found, explain))
     _remarks(desk, found.report)
-    if links is not None:
-        desk.note(f"{wording.counted(len(links), 'link')} drawn in {graph}.")
+    _note_graph(desk, graph, near)
 
 
 # As data
 
 
-def _data(found: Recalled, graph: str | None, links: list[Link] | None) -> dict[str, Any]:
+def _data(found: Recalled, graph: str | None, links: list[Link]) -> dict[str, Any]:
     data = {
         "query": found.report.query,
         "relevant": found.relevant,
@@ -189,15 +193,67 @@ def _remarks(desk: Desk, report: RecallReport) -> None:
         desk.note(f"{wording.counted(report.pending, 'passage')} still without a vector: found by words alone.")
 
 
+# Links
+
+
+def links(
+    desk: Desk,
+    entity: options.Entity = None,
+    user: options.ForUser = None,
+    agent: options.ForAgent = None,
+    hops: options.Hops = None,
+    as_of: options.TrueAsOf = None,
+    graph: options.LinksPath = None,
+) -> None:
+    """List what is linked to what: all links that hold, or those around something.
+
+    \b
+    Examples:
+      holdfast links --user ana
+      holdfast links Acme --user ana --hops 2
+      holdfast links Acme --graph acme.svg
+    """
+    _check_graph(graph)
+    if hops is not None and entity is None:
+        raise Invalid("--hops counts from an ENTITY: name one")
+    with desk.open() as store:
+        found = store.memory(user=user, agent=agent).links(entity, hops=hops or 1, as_of=desk.moment(as_of))
+    _draw(graph, found, entity, focus=entity)
+    data = {"entity": entity, "links": plain.plain(found)}
+    desk.tell(data if graph is None else {**data, "graph": graph}, lambda screen: _show_links(desk, screen, found))
+    _note_graph(desk, graph, found)
+
+
+def _show_links(desk: Desk, screen: Screen, found: list[Link]) -> None:
+    if not found:
+        screen.line("No links.")
+        return
+    columns = [
+        Column("subject", "person", fits=True),
+        Column("relation", fits=True),
+        Column("object", "person", fits=True),
+        Column("since"),
+        Column("id", "quiet"),
+    ]
+    rows = [(each.subject, each.relation, each.object, desk.when(each.since), each.id) for each in found]
+    screen.table(columns, rows)
+
+
 # The graph
 
 
 def _around(links: list[Link], query: str, found: Recalled) -> list[Link]:
-    """The links of everything that a hit is about, or that the query names."""
+    """The links of everything that a hit is about or that the query names, then those one hop further."""
     wanted = {folded(name) for hit in found if hit.memory for name in (hit.memory.subject, hit.memory.object) if name}
     ends = {folded(end) for link in links for end in (link.subject, link.object)}
-    wanted |= {end for end in ends if _words(end) in _words(query)}
-    return [link for link in links if {folded(link.subject), folded(link.object)} & wanted]
+    wanted |= {end for end in ends if _words(end).strip() and _words(end) in _words(query)}
+    near = [link for link in links if _ends(link) & wanted]
+    beyond = {end for link in near for end in _ends(link)}
+    return near + [link for link in links if _ends(link) & beyond and not _ends(link) & wanted]
+
+
+def _ends(link: Link) -> set[str]:
+    return {folded(link.subject), folded(link.object)}
 
 
 def _words(text: str) -> str:
@@ -205,5 +261,22 @@ def _words(text: str) -> str:
     return " ".join(["", *re.findall(r"\w+", folded(text)), ""])
 
 
-def _drawn(path: str, links: list[Link], query: str) -> str:
-    return _DRAWN[Path(path).suffix.lower()](links, title=query)
+def _check_graph(path: str | None) -> None:
+    if path is not None and Path(path).suffix.lower() not in _DRAWN:
+        raise Invalid(f"--graph draws .svg or .dot, and the name of the file says which; not {path!r}")
+
+
+def _draw(path: str | None, links: list[Link], title: str | None, focus: str | None = None) -> None:
+    """Draw the first links, which are the nearest. All of them hold, so all do at the moment the last one began."""
+    if path is None:
+        return
+    shown, moment = links[:_MOST_DRAWN], max((link.since for link in links), default=None)
+    svg = Path(path).suffix.lower() == ".svg"
+    drawn = to_svg(shown, moment, title=title, focus=focus) if svg else to_dot(shown, moment, title=title)
+    Path(path).write_text(drawn, encoding="utf-8")
+
+
+def _note_graph(desk: Desk, path: str | None, links: list[Link]) -> None:
+    if path is not None:
+        of_all = f" of {len(links):,}" if len(links) > _MOST_DRAWN else ""
+        desk.note(f"{wording.counted(min(len(links), _MOST_DRAWN), 'link')}{of_all} drawn in {path}.")
