@@ -343,3 +343,12 @@ class Timed(Protocol):
     def now(self) -> int:
         """Return the microseconds since 1970 in UTC by the shared clock."""
         ...
+
+
+@runtime_checkable
+class Fetches(Protocol):
+    """A capability: many records by one question, where a question is a journey."""
+
+    def get_many(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Record]:
+        """Return those of the named records that are there, in any order."""
+        ...

@@ -94,6 +94,16 @@ class Reads:
         rows = self._run(tenant, sql, (self._keys.tenant(tenant), kind, id))
         return record_from(rows[0]) if rows else None
 
+    def get_many(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Record]:
+        found: list[Record] = []
+        for at in range(0, len(ids), _PAGE):
+            some = ids[at : at + _PAGE]
+            marks = ", ".join("?" * len(some))
+            sql = f"SELECT {RECORD} FROM records WHERE tenant = ? AND kind = ? AND id IN ({marks})"
+            rows = self._run(tenant, sql, (self._keys.tenant(tenant), kind, *some))
+            found += [record_from(row) for row in rows]
+        return found
+
     def scan(self, tenant: str, query: Query) -> list[Record]:
         where, values = _conditions(self._keys.tenant(tenant), query, self._clock.now())
         # The index knows the hour; only records active in the same hour are sorted here.

@@ -6,7 +6,8 @@ belong to none. What changed is learned from the feed. Deliberately absent: the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 
 import msgspec
@@ -16,7 +17,7 @@ from holdfast.engine import lineage
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event, Mark, Query, Record, Scope, Strand, View
 from holdfast.errors import Corrupt, Invalid, Unsupported
-from holdfast.ledger.core import Core, scan_all
+from holdfast.ledger.core import Core, fetch, scan_all
 from holdfast.memories.entries import Said
 from holdfast.memories.following import KINDS, Follower, Name
 from holdfast.memory.names import BOOK, MEMORY, folded, number_of
@@ -141,26 +142,34 @@ class Ground:
 
     def documents(self, stream: int, after: int, upto: int) -> Iterator[Document]:
         """One document for each event, in order. One that cannot be read says nothing; ``verify`` names it."""
-        of = self._of_book if stream in self._books else _of_entry
         while after < upto:
             events = self._view.read(self._core.tenant, Mark(stream, upto), after=after, limit=_MANY)
             if not events:
                 return
+            records = self._remembered(events) if stream in self._books else None
             for event in events:
                 try:
-                    yield of(stream, event)
+                    yield _of_entry(stream, event) if records is None else _of_book(stream, event, records)
                 except (Corrupt, Unsupported, Invalid, LookupError, TypeError, ValueError):
                     yield Document(stream, event.position, "event", event.time, event.time)
             after = events[-1].position
 
-    def _of_book(self, stream: int, event: Event) -> Document:
-        id = decode(event.body)["id"]
-        if event.kind != "remember":
-            return Document(stream, event.position, event.kind, event.time, event.time, ref=number_of(id))
-        record = self._view.get(self._core.tenant, MEMORY, id)
-        if record is None:  # erased since; the event that says so comes later in this stream
-            return Document(stream, event.position, "erase", event.time, event.time, ref=number_of(id))
-        return of_memory(stream, event.position, to_memory(record))
+    def _remembered(self, events: Sequence[Event]) -> dict[str, Record]:
+        """The memories that events of a book are about, as far as they are still there."""
+        ids = []
+        for event in events:
+            with suppress(Corrupt, Unsupported, LookupError, TypeError):
+                ids.append(str(decode(event.body)["id"]))
+        return fetch(self._view, self._core.tenant, MEMORY, ids)
+
+
+def _of_book(stream: int, event: Event, records: Mapping[str, Record]) -> Document:
+    id = decode(event.body)["id"]
+    if event.kind == "remember" and id in records:
+        return of_memory(stream, event.position, to_memory(records[id]))
+    # What was remembered and is not there was erased since; the event that says so comes later in this stream.
+    kind = "erase" if event.kind == "remember" else event.kind
+    return Document(stream, event.position, kind, event.time, event.time, ref=number_of(id))
 
 
 def of_memory(stream: int, position: int, memory: Memory) -> Document:

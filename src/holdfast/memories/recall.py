@@ -7,7 +7,7 @@ Deliberately absent: ranking (``retrieval``), and what is true (``memory``).
 from __future__ import annotations
 
 import time as _time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -15,11 +15,11 @@ import msgspec
 
 from holdfast import text
 from holdfast.clock import to_datetime, to_micros
-from holdfast.engine.contract import Mark, Scope
+from holdfast.engine.contract import Mark, Record, Scope
 from holdfast.errors import Corrupt, HoldfastError, Invalid, Unsupported
 from holdfast.ids import check_id
 from holdfast.ledger import log
-from holdfast.ledger.core import Core
+from holdfast.ledger.core import Core, fetch
 from holdfast.memories.entries import spoken
 from holdfast.memories.handle import Only
 from holdfast.memories.library import Library, places
@@ -31,11 +31,12 @@ from holdfast.retrieval import asking
 from holdfast.retrieval import index as indexes
 from holdfast.retrieval.asking import Asked
 from holdfast.retrieval.corpus import Corpus
-from holdfast.retrieval.pipeline import Found, Run, search
+from holdfast.retrieval.pipeline import Found, Stopwatch, search
 
 MOST = 1_000
 _LONG = 2_000
 _FIRST = 10
+_SPARE = 5
 _PATIENT_MS = 200
 """With less time than this, a recall waits neither for an embedder far away nor for an index to be saved."""
 
@@ -67,7 +68,7 @@ class Recaller:
         if as_of is None:  # what was acknowledged is true now, whatever this clock says
             asked = msgspec.structs.replace(asked, now=max(asked.now, corpus.latest()))
         reading = asking.read(query, asked.now)
-        run = Run(began, within_ms, without)
+        run = Stopwatch(began, within_ms, without)
         run.timed("catch up", began)
         vectors = self._vectors(asking.without_names(reading, corpus), models, run, notes)
         found = search(corpus, asked, reading, vectors, run)
@@ -135,7 +136,7 @@ class Recaller:
                 notes.append(f"by words alone: the vectors are of {recorded}, which is not to be had here; see reembed")
         return Corpus.of(found), models, notes
 
-    def _vectors(self, topic: str, models: dict[str, int], run: Run, notes: list[str]) -> dict[str, Any]:
+    def _vectors(self, topic: str, models: dict[str, int], run: Stopwatch, notes: list[str]) -> dict[str, Any]:
         """The query's vector by each model that an index uses; what fails is left out, and said."""
         found: dict[str, Any] = {}
         if not models or not run.may("embed"):
@@ -165,6 +166,8 @@ class Recaller:
 
     def _hits(self, corpus: Corpus, found: Found, k: int, explain: bool) -> tuple[Hit, ...]:
         columns = [corpus.column(name, found.rows).tolist() for name in ("ref", "stream", "position", "time", "trust")]
+        wanted = [memory_id(ref) for ref in columns[0][: k + _SPARE] if ref]
+        memories = fetch(self._core.engine, self._core.tenant, MEMORY, wanted)
         hits: list[Hit] = []
         for number, (ref, stream, position, time, trust) in enumerate(zip(*columns, strict=True)):
             if len(hits) == k:
@@ -172,7 +175,7 @@ class Recaller:
             score = float(found.scores[number])
             why = {name: round(float(values[number]), 4) for name, values in found.parts.items()} if explain else {}
             if ref:
-                memory = self._memory(memory_id(ref))
+                memory = self._memory(memory_id(ref), memories)
                 if memory is not None:
                     hits.append(Hit(memory.text, score, memory.kind, memory.valid_from, memory.trust, memory, why=why))
                 continue
@@ -182,8 +185,8 @@ class Recaller:
                 hits.append(Hit(shown, score, entry.kind, said, TRUST[trust], entry=entry, why=why))
         return tuple(hits)
 
-    def _memory(self, id: str) -> Memory | None:
-        record = self._core.engine.get(self._core.tenant, MEMORY, id)
+    def _memory(self, id: str, fetched: Mapping[str, Record]) -> Memory | None:
+        record = fetched.get(id) or self._core.engine.get(self._core.tenant, MEMORY, id)
         try:
             memory = None if record is None else to_memory(record)
         except (Corrupt, Unsupported):  # verify names it

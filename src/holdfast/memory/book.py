@@ -21,11 +21,12 @@ import msgspec
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Delete, Event, Mark, Op, Put, Query, Receipt, Record, Scope, View
-from holdfast.errors import Conflict, Corrupt, Erased, Invalid, KeyReused, NotFound
+from holdfast.errors import Conflict, Corrupt, Erased, Invalid, KeyReused, NotFound, Unsupported
 from holdfast.ids import Ids, check_id
 from holdfast.ledger.core import Core, Pending, scan_all
 from holdfast.ledger.thread import check_count
-from holdfast.memory.drafts import Remembering, checked
+from holdfast.memory.drafts import Remembering, check_trust, checked
+from holdfast.memory.facts import fact_of, rank, timeline
 from holdfast.memory.names import (
     BOOK,
     MEMORY,
@@ -34,6 +35,7 @@ from holdfast.memory.names import (
     fact_tag,
     folded,
     in_order,
+    key_tag,
     kind_tag,
     label_tag,
     link_tag,
@@ -43,24 +45,16 @@ from holdfast.memory.names import (
     subject_of,
     tags_of,
 )
-from holdfast.memory.stored import as_remembered, from_plain, read_plain, to_body, to_memory, to_plain
+from holdfast.memory.stored import as_remembered, from_plain, read_plain, readable, to_body, to_memory, to_plain
 from holdfast.records import MEMORY_KINDS, Memory
 
 _TRIES = 1_000  # of many who change one memory at once only one gets through at a time
 _LEAST_PAGE = 100
+_FEW = 50  # up to so many are looked up one by one; of more, all of their sort are read at once
 _PAGE = 500_000
 _LAST = 2**63 - 1
 _EMPTY_BODY = encode({})
 Accept = Callable[[Memory], bool]
-
-
-class Happening(msgspec.Struct, frozen=True):
-    """Something that happened to a book: ``what`` is remember, forget, restore or erase."""
-
-    position: int
-    what: str
-    id: str
-    time: datetime
 
 
 class Book:
@@ -136,6 +130,8 @@ class Book:
             yield number + place if draft.once is None else once_number(self.id, draft.once)
 
     def _plain(self, draft: Remembering, name: str, time: int) -> dict[str, Any]:
+        if draft.corrects is not None:
+            number_of(draft.corrects)
         over = draft.valid_from is None and draft.valid_to is not None and draft.valid_to <= to_datetime(time)
         if over and (draft.once is None or self._found(name) is None):  # a repetition was in time when it came first
             assert draft.valid_to is not None
@@ -171,19 +167,6 @@ class Book:
         """The book's own record, None before the first memory."""
         return (view or self._core.engine).get(self._core.tenant, BOOK, self.id)
 
-    def position(self, view: View | None = None) -> int:
-        """How much has happened to the book."""
-        record = self.record(view)
-        return 0 if record is None else record.head
-
-    def changes(self, after: int = 0, limit: int | None = None, view: View | None = None) -> list[Happening]:
-        """What happened to the book after a position, in order. A book that was erased begins anew at 1."""
-        record = self.record(view)
-        if record is None or record.head <= after:
-            return []
-        events = (view or self._core.engine).read(self._core.tenant, record.mark, after=after, limit=limit)
-        return [_happening(event) for event in events]
-
     def find(self, id: str, view: View | None = None) -> Memory | None:
         """A memory of this book, forgotten ones as well, or None."""
         record = self._found(id, view)
@@ -191,7 +174,7 @@ class Book:
 
     def get(self, id: str) -> Memory:
         """A memory of this book, forgotten ones as well."""
-        return to_memory(self._existing(id))
+        return self._one(id)
 
     def memories(
         self,
@@ -227,15 +210,40 @@ class Book:
                 return self._last(wanted, limit, still)
         return self._listed(tags, wanted, limit, view)
 
+    def values(
+        self, key: str, subject: str | None = None, view: View | None = None, *, forgotten: bool | None = False
+    ) -> list[Memory]:
+        """Every value of the facts with a key, or of one subject's alone; ``forgotten`` None: whether or not."""
+        check_id(key, "key")
+        about = None if subject is None else folded(check_id(subject, "subject"))
+        tag = key_tag(self.id, key) if subject is None else fact_tag(self.id, subject, key)
+
+        def wanted(memory: Memory) -> bool:
+            fact = fact_of(memory)
+            if fact is None or fact[1] != folded(key) or (about is not None and fact[0] != about):
+                return False  # another text with the same hash
+            return forgotten is None or (memory.forgotten_at is not None) == forgotten
+
+        return self._listed([tag], wanted, None, view)
+
     def versions(self, subject: str, key: str, view: View | None = None) -> list[Memory]:
         """Every version of one fact that is not forgotten, and every correction that concerns one."""
-        check_id(subject, "subject")
-        check_id(key, "key")
+        return self.deciding([(subject, key)], view=view)
+
+    def deciding(
+        self, facts: Iterable[tuple[str, str]], also: Iterable[Memory] = (), view: View | None = None
+    ) -> list[Memory]:
+        """All that decides whether these facts (subject and key) and some memories of this book are true.
+
+        That is every value of the facts, and every correction of one or of the memories, which are given back too.
+        """
+        named = {(folded(subject), folded(key)): (key, subject) for subject, key in facts}
         with self._still(view) as still:
-            found = self._tagged(fact_tag(self.id, subject, key), still)
-            about = (folded(subject), folded(key))
-            found = [one for one in found if one.key is not None and (folded(one.subject), folded(one.key)) == about]
-            return _with_corrections(found, self._tagged(correction_tag(self.id), still)) if found else []
+            if len(named) > _FEW:
+                found = [one for one in self._tagged(fact_tag(self.id), still) if fact_of(one) in named]
+            else:
+                found = [one for key, subject in named.values() for one in self.values(key, subject, still)]
+            return self._with_corrections([*found, *also], still)
 
     def facts(self, view: View | None = None) -> list[Memory]:
         """Every version of every fact, and every correction: all that decides what is true, but what is forgotten."""
@@ -255,6 +263,29 @@ class Book:
         """How to do things, the most useful first."""
         return sorted(self._tagged(kind_tag(self.id, "procedural"), view), key=usefulness, reverse=True)
 
+    def _with_corrections(self, found: Iterable[Memory], view: View) -> list[Memory]:
+        """With all that corrects one of them, and all that corrects such a correction."""
+        kept = {memory.id: memory for memory in found}
+        every = self._corrections(len(kept), view) if kept else []
+        if every is not None:
+            for memory in sorted(every, key=_age):  # what is corrected came before its correction
+                if memory.corrects in kept:
+                    kept[memory.id] = memory
+            return list(kept.values())
+        waiting = list(kept)
+        while waiting:
+            more = [one for id in waiting for one in self._tagged(correction_tag(self.id, id), view)]
+            waiting = [one.id for one in more if one.id not in kept and one.corrects in kept]
+            kept.update((one.id, one) for one in more if one.corrects in kept)
+        return list(kept.values())
+
+    def _corrections(self, wanted: int, view: View) -> list[Memory] | None:
+        """All corrections, if they are few or wanted for many; None if they are better looked up one by one."""
+        if wanted > _FEW:
+            return self._tagged(correction_tag(self.id), view)
+        page = view.scan(self._core.tenant, Query(MEMORY, tag=correction_tag(self.id), limit=_FEW))
+        return None if len(page) == _FEW else [one for one in readable(page) if one.forgotten_at is None]
+
     def _tagged(self, tag: str, view: View | None) -> list[Memory]:
         return self._listed([tag], lambda memory: memory.forgotten_at is None, None, view)
 
@@ -269,7 +300,7 @@ class Book:
         for query in (Query(MEMORY, tag=tag, limit=_PAGE) for tag in tags):
             page = view.scan(tenant, query)
             while page:
-                found += [memory for memory in map(to_memory, page) if wanted(memory)]
+                found += [memory for memory in readable(page) if wanted(memory)]
                 more = len(page) == _PAGE
                 last = (page[-1].time, page[-1].id)
                 page = view.scan(tenant, msgspec.structs.replace(query, before=last)) if more else []
@@ -284,12 +315,12 @@ class Book:
                 full = len(kept) == limit
                 if full and to_datetime(record.time) < kept[0][0]:
                     break
-                memory = to_memory(record)
-                item = (*_age(memory), memory)
-                if wanted(memory) and not full:
-                    heappush(kept, item)
-                elif wanted(memory) and item > kept[0]:
-                    heapreplace(kept, item)
+                for memory in filter(wanted, readable([record])):
+                    item = (*_age(memory), memory)
+                    if not full:
+                        heappush(kept, item)
+                    elif item > kept[0]:
+                        heapreplace(kept, item)
         return [memory for _, _, memory in kept]
 
     def _last(self, wanted: Accept, limit: int, view: View) -> list[Memory]:
@@ -300,7 +331,7 @@ class Book:
             mark = Mark(book.mark.stream, position)
             events = view.read(self._core.tenant, mark, limit=max(limit, _LEAST_PAGE), newest=True)
             for event in reversed(events):
-                memory = self.find(_happening(event).id, view) if event.kind == "remember" else None
+                memory = self._remembered(event, view)
                 if memory is None or not wanted(memory):
                     continue
                 if len(found) >= limit and memory.recorded_at < found[-1].recorded_at:
@@ -309,6 +340,12 @@ class Book:
                 found.append(memory)
             position = min(position, events[0].position) - 1 if events else 0
         return sorted(found, key=_age, reverse=True)[:limit]
+
+    def _remembered(self, event: Event, view: View) -> Memory | None:
+        """The memory that an event says was remembered, if it is still here and can be read."""
+        id = id_of(event) if event.kind == "remember" else None
+        record = None if id is None else view.get(self._core.tenant, MEMORY, id)
+        return next(readable([record]), None) if record is not None and record.scope == self.scope else None
 
     def _still(self, view: View | None) -> AbstractContextManager[View]:
         """A view in which nothing moves: a listing of several pages is of one moment."""
@@ -337,7 +374,7 @@ class Book:
         return self._change(id, counted)
 
     def erase(self, id: str) -> None:
-        """Remove a memory for good. Its id stays in the book's stream, its text nowhere."""
+        """Remove a memory for good, also one that cannot be read. Its id stays in the book's stream, its text nowhere."""
         for _ in range(_TRIES):
             record = self._existing(id)
             time = self._core.clock.now()
@@ -372,30 +409,47 @@ class Book:
     def correct(self, id: str, instead: Remembering | None = None) -> Memory:
         """Say that a memory was never true, and what is true instead if that is known.
 
-        What is true instead is about the same subject and key, for the same time, unless it says otherwise.
+        What is true instead is about the same subject and key, for the same time, unless it says otherwise. It must be
+        trusted as much as what it corrects.
         """
         wrong = self.get(id)
         if instead is None:
             instead = Remembering(f"{id} was never true", wrong.kind, wrong.subject, trust=wrong.trust)
         else:
             instead = _in_place_of(wrong, instead)
+        _refuse_less_trust(wrong, instead, "correct")
         return self.remember([msgspec.structs.replace(instead, corrects=id)])[0]
 
-    def end(self, id: str, at: datetime | None = None, draft: Remembering | None = None) -> Memory:
+    def end(
+        self, id: str, at: datetime | None = None, draft: Remembering | None = None, beside: Sequence[Book] = ()
+    ) -> Memory:
         """Say that a memory is no longer true, from a moment or from now on; ``draft`` may say it in words.
 
-        Of a fact it ends whatever value there is at that moment.
+        A value of a fact must still be the value at that moment, in this book and those ``beside`` it; one that is over
+        cannot end, and what came after it is not touched. The words must be trusted as much as what they end.
         """
-        over = self.get(id)
-        moment = (
-            max(to_datetime(self._core.clock.now()), over.recorded_at) if at is None else to_datetime(to_micros(at))
-        )
-        if moment < over.valid_from or (at is not None and moment == over.valid_from):
-            start = over.valid_from.isoformat()
-            raise Invalid(
-                f"memory {id!r} is true from {start} on, so it cannot end before; correct what was never true"
-            )
-        return self.remember([_ending(over, at, draft)])[0]
+        for _ in range(_TRIES):
+            with self._core.engine.snapshot() as view:
+                over = self._one(id, view)
+                ending = _ending(over, at, draft)
+                _refuse_less_trust(over, ending, "end")
+                if ending.once is not None and (known := self._named_before([ending])):
+                    return next(iter(known.values()))
+                book = self.record(view)
+                assert book is not None
+                now = max(self._core.clock.now(), book.time)
+                moment = to_datetime(now if at is None else to_micros(at))
+                _refuse_before(over, at, moment)
+                if over.key is not None:
+                    around = [one for each in (self, *beside) for one in each.versions(over.subject, over.key, view)]
+                    _refuse_over(over, around, moment)
+            pending = self.remembering([ending])
+            told = msgspec.structs.replace(pending.ops[0], expect=book.head)  # nothing came in between
+            try:
+                return self._core.commit(pending._replace(ops=(told, *pending.ops[1:])))[0]
+            except Conflict:
+                continue
+        raise Conflict(f"book {self.id!r} keeps changing", book=self.id)
 
     # Inside
 
@@ -404,8 +458,11 @@ class Book:
         record = (view or self._core.engine).get(self._core.tenant, MEMORY, id)
         return record if record is not None and record.scope == self.scope else None
 
-    def _existing(self, id: str) -> Record:
-        record = self._found(id)
+    def _one(self, id: str, view: View | None = None) -> Memory:
+        return to_memory(self._existing(id, view))
+
+    def _existing(self, id: str, view: View | None = None) -> Record:
+        record = self._found(id, view)
         if record is None:
             raise NotFound(f"there is no memory {id!r} in this book", memory=id, book=self.id)
         return record
@@ -418,15 +475,6 @@ def usefulness(memory: Memory) -> tuple[float, float, datetime, str]:
 
 def _age(memory: Memory) -> tuple[datetime, str]:
     return memory.recorded_at, in_order(memory.id)
-
-
-def _with_corrections(found: Iterable[Memory], corrections: Iterable[Memory]) -> list[Memory]:
-    """With all that corrects one of them, and all that corrects such a correction."""
-    kept = {memory.id: memory for memory in found}
-    for memory in sorted(corrections, key=_age):  # what is corrected came before its correction
-        if memory.corrects in kept:
-            kept[memory.id] = memory
-    return list(kept.values())
 
 
 def _in_place_of(wrong: Memory, instead: Remembering) -> Remembering:
@@ -443,11 +491,44 @@ def _in_place_of(wrong: Memory, instead: Remembering) -> Remembering:
 def _ending(over: Memory, at: datetime | None, draft: Remembering | None) -> Remembering:
     """What says that a memory is over. It does not repeat the text: erasing that memory must leave it nowhere."""
     fact = over.key is not None
-    told = draft or Remembering(f"{over.key} of {over.subject}: no longer" if fact else f"{over.id} is no longer true")
+    words = f"{over.key} of {over.subject}: no longer" if fact else f"{over.id} is no longer true"
+    told = draft or Remembering(words, trust=over.trust)
     return msgspec.structs.replace(
         told, kind=over.kind, subject=over.subject, key=over.key, valid_from=at, valid_to=None, relation=None,
         object=None, corrects=None if fact else over.id, ended=True,
     )  # fmt: skip
+
+
+def _refuse_less_trust(about: Memory, draft: Remembering, what: str) -> None:
+    if rank(check_trust(draft.trust)) < rank(about.trust):
+        raise Invalid(
+            f"memory {about.id!r} is {about.trust}, and what is only {draft.trust} cannot {what} it; if you vouch for "
+            f"it, say trust={about.trust!r}",
+            memory=about.id,
+        )
+
+
+def _refuse_before(over: Memory, at: datetime | None, moment: datetime) -> None:
+    if moment < over.valid_from or (at is not None and moment == over.valid_from):
+        start = over.valid_from.isoformat()
+        raise Invalid(
+            f"memory {over.id!r} is true from {start} on, so it cannot end before; correct what was never true"
+        )
+
+
+def _refuse_over(over: Memory, around: Iterable[Memory], moment: datetime) -> None:
+    """Refuse to end a value that is none any more: the end would hit whatever is the value instead."""
+    version = next((one for one in timeline(around) if one.memory.id == over.id), None)
+    if version is None:
+        raise Invalid(f"memory {over.id!r} was forgotten, so there is nothing to end; restore it first")
+    if version.corrected_by is not None:
+        raise Invalid(f"memory {over.id!r} was never true, as {version.corrected_by!r} says, so it cannot end")
+    if version.until is not None and version.until <= moment:
+        since = version.until.isoformat()
+        if version.superseded_by is None:
+            raise Invalid(f"memory {over.id!r} is over since {since} already")
+        by = version.superseded_by
+        raise Invalid(f"memory {over.id!r} is over since {since} already, when {by!r} began; look whether to end that")
 
 
 def _event(what: str, id: str, time: int, *, once: bool = False) -> Event:
@@ -459,11 +540,14 @@ def _never_again(stored: Event, offered: Event) -> bool:
     return False
 
 
-def _happening(event: Event) -> Happening:
-    plain = decode(event.body)
-    if not isinstance(plain, dict) or not isinstance(plain.get("id"), str):
-        raise Corrupt(f"event {event.position} of a book of memories names none; run verify")
-    return Happening(event.position, event.kind, plain["id"], to_datetime(event.time))
+def id_of(event: Event) -> str | None:
+    """The memory that something happened to; None when the event is damaged."""
+    try:
+        plain = decode(event.body)
+    except (Corrupt, Unsupported):
+        return None
+    id = plain.get("id") if isinstance(plain, dict) else None
+    return id if isinstance(id, str) else None
 
 
 def _reused(once: str | None, name: str) -> KeyReused:

@@ -61,7 +61,7 @@ def checked(draft: Remembering, subject: str) -> Remembering:
         tags=check_labels(draft.tags),
         importance=_importance(draft.importance),
         origin=to_origin(draft.origin),
-        trust=_one_of(draft.trust, TRUST, "trust"),
+        trust=check_trust(draft.trust),
         valid_from=valid_from,
         valid_to=valid_to,
         relation=relation,
@@ -72,9 +72,9 @@ def checked(draft: Remembering, subject: str) -> Remembering:
     )
 
 
-def least_trust(trusts: Iterable[str]) -> str:
-    """The trust of what is derived from several sources: that of the least trusted one."""
-    return min((_one_of(trust, TRUST, "trust") for trust in trusts), key=TRUST.index, default=TRUST[0])
+def check_trust(trust: Any) -> str:
+    """Return it if it is a degree of trust."""
+    return _one_of(trust, TRUST, "trust")
 
 
 def to_origin(given: Any) -> Origin:

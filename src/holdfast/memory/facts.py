@@ -5,6 +5,10 @@ holds until its own end or the beginning of the next one, whichever comes first.
 value. What another memory ``corrects`` was never true, from the moment that became known; a correction may be corrected
 in turn. One that ``corrects`` and has ``ended`` says of a single memory that it is true no longer.
 
+Trust has two rules. Whoever asks for a ``trust`` gets what follows from memories of at least that trust: the others
+take no part, neither as values nor as corrections. And whatever is asked for, a correction (or an end of a single
+memory) counts for nothing against a memory that is trusted more than the correction itself.
+
 Two times are told apart: ``as_of`` is when something is true, ``known_at`` is what was known by then. What was
 forgotten takes no part, whatever is asked for: without it, the version before it holds on. Deliberately absent: any
 model, any store, and the clock.
@@ -18,7 +22,9 @@ from datetime import datetime
 import msgspec
 
 from holdfast.memory.names import folded, in_order
-from holdfast.records import Memory
+from holdfast.records import TRUST, Memory
+
+_RANK = {trust: rank for rank, trust in enumerate(TRUST)}
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -50,25 +56,39 @@ def order(memory: Memory) -> tuple[datetime, datetime, str]:
     return memory.valid_from, memory.recorded_at, in_order(memory.id)
 
 
-def known(memories: Iterable[Memory], known_at: datetime | None = None) -> list[Memory]:
-    """Those that were known by then and are not forgotten, each once."""
+def rank(trust: str) -> int:
+    """How much a trust is, to compare it with another."""
+    return _RANK[trust]
+
+
+def fact_of(memory: Memory) -> tuple[str, str] | None:
+    """The fact that a memory is a value of: whose and what, as they are compared."""
+    return None if memory.key is None else (folded(memory.subject), folded(memory.key))
+
+
+def known(memories: Iterable[Memory], known_at: datetime | None = None, trust: str | None = None) -> list[Memory]:
+    """Those that were known by then, are trusted that much and are not forgotten, each once."""
+    least = 0 if trust is None else _RANK[trust]
     return list(
         {
             memory.id: memory
             for memory in memories
-            if memory.forgotten_at is None and (known_at is None or memory.recorded_at <= known_at)
+            if memory.forgotten_at is None
+            and (known_at is None or memory.recorded_at <= known_at)
+            and _RANK[memory.trust] >= least
         }.values()
     )
 
 
-def timeline(memories: Iterable[Memory], known_at: datetime | None = None) -> list[Version]:
+def timeline(
+    memories: Iterable[Memory], known_at: datetime | None = None, trust: str | None = None
+) -> list[Version]:
     """Every memory with the time it really holds, in order. Give all versions of a fact, and all corrections."""
-    seen = known(memories, known_at)
+    seen = known(memories, known_at, trust)
     corrected, ends = corrections(seen)
     groups: dict[tuple[str, str] | str, list[Memory]] = {}
     for memory in seen:
-        about = memory.id if memory.key is None else (folded(memory.subject), folded(memory.key))
-        groups.setdefault(about, []).append(memory)
+        groups.setdefault(fact_of(memory) or memory.id, []).append(memory)
     found = [version for group in groups.values() for version in _versions(group, corrected, ends)]
     return sorted(found, key=lambda version: order(version.memory))
 
@@ -92,15 +112,16 @@ def _versions(group: list[Memory], corrected: dict[str, str], ends: dict[str, Me
 def corrections(seen: Sequence[Memory]) -> tuple[dict[str, str], dict[str, Memory]]:
     """Which ids were never true, and by what; which ids are true no longer, and the memory that says so.
 
-    A correction that was itself corrected counts for nothing. The latest is asked first: nothing corrects what came
-    after it.
+    A correction that was itself corrected counts for nothing, nor does one that is trusted less than what it is about.
+    The latest is asked first: nothing corrects what came after it.
     """
+    trusted = {memory.id: _RANK[memory.trust] for memory in seen}
     corrected: dict[str, str] = {}
     ends: dict[str, Memory] = {}
     pointing = (memory for memory in seen if memory.corrects is not None)
     for memory in sorted(pointing, key=lambda memory: (memory.recorded_at, in_order(memory.id)), reverse=True):
         assert memory.corrects is not None
-        if memory.id in corrected:
+        if memory.id in corrected or trusted[memory.id] < trusted.get(memory.corrects, 0):
             continue
         if not memory.ended:
             corrected.setdefault(memory.corrects, memory.id)
@@ -109,27 +130,31 @@ def corrections(seen: Sequence[Memory]) -> tuple[dict[str, str], dict[str, Memor
     return corrected, ends
 
 
-def facts(memories: Iterable[Memory], as_of: datetime, known_at: datetime | None = None) -> list[Memory]:
+def facts(
+    memories: Iterable[Memory], as_of: datetime, known_at: datetime | None = None, trust: str | None = None
+) -> list[Memory]:
     """The value of every fact at a moment, by subject and key; a fact that has none then is left out."""
     holding = [
         version.memory
-        for version in timeline(memories, known_at)
+        for version in timeline(memories, known_at, trust)
         if version.memory.key is not None and not version.memory.ended and version.holds(as_of)
     ]
     return sorted(holding, key=lambda memory: (folded(memory.subject), folded(memory.key or ""), in_order(memory.id)))
 
 
-def outdated(memories: Iterable[Memory], as_of: datetime, known_at: datetime | None = None) -> dict[str, str]:
+def outdated(
+    memories: Iterable[Memory], as_of: datetime, known_at: datetime | None = None, trust: str | None = None
+) -> dict[str, str]:
     """The ids of what is not true at a moment, each with why: corrected, superseded, ended, over, later or forgotten.
 
     It names what a correction points at also when that memory itself was not given.
     """
     given = list(memories)
     why = {memory.id: "forgotten" for memory in given if memory.forgotten_at is not None}
-    corrected, ends = corrections(known(given, known_at))
+    corrected, ends = corrections(known(given, known_at, trust))
     why.update((id, "ended") for id, end in ends.items() if end.valid_from <= as_of)
     why.update((id, "corrected") for id in corrected)
-    for version in timeline(given, known_at):
+    for version in timeline(given, known_at, trust):
         if version.memory.id not in why and not version.holds(as_of):
             why[version.memory.id] = _why(version, as_of)
     return why

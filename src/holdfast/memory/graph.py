@@ -43,12 +43,23 @@ class Neighbour(msgspec.Struct, frozen=True):
 
 
 def to_links(memories: Iterable[Memory], known_at: datetime | None = None) -> list[Link]:
-    """The links among memories, in order; those that were never true are left out. Give facts and corrections too."""
+    """The links among memories, in order; those that were never true are left out. Give facts and corrections too.
+
+    What says that a link is over ("no longer lives in") is none.
+    """
     return [
         Link(memory.id, memory.subject, memory.relation, memory.object, version.since, version.until)
         for version in timeline(memories, known_at)
-        if (memory := version.memory).relation is not None and memory.object is not None and not version.never
+        if (memory := version.memory).relation is not None
+        and memory.object is not None
+        and not version.never
+        and not memory.ended
     ]
+
+
+def check_hops(hops: object) -> None:
+    if type(hops) is not int or not 1 <= hops <= MOST_HOPS:
+        raise Invalid(f"hops is a whole number from 1 to {MOST_HOPS}, not {hops!r}")
 
 
 def neighbours(links: Sequence[Link], start: str, hops: int = 1, as_of: datetime | None = None) -> list[Neighbour]:
@@ -57,8 +68,7 @@ def neighbours(links: Sequence[Link], start: str, hops: int = 1, as_of: datetime
     ``as_of`` leaves out the links that do not hold at that moment. Each entity comes once, by its shortest path; of
     paths of the same length by the one whose links come first.
     """
-    if type(hops) is not int or not 1 <= hops <= MOST_HOPS:
-        raise Invalid(f"hops is a whole number from 1 to {MOST_HOPS}, not {hops!r}")
+    check_hops(hops)
     around: dict[str, list[Link]] = {}
     for link in links:
         if as_of is None or link.holds(as_of):

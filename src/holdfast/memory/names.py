@@ -79,6 +79,11 @@ def fact_tag(book: str, subject: str | None = None, key: str | None = None) -> s
     return f"fact@{book}" if subject is None or key is None else f"fact@{book}:{_hash(folded(subject), folded(key))}"
 
 
+def key_tag(book: str, key: str) -> str:
+    """Every value of the facts that share a key, whoever they are about."""
+    return f"key@{book}:{_hash(folded(key))}"
+
+
 def link_tag(book: str, entity: str | None = None) -> str:
     """Every link; those of one entity, on either end, when it is named."""
     return f"link@{book}" if entity is None else f"link@{book}:{_hash(folded(entity))}"
@@ -94,9 +99,9 @@ def label_tag(book: str, label: str) -> str:
     return tag if len(tag.encode()) <= MAX_ID_BYTES else f"tag@{book}:{_hash(label)}"
 
 
-def correction_tag(book: str) -> str:
-    """Whatever says of another memory that it was never true, or is no longer."""
-    return f"correction@{book}"
+def correction_tag(book: str, id: str | None = None) -> str:
+    """Whatever says of another memory that it was never true, or is no longer; of one memory when it is named."""
+    return f"correction@{book}" if id is None else f"correction@{book}:{_hash(id)}"
 
 
 def thread_tag(thread: str) -> str:
@@ -115,12 +120,14 @@ def _tags(book: str, draft: Remembering) -> Iterator[str]:
     if draft.key is not None:
         yield fact_tag(book)
         yield fact_tag(book, draft.subject, draft.key)
+        yield key_tag(book, draft.key)
     if draft.object is not None:
         yield link_tag(book)
         yield link_tag(book, draft.subject)
         yield link_tag(book, draft.object)
     if draft.corrects is not None:
         yield correction_tag(book)
+        yield correction_tag(book, draft.corrects)
     yield from (label_tag(book, label) for label in draft.tags)
     yield from (thread_tag(entry.thread) for entry in draft.origin.entries)
 

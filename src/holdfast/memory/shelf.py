@@ -120,86 +120,135 @@ class Shelf:
         found.sort(key=lambda memory: (memory.recorded_at, in_order(memory.id)), reverse=True)
         return found[:limit]
 
-    def procedures(self, limit: int | None = None) -> list[Memory]:
-        """How to do things, the most useful first, as far as it is true now."""
+    def procedures(self, limit: int | None = None, *, trust: str | None = None) -> list[Memory]:
+        """How to do things, the most useful first, as far as it is true now and trusted that much."""
+        least = _degree(trust)
         with self._core.engine.snapshot() as view:
             books = self.books(view)
-            found = [memory for book in books for memory in book.procedures(view)]
-            deciding = [memory for book in books for memory in book.facts(view)]
-            stale = outdated([*deciding, *found], self.moment(view, books=books))
+            listed = [(book, book.procedures(view)) for book in books]
+            stale = outdated(_deciding(listed, view), self.moment(view, books=books), trust=least)
+        found = known((memory for _, memories in listed for memory in memories), trust=least)
         standing = [memory for memory in found if memory.id not in stale and not memory.ended]
         return sorted(standing, key=usefulness, reverse=True)[:limit]
 
     def facts(
-        self, *, subject: str | None = None, as_of: datetime | None = None, known_at: datetime | None = None
+        self,
+        *,
+        subject: str | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        trust: str | None = None,
     ) -> list[Memory]:
-        """The value of every fact now, or as it was ``as_of`` a moment, or as it was known then (``known_at``)."""
+        """The value of every fact now, or as it was ``as_of`` a moment, or as it was known then (``known_at``).
+
+        With ``trust`` it is the value by what is trusted that much: less trusted values and corrections hide none.
+        """
+        least = _degree(trust)
         with self._core.engine.snapshot() as view:
-            moment = self.moment(view, as_of)
-            found = facts(self._deciding(view), moment, _checked(known_at))
+            books = self.books(view)
+            moment = self.moment(view, as_of, books)
+            found = facts((one for book in books for one in book.facts(view)), moment, _checked(known_at), least)
         about = None if subject is None else folded(check_id(subject, "subject"))
         return [memory for memory in found if about is None or folded(memory.subject) == about]
 
-    def outdated(self, *, as_of: datetime | None = None, known_at: datetime | None = None) -> dict[str, str]:
-        """The ids of facts and corrected memories that are not true at a moment, each with why."""
-        with self._core.engine.snapshot() as view:
-            return outdated(self._deciding(view), self.moment(view, as_of), _checked(known_at))
-
-    def history(self, key: str, subject: str | None = None, *, known_at: datetime | None = None) -> list[Version]:
-        """Every value that a fact ever had, in order, with the time each really held.
+    def history(
+        self,
+        key: str,
+        subject: str | None = None,
+        *,
+        known_at: datetime | None = None,
+        trust: str | None = None,
+    ) -> list[Version]:
+        """Every value that a fact ever had, in order, with the time each really held; for ``trust`` see ``facts``.
 
         Without ``subject`` it is the handle's own; when that has no such fact and exactly one other has, that one.
         """
+        least = _degree(trust)
         with self._core.engine.snapshot() as view:
             books = self.books(view)
-            about = self.subject if subject is None else subject
-            found = [memory for book in books for memory in book.versions(about, key, view)]
-            if not found and subject is None:
-                about = self._only_subject(books, key, view)
-                found = [memory for book in books for memory in book.versions(about, key, view)]
+            values = known(self._values(books, key, subject, view, forgotten=False), trust=least)
+            about = self._one_subject(values, key) if subject is None else subject
+            found = [memory for book in books for memory in book.versions(about, key, view)] if values else []
         fact = (folded(about), folded(key))
-        return [
-            version
-            for version in timeline(found, _checked(known_at))
-            if version.memory.key is not None and (folded(version.memory.subject), folded(version.memory.key)) == fact
-        ]
+        return [version for version in timeline(found, _checked(known_at), least) if fact_of(version.memory) == fact]
 
-    def _only_subject(self, books: Sequence[Book], key: str, view: View) -> str:
-        wanted = folded(key)
-        named = {
-            folded(memory.subject): memory.subject
-            for book in books
-            for memory in book.facts(view)
-            if memory.key is not None and folded(memory.key) == wanted
-        }
+    def values(self, key: str, subject: str | None = None, *, forgotten: bool | None = False) -> list[Memory]:
+        """The memories that are values of one fact, in whichever of the books, the latest recorded first.
+
+        ``forgotten``: False leaves out what was forgotten, True gives that alone, None both. Without ``subject`` it is
+        the one that ``history`` would take.
+        """
+        with self._core.engine.snapshot() as view:
+            found = self._values(self.books(view), key, subject, view, forgotten=forgotten)
+        if subject is None:
+            about = folded(self._one_subject(found, key))
+            found = [memory for memory in found if folded(memory.subject) == about]
+        return sorted(found, key=lambda memory: (memory.recorded_at, in_order(memory.id)), reverse=True)
+
+    def _values(
+        self, books: Sequence[Book], key: str, subject: str | None, view: View, *, forgotten: bool | None
+    ) -> list[Memory]:
+        """The values of a fact; without ``subject`` of this handle's own, or else of everyone's."""
+        about = self.subject if subject is None else subject
+        found = [memory for book in books for memory in book.values(key, about, view, forgotten=forgotten)]
+        if found or subject is not None:
+            return found
+        return [memory for book in books for memory in book.values(key, None, view, forgotten=forgotten)]
+
+    def _one_subject(self, values: Iterable[Memory], key: str) -> str:
+        named = {folded(memory.subject): memory.subject for memory in values}
         if len(named) > 1:
             some = ", ".join(repr(named[name]) for name in sorted(named)[:_NAMED])
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
             raise Invalid(f"several subjects have a fact {key!r}: {some}{more}; say which", key=key)
         return next(iter(named.values()), self.subject)
 
-    def links(self, *, entity: str | None = None, known_at: datetime | None = None) -> list[Link]:
-        """Every link with the time it really holds, those that are over as well; or those of one entity."""
+    def links(
+        self,
+        *,
+        entity: str | None = None,
+        hops: int = 1,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+    ) -> list[Link]:
+        """Every link with the time it really holds, those that are over as well; or those of one entity.
+
+        With ``hops`` also those of the entities that are fewer hops away from it. With ``as_of`` only links that hold
+        at that moment, and only such lead on.
+        """
+        moment = _checked(as_of)
+        check_hops(hops)
+        if entity is not None:
+            check_id(entity, "entity")
         with self._core.engine.snapshot() as view:
             books = self.books(view)
-            found = [memory for book in books for memory in (*book.links(None, view), *book.facts(view))]
-        links = to_links(found, _checked(known_at))
-        end = None if entity is None else folded(check_id(entity, "entity"))
-        return [link for link in links if end is None or end in (folded(link.subject), folded(link.object))]
+            if entity is None:
+                found = _deciding([(book, book.links(None, view)) for book in books], view)
+                return _holding(to_links(found, _checked(known_at)), moment)
+            met, edge, found = set[str](), {folded(entity): entity}, list[Memory]()
+            for _ in range(hops):
+                listed = [(book, [link for name in edge.values() for link in book.links(name, view)]) for book in books]
+                found += _deciding(listed, view)
+                links = _holding(to_links(found, _checked(known_at)), moment)
+                met |= edge.keys()
+                links = [link for link in links if met & {folded(link.subject), folded(link.object)}]
+                ends = (end for link in links for end in (link.subject, link.object))
+                edge = {folded(end): end for end in ends if folded(end) not in met}
+        return links
 
-    def contradictions(self, *, subject: str | None = None) -> list[Contradiction]:
-        """Pairs of memories that cannot both be true and that no key settles; see ``conflicts`` for the rules."""
+    def contradictions(self, *, subject: str | None = None, limit: int | None = 100) -> list[Contradiction]:
+        """Pairs of memories that cannot both be true and that no key settles, the newest first; see ``conflicts``."""
         from holdfast.memory.conflicts import contradictions  # noqa: PLC0415 - many patterns, seldom asked for
 
-        about = None if subject is None else folded(check_id(subject, "subject"))
+        if limit is not None:
+            check_count("limit", limit)
         with self._core.engine.snapshot() as view:
             books = self.books(view)
-            found = [memory for book in books for memory in book.memories(limit=None, subject=subject, view=view)]
-            pairs = contradictions([*found, *(memory for book in books for memory in book.facts(view))])
-        return [pair for pair in pairs if about is None or folded(pair.first.subject) == about]
-
-    def _deciding(self, view: View) -> list[Memory]:
-        return [memory for book in self.books(view) for memory in book.facts(view)]
+            listed = [(book, book.memories(limit=None, subject=subject, view=view)) for book in books]
+            every = [memory for _, memories in listed for memory in memories]
+            found = every if subject is None else _deciding(listed, view)
+        about = None if subject is None else folded(subject)
+        return contradictions((one for one in found if about is None or _concerns(one, about)), limit)
 
     # Writing
 

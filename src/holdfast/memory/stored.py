@@ -7,7 +7,10 @@ what a memory means.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -17,8 +20,9 @@ from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Record
 from holdfast.errors import Corrupt, Unsupported
 from holdfast.memory.drafts import Remembering
-from holdfast.records import EntryRef, Memory, Origin
+from holdfast.records import MEMORY_KINDS, TRUST, EntryRef, Memory, Origin
 
+_log = logging.getLogger(__name__)
 VERSION = 1
 _SAID = ("key", "relation", "object", "corrects")
 _LATER = ("version", "forgotten", "uses", "helped")
@@ -65,9 +69,45 @@ def to_memory(record: Record) -> Memory:
     """A memory from its record."""
     plain = read_plain(record)
     try:
-        return from_plain(record.id, plain, record.created)
-    except (KeyError, TypeError, ValueError, OverflowError, msgspec.ValidationError) as error:
+        memory = from_plain(record.id, plain, record.created)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, msgspec.ValidationError) as error:
         raise Corrupt(f"memory {record.id!r} is not a stored memory: {error!r}; run verify") from error
+    if not _sound(memory):
+        raise Corrupt(f"memory {record.id!r} is not a stored memory: a part of it is of another kind; run verify")
+    return memory
+
+
+def readable(records: Iterable[Record]) -> Iterator[Memory]:
+    """The memories of records, without those that cannot be read: one that is damaged must not hide all others.
+
+    ``verify`` names them; here the log does, once.
+    """
+    for record in records:
+        try:
+            yield to_memory(record)
+        except (Corrupt, Unsupported) as error:
+            _say_once(str(error))
+
+
+@lru_cache(1024)
+def _say_once(why: str) -> None:
+    _log.warning("a memory is left out: %s", why)
+
+
+def _sound(memory: Memory) -> bool:
+    origin = memory.origin
+    maybe = (memory.key, memory.relation, memory.object, memory.corrects, origin.by, origin.channel, origin.tool)
+    return (
+        type(memory.text) is str
+        and type(memory.subject) is str
+        and memory.kind in MEMORY_KINDS
+        and memory.trust in TRUST
+        and type(memory.importance) in (float, int)
+        and (type(memory.ended), type(memory.uses), type(memory.helped)) == (bool, int, int)
+        and all(text is None or type(text) is str for text in maybe)
+        and all(type(tag) is str for tag in memory.tags)
+        and all((type(entry.thread), type(entry.number)) == (str, int) for entry in origin.entries)
+    )
 
 
 def from_plain(id: str, plain: dict[str, Any], created: int) -> Memory:

@@ -58,10 +58,8 @@ _CLASSES = {
     "asking_you": r"\b(?:can|could|would|will) you\b",
     "own": r"\b(?:i|me|my|mine|i'm|i've|we|our)\b",
     "where": r"\bwhere\b|\b(?:which|what) (?:city|country|place|state)\b",
-    "why": r"\bwhy\b|\breason|\bmotivat|\binspir",
     "suggested": r"\b(?:suggest|recommend|advi[cs]e|offer|encourage|propose|tell|tip)",
     "liking": r"\b(?:favou?rite|like|love|enjoy|hobb|prefer)",
-    "picture": r"\b(?:photo|picture|image|pic|painting|drawing)s?\b",
     "state": (
         r"^\s*(?:what(?:'s| is| are| does| do)|how (?:many|much|long|often|far|old)|"
         r"when (?:is|are|does|do|am|will|should)|"

@@ -175,7 +175,7 @@ class Corpus:
                 segment.cache["changes"] = np.nonzero((columns["kind"] >= CHANGE) | (columns["corrects"] != 0))[0]
             found.append(segment.cache["changes"])
             parts.append(np.full(len(found[-1]), number))
-        return _rows(parts, found)
+        return rows_of(parts, found)
 
     def by(self, column: str, values: Array) -> Rows:
         """Every memory with one of these values in a column."""
@@ -190,7 +190,7 @@ class Corpus:
             at = at[(kinds >= MEMORY) & (kinds < CHANGE)]
             found.append(at)
             parts.append(np.full(len(at), number))
-        return _rows(parts, found)
+        return rows_of(parts, found)
 
 
 def _kept(segment: Segment, name: str, make: Callable[[Segment], Any]) -> Any:
@@ -225,7 +225,8 @@ def _ordered(segment: Segment, column: str) -> tuple[Array, Array]:
     return found
 
 
-def _rows(parts: Iterable[Array], found: Iterable[Array]) -> Rows:
+def rows_of(parts: Iterable[Array], found: Iterable[Array]) -> Rows:
+    """Rows from arrays of segments and of places."""
     none = [np.zeros(0, dtype=np.int64)]
     return Rows(np.concatenate([*none, *parts]).astype(np.int64), np.concatenate([*none, *found]).astype(np.int64))
 

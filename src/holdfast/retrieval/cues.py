@@ -37,7 +37,6 @@ _PATTERNS = {
         r"delay\w+|push(?:ed|ing) (?:back|to)|shorten\w*|new(?:ly)?|no longer|actually|instead|anymore|additional|"
         r"improved? (?:to|from)|reached|grew|growth|raised|lowered|switched|just)\b"
     ),
-    "greeting": r"^\W*(?:hi|hey|hello|good (?:morning|evening|afternoon)|long time|what'?s up)\b",
     "number": r"\d",
     "date": (
         rf"\b{_MONTH}\.? \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}\b|\b\d{{1,2}}/\d{{1,2}}\b|"
@@ -50,10 +49,6 @@ _PATTERNS = {
     ),
     "question": r"\?",
     "picture": r"\[(?:shares?|shared|sends?|attached)\b[^\]]{0,400}\]",
-    "reason": (
-        r"\b(?:because|cause|since|so (?:that|i|we)|to (?:help|make|show|get|keep|remind|support)|that'?s why|reason|"
-        r"inspir\w+|motivat\w+|reminds?|symboli\w+|represents?|stands? for|means? a lot)\b"
-    ),
     "amount": (
         r"\b(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|twice|once|couple|few|several|another|second|third|first|"
         r"dozen|years?|months?|weeks?)\b"

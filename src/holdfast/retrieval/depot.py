@@ -65,7 +65,7 @@ class Manifest(msgspec.Struct, frozen=True):
     segments: tuple[Saved, ...] = ()
 
 
-class Reading:
+class Stored:
     """What is saved, at one moment."""
 
     def __init__(self, view: View, tenant: str, name: str) -> None:
@@ -110,10 +110,10 @@ class Depot:
         self._version = 0
         self.manifest = Manifest()
 
-    # Reading
+    # Stored
 
     @contextmanager
-    def read(self) -> Iterator[Reading]:
+    def read(self) -> Iterator[Stored]:
         """Read the manifest, and what it names while the block lasts: all of one moment, whatever others save.
 
         One that cannot be used is ``Corrupt`` or ``Unsupported``, and counts as empty.
@@ -123,7 +123,7 @@ class Depot:
             for record in self._manifests(view)[:1]:
                 self._id, self._version = record.id, record.version
                 self.manifest = _manifest(record)
-            yield Reading(view, self._core.tenant, self.name)
+            yield Stored(view, self._core.tenant, self.name)
 
     def forget(self) -> None:
         self._id, self._version, self.manifest = None, 0, Manifest()

@@ -583,9 +583,9 @@ def _tier(rows: int) -> int:
 
 
 def _fitting(held: Sequence[_Held]) -> list[_Held]:
-    """The first of them that together are not too large for one segment."""
+    """As many of them as are together not too large for one segment, the smallest first."""
     found: list[_Held] = []
-    for one in held:
+    for one in sorted(held, key=lambda one: one.segment.rows):
         if sum(other.segment.rows for other in found) + one.segment.rows > LARGEST:
             break
         found.append(one)

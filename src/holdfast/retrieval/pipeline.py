@@ -15,7 +15,7 @@ from holdfast.records import StageReport
 from holdfast.retrieval import order, stages, truth
 from holdfast.retrieval.asking import Asked, Reading
 from holdfast.retrieval.confidence import confidence, enough
-from holdfast.retrieval.corpus import Corpus, Rows
+from holdfast.retrieval.corpus import Corpus, Rows, rows_of
 from holdfast.retrieval.lexical import Lexical
 from holdfast.retrieval.links import follow
 from holdfast.retrieval.segment import CHANGE, CODES, MEMORY, Array, Segment
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     relevant: bool
 
 
-class Run:
+class Stopwatch:
     """The stages of one recall, timed."""
 
     def __init__(self, began: float, within_ms: float | None, without: frozenset[str]) -> None:
@@ -72,7 +72,7 @@ class Run:
         self.reports.append(StageReport(name, (_time.perf_counter() - began) * 1_000))
 
 
-def search(corpus: Corpus, asked: Asked, reading: Reading, vectors: dict[str, Array], run: Run) -> Found:
+def search(corpus: Corpus, asked: Asked, reading: Reading, vectors: dict[str, Array], run: Stopwatch) -> Found:
     """Rank what a corpus holds for a question."""
     near = [] if "meaning" in run.without else [Nearness(corpus, model, query) for model, query in vectors.items()]
     start = _time.perf_counter()
@@ -100,7 +100,7 @@ def _needed(name: str, table: Table) -> set[str]:
     return {"cosine"} if name == "meaning around" else set()
 
 
-def _ranked(table: Table, run: Run) -> Found:
+def _ranked(table: Table, run: Stopwatch) -> Found:
     start = _time.perf_counter()
     parts = weigh(table)
     scores = sum(parts.values(), np.zeros(len(table), dtype=np.float32))
@@ -125,7 +125,7 @@ def _ranked(table: Table, run: Run) -> Found:
 def _candidates(corpus: Corpus, asked: Asked, lexical: Lexical, near: list[Nearness], linked: Rows) -> Rows:
     """What may answer and is true. Where much of the best is not true any more, more is gathered."""
     if corpus.rows <= ALL:
-        rows = _rows([np.full(segment.rows, part) for part, segment in enumerate(corpus.segments)], _numbers(corpus))
+        rows = rows_of([np.full(segment.rows, part) for part, segment in enumerate(corpus.segments)], _numbers(corpus))
         return _standing(corpus, asked, rows.at(_allowed(corpus, asked, rows)))
     masks = [_mask(corpus, part, asked) for part in range(len(corpus.segments))]
     allowed = sum(len(mask.rows) if mask.whole else int(mask.rows.sum()) for mask in masks)
@@ -173,7 +173,7 @@ def _best(corpus: Corpus, scored: list[Scored], asked: Asked, most: int) -> Rows
         parts.append(np.full(len(some), part))
         rows.append(some)
         scores.append(values)
-    found = _rows(parts, rows)
+    found = rows_of(parts, rows)
     best = np.argsort(-np.concatenate([np.zeros(0), *scores]), kind="stable")[:most]
     return found.at(best)
 
@@ -234,12 +234,7 @@ def _there(rows: Rows) -> Rows:
     return rows.at(rows.row >= 0)
 
 
-def _rows(parts: list[Array], rows: list[Array]) -> Rows:
-    none = [np.zeros(0, dtype=np.int64)]
-    return Rows(np.concatenate([*none, *parts]).astype(np.int64), np.concatenate([*none, *rows]).astype(np.int64))
-
-
 def _distinct(picked: list[Rows]) -> Rows:
-    found = _rows([rows.part for rows in picked], [rows.row for rows in picked])
+    found = rows_of([rows.part for rows in picked], [rows.row for rows in picked])
     numbers = np.unique((found.part << 40) | found.row)
     return Rows(numbers >> 40, numbers & ((1 << 40) - 1))

@@ -74,9 +74,6 @@ def meaning_around(table: Table) -> dict[str, Array]:
     asked = _has_cue(table, before, "question")
     return {
         "near_window": spread(_near_window(table, before, after)),
-        "near_before": at(before),
-        "near_after": at(after),
-        "near_before2": at(table.beside(-2)),
         "near_question": asked * at(before),
     }
 
@@ -105,13 +102,10 @@ def looks(table: Table) -> dict[str, Array]:
         "number": where("count" in reading, number),
         "never": where("whether" in reading, table.cue("never")),
         "place": where("where" in reading, table.cue("place")),
-        "reason": where("why" in reading, table.cue("reason")),
         "suggestion": where("suggested" in reading, table.cue("suggestion")),
         "liking": where("liking" in reading, table.cue("liking")),
         "picture": table.cue("picture"),
-        "pictured": where("picture" in reading, table.cue("picture")),
         "asks": table.cue("question"),
-        "greeting": table.cue("greeting"),
         "own": np.minimum(table.stored("own") / 100.0, 1.5).astype(np.float32),
         "names": table.stored("names").astype(np.float32) / 4,
         "length": ((np.log1p(table.stored("chars")) - 5) / 2).astype(np.float32),
@@ -147,17 +141,10 @@ def facts(table: Table) -> dict[str, Array]:
 def links(table: Table) -> dict[str, Array]:
     """Whether a row is about something that the query's entities are linked to."""
     linked = table.linked
-    if not len(linked.rows):
-        return {}
-    starts = table.corpus.starts()
-    numbers = starts[table.rows.part] + table.rows.row
-    order = np.argsort(numbers)
-    wanted = starts[linked.rows.part] + linked.rows.row
-    at = np.minimum(np.searchsorted(numbers[order], wanted), len(order) - 1)
+    places = table.places(linked.rows)
     found = np.zeros(len(table), dtype=np.float32)
-    hit = numbers[order][at] == wanted
-    np.maximum.at(found, order[at[hit]], linked.worth[hit])
-    return {"linked": found}
+    np.maximum.at(found, places[places >= 0], linked.worth[places >= 0])
+    return {"linked": found} if found.any() else {}
 
 
 # Inside

@@ -6,7 +6,6 @@ Columns that are compared with one another are brought to the same range here. D
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +18,6 @@ from holdfast.retrieval.lexical import Lexical
 from holdfast.retrieval.links import Linked
 from holdfast.retrieval.segment import FROM_USER, MEMORY, Array, Segment
 from holdfast.retrieval.vector import Nearness
-
-Stage = Callable[["Table"], dict[str, Array]]
 
 _ASSISTED = (2.0, 4.5)
 
@@ -85,6 +82,17 @@ class Table:
         rows: Rows = self.seen[name]
         return rows
 
+    def places(self, rows: Rows) -> Array:
+        """Where rows of the corpus stand in this table, -1 for those that do not."""
+        if not len(self) or not len(rows):
+            return np.full(len(rows), -1, dtype=np.int64)
+        starts = self.corpus.starts()
+        numbers = starts[self.rows.part] + self.rows.row
+        order = np.argsort(numbers)
+        wanted = np.where(rows.row >= 0, starts[rows.part] + rows.row, -1)
+        at = np.minimum(np.searchsorted(numbers[order], wanted), len(order) - 1)
+        return np.where(numbers[order][at] == wanted, order[at], -1)
+
     @cached_property
     def assisted(self) -> float:
         """From 0, people who talk to one another, to 1, a user with an assistant that writes at length.
@@ -136,7 +144,7 @@ def spread(values: Array) -> Array:
     return (values - least) / (most - least) if most > least else np.zeros_like(values)
 
 
-def standing(values: Array, groups: Array) -> Array:
+def within_groups(values: Array, groups: Array) -> Array:
     """Values by how far each is above the mean of its group, in standard deviations."""
     found = np.zeros(len(values), dtype=np.float32)
     for group in np.unique(groups):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.retrieval.segment import Array
-from holdfast.retrieval.table import Table, standing
+from holdfast.retrieval.table import Table, within_groups
 
 PEERS = {
     "words": 0.4, "passage": 0.5, "window": 1.4, "thread": 1.0, "near": 1.1, "near_passage": 1.0, "near_window": 0.5,
@@ -37,7 +37,7 @@ WITHOUT_VECTORS = {
     },
     "ASSISTED": {"preference": 1.0},
 }
-ALWAYS = {"important": 1.0, "memory": 0.5, "fact": 0.5, "linked": 1.0, "recent": 0.1, "faded": -0.5}
+EITHER_WAY = {"important": 1.0, "memory": 0.5, "fact": 0.5, "linked": 1.0, "recent": 0.1, "faded": -0.5}
 _MANY = {"words": 1.0, "passage": 1.0, "window": 0.5, "near": 0.5, "near_passage": 1.0, "near_window": 0.5}
 
 
@@ -51,7 +51,7 @@ def weights(table: Table) -> dict[str, float]:
     found = {name: (1 - share) * peers.get(name, 0.0) + share * assisted.get(name, 0.0) for name in names}
     if "answered" in table.reading:
         found["speaker"] *= 1 - share
-    return {**found, **ALWAYS}
+    return {**found, **EITHER_WAY}
 
 
 def weigh(table: Table) -> dict[str, Array]:
@@ -72,7 +72,7 @@ def _many(table: Table) -> dict[str, Array]:
     """
     user = table.from_user
     parts = {
-        name: worth * standing(table.columns[name], user) for name, worth in _MANY.items() if name in table.columns
+        name: worth * within_groups(table.columns[name], user) for name, worth in _MANY.items() if name in table.columns
     }
     total = sum(parts.values(), np.zeros(len(table), dtype=np.float32))
     if "order" in table.reading:
@@ -85,11 +85,5 @@ def _many(table: Table) -> dict[str, Array]:
 
 def _value_at(table: Table, values: Array, step: int) -> Array:
     """The value of the row beside each, 0 where that is no candidate."""
-    rows = table.beside(step)
-    starts = table.corpus.starts()
-    numbers = starts[table.rows.part] + table.rows.row
-    order = np.argsort(numbers)
-    wanted = np.where(rows.row >= 0, starts[rows.part] + rows.row, -1)
-    at = np.minimum(np.searchsorted(numbers[order], wanted), max(len(order) - 1, 0))
-    hit = numbers[order][at] == wanted if len(order) else np.zeros(0, dtype=bool)
-    return np.where(hit, values[order][at], 0.0)
+    places = table.places(table.beside(step))
+    return np.where(places >= 0, values[places], 0.0)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.engine.contract import Delete, Put, Query, Scope
+from holdfast.engine.contract import Delete, Fetches, Put, Query, Scope
 from holdfast.errors import Conflict
 from holdfast.testing.contract.scene import ACME, ANA, BEN, GLOBEX, Scene, append, contents, note
 from holdfast.testing.fakes import ManualClock
@@ -19,6 +19,16 @@ class PutPromises:
     def test_get_returns_none_for_what_is_absent(self, scene: Scene) -> None:
         """An absent record is None, no error."""
         assert scene.engine.get(ACME, "note", "a") is None
+
+    def test_many_are_fetched_by_one_question(self, scene: Scene) -> None:
+        """Where the engine can fetch many, those that are there come back as ``get`` gives them, and no others."""
+        if not isinstance(scene.engine, Fetches):
+            pytest.skip("this engine does not fetch many")
+        scene.commit(*(note(f"n{number}", b"%d" % number) for number in range(5)), Put("other", "n1", b"x"))
+        found = scene.engine.get_many(ACME, "note", ["n1", "n3", "absent", *(f"x{number}" for number in range(1_500))])
+        assert {record.id: record for record in found} == {id: scene.note(id) for id in ("n1", "n3")}
+        assert scene.engine.get_many(GLOBEX, "note", ["n1"]) == []
+        assert scene.engine.get_many(ACME, "note", []) == []
 
     def test_a_put_record_is_returned_whole(self, scene: Scene) -> None:
         """Body, scope, tags and expiry come back as given; version counts from 1; both times are the commit's."""
