@@ -347,8 +347,12 @@ class Timed(Protocol):
 
 @runtime_checkable
 class Fetches(Protocol):
-    """A capability: many records by one question, where a question is a journey."""
+    """A capability: many records or events by one question, where a question is a journey."""
 
     def get_many(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Record]:
         """Return those of the named records that are there, in any order."""
+        ...
+
+    def events_at(self, tenant: str, marks: Sequence[Mark]) -> list[tuple[Mark, Event]]:
+        """Return the events at these places that are there, each of the stream that holds it itself, in any order."""
         ...

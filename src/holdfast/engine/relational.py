@@ -25,6 +25,7 @@ RECORD = (
 EVENT = "kind, body, time, key, position, digest"
 STRAND = "stream, kind, id, parent, base, digest"
 _PAGE = 1_000
+_PLACES = 200
 _KNOWN_LIMIT = 10_000
 
 _changes_decoder = msgspec.json.Decoder(tuple[Change, ...])
@@ -102,6 +103,18 @@ class Reads:
             sql = f"SELECT {RECORD} FROM records WHERE tenant = ? AND kind = ? AND id IN ({marks})"
             rows = self._run(tenant, sql, (self._keys.tenant(tenant), kind, *some))
             found += [record_from(row) for row in rows]
+        return found
+
+    def events_at(self, tenant: str, marks: Sequence[Mark]) -> list[tuple[Mark, Event]]:
+        found: list[tuple[Mark, Event]] = []
+        for at in range(0, len(marks), _PLACES):
+            some = marks[at : at + _PLACES]
+            places = {(self._keys.stream(tenant, mark.stream), mark.position): mark for mark in some}
+            which = " OR ".join(["(stream = ? AND position = ?)"] * len(places))
+            sql = f"SELECT stream, {EVENT} FROM events WHERE tenant = ? AND ({which})"
+            values = [self._keys.tenant(tenant), *(value for place in places for value in place)]
+            rows = [(row[0], Event(*row[1:])) for row in self._run(tenant, sql, values)]
+            found += [(places[stream, event.position], event) for stream, event in rows]
         return found
 
     def scan(self, tenant: str, query: Query) -> list[Record]:

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from holdfast.clock import Clock
-from holdfast.engine.contract import Engine, Fetches, Op, Query, Receipt, Record, View
+from holdfast.engine.contract import Engine, Event, Fetches, Mark, Op, Query, Receipt, Record, View
 from holdfast.ledger.schema import Registry
 
 T = TypeVar("T")
@@ -37,6 +37,14 @@ def fetch(view: View, tenant: str, kind: str, ids: Sequence[str]) -> dict[str, R
     else:
         found = (record for id in ids if (record := view.get(tenant, kind, id)) is not None)
     return {record.id: record for record in found}
+
+
+def fetch_events(view: View, tenant: str, marks: Sequence[Mark]) -> dict[Mark, Event]:
+    """The events at these places that are there: by one question where the engine can do that."""
+    if isinstance(view, Fetches):
+        return dict(view.events_at(tenant, marks))
+    read = ((mark, view.read(tenant, mark, after=mark.position - 1)) for mark in marks)
+    return {mark: events[0] for mark, events in read if events}
 
 
 class Core(NamedTuple):

@@ -15,11 +15,11 @@ import msgspec
 
 from holdfast import text
 from holdfast.clock import to_datetime, to_micros
-from holdfast.engine.contract import Mark, Record, Scope
+from holdfast.engine.contract import Event, Mark, Record, Scope
 from holdfast.errors import Corrupt, HoldfastError, Invalid, Unsupported
 from holdfast.ids import check_id
 from holdfast.ledger import log
-from holdfast.ledger.core import Core, fetch
+from holdfast.ledger.core import Core, fetch, fetch_events
 from holdfast.memories.entries import spoken
 from holdfast.memories.handle import Only
 from holdfast.memories.library import Library, places
@@ -168,6 +168,9 @@ class Recaller:
         columns = [corpus.column(name, found.rows).tolist() for name in ("ref", "stream", "position", "time", "trust")]
         wanted = [memory_id(ref) for ref in columns[0][: k + _SPARE] if ref]
         memories = fetch(self._core.engine, self._core.tenant, MEMORY, wanted)
+        first = list(zip(*columns, strict=True))[: k + _SPARE]
+        marks = [Mark(stream, position) for ref, stream, position, *_ in first if not ref]
+        events = fetch_events(self._core.engine, self._core.tenant, marks)
         hits: list[Hit] = []
         for number, (ref, stream, position, time, trust) in enumerate(zip(*columns, strict=True)):
             if len(hits) == k:
@@ -179,7 +182,7 @@ class Recaller:
                 if memory is not None:
                     hits.append(Hit(memory.text, score, memory.kind, memory.valid_from, memory.trust, memory, why=why))
                 continue
-            entry = self._entry(corpus, stream, position)
+            entry = self._entry(corpus, Mark(stream, position), events)
             if entry is not None:
                 shown, said = spoken(entry.kind, entry.content), to_datetime(time)
                 hits.append(Hit(shown, score, entry.kind, said, TRUST[trust], entry=entry, why=why))
@@ -193,11 +196,13 @@ class Recaller:
             return None
         return memory if memory is not None and memory.forgotten_at is None else None
 
-    def _entry(self, corpus: Corpus, stream: int, position: int) -> Entry | None:
-        thread = corpus.thread_of(stream, position)
-        events = self._core.engine.read(self._core.tenant, Mark(stream, position), after=position - 1)
+    def _entry(self, corpus: Corpus, mark: Mark, fetched: Mapping[Mark, Event]) -> Entry | None:
+        thread = corpus.thread_of(mark.stream, mark.position)
+        event = fetched.get(mark)
+        if event is None:
+            event = fetch_events(self._core.engine, self._core.tenant, [mark]).get(mark)
         try:
-            return log.to_entry(thread, events[0]) if thread is not None and events else None
+            return log.to_entry(thread, event) if thread is not None and event is not None else None
         except (Corrupt, Unsupported):  # verify names it
             return None
 

@@ -50,7 +50,8 @@ from holdfast.records import MEMORY_KINDS, Memory
 
 _TRIES = 1_000  # of many who change one memory at once only one gets through at a time
 _LEAST_PAGE = 100
-_FEW = 50  # up to so many are looked up one by one; of more, all of their sort are read at once
+_FEW = 50  # corrections of a book that are read at once
+_MANY = 300  # of more than that, all of their sort are read at once, not each by itself
 _PAGE = 500_000
 _LAST = 2**63 - 1
 _EMPTY_BODY = encode({})
@@ -239,7 +240,7 @@ class Book:
         """
         named = {(folded(subject), folded(key)): (key, subject) for subject, key in facts}
         with self._still(view) as still:
-            if len(named) > _FEW:
+            if len(named) > _MANY:
                 found = [one for one in self._tagged(fact_tag(self.id), still) if fact_of(one) in named]
             else:
                 found = [one for key, subject in named.values() for one in self.values(key, subject, still)]
@@ -281,7 +282,7 @@ class Book:
 
     def _corrections(self, wanted: int, view: View) -> list[Memory] | None:
         """All corrections, if they are few or wanted for many; None if they are better looked up one by one."""
-        if wanted > _FEW:
+        if wanted > _MANY:
             return self._tagged(correction_tag(self.id), view)
         page = view.scan(self._core.tenant, Query(MEMORY, tag=correction_tag(self.id), limit=_FEW))
         return None if len(page) == _FEW else [one for one in readable(page) if one.forgotten_at is None]
@@ -374,7 +375,7 @@ class Book:
         return self._change(id, counted)
 
     def erase(self, id: str) -> None:
-        """Remove a memory for good, also one that cannot be read. Its id stays in the book's stream, its text nowhere."""
+        """Remove a memory for good, also a damaged one. Its id stays in the book's stream, its text nowhere."""
         for _ in range(_TRIES):
             record = self._existing(id)
             time = self._core.clock.now()

@@ -10,16 +10,19 @@ neither do episodes, which may both have happened. Each rule has a name:
 - ``negation``: one of them says not
 - ``time``, ``date``, ``weekday``, ``number``: they differ in that alone
 
-The rules read English; of other languages only the figures are compared. They prefer silence to a false alarm.
-Deliberately absent: a model, and deciding which one is right.
+The rules read English; of other languages only the figures are compared. They prefer silence to a false alarm. Of many
+that contradict one another each is told with the latest before it, so that the work and the answer grow with the
+memories and not with their pairs. Deliberately absent: a model, and deciding which one is right.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import lru_cache
-from itertools import combinations
 from math import ceil
 
 import msgspec
@@ -31,6 +34,10 @@ from holdfast.text import STOP_WORDS, fold, stem
 
 ALIKE = 0.6
 """How much of what two texts say must be shared before a difference between them is a contradiction."""
+LONGEST = 2_000
+"""Characters of a text that is compared. What is longer says too much to contradict in one point."""
+_BACK = 32  # earlier ones of a group that one is compared with
+_KEPT = 2_048  # readings of texts that are kept; a text is read far more slowly than two readings are compared
 
 
 class Contradiction(msgspec.Struct, frozen=True):
@@ -42,25 +49,64 @@ class Contradiction(msgspec.Struct, frozen=True):
     why: str
 
 
-def contradictions(memories: Iterable[Memory]) -> list[Contradiction]:
-    """Every pair that contradicts, in the order the pairs were recorded. Give facts and corrections as well."""
-    standing: dict[str, list[_Reading]] = {}
+def contradictions(
+    memories: Iterable[Memory], limit: int | None = 100, subject: str | None = None
+) -> list[Contradiction]:
+    """Pairs that contradict, those with the newest memories first, of one subject or of each.
+
+    Give facts and corrections as well. Each memory comes as ``second`` with the latest before it that it contradicts.
+    """
+    about = None if subject is None else folded(subject)
+    standing: dict[str, list[Version]] = {}
     for version in timeline(memories):
-        memory = version.memory
-        if not (version.never or version.superseded_by or memory.ended or memory.kind == "episodic"):
-            standing.setdefault(folded(memory.subject), []).append(_read(version))
-    found: dict[tuple[str, str], Contradiction] = {}
-    for readings in standing.values():
-        for one, other in _pairs(readings):
-            first, second = sorted((one, other), key=lambda reading: _age(reading.memory))
-            named = (first.memory.id, second.memory.id)
-            verdict = _verdict(first, second) if named not in found else None
-            if verdict is not None:
-                found[named] = Contradiction(first.memory, second.memory, *verdict)
-    return sorted(found.values(), key=lambda pair: (_age(pair.first), _age(pair.second)))
+        if _can_contradict(version) and about in (None, whose := folded(version.memory.subject)):
+            standing.setdefault(whose, []).append(version)
+    found: list[Contradiction] = []
+    for versions in standing.values():
+        if len(versions) > 1:
+            found += _among([_Standing(version, _read(version.memory)) for version in versions], limit)
+    return sorted(found, key=lambda pair: (_age(pair.second), _age(pair.first)), reverse=True)[:limit]
 
 
-def _age(memory: Memory) -> tuple[object, str]:
+def _can_contradict(version: Version) -> bool:
+    memory = version.memory
+    settled = version.never or version.superseded_by or memory.ended
+    return not settled and memory.kind != "episodic" and len(memory.text) <= LONGEST
+
+
+def _among(standing: list[_Standing], limit: int | None) -> list[Contradiction]:
+    """The contradictions among memories of one subject. The newest are looked at first, so there may be an end soon."""
+    standing.sort(key=lambda one: _age(one.memory))
+    groups = _groups(standing)
+    found: list[Contradiction] = []
+    for place in reversed(range(len(standing))):
+        if limit is not None and len(found) >= limit:
+            break
+        second, before = standing[place], set[int]()
+        for group in groups[place]:
+            for earlier in _before(group, place):
+                verdict = _verdict_on(standing[earlier], second)
+                if verdict is not None and earlier not in before:
+                    found.append(Contradiction(standing[earlier].memory, second.memory, *verdict))
+                    before.add(earlier)
+                if verdict is not None:
+                    break
+    return found
+
+
+def _before(group: Sequence[int], place: int) -> Sequence[int]:
+    """The last places of a group before one, the latest first."""
+    end = bisect_left(group, place)
+    return group[max(0, end - _BACK) : end][::-1]
+
+
+def _verdict_on(first: _Standing, second: _Standing) -> tuple[str, str] | None:
+    if first.reading is second.reading or not _together(first.version, second.version):
+        return None
+    return _verdict(first.reading, second.reading)
+
+
+def _age(memory: Memory) -> tuple[datetime, str]:
     return memory.recorded_at, in_order(memory.id)
 
 
@@ -164,9 +210,8 @@ def _sides() -> dict[str, tuple[int, int]]:
 
 
 class _Reading(msgspec.Struct, frozen=True):
-    """What the rules see of a memory."""
+    """What the rules see of a text."""
 
-    version: Version
     core: frozenset[str]
     nots: int
     before_not: frozenset[str]
@@ -174,15 +219,26 @@ class _Reading(msgspec.Struct, frozen=True):
     figures: dict[str, frozenset[str]]
     single: dict[tuple[str, frozenset[str]], tuple[str, frozenset[str]]]
 
+
+class _Standing(msgspec.Struct, frozen=True):
+    """A memory that holds, with what the rules see of it."""
+
+    version: Version
+    reading: _Reading
+
     @property
     def memory(self) -> Memory:
         return self.version.memory
 
 
-def _read(version: Version) -> _Reading:
-    memory = version.memory
-    text = fold(memory.text)
-    own = _words(fold(memory.subject))
+def _read(memory: Memory) -> _Reading:
+    return _read_text(memory.text, memory.subject)
+
+
+@lru_cache(_KEPT)
+def _read_text(text: str, subject: str) -> _Reading:
+    text = fold(text)
+    own = _words(fold(subject))
     single = dict(_single_values(text, own))
     plain = _CONTRAST.sub(" ", text)
     nots = list(_NOT.finditer(plain))
@@ -190,7 +246,7 @@ def _read(version: Version) -> _Reading:
     figures, rest = _figures(_NOT.sub(" ", plain))
     sides, known = _opposites(rest, own), _sides()
     core = (frozenset(f"@{known[word][0]}" if word in known else word for word in _words(rest))) - own
-    return _Reading(version, core, len(nots), before, sides, figures, single)
+    return _Reading(core, len(nots), before, sides, figures, single)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -284,29 +340,37 @@ def _parts(rule: str, value: str) -> frozenset[str]:
 # Comparing two
 
 
-def _pairs(readings: Sequence[_Reading]) -> Iterator[tuple[_Reading, _Reading]]:
-    """Those that may contradict: they name the same single-valued thing, or share enough of their words.
+def _groups(standing: Sequence[_Standing]) -> list[list[list[int]]]:
+    """For each, the groups it is in, as places in order: those in one may contradict, those in none cannot.
 
-    To share that much, two texts must share one of the rarest words of each, so only those are looked up.
+    They name the same single-valued thing, say the same but for figures and opposites, or share enough of their words.
+    To share that much, two texts must share one of the rarest words of each, so only those are looked up. There only
+    the latest of those that say the same is looked for: the others would take its place among the few.
     """
-    groups: dict[object, list[_Reading]] = {}
-    often: dict[str, int] = {}
-    for reading in readings:
-        for word in reading.core:
-            often[word] = often.get(word, 0) + 1
-    for reading in readings:
-        for what in reading.single:
-            groups.setdefault(what, []).append(reading)
-        rare = sorted(reading.core, key=lambda word: (often[word], word))
-        for word in rare[: len(rare) - ceil(ALIKE * len(rare)) + 1]:
-            groups.setdefault(word, []).append(reading)
-    for group in groups.values():
-        yield from (pair for pair in combinations(group, 2) if _together(*pair))
+    often = Counter(word for one in standing for word in one.reading.core)
+    groups: dict[object, list[int]] = {}
+    found: list[list[list[int]]] = []
+    latest = {_gist(one.reading): place for place, one in enumerate(standing)}
+    for place, one in enumerate(standing):
+        core = one.reading.core
+        rare = sorted(core, key=lambda word: (often[word], word))
+        words = rare[: len(rare) - ceil(ALIKE * len(rare)) + 1]
+        named = [*one.reading.single, *([core] if core else ()), *words]
+        found.append([groups.setdefault(name, []) for name in named])
+        for name, group in zip(named, found[-1], strict=True):
+            if type(name) is not str or latest[_gist(one.reading)] == place:
+                group.append(place)
+    return found
 
 
-def _together(one: _Reading, other: _Reading) -> bool:
+def _gist(reading: _Reading) -> object:
+    """What decides whether a text contradicts another one of other words."""
+    sides = frozenset((group, side, who) for group, (side, _, who) in reading.sides.items())
+    return reading.core, reading.nots, reading.before_not, sides
+
+
+def _together(a: Version, b: Version) -> bool:
     """Whether there is a moment at which both are held to be true."""
-    a, b = one.version, other.version
     return (a.until is None or b.since < a.until) and (b.until is None or a.since < b.until)
 
 

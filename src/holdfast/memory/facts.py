@@ -80,9 +80,7 @@ def known(memories: Iterable[Memory], known_at: datetime | None = None, trust: s
     )
 
 
-def timeline(
-    memories: Iterable[Memory], known_at: datetime | None = None, trust: str | None = None
-) -> list[Version]:
+def timeline(memories: Iterable[Memory], known_at: datetime | None = None, trust: str | None = None) -> list[Version]:
     """Every memory with the time it really holds, in order. Give all versions of a fact, and all corrections."""
     seen = known(memories, known_at, trust)
     corrected, ends = corrections(seen)

@@ -18,18 +18,20 @@ from holdfast.engine.contract import Query, Record, Scope, View
 from holdfast.errors import Invalid, NotFound
 from holdfast.ids import Ids, check_id
 from holdfast.ledger.core import Core, scan_all
+from holdfast.ledger.thread import check_count
 from holdfast.memory.book import Book, usefulness
-from holdfast.memory.drafts import Remembering
-from holdfast.memory.facts import Version, facts, outdated, timeline
-from holdfast.memory.graph import Link, to_links
+from holdfast.memory.drafts import Remembering, check_trust
+from holdfast.memory.facts import Version, fact_of, facts, known, outdated, rank, timeline
+from holdfast.memory.graph import Link, check_hops, to_links
 from holdfast.memory.names import BOOK, MEMORY, folded, in_order, number_of
 from holdfast.memory.stored import to_memory
-from holdfast.records import Memory
+from holdfast.records import TRUST, Memory
 
 if TYPE_CHECKING:
     from holdfast.memory.conflicts import Contradiction
 
 _NAMED = 5
+Listed = tuple[Book, list[Memory]]
 
 
 class Shelf:
@@ -165,12 +167,10 @@ class Shelf:
         """
         least = _degree(trust)
         with self._core.engine.snapshot() as view:
-            books = self.books(view)
-            values = known(self._values(books, key, subject, view, forgotten=False), trust=least)
-            about = self._one_subject(values, key) if subject is None else subject
-            found = [memory for book in books for memory in book.versions(about, key, view)] if values else []
-        fact = (folded(about), folded(key))
-        return [version for version in timeline(found, _checked(known_at), least) if fact_of(version.memory) == fact]
+            values = self._values(key, subject, view, trust=least)
+            about = {fact_of(memory) for _, memories in values for memory in memories}
+            found = [memory for book, memories in values for memory in book.deciding((), memories, view)]
+        return [version for version in timeline(found, _checked(known_at), least) if fact_of(version.memory) in about]
 
     def values(self, key: str, subject: str | None = None, *, forgotten: bool | None = False) -> list[Memory]:
         """The memories that are values of one fact, in whichever of the books, the latest recorded first.
@@ -179,29 +179,30 @@ class Shelf:
         the one that ``history`` would take.
         """
         with self._core.engine.snapshot() as view:
-            found = self._values(self.books(view), key, subject, view, forgotten=forgotten)
-        if subject is None:
-            about = folded(self._one_subject(found, key))
-            found = [memory for memory in found if folded(memory.subject) == about]
+            values = self._values(key, subject, view, forgotten=forgotten)
+        found = [memory for _, memories in values for memory in memories]
         return sorted(found, key=lambda memory: (memory.recorded_at, in_order(memory.id)), reverse=True)
 
     def _values(
-        self, books: Sequence[Book], key: str, subject: str | None, view: View, *, forgotten: bool | None
-    ) -> list[Memory]:
-        """The values of a fact; without ``subject`` of this handle's own, or else of everyone's."""
-        about = self.subject if subject is None else subject
-        found = [memory for book in books for memory in book.values(key, about, view, forgotten=forgotten)]
-        if found or subject is not None:
-            return found
-        return [memory for book in books for memory in book.values(key, None, view, forgotten=forgotten)]
+        self, key: str, subject: str | None, view: View, *, forgotten: bool | None = False, trust: str | None = None
+    ) -> list[Listed]:
+        """The values of one fact by book. Without ``subject``: of the handle's own, or else of the only one it has."""
+        books, least = self.books(view), rank(trust or TRUST[0])
 
-    def _one_subject(self, values: Iterable[Memory], key: str) -> str:
-        named = {folded(memory.subject): memory.subject for memory in values}
+        def listed(about: str | None) -> list[Listed]:
+            found = ((book, book.values(key, about, view, forgotten=forgotten)) for book in books)
+            return [(book, [memory for memory in values if rank(memory.trust) >= least]) for book, values in found]
+
+        values = listed(self.subject if subject is None else subject)
+        if subject is not None or any(memories for _, memories in values):
+            return values
+        values = listed(None)
+        named = {folded(memory.subject): memory.subject for _, memories in values for memory in memories}
         if len(named) > 1:
             some = ", ".join(repr(named[name]) for name in sorted(named)[:_NAMED])
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
             raise Invalid(f"several subjects have a fact {key!r}: {some}{more}; say which", key=key)
-        return next(iter(named.values()), self.subject)
+        return values
 
     def links(
         self,
@@ -247,8 +248,7 @@ class Shelf:
             listed = [(book, book.memories(limit=None, subject=subject, view=view)) for book in books]
             every = [memory for _, memories in listed for memory in memories]
             found = every if subject is None else _deciding(listed, view)
-        about = None if subject is None else folded(subject)
-        return contradictions((one for one in found if about is None or _concerns(one, about)), limit)
+        return contradictions(found, limit, subject)
 
     # Writing
 
@@ -277,9 +277,26 @@ class Shelf:
         return self.book_of(id).correct(id, instead)
 
     def end(self, id: str, at: datetime | None = None, draft: Remembering | None = None) -> Memory:
-        """See ``Book.end``."""
-        return self.book_of(id).end(id, at, draft)
+        """See ``Book.end``: a value that is over in the books of this handle cannot end."""
+        book = self.book_of(id)
+        beside = [other for other in self.books() if other.scope != book.scope]
+        return book.end(id, at, draft, beside)
 
 
-def _checked(known_at: datetime | None) -> datetime | None:
-    return None if known_at is None else to_datetime(to_micros(known_at))
+def _checked(moment: datetime | None) -> datetime | None:
+    return None if moment is None else to_datetime(to_micros(moment))
+
+
+def _degree(trust: str | None) -> str | None:
+    return None if trust is None else check_trust(trust)
+
+
+def _deciding(listed: Sequence[Listed], view: View) -> list[Memory]:
+    """The memories of some books with all that decides whether they are true; a fact has values in any of the books."""
+    keyed = ((memory, memory.key) for _, memories in listed for memory in memories)
+    facts = {fact_of(memory): (memory.subject, key) for memory, key in keyed if key is not None}
+    return [one for book, memories in listed for one in book.deciding(facts.values(), memories, view)]
+
+
+def _holding(links: Sequence[Link], moment: datetime | None) -> list[Link]:
+    return [link for link in links if moment is None or link.holds(moment)]

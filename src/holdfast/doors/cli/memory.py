@@ -93,7 +93,9 @@ def facts(
     known_at: options.KnownAt = None,
     history: options.HistoryOf = None,
 ) -> None:
-    """List facts: what is true now, or was at a moment, or was known by one.
+    """List facts: what is true now, or was at a moment.
+
+    With --known-at it is answered from what was recorded by then, without what came to be known later.
 
     \b
     Examples:

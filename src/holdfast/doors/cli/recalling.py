@@ -205,7 +205,9 @@ def links(
     as_of: options.TrueAsOf = None,
     graph: options.LinksPath = None,
 ) -> None:
-    """List what is linked to what: all links that hold, or those around something.
+    """List what is linked to what.
+
+    All links that hold now, or at a moment; or those that lead to an entity and from it.
 
     \b
     Examples:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.engine.contract import Delete, Fetches, Put, Query, Scope
+from holdfast.engine.contract import Delete, Fetches, Mark, Put, Query, Scope
 from holdfast.errors import Conflict
 from holdfast.testing.contract.scene import ACME, ANA, BEN, GLOBEX, Scene, append, contents, note
 from holdfast.testing.fakes import ManualClock
@@ -29,6 +29,19 @@ class PutPromises:
         assert {record.id: record for record in found} == {id: scene.note(id) for id in ("n1", "n3")}
         assert scene.engine.get_many(GLOBEX, "note", ["n1"]) == []
         assert scene.engine.get_many(ACME, "note", []) == []
+
+    def test_many_events_are_fetched_by_one_question(self, scene: Scene) -> None:
+        """Where the engine can fetch many, each event comes with the place that was asked for, and no others do."""
+        if not isinstance(scene.engine, Fetches):
+            pytest.skip("this engine does not fetch many")
+        scene.commit(append("t", "one", "two", "three"), append("u", "four"))
+        records = [scene.engine.get(ACME, "thread", id) for id in ("t", "u")]
+        t, u = (record.mark.stream for record in records if record is not None)
+        wanted = [Mark(t, 1), Mark(t, 3), Mark(u, 1), Mark(u, 9), *(Mark(5, number) for number in range(300))]
+        found = dict(scene.engine.events_at(ACME, wanted))
+        assert found == {mark: scene.engine.read(ACME, mark, after=mark.position - 1)[0] for mark in wanted[:3]}
+        assert scene.engine.events_at(GLOBEX, wanted) == []
+        assert scene.engine.events_at(ACME, []) == []
 
     def test_a_put_record_is_returned_whole(self, scene: Scene) -> None:
         """Body, scope, tags and expiry come back as given; version counts from 1; both times are the commit's."""
