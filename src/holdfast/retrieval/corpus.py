@@ -162,10 +162,6 @@ class Corpus:
         """For each segment, which rows carry a mark."""
         return [_mask(segment.rows, segment.marked(mark)) for segment in self.segments]
 
-    def versions(self, facts: Array) -> Rows:
-        """Every row of these facts, whatever has become of it."""
-        return self.by("fact", facts)
-
     def changes(self) -> Rows:
         """The rows that tell what happened to a memory, or correct one."""
         parts, found = [], []

@@ -141,7 +141,7 @@ def _candidates(corpus: Corpus, asked: Asked, lexical: Lexical, near: list[Nearn
 
 
 def _standing(corpus: Corpus, asked: Asked, rows: Rows) -> Rows:
-    rows = truth.standing(corpus, rows, asked.now)
+    rows = truth.standing(corpus, rows, asked.now, asked.trust)
     return rows.at(_allowed(corpus, asked, rows))
 
 

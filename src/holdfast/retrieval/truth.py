@@ -15,8 +15,11 @@ from holdfast.retrieval.segment import CHANGE, CODES, ENDED, MEMORY, Array
 _FORGET, _RESTORE, _ERASE = CODES["forget"], CODES["restore"], CODES["erase"]
 
 
-def standing(corpus: Corpus, rows: Rows, moment: int) -> Rows:
-    """The rows that hold at a moment, with the present values of facts whose older ones were among them."""
+def standing(corpus: Corpus, rows: Rows, moment: int, trust: int = 0) -> Rows:
+    """The rows that hold at a moment, with the present values of facts whose older ones were among them.
+
+    What is trusted less than ``trust`` takes no part: it neither supersedes nor corrects anything.
+    """
     if not len(rows):
         return rows
     kinds = corpus.column("kind", rows)
@@ -24,9 +27,11 @@ def standing(corpus: Corpus, rows: Rows, moment: int) -> Rows:
     memories = rows.at((kinds >= MEMORY) & (kinds < CHANGE))
     if not len(memories):
         return entries
-    gone, corrected, ended = verdicts(corpus, moment)
+    gone, corrected, ended = verdicts(corpus, moment, trust)
     facts = np.unique(corpus.column("fact", memories))
-    holding = _present(corpus, corpus.versions(facts[facts != 0]), moment, np.concatenate([gone, corrected]))
+    versions = corpus.by("fact", facts[facts != 0])
+    versions = versions.at(corpus.column("trust", versions) >= trust)
+    holding = _present(corpus, versions, moment, np.concatenate([gone, corrected]))
     loose = memories.at(corpus.column("fact", memories) == 0)
     loose = loose.at(~np.isin(corpus.column("ref", loose), np.concatenate([gone, corrected, ended])))
     outside = (corpus.column("until", loose) <= moment) | (corpus.column("time", loose) > moment)
@@ -35,7 +40,7 @@ def standing(corpus: Corpus, rows: Rows, moment: int) -> Rows:
     return _joined([entries, loose, holding])
 
 
-def verdicts(corpus: Corpus, moment: int) -> tuple[Array, Array, Array]:
+def verdicts(corpus: Corpus, moment: int, trust: int = 0) -> tuple[Array, Array, Array]:
     """The refs of memories that are forgotten, that were corrected, and that have ended by a moment."""
     rows = corpus.changes()
     rows = rows.at(seen(corpus, rows))
@@ -46,8 +51,24 @@ def verdicts(corpus: Corpus, moment: int) -> tuple[Array, Array, Array]:
     is_last = np.append(last_refs[1:] != last_refs[:-1], True) if len(last_refs) else np.zeros(0, dtype=bool)
     erased = last_refs[last_kinds == _ERASE]
     gone = np.union1d(last_refs[is_last & (last_kinds == _FORGET)], erased)
-    corrected, ended = _corrections(corpus, rows.at(~moved), moment, set(gone.tolist()))
+    pointing = rows.at(~moved)
+    pointing = pointing.at((corpus.column("trust", pointing) >= trust) & _entitled(corpus, pointing))
+    corrected, ended = _corrections(corpus, pointing, moment, set(gone.tolist()))
     return gone, corrected, ended
+
+
+def _entitled(corpus: Corpus, rows: Rows) -> Array:
+    """Which corrections are trusted at least as much as what they correct: no page takes back what a person vouched."""
+    targets = corpus.by("ref", np.unique(corpus.column("corrects", rows)))
+    refs, trusts = corpus.column("ref", targets), corpus.column("trust", targets)
+    order = np.argsort(refs)
+    if not len(order):
+        return np.ones(len(rows), dtype=bool)
+    wanted = corpus.column("corrects", rows)
+    at = np.minimum(np.searchsorted(refs[order], wanted), len(order) - 1)
+    known = refs[order][at] == wanted
+    entitled: Array = ~known | (corpus.column("trust", rows) >= trusts[order][at])
+    return entitled
 
 
 def _corrections(corpus: Corpus, rows: Rows, moment: int, gone: set[int]) -> tuple[Array, Array]:
