@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-NAMES = ("start", "append", "resume", "size", "export", "processes", "steps", "resume_runs")
+NAMES = ("start", "append", "resume", "size", "export", "processes", "steps", "resume_runs", "remember", "recall")
 
 
 def main() -> None:

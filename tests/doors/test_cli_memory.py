@@ -1,4 +1,4 @@
-"""The commands about memories: remember, recall, facts, forget, learn and rebuild, as text and as JSON."""
+"""The commands about memories: what is said of them, how they are found and forgotten, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 import holdfast
+from holdfast.testing.fakes import ManualClock
 
 typer = pytest.importorskip("typer", reason="the command's extra is not installed")
 
@@ -202,6 +203,26 @@ def test_recall_can_be_narrowed_down(call: Call, db: Path, options: list[str], f
     assert ("Prefers the aisle seat" in texts) == ("Prefers the aisle seat" in found)
 
 
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--by", "Tom"], {"Tom wants a seat by the door"}),
+        (["--by", "Ana"], {"My cello travels in the cabin."}),
+        (["--channel", "mail"], {"Tom wants a seat by the door"}),
+        (["--tool", "seatmap"], {"Row 12 has a free seat"}),
+        (["--subject", "tom"], {"Tom wants a seat by the door"}),
+        (["--subject", "tom", "--channel", "phone"], set()),
+    ],
+)
+def test_recall_by_whom_and_through_what(call: Call, db: Path, options: list[str], found: set[str]) -> None:
+    with holdfast.open(db, embedder=None) as store:
+        memory = store.memory(user="ana")
+        memory.remember("Tom wants a seat by the door", subject="Tom", origin={"by": "Tom", "channel": "mail"})
+        memory.remember("Row 12 has a free seat", origin={"tool": "seatmap"})
+    hits = call("recall", "seat cello", "--user", "ana", "--db", db, "--json", *options).data["hits"]
+    assert {hit["text"] for hit in hits} == found
+
+
 def test_nothing_relevant_is_said_plainly(call: Call, db: Path) -> None:
     done = call("recall", "quantum chromodynamics lattice", "--user", "ana", "--db", db)
     assert done.code == exits.OK
@@ -243,6 +264,50 @@ def test_recall_draws_the_links_around_what_was_found(call: Call, db: Path, tmp_
     assert not (tmp_path / "links.png").exists()
 
 
+def test_the_graph_goes_two_hops_far_and_no_further(call: Call, db: Path, tmp_path: Path) -> None:
+    with holdfast.open(db, embedder=None) as store:
+        memory = store.memory(user="ana")
+        memory.link("Lisbon", "is in", "Portugal", valid_from=MAY, valid_to=MAY.replace(year=2999))
+        memory.link("Portugal", "is in", "Europe", valid_from=MAY)
+        memory.link("Europe", "is on", "Earth", valid_from=MAY)
+        memory.link("...", "is", "!!!", valid_from=MAY)  # no words at all, so no query names it
+    svg = tmp_path / "links.svg"
+    query = ["recall", "Lisbon", "--user", "ana", "--db", str(db), "--graph", str(svg)]
+    # only in a thread, so that no memory is a hit and the query alone names where to begin
+    data = call(*query, "--kind", "message", "--json").data
+    drawn = [f"{link['subject']} {link['object']}" for link in data["graph"]["links"]]
+    assert drawn[:2] == ["Acme Lisbon", "Lisbon Portugal"]
+    assert set(drawn[2:]) == {"ana Acme", "Portugal Europe"}
+    assert "does not hold" not in svg.read_text(encoding="utf-8")  # a link that will end holds until then
+
+
+def test_a_picture_has_room_for_the_nearest_links(call: Call, db: Path, tmp_path: Path) -> None:
+    with holdfast.open(db, embedder=None) as store:
+        store.memory(user="ana").remember_all(
+            {"text": f"Acme hired {n}", "subject": "Acme", "relation": "hired", "object": f"w{n}"} for n in range(230)
+        )
+    done = call("links", "Acme", "--user", "ana", "--db", db, "--graph", tmp_path / "acme.dot")
+    assert "200 links of 232 drawn in" in done.err
+    assert len(done.out.splitlines()) == 233
+    assert (tmp_path / "acme.dot").read_text(encoding="utf-8").count("->") == 200
+
+
+def test_links_are_listed(call: Call, db: Path, tmp_path: Path) -> None:
+    done = call("links", "--user", "ana", "--db", db)
+    heading, first, second = done.out.splitlines()
+    assert heading.split() == ["SUBJECT", "RELATION", "OBJECT", "SINCE", "ID"]
+    assert re.fullmatch(r"ana +works at  Acme +2026-05-01T00:00:00Z  m[a-z2-7]{13}", first)
+    assert second.startswith("Acme ")
+    near = call("links", "ana", "--user", "ana", "--db", db, "--json").data
+    assert (near["entity"], [link["object"] for link in near["links"]]) == ("ana", ["Acme"])
+    svg = tmp_path / "ana.svg"
+    far = call("links", "ana", "--hops", "2", "--user", "ana", "--db", db, "--graph", svg, "--json").data
+    assert ([link["object"] for link in far["links"]], far["graph"]) == (["Acme", "Lisbon"], str(svg))
+    assert 'class="box focus"' in svg.read_text(encoding="utf-8")
+    assert call("links", "--as-of", "2026-04-01", "--user", "ana", "--db", db).out == "No links.\n"
+    assert call("links", "Bo", "--user", "ana", "--db", db).out == "No links.\n"
+
+
 def test_the_embedder_is_named_by_option_or_environment(call: Call, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "crystal-ball")
     assert "There is no embedder 'crystal-ball'" in call("recall", "seat", "--user", "ana", "--db", db).err
@@ -264,6 +329,13 @@ def test_the_embedder_is_named_by_option_or_environment(call: Call, db: Path, mo
         ["facts", "--history", "seat", "--as-of", "3d"],
         ["forget"],
         ["forget", "x"],
+        ["links", "--hops", "2"],
+        ["links", "ana", "--hops", "0"],
+        ["links", "ana", "--hops", "3"],
+        ["links", "--graph", "links.png"],
+        ["correct"],
+        ["end", "x"],
+        ["procedures", "--limit", "-1"],
         ["rebuild", "--reembed", "--rollback"],
     ],
 )
@@ -273,7 +345,13 @@ def test_calls_that_make_no_sense(call: Call, db: Path, args: list[str]) -> None
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize("command", [["recall", "x"], ["facts"], ["forget", "--tag", "x"], ["learn", "t"], ["rebuild"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["recall", "x"], ["facts"], ["forget", "--tag", "x"], ["learn", "t"], ["rebuild"], ["links"], ["procedures"],
+        ["contradictions"], ["correct", "maaaaaaaaaaaaa"], ["end", "maaaaaaaaaaaaa"],
+    ],
+)  # fmt: skip
 def test_a_store_that_is_not_there_is_not_made(call: Call, tmp_path: Path, command: list[str]) -> None:
     assert call(*command, "--db", tmp_path / "none.db").code == exits.NOT_FOUND
     assert list(tmp_path.iterdir()) == []
@@ -283,8 +361,13 @@ def test_nothing_that_is_remembered_can_steer_a_terminal(call: Call, tmp_path: P
     nasty = f"a{ESCAPE}[2J{ESCAPE}]0;owned\x07\x9b31m\u202egnp.exe\r seat"
     db = tmp_path / "nasty.db"
     with holdfast.open(db, embedder=None) as store:
-        store.memory(user="ana").remember(nasty, key="seat", subject=nasty)
-    for command in (["recall", "seat", "--explain"], ["facts"], ["forget", "--subject", nasty, "--dry-run"]):
+        memory = store.memory(user="ana")
+        id = memory.remember(nasty, key="seat", subject=nasty, relation=nasty, object=nasty).id
+        memory.remember(nasty, kind="procedural")
+    for command in (
+        ["recall", "seat", "--explain"], ["facts"], ["forget", "--subject", nasty, "--dry-run"], ["links"],
+        ["procedures"], ["correct", id, nasty], ["forget", id, "--undo"],
+    ):  # fmt: skip
         done = call(*command, "--user", "ana", "--db", db)
         assert "a\\x1b[2J" in done.out
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", done.out + done.err), command
@@ -318,7 +401,28 @@ def test_the_history_of_a_fact(call: Call, db: Path) -> None:
         for each in call("facts", "--user", "ana", "--history", "seat", "--db", db, "--json").data["versions"]
     ]
     assert stands == ["never true", "superseded", "has no value"]
-    assert "never was such a fact" in call("facts", "--user", "ana", "--history", "shoe", "--db", db).out
+    unknown = call("facts", "--user", "ana", "--history", "shoe", "--db", db)
+    assert (unknown.code, unknown.out) == (exits.NOT_FOUND, "")
+    assert "there is no fact 'shoe' here" in unknown.err
+
+
+def test_facts_as_they_were_known(call: Call, tmp_path: Path) -> None:
+    db, clock = tmp_path / "agent.db", ManualClock(MAY)
+    with holdfast.open(db, embedder=None, clock=clock) as store:
+        memory = store.memory(user="ana")
+        memory.remember("Lives in Porto", key="home")
+        clock.advance(10 * 86_400)
+        memory.remember("Lives in Lisbon", key="home", valid_from=MAY + timedelta(days=2))
+    then = ["--as-of", "2026-05-05", "--user", "ana", "--db", str(db), "--json"]
+    assert [fact["text"] for fact in call("facts", *then).data["facts"]] == ["Lives in Lisbon"]
+    known = call("facts", *then, "--known-at", "2026-05-06").data["facts"]
+    assert [fact["text"] for fact in known] == ["Lives in Porto"]
+    history = ["--history", "home", "--user", "ana", "--db", str(db), "--json"]
+    assert len(call("facts", *history).data["versions"]) == 2
+    assert len(call("facts", *history, "--known-at", "2026-05-06").data["versions"]) == 1
+    before = call("facts", *history, "--known-at", "2026-04-01")
+    assert before.code == exits.NOT_FOUND
+    assert "known then" in json.loads(before.err)["error"]["message"]
 
 
 # Forget
@@ -345,8 +449,59 @@ def test_forget_a_fact_or_what_has_a_tag(call: Call, db: Path) -> None:
     assert len(call("facts", "--user", "ana", "--db", db, "--json").data["facts"]) == 1
     assert call("forget", "--key", "seat", "--user", "ana", "--db", db).code == exits.OK
     assert call("facts", "--user", "ana", "--db", db, "--json").data["facts"] == []
-    assert "nothing to forget" in call("forget", "--tag", "none", "--user", "ana", "--db", db).out
-    assert call("forget", "--key", "shoe", "--user", "ana", "--db", db).code == exits.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "choice", [["--key", "shoe"], ["--tag", "none"], ["--kind", "procedural"], ["--subject", "Bo"]]
+)
+@pytest.mark.parametrize("more", [[], ["--dry-run"], ["--erase"]])
+def test_nothing_that_could_be_forgotten_is_not_found(call: Call, db: Path, choice: list[str], more: list[str]) -> None:
+    done = call("forget", *choice, *more, "--user", "ana", "--db", db)
+    assert (done.code, done.out) == (exits.NOT_FOUND, "")
+    assert choice[1] in done.err
+
+
+def test_what_stays_because_it_is_in_another_book_is_said(call: Call, db: Path) -> None:
+    with holdfast.open(db, embedder=None) as store:
+        store.memory(user="ana", agent="desk").remember("Needs an invoice", tags=["office"])
+    done = call("forget", "--tag", "office", "--user", "ana", "--db", db)
+    stays = "Needs an invoice" in call("recall", "invoice", "--user", "ana", "--db", db).out
+    assert done.code == (exits.NOT_FOUND if stays else exits.OK)
+    assert ("--agent" in done.err) == stays
+    if stays:
+        assert call("forget", "--tag", "office", "--user", "ana", "--agent", "desk", "--db", db).code == exits.OK
+
+
+def test_what_was_forgotten_comes_back(call: Call, db: Path) -> None:
+    id = call("forget", "--tag", "health", "--user", "ana", "--db", db, "--json").data["forgotten"][0]["id"]
+    assert "peanuts" not in call("recall", "peanuts", "--user", "ana", "--db", db).out
+    done = call("forget", id, "--undo", "--user", "ana", "--db", db)
+    assert (done.code, done.err) == (exits.OK, "")
+    assert "Restored: 1 memory." in done.out
+    assert "peanuts" in call("recall", "peanuts", "--user", "ana", "--db", db).out
+    again = call("forget", id, "--undo", "--user", "ana", "--db", db)
+    assert (again.code, again.out.splitlines()[0]) == (exits.OK, "It was not forgotten.")
+    assert call("forget", id, "--undo", "--user", "ana", "--db", db, "--json").data == {"restored": []}
+    assert call("forget", "maaaaaaaaaaaaa", "--undo", "--user", "ana", "--db", db).code == exits.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "more", [[], ["--key", "seat"], ["maaaaaaaaaaaaa", "--erase"], ["maaaaaaaaaaaaa", "--dry-run"]]
+)
+def test_undo_takes_an_id_alone(call: Call, db: Path, more: list[str]) -> None:
+    done = call("forget", "--undo", *more, "--user", "ana", "--db", db)
+    assert done.code == exits.USAGE
+    assert "--undo takes the ID" in done.err
+
+
+@pytest.mark.parametrize("choice", [["--tag", "health"], ["--key", "seat"], ["--kind", "semantic"]])
+def test_erase_takes_what_was_forgotten_before(call: Call, db: Path, choice: list[str]) -> None:
+    assert call("forget", *choice, "--user", "ana", "--db", db).code == exits.OK
+    dry = call("forget", *choice, "--erase", "--dry-run", "--user", "ana", "--db", db, "--json").data["erased"]
+    gone = call("forget", *choice, "--erase", "--user", "ana", "--db", db, "--json").data["erased"]
+    assert [each["id"] for each in gone] == [each["id"] for each in dry] != []
+    with holdfast.open(db, embedder=None) as store:
+        assert store.memory(user="ana").memories(forgotten=True) == []
 
 
 def test_erase_leaves_no_text(call: Call, db: Path) -> None:
@@ -367,6 +522,7 @@ def test_erase_leaves_no_text(call: Call, db: Path) -> None:
         (["--key", "seat", "--yes"], "", exits.OK, 3),
         (["--tag", "health"], "", exits.OK, 4),
         (["--tag", "health", "--erase"], "n", exits.NO, 5),
+        (["--key", "seat", "--erase"], "y", exits.OK, 3),
     ],
 )
 def test_forget_asks_on_a_terminal(db: Path, args: list[str], answer: str, code: int, left: int) -> None:
@@ -381,6 +537,125 @@ def test_forget_asks_on_a_terminal(db: Path, args: list[str], answer: str, code:
     assert ("?" in done.stderr) == bool(answer)
     with holdfast.open(db, embedder=None) as store:
         assert len(store.memory(user="ana").memories()) == left
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no pseudo-terminal")
+def test_erasing_on_a_terminal_takes_what_was_forgotten_before(db: Path) -> None:
+    with holdfast.open(db, embedder=None) as store:
+        store.memory(user="ana").forget(key="seat")
+    ours, theirs = os.openpty()
+    try:
+        os.write(ours, b"y\n")
+        done = process("forget", "--key", "seat", "--erase", "--user", "ana", "--db", db, stdin=theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == exits.OK, done.stderr
+    assert "Erase 2 memories for good?" in done.stderr
+    with holdfast.open(db, embedder=None) as store:
+        assert store.memory(user="ana").memories(forgotten=True) == []
+
+
+# Correct and end
+
+
+def test_what_was_never_true(call: Call, db: Path) -> None:
+    window = call("facts", "--user", "ana", "--db", db, "--json").data["facts"][0]["id"]
+    done = call("correct", window, "Prefers the exit row", "--origin", "Tom", "--user", "ana", "--db", db)
+    assert (done.code, done.err) == (exits.OK, "")
+    never, old, instead, new = done.out.splitlines()
+    assert (never, instead) == ("Never true:", "True instead:")
+    assert window in old
+    assert "Prefers the exit row" in new
+    fact = call("facts", "--user", "ana", "--db", db, "--json").data["facts"][0]
+    assert (fact["text"], fact["corrects"], fact["origin"]["by"]) == ("Prefers the exit row", window, "Tom")
+    assert "window" not in call("recall", "which seat", "--user", "ana", "--no-log", "--db", db).out
+
+
+def test_a_correction_can_be_taken_back(call: Call, db: Path) -> None:
+    window = call("facts", "--user", "ana", "--db", db, "--json").data["facts"][0]["id"]
+    data = call("correct", window, "--user", "ana", "--db", db, "--json").data
+    assert (data["never_true"]["id"], data["memory"]["corrects"]) == (window, window)
+    assert call("facts", "--user", "ana", "--db", db, "--json").data["facts"][0]["text"] == "Prefers the aisle seat"
+    assert call("forget", data["memory"]["id"], "--user", "ana", "--db", db).code == exits.OK
+    assert call("facts", "--user", "ana", "--db", db, "--json").data["facts"][0]["id"] == window
+
+
+def test_a_correction_from_standard_input(db: Path) -> None:
+    with holdfast.open(db, embedder=None) as store:
+        wrong = store.memory(user="ana").fact("seat")
+        assert wrong is not None
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "correct", wrong.id, "-", "--user", "ana", "--db", str(db)],
+        input="Prefers the exit row", capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == exits.OK, done.stderr
+    with holdfast.open(db, embedder=None) as store:
+        right = store.memory(user="ana").fact("seat")
+    assert right is not None
+    assert right.text == "Prefers the exit row"
+
+
+def test_what_is_no_longer_true(call: Call, db: Path) -> None:
+    window = call("facts", "--user", "ana", "--db", db, "--json").data["facts"][0]["id"]
+    done = call("end", window, "--at", "2026-07-01", "--user", "ana", "--db", db)
+    assert (done.code, done.err) == (exits.OK, "")
+    assert re.fullmatch(r"No longer true:\n  \S+  ana, seat  Prefers .*\nRecorded as m[a-z2-7]{13}\.\n", done.out)
+    assert call("facts", "--user", "ana", "--db", db, "--json").data["facts"] == []
+    then = call("facts", "--user", "ana", "--as-of", "2026-06-15", "--db", db, "--json").data["facts"]
+    assert [fact["id"] for fact in then] == [window]
+    link = call("links", "Lisbon", "--user", "ana", "--db", db, "--json").data["links"][0]["id"]
+    data = call("end", link, "--user", "ana", "--db", db, "--json").data
+    assert (data["no_longer_true"]["id"], data["memory"]["ended"]) == (link, True)
+    assert call("links", "Lisbon", "--user", "ana", "--db", db, "--json").data["links"] == []
+
+
+def test_what_cannot_be_corrected_or_ended(call: Call, db: Path) -> None:
+    window = call("facts", "--user", "ana", "--db", db, "--json").data["facts"][0]["id"]
+    early = call("end", window, "--at", "2026-01-01", "--user", "ana", "--db", db)
+    assert early.code == exits.USAGE
+    assert "cannot end before" in early.err
+    assert call("correct", window, "--origin", "Tom", "--user", "ana", "--db", db).code == exits.USAGE
+    for command in ("correct", "end"):
+        assert call(command, window, "--user", "bo", "--db", db).code == exits.NOT_FOUND
+        assert call(command, "maaaaaaaaaaaaa", "--user", "ana", "--db", db).code == exits.NOT_FOUND
+    assert call("facts", "--user", "ana", "--db", db, "--json").data["facts"][0]["id"] == window
+
+
+# Procedures and contradictions
+
+
+def test_procedures_come_by_their_use(call: Call, db: Path) -> None:
+    assert call("procedures", "--user", "ana", "--db", db).out == "No procedures.\n"
+    with holdfast.open(db, embedder=None) as store:
+        memory = store.memory(user="ana")
+        memory.remember("Ask for the booking number.\nThen rebook.", kind="procedural")
+        useful = memory.remember("Look at the fare rules first.", kind="procedural")
+        memory.used(useful.id, helped=True)
+    heading, first, second = call("procedures", "--user", "ana", "--db", db).out.splitlines()
+    assert heading.split() == ["USED", "HELPED", "HOW", "ID"]
+    assert re.fullmatch(rf" +1 +1  Look at the fare rules first\. +{useful.id}", first)
+    assert "Ask for the booking number. Then rebook." in second
+    data = call("procedures", "--user", "ana", "--limit", "1", "--db", db, "--json").data["procedures"]
+    assert [each["id"] for each in data] == [useful.id]
+    assert len(call("procedures", "--user", "ana", "--limit", "0", "--db", db, "--json").data["procedures"]) == 2
+
+
+def test_contradictions_are_listed_in_pairs(call: Call, db: Path) -> None:
+    assert call("contradictions", "--user", "ana", "--db", db).out == "No contradictions.\n"
+    with holdfast.open(db, embedder=None) as store:
+        memory = store.memory(user="ana")
+        pair = [memory.remember("Ana likes walnut cake"), memory.remember("Ana does not like walnut cake")]
+    done = call("contradictions", "--user", "ana", "--db", db)
+    why, first, second = done.out.splitlines()
+    assert pair[0].id in first
+    assert pair[1].id in second
+    data = call("contradictions", "--user", "ana", "--db", db, "--json").data["contradictions"]
+    assert [(each["first"]["id"], each["second"]["id"]) for each in data] == [(pair[0].id, pair[1].id)]
+    assert why == f"{data[0]['rule']}: {data[0]['why']}"
+    call("forget", pair[0].id, "--user", "ana", "--db", db)
+    assert call("contradictions", "--user", "ana", "--db", db, "--json").data == {"contradictions": []}
 
 
 # Learn and rebuild
@@ -407,3 +682,15 @@ def test_rebuild_makes_the_indexes_again(call: Call, db: Path) -> None:
     assert "Indexes made again: " in call("rebuild", "--user", "ana", "--db", db).out
     after = call("recall", "which seat", "--user", "ana", "--db", db, "--json").data["hits"]
     assert [hit["id"] for hit in after] == [hit["id"] for hit in before]
+
+
+def test_rebuild_says_when_no_index_is_saved(call: Call, db: Path) -> None:
+    done = call("rebuild", "--db", db)
+    assert (done.code, done.err) == (exits.OK, "")
+    assert done.out.startswith("There is no saved index yet")
+    assert call("rebuild", "--db", db, "--json").data == {"documents": 0}
+    with holdfast.open(db, embedder=None) as store:
+        memory = store.memory(user="ana")
+        memory.remember_all(f"Sat in seat {number} once" for number in range(300))
+        memory.recall("seat")
+    assert re.match(r"Indexes made again: 30\d documents", call("rebuild", "--db", db).out)

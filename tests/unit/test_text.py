@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters that look like others are what this is about
 """Text as terms: every script is found by what people would type, and nothing that people write breaks it."""
 
 from __future__ import annotations
@@ -6,7 +7,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast import text
@@ -93,7 +94,6 @@ def test_a_contraction_is_not_two_words() -> None:
 
 
 @pytest.mark.parametrize("word", ["ill", "wont", "id", "cant"])
-@pytest.mark.xfail(strict=True, reason="contractions without their apostrophe are stop words that hide real words")
 def test_a_word_that_looks_like_a_contraction_is_a_word(word: str) -> None:
     assert held(word, f"the word {word} is here")
 
@@ -101,7 +101,6 @@ def test_a_word_that_looks_like_a_contraction_is_a_word(word: str) -> None:
 @pytest.mark.parametrize(
     ("told", "other"), [("she'll come", "shell"), ("we'll see", "well"), ("we'd go", "wed"), ("he'll", "hell")]
 )
-@pytest.mark.xfail(strict=True, reason="a contraction becomes another word when its apostrophe is dropped")
 def test_a_contraction_is_not_another_word(told: str, other: str) -> None:
     assert not held(other, told)
 
@@ -129,6 +128,7 @@ def test_any_text_has_terms_and_always_the_same(told: str) -> None:
 
 
 @given(ANY_TEXT)
+@example("𝑨")
 def test_folding_twice_is_folding_once(told: str) -> None:
     assert text.fold(text.fold(told)) == text.fold(told)
 

@@ -223,7 +223,7 @@ def disputed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
 
 def _alike(memories: list[Memory]) -> list[Memory]:
     """Those that share words with another one about the same: only they can contradict, and most hits do not."""
-    said = [(folded(memory.subject), set(text.terms(memory.text))) for memory in memories]
+    said = [(folded(memory.subject), set(text.words(memory.text)) - text.STOP_WORDS) for memory in memories]
 
     def share(one: int, other: int) -> bool:
         (about, words), (also_about, also) = said[one], said[other]

@@ -26,7 +26,7 @@ from holdfast.ids import Ids, check_id
 from holdfast.ledger.core import Core, Pending, scan_all
 from holdfast.ledger.thread import check_count
 from holdfast.memory.drafts import Remembering, check_trust, checked
-from holdfast.memory.facts import fact_of, rank, timeline
+from holdfast.memory.facts import denial, fact_of, rank, timeline
 from holdfast.memory.names import (
     BOOK,
     MEMORY,
@@ -415,7 +415,7 @@ class Book:
         """
         wrong = self.get(id)
         if instead is None:
-            instead = Remembering(f"{id} was never true", wrong.kind, wrong.subject, trust=wrong.trust)
+            instead = Remembering(denial(id), wrong.kind, wrong.subject, trust=wrong.trust)
         else:
             instead = _in_place_of(wrong, instead)
         _refuse_less_trust(wrong, instead, "correct")

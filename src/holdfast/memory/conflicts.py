@@ -27,7 +27,7 @@ from math import ceil
 
 import msgspec
 
-from holdfast.memory.facts import Version, timeline
+from holdfast.memory.facts import Version, silent, timeline
 from holdfast.memory.names import folded, in_order
 from holdfast.records import Memory
 from holdfast.text import STOP_WORDS, fold, stem
@@ -70,7 +70,7 @@ def contradictions(
 
 def _can_contradict(version: Version) -> bool:
     memory = version.memory
-    settled = version.never or version.superseded_by or memory.ended
+    settled = version.never or version.superseded_by or silent(memory)
     return not settled and memory.kind != "episodic" and len(memory.text) <= LONGEST
 
 

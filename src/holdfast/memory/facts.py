@@ -66,6 +66,16 @@ def fact_of(memory: Memory) -> tuple[str, str] | None:
     return None if memory.key is None else (folded(memory.subject), folded(memory.key))
 
 
+def denial(id: str) -> str:
+    """The words of a correction that gives nothing instead."""
+    return f"{id} was never true"
+
+
+def silent(memory: Memory) -> bool:
+    """Whether it says nothing but that another memory is over or was never true."""
+    return memory.ended or (memory.corrects is not None and memory.text == denial(memory.corrects))
+
+
 def known(memories: Iterable[Memory], known_at: datetime | None = None, trust: str | None = None) -> list[Memory]:
     """Those that were known by then, are trusted that much and are not forgotten, each once."""
     least = 0 if trust is None else _RANK[trust]

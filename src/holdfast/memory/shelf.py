@@ -21,7 +21,7 @@ from holdfast.ledger.core import Core, scan_all
 from holdfast.ledger.thread import check_count
 from holdfast.memory.book import Book, usefulness
 from holdfast.memory.drafts import Remembering, check_trust
-from holdfast.memory.facts import Version, fact_of, facts, known, outdated, rank, timeline
+from holdfast.memory.facts import Version, fact_of, facts, known, outdated, rank, silent, timeline
 from holdfast.memory.graph import Link, check_hops, to_links
 from holdfast.memory.names import BOOK, MEMORY, folded, in_order, number_of
 from holdfast.memory.stored import to_memory
@@ -130,7 +130,7 @@ class Shelf:
             listed = [(book, book.procedures(view)) for book in books]
             stale = outdated(_deciding(listed, view), self.moment(view, books=books), trust=least)
         found = known((memory for _, memories in listed for memory in memories), trust=least)
-        standing = [memory for memory in found if memory.id not in stale and not memory.ended]
+        standing = [memory for memory in found if memory.id not in stale and not silent(memory)]
         return sorted(standing, key=usefulness, reverse=True)[:limit]
 
     def facts(

@@ -178,7 +178,7 @@ def forget(  # noqa: PLR0913 - each option of the command is a parameter
     dry_run: options.OnlyLook = False,
     yes: options.Yes = False,
 ) -> int:
-    """Forget a memory, a fact, or all that have something in common.
+    """Forget a memory, a fact, or many at once.
 
     What is forgotten is not found any more; --undo brings it back by its id. With --erase the text is gone for good,
     also of what was forgotten before. On a terminal it asks before it forgets several, or erases.
@@ -267,10 +267,12 @@ def correct(
     agent: options.ForAgent = None,
     origin: options.OriginOf = None,
 ) -> None:
-    """Say that a memory was never true, and what is true instead.
+    """Say that a memory was never true.
 
-    It stays in the history of its fact, marked. What was true and is no longer is not wrong: end it, or remember a new
-    value. To take a correction back, forget it by its own id.
+    TEXT is true instead: about the same subject and key, and for the same time. What was wrong stays in
+    the history of its fact, marked. What was true and is no longer is not wrong: end it, or remember a new value.
+
+    To take a correction back, forget it by its own id.
 
     \b
     Examples:

@@ -18,7 +18,8 @@ class Found(msgspec.Struct, frozen=True):
     """One thing that a text says, with the words that say it: ``quote`` is ``text[start:end]`` of what was read.
 
     ``corrects``: what was said of this key before was never true. ``ended``: from ``valid_from`` on the key has no
-    value. Without ``valid_from`` it holds from the time of the entry.
+    value; then ``object`` is the value that is over ("Paris" in "I no longer live in Paris"), which need not be the one
+    that is known. Without ``valid_from`` it holds from the time of the entry.
     """
 
     rule: str

@@ -151,12 +151,14 @@ def _diet(sentence: Sentence) -> Iterator[Found]:
     for ended, pattern in ((False, _DIET), (True, _NO_DIET)):
         for match in pattern.finditer(sentence.text):
             if sentence.states(match.start()):
-                text = f"{sentence.who} is {'no longer ' * ended}{match['diet'].lower()}"
+                diet, relation = match["diet"].lower(), "is no longer" if ended else "is"
                 yield sentence.found(
                     "diet",
                     *match.span(),
-                    text,
+                    f"{sentence.who} {relation} {diet}",
                     key="diet",
+                    relation=relation,
+                    object=diet,
                     ended=ended,
                     valid_from=sentence.since(event=not _STATE.match(match[0])),
                     importance=0.8,
