@@ -45,7 +45,7 @@ def learn(core: Core, shelf: Shelf, thread: str, after: int) -> list[Memory]:
 
 def _learned(core: Core, shelf: Shelf, thread: str, event: Event) -> Iterator[Memory]:
     said = Said.of(event)
-    named = said.speaker if said.speaker != said.role and _can_be_subject(said.speaker) else None
+    named = _speaker(said)
     time = to_datetime(said.time)
     ref = EntryRef(thread, event.position)
     findings = extract(said.text, speaker=named, role=said.role, time=time, subject=named or shelf.subject, ref=ref)
@@ -61,11 +61,13 @@ def _learned(core: Core, shelf: Shelf, thread: str, event: Event) -> Iterator[Me
             yield from shelf.remember([_draft(shelf, found, once, said, ref)])
 
 
-def _can_be_subject(name: str) -> bool:
+def _speaker(said: Said) -> str | None:
+    """The name of whoever speaks, where one is given that can be a subject."""
     try:
-        return bool(check_id(name, "name").strip())
+        named = said.speaker != said.role and check_id(said.speaker, "name").strip()
     except Invalid:
-        return False
+        return None
+    return said.speaker if named else None
 
 
 def _draft(shelf: Shelf, found: Found, once: str, said: Said, ref: EntryRef) -> Remembering:
@@ -76,7 +78,7 @@ def _draft(shelf: Shelf, found: Found, once: str, said: Said, ref: EntryRef) -> 
         key=found.key,
         tags=found.tags,
         importance=found.importance,
-        origin=Origin(by=said.speaker or None, tool=f"rule:{found.rule}", entries=(ref,)),
+        origin=Origin(by=_speaker(said) or said.role or None, tool=f"rule:{found.rule}", entries=(ref,)),
         trust=said.trust,
         valid_from=_since(shelf, found, to_datetime(said.time)),
         valid_to=found.valid_to,

@@ -183,7 +183,8 @@ class Depot:
             self._write([put, *ops, *(Delete(KIND, name) for name in sorted(gone))])
         except Conflict as error:
             raise Overtaken from error
-        if self._id is None and self._manifests(self._core.engine)[0].id != id:  # two made a first one at once
+        first = next(iter(self._manifests(self._core.engine)), None)
+        if first is None or first.id != id:  # thrown away at once, or two made a first one at the same time
             self._write([*(Delete(KIND, name) for name in self._names(manifest)), Delete(KIND, id)])
             raise Overtaken
         self._id, self._version, self.manifest = id, self._version + 1, manifest

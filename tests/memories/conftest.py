@@ -1,0 +1,180 @@
+"""Stores with memories on each engine in turn, several of them in one place, with a clock that the test moves.
+
+Stores of one place that are opened with ``own=True`` do not know of each other, as those of two processes. The fast
+tests need no server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import text
+from holdfast.engine.codec import decode
+from holdfast.engine.contract import Query, Record
+from holdfast.ledger.core import Core, scan_all
+from holdfast.providers.choose import choose
+from holdfast.retrieval import index
+from holdfast.retrieval.segment import hashed
+from holdfast.testing import ManualClock
+
+_NUMBERS = count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
+    for item in items:
+        known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        if known.get("place") == "postgres":
+            item.fixturenames = ["postgres_server", *item.fixturenames]  # type: ignore[attr-defined]
+
+
+class Place:
+    """Where the stores of one test are. What it opened, it closes."""
+
+    def __init__(self, engine: str, url: str, clock: ManualClock, shared: Any = None) -> None:
+        self.engine, self.url, self.clock = engine, url, clock
+        self._shared = shared
+        self.tenant = f"tenant-{next(_NUMBERS)}"
+        self._opened: list[holdfast.Store] = []
+
+    def open(
+        self, embedder: Any = None, *, tenant: str | None = None, clock: ManualClock | None = None, own: bool = False
+    ) -> holdfast.Store:
+        tenant, clock = tenant or self.tenant, clock or self.clock
+        if self._shared is not None and not (own and self.engine != "ram"):
+            core = Core(self._shared, tenant, clock, holdfast.Registry())
+            return holdfast.Store(core, embedder=choose(embedder))
+        store = holdfast.open(self.url, tenant=tenant, clock=clock, embedder=embedder)
+        self._opened.append(store)
+        if self.engine == "ram":
+            self._shared = store._core.engine
+        return store
+
+    def close(self) -> None:
+        for store in self._opened:
+            store.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Any]:
+    try:
+        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
+    except ImportError as error:
+        pytest.skip(f"backend postgres: {error}")
+    try:
+        server = Server(fsync=False)
+    except ServerUnavailable as error:
+        pytest.skip(f"backend postgres: {error}")
+    with server:
+        url = server.clone()
+        with holdfast.open(url) as store:
+            yield url, store._core.engine
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(params=["ram", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def place(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Place]:
+    url, shared = "ram:", None
+    if request.param == "sqlite":
+        url = str(tmp_path / "store.db")
+    elif request.param == "postgres":
+        url, shared = request.getfixturevalue("postgres_server")
+    place = Place(request.param, url, clock, shared)
+    yield place
+    place.close()
+
+
+@pytest.fixture(params=["ram", "sqlite"])
+def near(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Place]:
+    """A place that needs no server, for tests of many cases."""
+    place = Place(request.param, "ram:" if request.param == "ram" else str(tmp_path / "store.db"), clock)
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def store(place: Place) -> holdfast.Store:
+    """A store without an embedder, on each engine in turn."""
+    return place.open()
+
+
+@pytest.fixture
+def here(clock: ManualClock) -> Iterator[Place]:
+    """A place in memory, for what does not depend on the engine."""
+    place = Place("ram", "ram:", clock)
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def ram(here: Place) -> holdfast.Store:
+    return here.open()
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Indexes are saved when they have grown by this much, so that a test need not write hundreds of things."""
+    monkeypatch.setattr(index, "SAVE_AT", 24)
+    return index.SAVE_AT
+
+
+@pytest.fixture
+def saved() -> Callable[[holdfast.Store], list[Record]]:
+    """Every record of the saved indexes of a store's tenant: ``saved(store)``."""
+    return _saved
+
+
+@pytest.fixture
+def orphans() -> Callable[[holdfast.Store], set[str]]:
+    """The parts of indexes that no manifest names, and those named that are not there: ``orphans(store)``."""
+
+    def find(store: holdfast.Store) -> set[str]:
+        records = _saved(store)
+        there = {record.id for record in records if "manifest" not in record.tags}
+        return there ^ {name for record in records if "manifest" in record.tags for name in _parts(record)}
+
+    return find
+
+
+@pytest.fixture
+def residue() -> Callable[..., list[str]]:
+    """The index records that know one of these words, or hold one of these bytes: ``residue(store, words, *bytes)``."""
+
+    def find(store: holdfast.Store, words: str, *data: bytes) -> list[str]:
+        marks = [*(hashed(term).to_bytes(8, "little") for term in text.terms(words)), *data]
+        return [record.id for record in _saved(store) if any(mark in record.body for mark in marks)]
+
+    return find
+
+
+@pytest.fixture
+def fill() -> Callable[..., None]:
+    """Remember so much that the next recall saves its index: ``fill(store, user="ana")``."""
+
+    def remember(store: holdfast.Store, user: str | None = "ana", agent: str | None = None) -> None:
+        store.memory(user=user, agent=agent).remember_all([f"filler {number}" for number in range(index.SAVE_AT)])
+
+    return remember
+
+
+def _saved(store: holdfast.Store) -> list[Record]:
+    return list(scan_all(store._core.engine, store.tenant, Query("index")))
+
+
+def _parts(record: Record) -> Iterator[str]:
+    """The names of the parts that a manifest names."""
+    index_name = record.id.rpartition("/")[0]
+    for saved in decode(record.body)["manifest"]["segments"]:
+        yield from (f"{index_name}/{saved['token']}/t/{number}" for number in range(saved["parts"]))
+        for model, (parts, _) in saved["vectors"].items():
+            yield from (f"{index_name}/{saved['token']}/v/{model}/{number}" for number in range(parts))
