@@ -28,6 +28,7 @@ from holdfast.ledger.schema import DEFAULT, Registry
 from holdfast.ledger.thread import check_count, check_tags, to_info
 from holdfast.memories.handle import Memories
 from holdfast.memory.book import Book
+from holdfast.memory.checking import problems_of
 from holdfast.memory.names import BOOK, MEMORY, thread_tag
 from holdfast.memory.shelf import Shelf
 from holdfast.memory.stored import to_memory
@@ -320,11 +321,16 @@ class Store:
         return Report(threads, entries, tuple(problems))
 
     def _wrong_memories(self, tenant: str) -> Iterator[Problem]:
-        for record in scan_all(self._core.engine, tenant, Query(MEMORY)):
-            try:
-                to_memory(record)
-            except (Corrupt, Unsupported) as error:
-                yield Problem(f"memory {record.id!r}", str(error), tenant, MEMORY, record.id)
+        """Books that do not agree with their memories, and memories that cannot be read."""
+        with self._core.engine.snapshot() as view:
+            for book in scan_all(view, tenant, Query(BOOK)):
+                for what in problems_of(view, tenant, book):
+                    yield Problem(f"book {book.id!r}", what, tenant, BOOK, book.id)
+            for record in scan_all(view, tenant, Query(MEMORY)):
+                try:
+                    to_memory(record)
+                except (Corrupt, Unsupported) as error:
+                    yield Problem(f"memory {record.id!r}", str(error), tenant, MEMORY, record.id)
 
     def _wrong_indexes(self, tenant: str) -> Iterable[Problem]:
         if not self._core.engine.scan(tenant, Query("index", limit=1)):

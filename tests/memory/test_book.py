@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -14,8 +15,8 @@ import holdfast
 from holdfast.engine.contract import Put, Query, Scope
 from holdfast.errors import Conflict, Corrupt, Erased, Invalid, KeyReused, NotFound, TooLarge, Unsupported
 from holdfast.ids import Ids
-from holdfast.memory.book import Book
-from holdfast.memory.drafts import Remembering, checked, least_trust
+from holdfast.memory.book import Book, id_of
+from holdfast.memory.drafts import Remembering, checked
 from holdfast.memory.names import MEMORY, book_id, memory_id, number_of, thread_tag
 from holdfast.memory.shelf import Shelf
 from holdfast.records import EntryRef, Memory, Origin
@@ -33,6 +34,13 @@ def one(book: Book, text: str = "likes tea", **more: Any) -> Memory:
 
 def texts(memories: list[Memory]) -> list[str]:
     return [memory.text for memory in memories]
+
+
+def told(book: Book) -> list[tuple[str, str | None]]:
+    """What happened to a book, and to which memory."""
+    record, core = book.record(), book._core
+    events = [] if record is None else core.engine.read(core.tenant, record.mark)
+    return [(event.kind, id_of(event)) for event in events]
 
 
 # Names
@@ -110,7 +118,7 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(
     with pytest.raises(Invalid, match=why):
         book.remember([Remembering("fine"), Remembering(**{"text": "likes tea", **draft})])
     assert book.memories() == []
-    assert book.position() == 0
+    assert book.record() is None
 
 
 def test_a_large_text_is_kept_and_one_that_is_too_large_refused(book: Book) -> None:
@@ -135,12 +143,6 @@ def test_origins_are_written_in_several_ways() -> None:
     whole = Origin("ana", "mail", None, (EntryRef("t", 1), EntryRef("t", 2)))
     assert origin({"by": "ana", "channel": "mail", "entries": [("t", 1), {"thread": "t", "number": 2}]}) == whole
     assert origin(whole) == whole
-
-
-def test_trust_is_that_of_the_least_trusted_source() -> None:
-    assert least_trust(["trusted", "untrusted", "stated"]) == "untrusted"
-    assert least_trust(["trusted"]) == "trusted"
-    assert least_trust([]) == "untrusted"
 
 
 # Remembering
@@ -173,7 +175,7 @@ def test_a_batch_is_one_commit_in_order(store: holdfast.Store, book: Book) -> No
     assert len(store._core.engine.feed(store.tenant)) - before == 1
     assert texts(book.memories(limit=None)) == [f"fact {number}" for number in reversed(range(40))]
     assert len({memory.recorded_at for memory in made}) == 1
-    assert [change.id for change in book.changes()] == [memory.id for memory in made]
+    assert [id for _, id in told(book)] == [memory.id for memory in made]
     assert book.remember([]) == []
 
 
@@ -224,7 +226,7 @@ def test_remembering_once_is_remembering_once(book: Book) -> None:
     again = book.remember([Remembering("other"), Remembering("likes tea", once="n-1", tags=("t",))])
     assert again[1] == first
     assert texts(book.memories()) == ["other", "likes tea"]
-    assert [change.what for change in book.changes()] == ["remember"] * 2
+    assert [what for what, _ in told(book)] == ["remember"] * 2
 
 
 def test_another_content_under_the_same_name_is_refused_whole(book: Book) -> None:
@@ -277,7 +279,7 @@ def test_many_who_remember_the_same_once_get_the_same(book: Book) -> None:
         thread.join()
     assert len(made) == 8
     assert len(set(made)) == 1
-    assert book.position() == 1
+    assert len(told(book)) == 1
 
 
 # Listing
@@ -370,19 +372,16 @@ def test_what_comes_from_a_thread_is_found_by_it(store: holdfast.Store, book: Bo
     assert [record.id for record in found] == [made.id]
 
 
-def test_changes_tell_what_happened_in_order(book: Book) -> None:
+def test_the_stream_tells_what_happened_in_order(book: Book) -> None:
     first, second = one(book), one(book, "other")
     book.forget(first.id)
     book.restore(first.id)
     book.used(second.id)
     book.erase(second.id)
-    assert [(change.what, change.id) for change in book.changes()] == [
+    assert told(book) == [
         ("remember", first.id), ("remember", second.id), ("forget", first.id), ("restore", first.id),
         ("erase", second.id),
     ]  # fmt: skip
-    assert [change.position for change in book.changes(after=3)] == [4, 5]
-    assert [change.position for change in book.changes(after=1, limit=1)] == [2]
-    assert book.changes(after=5) == []
 
 
 # Forgetting
@@ -400,7 +399,7 @@ def test_forgetting_can_be_undone(shelf: Shelf) -> None:
     assert shelf.restore(made.id) == made
     assert shelf.restore(made.id) == made
     assert shelf.facts() == [made]
-    assert [change.what for change in shelf.own.changes()] == ["remember", "forget", "restore"]
+    assert [what for what, _ in told(shelf.own)] == ["remember", "forget", "restore"]
 
 
 def test_without_what_was_forgotten_the_value_before_it_holds_on(shelf: Shelf) -> None:
@@ -488,7 +487,6 @@ def test_a_correction_is_not_a_change(shelf: Shelf, clock: ManualClock) -> None:
     first, second = shelf.history("home")
     assert (first.memory.text, first.corrected_by) == ("Bern", right.id)
     assert second.memory == right
-    assert shelf.outdated() == {wrong.id: "corrected"}
 
 
 def test_a_correction_with_nothing_instead_leaves_what_was_before(shelf: Shelf) -> None:
@@ -528,9 +526,96 @@ def test_what_ends_must_have_begun(shelf: Shelf, clock: ManualClock) -> None:
         shelf.end(made.id, datetime(2027, 1, 1))
     clock.set(MONDAY + 3 * DAY)
     ended = shelf.end(made.id)
-    assert shelf.outdated() == {made.id: "ended"}
-    shelf.forget(ended.id)
-    assert shelf.outdated() == {}
+    assert (ended.corrects, ended.ended) == (made.id, True)
+
+
+def test_a_value_that_is_over_cannot_end_what_came_after_it(shelf: Shelf, clock: ManualClock) -> None:
+    clock.set(MONDAY + 90 * DAY)
+    silver = one(shelf.own, "Silver", key="plan", valid_from=MONDAY)
+    gold = one(shelf.own, "Gold", key="plan", valid_from=MONDAY + 10 * DAY)
+    for at in (None, MONDAY + 10 * DAY, MONDAY + 20 * DAY):
+        with pytest.raises(Invalid, match=f"over since 2026-03-12.* when '{gold.id}' began"):
+            shelf.end(silver.id, at)
+    assert texts(shelf.facts()) == ["Gold"]
+    shelf.end(silver.id, MONDAY + 5 * DAY)
+    assert shelf.facts(as_of=MONDAY + 6 * DAY) == []
+    assert texts(shelf.facts()) == texts(shelf.facts(as_of=MONDAY + 10 * DAY)) == ["Gold"]
+    shelf.end(gold.id)
+    assert shelf.facts() == []
+
+
+def test_what_is_no_value_any_more_cannot_end(shelf: Shelf, clock: ManualClock) -> None:
+    clock.set(MONDAY)
+    one(shelf.own, "Bern", key="home")
+    wrong, gone = one(shelf.own, "Mars", key="home"), one(shelf.own, "Basel", key="home")
+    denial = shelf.correct(wrong.id)
+    shelf.forget(gone.id)
+    for id, why in ((wrong.id, f"never true, as '{denial.id}' says"), (gone.id, "restore it first")):
+        with pytest.raises(Invalid, match=why):
+            shelf.end(id)
+    assert texts(shelf.facts()) == ["Bern"]
+    short = one(shelf.own, "a week", key="trip", valid_to=MONDAY + 7 * DAY)
+    clock.set(MONDAY + 9 * DAY)
+    with pytest.raises(Invalid, match="over since 2026-03-09"):
+        shelf.end(short.id)
+
+
+def test_a_value_that_another_book_replaced_cannot_end(store: holdfast.Store, shelf_of: MakeShelf) -> None:
+    ana, with_bot = shelf_of(store, user="ana"), shelf_of(store, user="ana", agent="bot")
+    first = one(ana.own, "Bern", key="home")
+    one(with_bot.own, "Basel", key="home")
+    with pytest.raises(Invalid, match="is over"):
+        ana.end(first.id)
+    assert texts(ana.facts()) == ["Basel"]
+    shelf_of(store, user="ana", agent="cat").end(first.id)  # who does not see the bot's book
+
+
+def test_of_an_end_and_a_new_value_at_once_none_is_lost(shelf: Shelf) -> None:
+    """Either the end came first, or it is refused: the new value stays."""
+    for turn in range(8):
+        old, ready = one(shelf.own, f"old {turn}", key="plan"), threading.Barrier(2)
+
+        def end(id: str = old.id, ready: threading.Barrier = ready) -> None:
+            ready.wait()
+            with suppress(Invalid):
+                shelf.end(id)
+
+        thread = threading.Thread(target=end)
+        thread.start()
+        ready.wait()
+        one(shelf.own, f"new {turn}", key="plan")
+        thread.join()
+        assert texts(shelf.facts()) == [f"new {turn}"]
+
+
+def test_a_value_that_comes_between_the_look_and_the_end_is_seen(
+    book: Book, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, prepare = one(book, "Silver", key="plan"), book.remembering
+    late = iter(["Gold"])
+
+    def overtaken(*given: Any) -> Any:
+        for text in late:
+            one(shelf.own, text, key="plan")
+        return prepare(*given)
+
+    monkeypatch.setattr(book, "remembering", overtaken)
+    with pytest.raises(Invalid, match="is over"):
+        book.end(old.id)
+    assert texts(shelf.facts()) == ["Gold"]
+
+
+def test_an_end_of_a_caller_s_own_name_is_said_once(shelf: Shelf) -> None:
+    job = one(shelf.own, "works at Acme", key="job")
+    ended = shelf.end(job.id, None, Remembering("left Acme", once="n"))
+    assert shelf.end(job.id, None, Remembering("left Acme", once="n")) == ended
+    assert len(shelf.history("job")) == 2
+
+
+def test_only_an_id_can_be_corrected(book: Book) -> None:
+    with pytest.raises(Invalid, match="not the id of a memory"):
+        one(book, corrects="the last one")
+    assert book.memories() == []
 
 
 def test_contradictions_are_told_until_they_are_settled(shelf: Shelf) -> None:
@@ -540,6 +625,9 @@ def test_contradictions_are_told_until_they_are_settled(shelf: Shelf) -> None:
     assert [(pair.first, pair.second, pair.rule) for pair in shelf.contradictions()] == [(first, second, "home")]
     assert len(shelf.contradictions(subject="ANA")) == 1
     assert shelf.contradictions(subject="Ben") == []
+    assert shelf.contradictions(limit=0) == []
+    with pytest.raises(Invalid, match="limit"):
+        shelf.contradictions(limit=-1)
     shelf.end(first.id)
     assert shelf.contradictions() == []
 
@@ -602,7 +690,7 @@ def test_what_is_said_about_a_memory_goes_to_its_own_book(store: holdfast.Store,
     assert texts(other.facts()) == ["Basel"]
     with_bot.forget(wrong.id)
     assert other.memories(forgotten=True) == [ana.get(wrong.id)]
-    assert with_bot.own.position() == 0
+    assert with_bot.own.record() is None
 
 
 def test_erasing_a_user_erases_what_is_remembered_of_them(store: holdfast.Store, shelf_of: MakeShelf) -> None:
@@ -612,8 +700,9 @@ def test_erasing_a_user_erases_what_is_remembered_of_them(store: holdfast.Store,
     store.erase(user="ana")
     assert ana.memories() == []
     assert len(ben.memories()) == 1
-    with pytest.raises(Erased):
-        one(ana.own, "from a late writer")
+    assert ana.own.record() is None
+    assert one(ana.own, "back again") in ana.memories()
+    assert len(told(ana.own)) == 1
 
 
 def test_a_memory_of_another_tenant_is_not_there(store: holdfast.Store, shelf: Shelf) -> None:

@@ -129,11 +129,52 @@ def test_a_contradiction_names_both_in_order_and_says_why() -> None:
     assert found.why == "two values of home: bern and basel"
 
 
-def test_every_pair_is_told_once() -> None:
-    three = [said(1, "lives in Bern"), said(2, "lives in Basel"), said(3, "lives in Chur")]
-    assert [(pair.first.text, pair.second.text) for pair in contradictions(three)] == [
-        ("lives in Bern", "lives in Basel"), ("lives in Bern", "lives in Chur"), ("lives in Basel", "lives in Chur")
+def told(memories: list[Memory], limit: int | None = 100) -> list[tuple[str, str]]:
+    return [(pair.first.text, pair.second.text) for pair in contradictions(memories, limit)]
+
+
+def test_each_is_told_with_the_latest_before_it_the_newest_first() -> None:
+    places = ("Bern", "Basel", "Basel", "Chur", "Bern")
+    many = [said(number, f"lives in {place}") for number, place in enumerate(places)]
+    assert told(many) == told(many[::-1]) == [
+        ("lives in Chur", "lives in Bern"), ("lives in Basel", "lives in Chur"), ("lives in Bern", "lives in Basel"),
+        ("lives in Bern", "lives in Basel"),
     ]  # fmt: skip
+    assert told(many, 1) == [("lives in Chur", "lives in Bern")]
+    assert told(many, 0) == []
+
+
+def test_what_lies_between_hides_no_contradiction() -> None:
+    between = [said(number, "The meeting is not on Tuesday") for number in range(2, 9)]
+    found = told([said(1, "The meeting is on Monday"), *between, said(9, "The meeting is on Friday")])
+    assert found == [("The meeting is on Monday", "The meeting is on Friday")]
+    again = [said(number, "Ana likes very spicy food") for number in range(2, 90)]
+    assert ("Ana doesn't like spicy food", "Ana likes very spicy food") in told(
+        [said(1, "Ana doesn't like spicy food"), *again]
+    )
+
+
+def test_one_subject_alone() -> None:
+    both = [
+        said(number, f"lives in {place}", subject=subject)
+        for number, (subject, place) in enumerate([("ana", "Bern"), ("ben", "Bern"), ("ana", "Rom"), ("ben", "Rom")])
+    ]
+    assert len(contradictions(both)) == 2
+    assert [pair.first.subject for pair in contradictions(both, subject="BEN")] == ["ben"]
+
+
+def test_a_long_text_is_not_compared() -> None:
+    assert rules("lives in Bern", f"lives in Basel. {'x' * 1_980}") == ["home"]
+    assert rules("lives in Bern", f"lives in Basel. {'x' * 1_990}") == []
+
+
+def test_what_all_contradicts_gives_as_many_as_there_are_and_no_more() -> None:
+    """In pairs these would be millions."""
+    many = [said(number, f"ana likes cake number {number}") for number in range(3_000)]
+    assert len(contradictions(many)) == 100
+    assert [(pair.first, pair.second) for pair in contradictions(many, None)] == [
+        (many[number - 1], many[number]) for number in range(2_999, 0, -1)
+    ]
 
 
 def test_many_memories_of_one_subject_are_compared_quickly_enough_to_be_asked() -> None:

@@ -131,5 +131,12 @@ def test_links_of_all_books_that_a_handle_sees(store: holdfast.Store, shelf_of: 
     assert told(shelf_of(store, user="ana").links()) == ["Ana knows Ben", "Bern part of Switzerland"]
 
 
+def test_what_says_that_a_link_is_over_is_no_link(shelf: Shelf) -> None:
+    remember(shelf.own, "Ana", "lives in", "Bern", "home")
+    over = Remembering(subject="Ana", relation="no longer lives in", object="Bern", key="home", ended=True)
+    shelf.remember([over])
+    assert [(one.relation, one.until is None) for one in shelf.links()] == [("lives in", False)]
+
+
 def test_what_is_no_link_is_left_out() -> None:
     assert to_links([]) == []

@@ -175,7 +175,7 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("I'm vegetarian.", [("diet", "vegetarian")]),
         ("I am a strict vegan", [("diet", "vegan")]),
         ("I went vegan in 2021", [("diet", "vegan"), (None, "I went vegan")]),
-        ("I'm no longer vegan.", [("diet", "no longer vegan")]),
+        ("I'm no longer vegan.", [("diet", "vegan")]),
     ],
     "avoids": [
         ("I don't eat pork.", [("eats:pork", "pork")]),
@@ -276,7 +276,7 @@ VARIOUS: list[tuple[str, Facts]] = [
         "I'm allergic to shellfish and penicillin",
         [("allergy:shellfish", "shellfish"), ("allergy:penicillin", "penicillin")],
     ),
-    ("I'm lactose intolerant", [("diet", "is lactose intolerant")]),
+    ("I'm lactose intolerant", [("diet", "lactose intolerant")]),
     ("I don't eat meat", [("eats:meat", "meat")]),
     ("Please always use metric units", [(None, "Please always use metric units")]),
     ("Never send me emails after 6 pm", [(None, "Never send me emails after 6 pm")]),
@@ -342,7 +342,7 @@ VARIOUS: list[tuple[str, Facts]] = [
     ("I really don't like flying", [("likes:flying", "flying")]),
     ("my favourite film is Spirited Away", [("favourite:film", "Spirited Away")]),
     ("I'm allergic to bee stings", [("allergy:bee stings", "bee stings")]),
-    ("I became a vegetarian last year", [("diet", "is vegetarian")]),
+    ("I became a vegetarian last year", [("diet", "vegetarian")]),
     ("I can't eat gluten", [("eats:gluten", "gluten")]),
     ("Please reply in Spanish", [(None, "Please reply in Spanish")]),
     ("Always ask before you delete anything", [(None, "Always ask before you delete anything")]),
@@ -790,6 +790,31 @@ def test_the_end_of_one_value_does_not_end_the_value_said_beside_it() -> None:
         (None, "Acme", False),
         ("employer", "Globex", False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "object"),
+    [
+        ("I no longer live in Paris.", "home", "Paris"),
+        ("I don't live in New York any more.", "home", "New York"),
+        ("I quit my job at Hooli.", "employer", "Hooli"),
+        ("I resigned from my position at Hooli last week.", "employer", "Hooli"),
+        ("I don't work at Hooli anymore.", "employer", "Hooli"),
+        ("I'm no longer vegan.", "diet", "vegan"),
+        ("I no longer like jazz.", "likes:jazz", "jazz"),
+    ],
+)
+def test_what_is_over_is_named(text: str, key: str, object: str) -> None:
+    """So that the end of one value can be told from the end of another."""
+    (found,) = [each for each in _read(text) if each.ended]
+    assert (found.key, found.object) == (key, object)
+    assert found.relation is not None
+
+
+def test_no_rule_ends_a_fact_without_naming_what_is_over() -> None:
+    ended = [each for _, text, _ in LINES for each in _read(text) if each.ended]
+    assert len({each.rule for each in ended}) >= 4
+    assert [each.text for each in ended if each.object is None or each.relation is None] == []
 
 
 def test_liking_and_hating_share_a_key() -> None:

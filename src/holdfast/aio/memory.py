@@ -63,9 +63,14 @@ class AsyncMemories:
         )
 
     async def facts(
-        self, *, subject: str | None = None, as_of: datetime | None = None, known_at: datetime | None = None
+        self,
+        *,
+        subject: str | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        trust: str | None = None,
     ) -> list[Memory]:
-        return await self._hands.run(self._memories.facts, subject=subject, as_of=as_of, known_at=known_at)
+        return await self._hands.run(self._memories.facts, subject=subject, as_of=as_of, known_at=known_at, trust=trust)
 
     async def fact(
         self,
@@ -74,20 +79,23 @@ class AsyncMemories:
         *,
         as_of: datetime | None = None,
         known_at: datetime | None = None,
+        trust: str | None = None,
     ) -> Memory | None:
-        return await self._hands.run(self._memories.fact, key, subject, as_of=as_of, known_at=known_at)
+        return await self._hands.run(self._memories.fact, key, subject, as_of=as_of, known_at=known_at, trust=trust)
 
-    async def history(self, key: str, subject: str | None = None, *, known_at: datetime | None = None) -> list[Version]:
-        return await self._hands.run(self._memories.history, key, subject, known_at=known_at)
+    async def history(
+        self, key: str, subject: str | None = None, *, known_at: datetime | None = None, trust: str | None = None
+    ) -> list[Version]:
+        return await self._hands.run(self._memories.history, key, subject, known_at=known_at, trust=trust)
 
     async def links(self, entity: str | None = None, *, hops: int = 1, as_of: datetime | None = None) -> list[Link]:
         return await self._hands.run(self._memories.links, entity, hops=hops, as_of=as_of)
 
-    async def procedures(self, limit: int | None = None) -> list[Memory]:
-        return await self._hands.run(self._memories.procedures, limit)
+    async def procedures(self, limit: int | None = None, *, trust: str | None = None) -> list[Memory]:
+        return await self._hands.run(self._memories.procedures, limit, trust=trust)
 
-    async def contradictions(self) -> list[Contradiction]:
-        return await self._hands.run(self._memories.contradictions)
+    async def contradictions(self, *, subject: str | None = None, limit: int | None = 100) -> list[Contradiction]:
+        return await self._hands.run(self._memories.contradictions, subject=subject, limit=limit)
 
     async def correct(
         self,

@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from holdfast.engine.contract import Scope
 from holdfast.errors import Invalid, NotFound
-from holdfast.ids import check_id
 from holdfast.ledger.core import Core
 from holdfast.ledger.thread import check_count
 from holdfast.memories.learning import learn
 from holdfast.memory.conflicts import Contradiction
 from holdfast.memory.drafts import Remembering
 from holdfast.memory.facts import Version
-from holdfast.memory.graph import Link, neighbours
-from holdfast.memory.names import folded
+from holdfast.memory.graph import Link
 from holdfast.memory.shelf import Shelf
 from holdfast.records import Memory, Origin, Recalled
 
@@ -120,10 +119,18 @@ class Memories:
         return self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten)
 
     def facts(
-        self, *, subject: str | None = None, as_of: datetime | None = None, known_at: datetime | None = None
+        self,
+        *,
+        subject: str | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        trust: str | None = None,
     ) -> list[Memory]:
-        """The value of every fact: now, as it was ``as_of`` a moment, or as it was known at ``known_at``."""
-        return self._shelf.facts(subject=subject, as_of=as_of, known_at=known_at)
+        """The value of every fact: now, as it was ``as_of`` a moment, or as it was known at ``known_at``.
+
+        With ``trust`` only what is trusted at least that much has a say in what the value is.
+        """
+        return self._shelf.facts(subject=subject, as_of=as_of, known_at=known_at, trust=trust)
 
     def fact(
         self,
@@ -132,36 +139,36 @@ class Memories:
         *,
         as_of: datetime | None = None,
         known_at: datetime | None = None,
+        trust: str | None = None,
     ) -> Memory | None:
         """The value of one fact, None where it has none; see ``facts``."""
-        versions = self._shelf.history(key, subject, known_at=known_at)
+        versions = self._shelf.history(key, subject, known_at=known_at, trust=trust)
         moment = self._shelf.moment(None, as_of)
         holding = [version.memory for version in versions if version.holds(moment) and not version.memory.ended]
         return holding[-1] if holding else None
 
-    def history(self, key: str, subject: str | None = None, *, known_at: datetime | None = None) -> list[Version]:
+    def history(
+        self, key: str, subject: str | None = None, *, known_at: datetime | None = None, trust: str | None = None
+    ) -> list[Version]:
         """Every value that a fact ever had, in order, with the time each really held."""
-        return self._shelf.history(key, subject, known_at=known_at)
+        return self._shelf.history(key, subject, known_at=known_at, trust=trust)
 
     def links(self, entity: str | None = None, *, hops: int = 1, as_of: datetime | None = None) -> list[Link]:
         """Links that hold now (or ``as_of`` a moment): all of them, or those up to ``hops`` away from an entity."""
-        moment = self._shelf.moment(None, as_of)
-        found = [link for link in self._shelf.links() if link.holds(moment)]
-        if entity is None:
-            return found
-        check_id(entity, "entity")
-        near = neighbours(found, entity, hops, moment)
-        return list({link.id: link for neighbour in near for link in neighbour.path}.values())
+        return self._shelf.links(entity=entity, hops=hops, as_of=self._shelf.moment(None, as_of))
 
-    def procedures(self, limit: int | None = None) -> list[Memory]:
+    def procedures(self, limit: int | None = None, *, trust: str | None = None) -> list[Memory]:
         """How to do things, the most useful first: what an agent should always have at hand."""
         if limit is not None:
             check_count("limit", limit)
-        return self._shelf.procedures(limit)
+        return self._shelf.procedures(limit, trust=trust)
 
-    def contradictions(self) -> list[Contradiction]:
-        """Memories that say opposite things and are not values of one fact. They are flagged, never merged."""
-        return self._shelf.contradictions()
+    def contradictions(self, *, subject: str | None = None, limit: int | None = 100) -> list[Contradiction]:
+        """Memories that say opposite things and are not values of one fact, the newest first.
+
+        They are flagged, never merged.
+        """
+        return self._shelf.contradictions(subject=subject, limit=limit)
 
     # What changed, what was never true, what is to go
 
@@ -228,29 +235,21 @@ class Memories:
             return [self._shelf.get(id)]
         if key is None and subject is None and tag is None and kind is None:
             raise Invalid("say what to forget: an id, a key, a subject, a tag or a kind")
-        found = self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=None)
-        if gone:
-            found += self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=None, forgotten=True)
         if key is not None:
-            found = self._with_key(found, key, subject)
-        return self._own(found)
+            found = self._shelf.values(key, subject, forgotten=None if gone else False)
+            if not found:
+                raise NotFound(f"there is no fact {key!r} here", key=key)
+            found = [one for one in found if (tag is None or tag in one.tags) and (kind is None or kind == one.kind)]
+        else:
+            found = self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=None)
+            if gone:
+                found += self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=None, forgotten=True)
+        return [memory for memory in found if self._reaches(self._shelf.book_of(memory.id).scope)]
 
-    def _with_key(self, found: list[Memory], key: str, subject: str | None) -> list[Memory]:
-        """The values of one fact: of the subject that is named, else of this handle's, else of the only one it has."""
-        values = [memory for memory in found if memory.key is not None and folded(memory.key) == folded(key)]
-        if not values:
-            raise NotFound(f"there is no fact {key!r} here", key=key)
-        subjects = {folded(memory.subject) for memory in values}
-        about = folded(subject or self._shelf.subject)
-        if subject is None and about not in subjects and len(subjects) > 1:
-            raise Invalid(
-                f"several subjects have a fact {key!r}: {', '.join(sorted(subjects)[:5])}; say which", key=key
-            )
-        return [memory for memory in values if folded(memory.subject) == about or len(subjects) == 1]
-
-    def _own(self, found: list[Memory]) -> list[Memory]:
-        """Those in this handle's own book: what others see too goes only by its id."""
-        return [memory for memory in found if self._shelf.book_of(memory.id).scope == self._shelf.scope]
+    def _reaches(self, book: Scope) -> bool:
+        """Whether a book is this handle's own or inside it: what others see too goes only by its id."""
+        own = self._shelf.scope
+        return book == own or (own.agent is None and own.user is not None and book.user == own.user)
 
     def restore(self, id: str) -> Memory:
         """Bring back what was forgotten."""

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 
+import msgspec
+
 from holdfast.clock import to_datetime
 from holdfast.engine.contract import Event, Scope
 from holdfast.errors import Erased, Invalid, NotFound
@@ -19,7 +21,7 @@ from holdfast.ledger.core import Core
 from holdfast.ledger.thread import check_count, refuse_other_owner
 from holdfast.memories.entries import Said
 from holdfast.memory.drafts import Remembering
-from holdfast.memory.names import memory_id, once_number
+from holdfast.memory.names import folded, memory_id, once_number
 from holdfast.memory.rules import Found, extract
 from holdfast.memory.shelf import Shelf
 from holdfast.records import EntryRef, Memory, Origin
@@ -58,7 +60,7 @@ def _learned(core: Core, shelf: Shelf, thread: str, event: Event) -> Iterator[Me
             yield shelf.get(known.id)
             continue
         with suppress(Erased):  # it was learned before, and somebody did not want it to be known
-            yield from shelf.remember([_draft(shelf, found, once, said, ref)])
+            yield from shelf.remember([_draft(shelf, _about_what_is(shelf, found), once, said, ref)])
 
 
 def _speaker(said: Said) -> str | None:
@@ -83,11 +85,22 @@ def _draft(shelf: Shelf, found: Found, once: str, said: Said, ref: EntryRef) -> 
         valid_from=_since(shelf, found, to_datetime(said.time)),
         valid_to=found.valid_to,
         relation=found.relation,
-        object=found.object,
+        object=None if found.relation is None else found.object,
         once=once,
         corrects=_wrong(shelf, found),
         ended=found.ended,
     )
+
+
+def _about_what_is(shelf: Shelf, found: Found) -> Found:
+    """What ends something ends only that: "I no longer live in Paris" says nothing to someone who lives in Berlin."""
+    if not found.ended or found.key is None or found.object is None:
+        return found
+    values = [version.memory for version in shelf.history(found.key, found.subject) if version.until is None]
+    over = folded(found.object)
+    if not values or any(over in folded(f"{value.object or ''} {value.text}") for value in values[-1:]):
+        return found
+    return msgspec.structs.replace(found, key=None, ended=False, kind="episodic", relation=None, object=None)
 
 
 def _since(shelf: Shelf, found: Found, said: datetime) -> datetime:

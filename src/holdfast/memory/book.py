@@ -50,8 +50,9 @@ from holdfast.records import MEMORY_KINDS, Memory
 
 _TRIES = 1_000  # of many who change one memory at once only one gets through at a time
 _LEAST_PAGE = 100
-_FEW = 50  # corrections of a book that are read at once
-_MANY = 300  # of more than that, all of their sort are read at once, not each by itself
+_FEW = 10  # so many are looked up each by itself whatever else there is
+_SOME = 50  # a book with fewer corrections gives all of them
+_MANY = 300  # of more than that, all of their sort are read at once
 _PAGE = 500_000
 _LAST = 2**63 - 1
 _EMPTY_BODY = encode({})
@@ -281,11 +282,13 @@ class Book:
         return list(kept.values())
 
     def _corrections(self, wanted: int, view: View) -> list[Memory] | None:
-        """All corrections, if they are few or wanted for many; None if they are better looked up one by one."""
+        """All corrections, if there are few or they are wanted for many; None if each is better looked up by itself."""
         if wanted > _MANY:
             return self._tagged(correction_tag(self.id), view)
-        page = view.scan(self._core.tenant, Query(MEMORY, tag=correction_tag(self.id), limit=_FEW))
-        return None if len(page) == _FEW else [one for one in readable(page) if one.forgotten_at is None]
+        if wanted <= _FEW:
+            return None
+        page = view.scan(self._core.tenant, Query(MEMORY, tag=correction_tag(self.id), limit=_SOME))
+        return None if len(page) == _SOME else [one for one in readable(page) if one.forgotten_at is None]
 
     def _tagged(self, tag: str, view: View | None) -> list[Memory]:
         return self._listed([tag], lambda memory: memory.forgotten_at is None, None, view)
