@@ -76,6 +76,7 @@ class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     records: int = 0
     strands: int = 0
     events: int = 0
+    memories: int = 0
 
     def plus(self, other: Counts) -> Counts:
         pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)

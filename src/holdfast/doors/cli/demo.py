@@ -15,6 +15,7 @@ import holdfast
 from holdfast.doors.cli import exits, plain
 from holdfast.doors.cli.demo_booking import book_twice
 from holdfast.doors.cli.demo_claims import Forked, Killed, Played, claims
+from holdfast.doors.cli.demo_memory_tale import MemoryTale
 from holdfast.doors.cli.demo_process import Child, ms_since
 from holdfast.doors.cli.demo_script import INTERRUPTED
 from holdfast.doors.cli.demo_tale import Tale
@@ -24,6 +25,7 @@ from holdfast.doors.cli.wording import database
 
 DATABASE = "holdfast-demo.db"
 THREAD = "trip-lisbon"
+USER = "ana"
 DAYS_AWAY = 35
 _INTO_THE_TURN_S = 0.15  # so that the kill comes while the agent waits, not while it says that it will
 
@@ -50,7 +52,7 @@ def demo(desk: Desk) -> int:
     held = all(each.holds for each in found)
     tale.measured([(each.claim, each.measured, each.holds) for each in found])
     if played.forked is not None:
-        tale.next_steps(url, played.thread, played.forked.thread, played.knew.get("revision", 0))
+        tale.next_steps(url, played.thread, played.user, played.forked.thread, played.knew.get("revision", 0))
     if desk.options.json:
         data = {**plain.plain(played), "database": database(url), "claims": plain.plain(found), "ok": held}
         desk.document(data)
@@ -60,8 +62,8 @@ def demo(desk: Desk) -> int:
 def _play(desk: Desk, url: str, tale: Tale) -> Played:
     with holdfast.open(url, tenant=desk.options.tenant) as store:
         tenant = store.tenant
-        thread = next(name for name in _names() if not store.thread(name).exists())
-    played = Played(url, thread)
+        thread, user = next(pair for pair in _names() if _unknown(store, *pair))
+    played = Played(url, thread, user)
     tale.begins(url, thread, DAYS_AWAY)
     _first_act(played, tenant, tale)
     _second_act(played, tenant, tale)
@@ -71,15 +73,22 @@ def _play(desk: Desk, url: str, tale: Tale) -> Played:
     return played
 
 
-def _names() -> Iterator[str]:
-    yield THREAD
-    yield from (f"{THREAD}-{number}" for number in count(2))
+def _names() -> Iterator[tuple[str, str]]:
+    yield THREAD, USER
+    yield from ((f"{THREAD}-{number}", f"{USER}-{number}") for number in count(2))
+
+
+def _unknown(store: holdfast.Store, thread: str, user: str) -> bool:
+    """Whether nothing is known of either: what is recalled in the end must come from this run alone."""
+    known = store.thread(thread).exists() or store.threads(user=user, limit=1)
+    return not (known or store.memory(user=user).memories(limit=1))
 
 
 def _first_act(played: Played, tenant: str, tale: Tale) -> None:
     """Let an agent talk, and kill it in the middle of a turn."""
     options = ("--days-back", str(DAYS_AWAY), "--slow", str(INTERRUPTED))
-    with Child("demo_agent", played.database, tenant, played.thread, *options) as agent:
+    telling = MemoryTale(tale)
+    with Child("demo_agent", played.database, tenant, played.thread, played.user, *options) as agent:
         tale.first_agent(agent.pid)
         for event in agent.events():
             if event["event"] == "turn":
@@ -88,6 +97,9 @@ def _first_act(played: Played, tenant: str, tale: Tale) -> None:
             elif event["event"] == "checkpoint":
                 played.checkpoint = event
                 tale.checkpoint(event)
+            elif event["event"] == "remembered":
+                played.remembered.append(event)
+                telling.remembered(event)
             elif event["event"] == "busy":
                 tale.busy(event)
                 time.sleep(_INTO_THE_TURN_S)
@@ -97,8 +109,9 @@ def _first_act(played: Played, tenant: str, tale: Tale) -> None:
 
 
 def _second_act(played: Played, tenant: str, tale: Tale) -> None:
-    """Start a new agent on the same store and let it finish."""
-    with Child("demo_agent", played.database, tenant, played.thread) as agent:
+    """Start a new agent on the same store, let it finish, and ask it what the first one knew."""
+    telling = MemoryTale(tale)
+    with Child("demo_agent", played.database, tenant, played.thread, played.user, "--ask") as agent:
         tale.second_agent(agent.pid)
         for event in agent.events():
             if event["event"] == "knows":
@@ -107,6 +120,9 @@ def _second_act(played: Played, tenant: str, tale: Tale) -> None:
             elif event["event"] == "turn":
                 played.afterwards.append(event)
                 tale.turn(event)
+            elif event["event"] == "recalled":
+                played.recalled.append(event)
+                telling.recalled(event)
 
 
 def _look_closely(played: Played, store: holdfast.Store) -> None:

@@ -17,7 +17,8 @@ import msgspec
 import holdfast
 from holdfast.clock import SystemClock, to_datetime
 from holdfast.doors.cli.demo_child import tell, wait_for_the_end
-from holdfast.doors.cli.demo_script import CONVERSATION, TODAY, Exchange, welcome
+from holdfast.doors.cli.demo_memory import ask
+from holdfast.doors.cli.demo_script import CONVERSATION, TODAY, Exchange, Noted, welcome
 
 _THINKING_S = 0.12  # what a model would take, only much less
 _WINDOW = 50
@@ -37,8 +38,8 @@ class EarlierClock:
 class Agent:
     """One run of the agent on one thread."""
 
-    def __init__(self, thread: holdfast.Thread, clock: EarlierClock, slow: int) -> None:
-        self._thread, self._clock, self._slow = thread, clock, slow
+    def __init__(self, thread: holdfast.Thread, memory: holdfast.Memories, clock: EarlierClock, slow: int) -> None:
+        self._thread, self._memory, self._clock, self._slow = thread, memory, clock, slow
         self._state = holdfast.AgentState()
 
     def begin(self, opened_ms: float) -> list[str]:
@@ -90,9 +91,19 @@ class Agent:
             turn.state(self._state)
             began = time.perf_counter()
         self._acknowledge(key, turn, began, exchange.asks, exchange.answers)
+        if exchange.remembers is not None:
+            self._remember(key, exchange.remembers, turn.entries[0].number)
         if exchange.checkpoint is not None:
             made = self._thread.checkpoint(exchange.checkpoint)
             tell("checkpoint", name=made.name, entries=made.entries, revision=made.revision)
+
+    def _remember(self, turn: str, noted: Noted, heard: int) -> None:
+        """Remember something for good, and where it was heard."""
+        began = time.perf_counter()
+        kept = self._memory.remember(
+            noted.text, key=noted.key, origin={"by": "ana", "entries": [(self._thread.id, heard)]}
+        )
+        tell("remembered", turn=turn, id=kept.id, text=kept.text, key=kept.key, ms=_since(began))
 
     def _wait(self, number: int, exchange: Exchange) -> None:
         if number == self._slow and exchange.call is not None:
@@ -116,18 +127,24 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("tenant")
     parser.add_argument("thread")
+    parser.add_argument("user")
     parser.add_argument("--days-back", type=int, default=0)
     parser.add_argument("--slow", type=int, default=0)
+    parser.add_argument("--ask", action="store_true")
     given = parser.parse_args()
     clock = EarlierClock(timedelta(days=given.days_back))
     began = time.perf_counter()
     with holdfast.open(given.url, tenant=given.tenant, clock=clock) as store:
         opened_ms = _since(began)
-        agent = Agent(store.thread(given.thread, user="ana", agent="travel", tags=["demo"]), clock, given.slow)
+        thread = store.thread(given.thread, user=given.user, agent="travel", tags=["demo"])
+        memory = store.memory(user=given.user)
+        agent = Agent(thread, memory, clock, given.slow)
         known = agent.begin(opened_ms)
         for number, exchange in enumerate(CONVERSATION, 1):
             if f"turn-{number}" not in known:
                 agent.converse(number, exchange)
+        if given.ask:
+            ask(memory)
     tell("done")
 
 

@@ -106,7 +106,7 @@ def main() -> None:
         return
     url, tenant, name = given.store
     with holdfast.open(url, tenant=tenant, lease_s=_LEASE_S) as store:
-        thread = store.thread(name, user="ana", agent="travel", tags=["demo"])
+        thread = store.thread(name, agent="travel", tags=["demo"])
         thread.append(holdfast.message("user", ASKS_FOR_HOME), key=RUN)
         with_holdfast(Agent(given.port, given.doomed, key=lambda: holdfast.current_step().key), thread)
 

@@ -6,10 +6,12 @@ Deliberately absent: measuring, and telling. A claim holds or does not by what i
 from __future__ import annotations
 
 import os
+from statistics import median
 from typing import Any
 
 import msgspec
 
+from holdfast.doors.cli.demo_script import QUESTIONS
 from holdfast.doors.cli.wording import counted
 from holdfast.records import Report
 from holdfast.steps.timeline import StepInfo, Timeline
@@ -82,12 +84,15 @@ class Played(msgspec.Struct):
 
     database: str
     thread: str
+    user: str = ""
     acknowledged: list[dict[str, Any]] = []
+    remembered: list[dict[str, Any]] = []
     checkpoint: dict[str, Any] = {}
     killed: Killed | None = None
     knew: dict[str, Any] = {}
     knew_after_ms: float = 0.0
     afterwards: list[dict[str, Any]] = []
+    recalled: list[dict[str, Any]] = []
     final: dict[str, Any] = {}
     numbers: list[int] = []
     verified: Report | None = None
@@ -98,7 +103,13 @@ class Played(msgspec.Struct):
 
 def claims(played: Played) -> list[Claim]:
     """Hold what was measured against what is said about it."""
-    return [*_of_survival(played), *_of_knowledge(played), *_of_order(played), *_of_booking(played.booked or Booked())]
+    return [
+        *_of_survival(played),
+        *_of_knowledge(played),
+        *_of_memory(played),
+        *_of_order(played),
+        *_of_booking(played.booked or Booked()),
+    ]
 
 
 def _of_survival(played: Played) -> list[Claim]:
@@ -145,6 +156,58 @@ def _of_knowledge(played: Played) -> list[Claim]:
 
 def _greeting(played: Played) -> str:
     return str(played.afterwards[0]["answers"]) if played.afterwards else ""
+
+
+def _of_memory(played: Played) -> list[Claim]:
+    known = [each for each in played.recalled if each["turn"]]
+    unknown = [each for each in played.recalled if not each["turn"]]
+    right = [each for each in known if each["relevant"] and _found(each)[0] == _source(played, each["turn"])]
+    sure = max((each["confidence"] for each in unknown), default=1.0)
+    opened = sum(each["connections"] for each in played.recalled)
+    pace = f"median {median(each['ms'] for each in played.recalled):.1f} ms" if played.recalled else "no recall"
+    all_asked = len(played.recalled) == len(QUESTIONS)
+    return [
+        Claim(
+            "what the killed agent knew is found",
+            f"{counted(len(known), 'question')}, {len(right)} first hits right",
+            all_asked and right == known,
+        ),
+        _of_change(played),
+        Claim(
+            "of what nobody said it claims nothing",
+            f"{counted(len(unknown), 'question')}, confidence {sure:.2f}",
+            all_asked and not any(each["relevant"] for each in unknown),
+        ),
+        Claim(
+            "nobody beside the store was asked", f"{counted(opened, 'connection')}, {pace}", all_asked and not opened
+        ),
+    ]
+
+
+def _source(played: Played, turn: str) -> str:
+    """Where the answer is by what the first agent acknowledged: a memory, or else the message that began the turn."""
+    kept = [event["id"] for event in played.remembered if event["turn"] == turn]
+    said = [f"{played.thread}#{event['entries'] - event['added'] + 1}" for event in _turn(played, turn)]
+    return next(iter([*kept, *said]), "")
+
+
+def _turn(played: Played, turn: str) -> list[dict[str, Any]]:
+    return [event for event in played.acknowledged if event["turn"] == turn]
+
+
+def _found(recalled: dict[str, Any]) -> list[str]:
+    return [hit["id"] for hit in recalled["hits"]] or ["nothing"]
+
+
+def _of_change(played: Played) -> Claim:
+    nothing: dict[str, Any] = {"key": "", "hits": [], "history": []}
+    about = next((each for each in played.recalled if each["key"]), nothing)
+    told = [event["id"] for event in played.remembered if event["key"] == about["key"]]
+    kept = [version["id"] for version in about["history"]]
+    found = _found(about)
+    new = kept == told and len(told) > 1 and found[0] == told[-1] and not set(found) & set(told[:-1])
+    measured = f"{counted(len(set(kept) & set(told)), 'value')} kept, the newest {'first' if new else 'not first'}"
+    return Claim("a fact that changed has its new value", measured, new)
 
 
 def _of_order(played: Played) -> list[Claim]:

@@ -15,6 +15,13 @@ from holdfast import AgentState, Task
 Change = Callable[[AgentState, datetime], AgentState]
 
 
+class Noted(NamedTuple):
+    """Something that the agent remembers about Ana; with a key it is the value of a fact, which may change."""
+
+    text: str
+    key: str | None = None
+
+
 class Exchange(NamedTuple):
     """One thing Ana says, what the agent does about it, what it answers, and what it then holds to be so."""
 
@@ -24,6 +31,15 @@ class Exchange(NamedTuple):
     call: tuple[str, dict[str, Any]] | None = None
     result: Any = None
     checkpoint: str | None = None
+    remembers: Noted | None = None
+
+
+class Question(NamedTuple):
+    """What the new process is asked, and the turn in which the killed one heard of it: None where nobody ever did."""
+
+    asks: str
+    turn: str | None = None
+    key: str | None = None
 
 
 def _met(state: AgentState, now: datetime) -> AgentState:
@@ -49,7 +65,8 @@ def _asked(state: AgentState, now: datetime) -> AgentState:
 
 
 def _held(state: AgentState, now: datetime) -> AgentState:
-    return _did(state, "held seat 14C on TP 533", "seat held, not paid")
+    state.user_preferences["seat"] = "window"
+    return _did(state, "held seat 14A on TP 533", "seat held, not paid")
 
 
 def _priced(state: AgentState, now: datetime) -> AgentState:
@@ -58,11 +75,11 @@ def _priced(state: AgentState, now: datetime) -> AgentState:
 
 def _answered(state: AgentState, now: datetime) -> AgentState:
     state.unresolved_issues.clear()
-    return _did(state, "reserved 14D for the cello")
+    return _did(state, "reserved 14B for the cello")
 
 
 def _booked(state: AgentState, now: datetime) -> AgentState:
-    return _did(state, "booked TP 533, seats 14C and 14D", "done")
+    return _did(state, "booked TP 533, seats 14A and 14B", "done")
 
 
 def _did(state: AgentState, action: str, status: str | None = None) -> AgentState:
@@ -77,6 +94,7 @@ CONVERSATION = (
         "Hello, I'm Ana. I need a flight to Lisbon for my sister's wedding on 12 June.",
         "Hello Ana! A wedding in Lisbon, how lovely. Where do you start, and how do you like to fly?",
         _met,
+        remembers=Noted("flies to her sister, who marries in Lisbon on 12 June"),
     ),
     Exchange(
         "From Berlin. In the morning, and on the aisle, please.",
@@ -84,10 +102,11 @@ CONVERSATION = (
         _found,
         ("search_flights", {"from": "BER", "to": "LIS", "day": "12 June", "time_of_day": "morning"}),
         [{"flight": "TP 533", "departs": "06:40", "fare": "184 EUR"}],
+        remembers=Noted("prefers to sit on the aisle", "seat"),
     ),
     Exchange(
-        "Ana Maria Sousa.",
-        "Noted. Do you carry anything out of the ordinary?",
+        "Ana Maria Sousa. No food with nuts: I am allergic.",
+        "Both noted. Do you carry anything out of the ordinary?",
         _named,
     ),
     Exchange(
@@ -98,12 +117,13 @@ CONVERSATION = (
         "We will answer by mail.",
     ),
     Exchange(
-        "Then hold the seat, but do not pay yet.",
-        "Seat 14C on TP 533 is held for you, nothing is paid.",
+        "Then hold a seat. By the window, after all. But do not pay yet.",
+        "Seat 14A on TP 533 is held for you, nothing is paid.",
         _held,
-        ("hold_seat", {"flight": "TP 533", "seat": "14C"}),
-        {"held": "14C"},
+        ("hold_seat", {"flight": "TP 533", "seat": "14A"}),
+        {"held": "14A"},
         checkpoint="before-payment",
+        remembers=Noted("prefers to sit by the window", "seat"),
     ),
     Exchange(
         "What would a second suitcase cost?",
@@ -114,7 +134,7 @@ CONVERSATION = (
     ),
     Exchange(
         "And the cello?",
-        "The airline wrote: it may come, on a seat of its own. I took 14D for it, 90 EUR.",
+        "The airline wrote: it may come, on a seat of its own. I took 14B for it, 90 EUR.",
         _answered,
         ("read_mail", {"from": "airline"}),
         "A cello is welcome on a seat of its own: 90 EUR.",
@@ -123,12 +143,20 @@ CONVERSATION = (
         "Perfect. Book it.",
         "Booked: 7KQ2F. Have a wonderful wedding, Ana.",
         _booked,
-        ("book", {"flight": "TP 533", "seats": ["14C", "14D"]}),
+        ("book", {"flight": "TP 533", "seats": ["14A", "14B"]}),
         {"booking": "7KQ2F"},
     ),
 )
 
 INTERRUPTED = 6  # the number of the exchange in which the first agent is killed
+
+# Each question shares one word that counts with its answer: enough where no embedder is installed and words must do.
+QUESTIONS = (
+    Question("Where does she like to sit?", "turn-5", "seat"),
+    Question("Who is getting married?", "turn-1"),
+    Question("Which food is dangerous for her?", "turn-3"),
+    Question("Which football team does she support?"),
+)
 
 # The flight home, which is booked for real by ``demo_booking``: the name of the run, and what it is about.
 RUN = "book-flight"

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from holdfast.doors.cli.demo_script import RUN
+from holdfast.doors.cli.demo_script import QUESTIONS, RUN
 from holdfast.doors.cli.render import Column, Part, Screen
 from holdfast.doors.cli.wording import age, as_text, database
 
@@ -31,8 +31,8 @@ class Tale:
         self.screen.blank()
         self.screen.line((f"{self._act}  {text}", "title"), (f"  {more}" if more else "", "quiet"))
 
-    def says(self, who: str, style: str, text: str) -> None:
-        self.screen.hanging([("", ""), (who, style)], [1, 5], text)
+    def says(self, who: str, style: str, *text: Part) -> None:
+        self.screen.hanging([("", ""), (who, style)], [1, 5], *text)
 
     def under(self, *parts: Part) -> None:
         self.screen.line(*parts, indent=10)
@@ -109,13 +109,14 @@ class Tale:
             self.screen.blank()
             self.screen.line((f"{failed} of {len(claims)} claims did not hold in this run.", "bad"))
 
-    def next_steps(self, url: str, thread: str, fork: str, revision: int) -> None:
+    def next_steps(self, url: str, thread: str, user: str, fork: str, revision: int) -> None:
         """Commands that work as they stand, from here, with this store."""
         begin = f"{launcher()} --db {shlex.quote(database(url))}"
         steps = [
             (f"show {thread}", "at a glance"),
             (f"log {thread}", "all that was said and done"),
             (f"state {thread} --diff {revision} {revision + 1}", "what changed on waking up"),
+            (f'recall "{QUESTIONS[0].asks}" --user {user} --explain -k 3', "what was found, and why"),
             (f"show {thread}/{RUN}", "the booking, moment by moment"),
             (f"log {fork} --last 3", "the fork"),
             (f"export trip.json --thread {thread}", "take it with you"),

@@ -27,7 +27,7 @@ def export(
 ) -> None:
     """Write threads to a portable file.
 
-    Their logs, every revision of their states, and their checkpoints, with a manifest of counts and hashes.
+    Their logs, every revision of their states, their checkpoints, and memories, with a manifest of counts and hashes.
 
     \b
     Examples:
@@ -56,6 +56,7 @@ def _content(counts: Any) -> str:
         counted(counts.entries, "entry", "entries"),
         counted(counts.revisions, "state revision"),
         counted(counts.checkpoints, "checkpoint"),
+        counted(counts.memories, "memory", "memories"),
     ]
     return ", ".join(parts)
 
