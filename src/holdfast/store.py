@@ -29,7 +29,7 @@ from holdfast.ledger.thread import check_count, check_tags, to_info
 from holdfast.memories.handle import Memories
 from holdfast.memory.book import Book
 from holdfast.memory.checking import problems_of
-from holdfast.memory.names import BOOK, MEMORY, thread_tag
+from holdfast.memory.names import BOOK, MEMORY, book_id, thread_tag
 from holdfast.memory.shelf import Shelf
 from holdfast.memory.stored import to_memory
 from holdfast.providers.choose import AUTO, Spec, choose
@@ -329,6 +329,8 @@ class Store:
             for record in scan_all(view, tenant, Query(MEMORY)):
                 try:
                     to_memory(record)
+                    if view.get(tenant, BOOK, book_id(record.scope)) is None:
+                        yield Problem(f"memory {record.id!r}", "its book is missing", tenant, MEMORY, record.id)
                 except (Corrupt, Unsupported) as error:
                     yield Problem(f"memory {record.id!r}", str(error), tenant, MEMORY, record.id)
 

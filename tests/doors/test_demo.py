@@ -33,9 +33,9 @@ LOOK_AGAIN_S = 0.05
 PATIENCE_S = 20.0
 
 
-def play(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+def play(folder: Path, *args: str, **settings: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "holdfast", "demo", *args]
-    env = {**os.environ, "PYTHONIOENCODING": "utf-8", "HOLDFAST_DB": str(folder / "mine.db")}
+    env = {**os.environ, "PYTHONIOENCODING": "utf-8", "HOLDFAST_DB": str(folder / "mine.db"), **settings}
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, encoding="utf-8", timeout=60, check=False)
 
 
@@ -57,7 +57,7 @@ def test_it_tells_in_plain_words_what_survived(tmp_path: Path) -> None:
 
 def test_it_tells_of_two_bookings_without_holdfast_and_of_one_with_it(tmp_path: Path) -> None:
     text = play(tmp_path).stdout
-    without, held = text[text.index("4  Ana wants") :].split("5  The same agent with Holdfast")
+    without, held = text[text.index("5  Ana wants") :].split("6  The same agent with Holdfast")
     for scene in (without, held):
         assert re.search(r"first  process \d+ searched for flights, booked 4TZ1K\n", scene)
         assert re.search(r"SIGKILL ended it within [\d.]+ ms: booked, but not yet recorded\n", scene)
@@ -73,10 +73,59 @@ def test_it_tells_of_two_bookings_without_holdfast_and_of_one_with_it(tmp_path: 
     assert re.search(r"one booking, nothing orphaned +1 \(without Holdfast: 2\)\n", held)
 
 
+def without_the_embedder(folder: Path) -> str:
+    """A folder to import from in which WordLlama is a module without data, as good as not installed."""
+    hides = folder / "hides"
+    hides.mkdir()
+    (hides / "wordllama.py").write_text("raise ImportError\n")
+    return str(hides)
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["vectors", "words alone"])
+def test_it_tells_that_the_new_process_finds_what_the_killed_one_knew(tmp_path: Path, installed: bool) -> None:
+    if installed:
+        pytest.importorskip("wordllama", reason="the extra embed is not installed")
+    done = play(tmp_path, **({} if installed else {"PYTHONPATH": without_the_embedder(tmp_path)}))
+    assert (done.returncode, done.stderr) == (0, "")
+    before, _, rest = done.stdout.partition("4  It is asked what the killed one knew  ")
+    remembered = re.findall(r"✓ remembered in [\d.]+ ms: (.*)\n", before.split("2  It is killed")[0])
+    assert remembered == [
+        "flies to her sister, who marries in Lisbon on 12 June",
+        "prefers to sit on the aisle (fact seat)",
+        "prefers to sit by the window (fact seat)",
+    ]
+    chapter = re.sub(r"[\d.]+ ms", "MS", rest.split("\n\n")[0]).splitlines()
+    assert chapter[0] == ("by words and vectors (wordllama-256)" if installed else "by words alone, without vectors")
+    assert [line.strip() for line in chapter[1:-1]] == [
+        "asked  Where does she like to sit?",
+        "found  prefers to sit by the window  remembered, MS the first time",
+        "in the history of the fact seat: prefers to sit on the aisle",
+        "asked  Who is getting married?",
+        "found  flies to her sister, who marries in Lisbon on 12 June  remembered, MS",
+        "asked  Which food is dangerous for her?",
+        "found  Ana Maria Sousa. No food with nuts: I am allergic.  trip-lisbon#7, MS",
+        "asked  Which football team does she support?",
+    ]
+    assert re.fullmatch(r" +found  nothing relevant  confidence 0\.\d\d, MS", chapter[-1])
+    assert re.search(r"✓  nobody beside the store was asked +0 connections, median [\d.]+ ms\n", rest)
+
+
+def test_what_is_put_into_the_store_between_two_runs_changes_nothing(tmp_path: Path) -> None:
+    """The store is left for people to play with, and the first agent's clock is set back: each run has its own Ana."""
+    with holdfast.open(tmp_path / demo.DATABASE) as store:
+        for user in ("ana", "ana-2"):
+            memory = store.memory(user=user)
+            memory.remember("prefers to stand", key="seat")
+            memory.remember("supports the football team of Porto")
+        store.thread("her own", user="ana-3").append({"role": "user", "content": "Where do I like to sit?"})
+    played = json.loads(play(tmp_path, "--json").stdout)
+    assert (played["ok"], played["thread"], played["user"]) == (True, "trip-lisbon-4", "ana-4")
+
+
 def test_what_it_suggests_to_try_works(tmp_path: Path) -> None:
     text = play(tmp_path).stdout
     suggested = text[text.index("What to try next") :].splitlines()[1:]
-    assert len(suggested) == 6
+    assert len(suggested) == 7
     for line in suggested:
         command = shlex.split(line, comments=True)
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -128,6 +177,8 @@ def test_a_claim_that_does_not_hold_is_said_and_counts(tmp_path: Path) -> None:
     done = play(tmp_path, "--db", "ram:")
     assert done.returncode == exits.NO
     assert re.search(r"✗  every acknowledged turn is there +5 acknowledged, 0 found\n", done.stdout)
+    assert re.search(r"✗  what the killed agent knew is found +3 questions, \d first hits right\n", done.stdout)
+    assert re.search(r"✗  a fact that changed has its new value +0 values kept, the newest not first\n", done.stdout)
     assert re.search(r"✗  one booking, nothing orphaned +2 \(without Holdfast: 2\)\n", done.stdout)
     assert "claims did not hold" in done.stdout
 
@@ -216,6 +267,92 @@ def test_each_claim_about_the_booking_can_fail() -> None:
         booked = good()
         break_it(booked)
         assert no_longer(booked) == expected, break_it.__name__
+
+
+def recalled() -> Played:
+    """What remembering and recall measure when all goes well."""
+    told = [("turn-1", "m1", None), ("turn-2", "m2", "seat"), ("turn-5", "m3", "seat")]
+    remembered = [{"turn": turn, "id": id, "key": key} for turn, id, key in told]
+    hits = [
+        ("turn-5", "seat", ["m3", "t#2"]),
+        ("turn-1", None, ["m1"]),
+        ("turn-3", None, ["t#7"]),
+        (None, None, ["m1"]),
+    ]
+    found = [
+        {
+            "turn": turn, "key": key, "ms": 2.0, "connections": 0, "relevant": turn is not None, "confidence": 0.1,
+            "hits": [{"id": id} for id in ids], "history": [{"id": "m2"}, {"id": "m3"}] if key else [],
+        }
+        for turn, key, ids in hits
+    ]  # fmt: skip
+    acknowledged = [{"turn": "turn-3", "entries": 8, "added": 2, "digest": ""}]
+    return Played("agent.db", "t", acknowledged=acknowledged, remembered=remembered, recalled=found)
+
+
+def _another_first(seat: dict[str, Any]) -> None:
+    seat["hits"].reverse()
+
+
+def _old_value_found(seat: dict[str, Any]) -> None:
+    seat["hits"].append({"id": "m2"})
+
+
+def _no_history(seat: dict[str, Any]) -> None:
+    seat["history"].pop(0)
+
+
+def _not_sure(seat: dict[str, Any]) -> None:
+    seat["relevant"] = False
+
+
+def _nothing_found(seat: dict[str, Any]) -> None:
+    seat["hits"].clear()
+
+
+def _called_out(seat: dict[str, Any]) -> None:
+    seat["connections"] = 1
+
+
+def test_each_claim_about_memory_can_fail() -> None:
+    def fails(played: Played) -> list[str]:
+        return [claim.measured for claim in claims(played)[7:11] if not claim.holds]
+
+    assert fails(recalled()) == []
+    broken: dict[Callable[[dict[str, Any]], None], list[str]] = {
+        _another_first: ["3 questions, 2 first hits right", "2 values kept, the newest not first"],
+        _old_value_found: ["2 values kept, the newest not first"],
+        _no_history: ["1 value kept, the newest not first"],
+        _not_sure: ["3 questions, 2 first hits right"],
+        _nothing_found: ["3 questions, 2 first hits right", "2 values kept, the newest not first"],
+        _called_out: ["1 connection, median 2.0 ms"],
+    }
+    for break_it, expected in broken.items():
+        played = recalled()
+        break_it(played.recalled[0])
+        assert fails(played) == expected, break_it.__name__
+    guessing = recalled()
+    guessing.recalled[-1]["relevant"] = True
+    assert fails(guessing) == ["1 question, confidence 0.10"]
+    silent = recalled()
+    silent.recalled.pop()
+    assert len(fails(silent)) == 3, "a question that was not asked proves nothing"
+
+
+def test_connections_are_counted() -> None:
+    """In a process of its own, because nobody can take back a hook."""
+    script = """if True:
+        import socket
+        from holdfast.doors.cli.demo_memory import Connections
+
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            counted = Connections()
+            before = counted.opened
+            socket.create_connection(server.getsockname()).close()
+        print(before, counted.opened)
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "1"]
 
 
 def ask(port: int, method: str, path: str, key: str = "", body: Any = None) -> tuple[int, Any]:

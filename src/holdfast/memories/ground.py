@@ -20,6 +20,7 @@ from holdfast.errors import Corrupt, Invalid, Unsupported
 from holdfast.ledger.core import Core, fetch, scan_all
 from holdfast.memories.entries import Said
 from holdfast.memories.following import KINDS, Follower, Name
+from holdfast.memory.facts import silent
 from holdfast.memory.names import BOOK, MEMORY, folded, number_of
 from holdfast.memory.stored import to_memory
 from holdfast.records import TRUST, Memory
@@ -183,7 +184,7 @@ def of_memory(stream: int, position: int, memory: Memory) -> Document:
         memory.kind,
         to_micros(memory.valid_from),
         to_micros(memory.recorded_at),
-        text="" if _only_says_so(memory) else f"{memory.text}\n{key}" if key else memory.text,
+        text="" if silent(memory) else f"{memory.text}\n{key}" if key else memory.text,
         speaker=memory.subject,
         trust=TRUST.index(memory.trust),
         importance=memory.importance,
@@ -196,11 +197,6 @@ def of_memory(stream: int, position: int, memory: Memory) -> Document:
         right=None if memory.object is None else folded(memory.object),
         marks=(*(f"{what}:{who}" for what, who in said if who is not None), *(f"tag:{tag}" for tag in memory.tags)),
     )
-
-
-def _only_says_so(memory: Memory) -> bool:
-    """Whether a memory does nothing but end or take back another one: there is nothing in it to be found."""
-    return memory.ended or (memory.corrects is not None and memory.text == f"{memory.corrects} was never true")
 
 
 def _of_entry(stream: int, event: Event) -> Document:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from holdfast.engine.contract import Scope
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Corrupt, Invalid, NotFound, Unsupported
 from holdfast.ledger.core import Core
 from holdfast.ledger.thread import check_count
 from holdfast.memories.learning import learn
@@ -212,9 +212,10 @@ class Memories:
             return chosen
         if not erase:
             return [self._shelf.forget(memory.id) for memory in chosen]
-        scopes = [self._shelf.book_of(memory.id).scope for memory in chosen]
-        for memory in chosen:
-            self._shelf.erase(memory.id)
+        ids = [id] if id is not None else [memory.id for memory in chosen]
+        scopes = [self._shelf.book_of(one).scope for one in ids]
+        for one in ids:
+            self._shelf.erase(one)
         self._finding().library.purge(scopes)  # indexes still know the words of what is gone
         return chosen
 
@@ -232,7 +233,7 @@ class Memories:
         if id is not None:
             if any(value is not None for value in (key, subject, tag, kind)):
                 raise Invalid("give either the id of a memory, or what all of them have in common")
-            return [self._shelf.get(id)]
+            return self._readable(id) if gone else [self._shelf.get(id)]
         if key is None and subject is None and tag is None and kind is None:
             raise Invalid("say what to forget: an id, a key, a subject, a tag or a kind")
         if key is not None:
@@ -245,6 +246,13 @@ class Memories:
             if gone:
                 found += self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=None, forgotten=True)
         return [memory for memory in found if self._reaches(self._shelf.book_of(memory.id).scope)]
+
+    def _readable(self, id: str) -> list[Memory]:
+        """One memory; or none when it is there but cannot be read any more, which must not keep it from going."""
+        try:
+            return [self._shelf.get(id)]
+        except (Corrupt, Unsupported):
+            return []
 
     def _reaches(self, book: Scope) -> bool:
         """Whether a book is this handle's own or inside it: what others see too goes only by its id."""

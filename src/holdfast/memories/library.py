@@ -24,6 +24,7 @@ from holdfast.retrieval.depot import KIND, MANIFEST, Depot
 from holdfast.retrieval.index import Embeds, Index, Progress, Reach
 
 _KEPT = 64
+_PASSAGES = 2_000_000
 _COMMON, _THREADS = "common", "threads"
 
 
@@ -46,9 +47,12 @@ class Library:
                 index = Index(depot, source, self.embedder)
                 self._indexes[place] = index
             self._indexes.move_to_end(place)
-            while len(self._indexes) > _KEPT:
+            while len(self._indexes) > 1 and self._too_many():
                 self._indexes.popitem(last=False)
             return index
+
+    def _too_many(self) -> bool:
+        return len(self._indexes) > _KEPT or sum(index.passages for index in self._indexes.values()) > _PASSAGES
 
     def embedder(self, recorded: str | None) -> Embeds | None:
         """What makes vectors of a recorded model, if it is to be had; without one, what this store was opened with."""

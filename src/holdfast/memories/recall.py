@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from holdfast import text
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.contract import Event, Mark, Record, Scope
 from holdfast.errors import Corrupt, HoldfastError, Invalid, Unsupported
@@ -34,7 +33,6 @@ from holdfast.retrieval.corpus import Corpus
 from holdfast.retrieval.pipeline import Found, Stopwatch, search
 
 MOST = 1_000
-_LONG = 2_000
 _FIRST = 10
 _SPARE = 5
 _PATIENT_MS = 200
@@ -210,7 +208,7 @@ class Recaller:
 def disputed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     """Hits of which each names the others that say otherwise."""
     known = [hit.memory for hit in hits if hit.memory is not None and hit.memory.key is None]
-    memories = _alike([memory for memory in known if len(memory.text) <= _LONG][:_FIRST])
+    memories = known[:_FIRST]
     against: dict[str, list[str]] = {}
     if len(memories) > 1:
         for pair in contradictions(memories):
@@ -219,18 +217,6 @@ def disputed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     if not against:
         return hits
     return tuple(msgspec.structs.replace(hit, disputed_by=tuple(against.get(hit.id, ()))) for hit in hits)
-
-
-def _alike(memories: list[Memory]) -> list[Memory]:
-    """Those that share words with another one about the same: only they can contradict, and most hits do not."""
-    said = [(folded(memory.subject), set(text.words(memory.text)) - text.STOP_WORDS) for memory in memories]
-
-    def share(one: int, other: int) -> bool:
-        (about, words), (also_about, also) = said[one], said[other]
-        return one != other and about == also_about and len(words & also) * 3 >= min(len(words), len(also))
-
-    places = range(len(memories))
-    return [memories[one] for one in places if any(share(one, other) for other in places)]
 
 
 def _kinds(kind: str | Iterable[str] | None, with_log: bool) -> tuple[str, ...] | None:

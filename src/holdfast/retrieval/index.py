@@ -131,6 +131,7 @@ class Index:
         self._retry_at = self._save_again_at = 0.0
         self._saving_on = self._may_wait = True
         self._saves = 0
+        self._spare: dict[tuple[str, str | None, str], Segment] = {}
         self._unclean = False  # what is saved knows something that is gone
 
     # Being read
@@ -181,6 +182,11 @@ class Index:
     def embedder(self) -> Embeds | None:
         """What makes the vectors that recall compares: for the recorded model, else for the one that is wanted."""
         return self._embedders(self._depot.manifest.model)
+
+    @property
+    def passages(self) -> int:
+        """How many passages are held in memory."""
+        return sum(held.segment.passages for held in self._held)
 
     @property
     def model(self) -> str | None:
@@ -465,6 +471,7 @@ class Index:
         with self._lock:
             self._depot.discard()
             self._forget()
+            self._spare = {}
             self._unclean = False
 
     def problems(self) -> Iterator[str]:
@@ -551,7 +558,15 @@ class Index:
         try:
             with self._depot.read() as reading:
                 manifest = self._depot.manifest
-                self._held = [_Held(reading.segment(saved, manifest.model), saved) for saved in manifest.segments]
+                spare, self._spare = self._spare, {}
+                self._held = [
+                    _Held(
+                        spare.get((saved.token, manifest.model, saved.digest))
+                        or reading.segment(saved, manifest.model),
+                        saved,
+                    )
+                    for saved in manifest.segments
+                ]
         except (Corrupt, Unsupported) as error:
             _log.warning("the index %s is made again: %s", self._depot.name, error)
             self._depot.discard()
@@ -561,7 +576,14 @@ class Index:
                 self._reached[stream] = max(position, self._reached.get(stream, 0))
 
     def _forget(self) -> None:
+        """Begin anew. What is saved does not change, so segments that were read need not be read again."""
         self._depot.forget()
+        for held in self._held:
+            vectors, saved = held.segment.vectors, held.saved
+            if saved is not None and (
+                saved.whole.get(vectors.model, False) if vectors is not None else not saved.vectors
+            ):
+                self._spare[saved.token, None if vectors is None else vectors.model, saved.digest] = held.segment
         self._held, self._reached = [], {}
         self._shown = self._corpus = None
         self._loaded = False
