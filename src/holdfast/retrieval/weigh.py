@@ -37,7 +37,7 @@ WITHOUT_VECTORS = {
     },
     "ASSISTED": {"preference": 1.0},
 }
-EITHER_WAY = {"important": 1.0, "memory": 1.0, "fact": 0.25, "linked": 1.0, "recent": 0.1, "faded": -0.5}
+EITHER_WAY = {"important": 1.0, "memory": 1.0, "fact": 0.5, "linked": 1.0, "recent": 0.1, "faded": -0.5}
 _MANY = {"words": 1.0, "passage": 1.0, "window": 0.5, "near": 0.5, "near_passage": 1.0, "near_window": 0.5}
 
 
