@@ -1,7 +1,9 @@
-"""How likely it is that anything relevant was found: one number from two, and a limit below which to abstain.
+"""How likely it is that anything relevant was found, and a limit below which to abstain.
 
-The share of the query's weight that some turn and its neighbours hold, and how near the nearest row is. The curve was
-fitted to questions of a conversation asked to it and to others (``docs/recall.md``). Deliberately absent: the ranking.
+It goes by the share of the query's weight that some turn and its neighbours hold, by how near the nearest row is, by
+the kind of conversation, by how many rows there are, and by whether anything is of the time that was asked for. The
+first three were fitted to questions of a conversation asked to it and to others, the rest set by hand
+(``docs/recall.md``). Deliberately absent: the ranking.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Two sets of weights stand for two kinds of conversation, and a corpus is somewhere between them (``Table.assisted``).
 Among people, neighbours and the whole session say as much as a turn itself, and the answer follows the question. With
 an assistant, what the user said counts, and the long replies say little of their own. Two classes of question want many
-turns, and have plans of their own. The numbers are round ones that held on conversations of both kinds that they were
-not chosen on (``docs/recall.md`` has the figures). Deliberately absent: anything learned about names or topics.
+turns, and have plans of their own. The numbers are round; what they come to, and on what they were chosen, is in
+``docs/recall.md``. Deliberately absent: anything learned about names or topics.
 """
 
 from __future__ import annotations

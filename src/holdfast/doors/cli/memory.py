@@ -183,7 +183,8 @@ def forget(  # noqa: PLR0913 - each option of the command is a parameter
     What is forgotten is not found any more; --undo brings it back by its id. With --erase the text is gone for good,
     also of what was forgotten before. On a terminal it asks before it forgets several, or erases.
 
-    An id may be of any memory that --user and --agent see. The options choose among those of just that user and agent.
+    An id may be of any memory that --user and --agent see. The options choose among those of that user and agent;
+    without --agent, of that user with every agent.
 
     \b
     Examples:
