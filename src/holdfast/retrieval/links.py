@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.retrieval import truth
-from holdfast.retrieval.asking import Reading
+from holdfast.retrieval.asking import Asked, Reading
 from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.lexical import Lexical
 from holdfast.retrieval.segment import Array, hashed
@@ -28,15 +28,16 @@ class Linked(NamedTuple):
     worth: Array
 
 
-def follow(corpus: Corpus, reading: Reading, lexical: Lexical, subject: str, moment: int) -> Linked:
+def follow(corpus: Corpus, reading: Reading, lexical: Lexical, asked: Asked) -> Linked:
     """The links of the entities that a query names (or of whoever asks), and what is known of their other ends.
 
-    Only links that may be seen and hold at the moment lead anywhere.
+    Only links that may be seen, are trusted enough and hold at the moment lead anywhere.
     """
+    subject = asked.subject
     named = np.array([*reading.grams, *([hashed(subject)] if subject and "own" in reading else [])], dtype=np.uint64)
-    first = truth.standing(corpus, _touching(corpus, named, links=True), moment)
+    first = truth.standing(corpus, _touching(corpus, named, links=True), asked.now, asked.trust)
     touched = np.isin(corpus.column("left", first), named) | np.isin(corpus.column("right", first), named)
-    first = first.at(touched & truth.seen(corpus, first))
+    first = first.at(touched & truth.seen(corpus, first) & (corpus.column("trust", first) >= asked.trust))
     if not len(first):
         return Linked(first, np.zeros(0, dtype=np.float32))
     worth = np.where(lexical.score(first) > 0, 1.0, _BESIDE).astype(np.float32)

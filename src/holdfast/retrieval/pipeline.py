@@ -77,7 +77,7 @@ def search(corpus: Corpus, asked: Asked, reading: Reading, vectors: dict[str, Ar
     near = [] if "meaning" in run.without else [Nearness(corpus, model, query) for model, query in vectors.items()]
     start = _time.perf_counter()
     lexical = Lexical(corpus, reading.terms)
-    linked = follow(corpus, reading, lexical, asked.subject, asked.now)
+    linked = follow(corpus, reading, lexical, asked)
     rows = _candidates(corpus, asked, lexical, near, linked.rows)
     run.timed("gather", start)
     table = Table(corpus, asked, reading, lexical, near, rows, linked)

@@ -51,7 +51,10 @@ def weights(table: Table) -> dict[str, float]:
     found = {name: (1 - share) * peers.get(name, 0.0) + share * assisted.get(name, 0.0) for name in names}
     if "answered" in table.reading:
         found["speaker"] *= 1 - share
-    return {**found, **EITHER_WAY}
+    if "window" in table.columns:
+        return {**found, **EITHER_WAY}
+    # With little else looked at, what a thing is must not outweigh what it says.
+    return {**found, **{name: 0.2 * worth for name, worth in EITHER_WAY.items()}}
 
 
 def weigh(table: Table) -> dict[str, Array]:
