@@ -31,7 +31,7 @@ _INTO_THE_TURN_S = 0.15  # so that the kill comes while the agent waits, not whi
 
 
 def demo(desk: Desk) -> int:
-    """See agents killed in mid-turn and mid-booking, go on, and remember.
+    """See agents killed in mid-turn and mid-booking, and go on.
 
     A child process holds a conversation and is killed with SIGKILL; a new process continues it. Then one is killed when
     it has booked a flight and not recorded it: without Holdfast that makes two bookings, with it one. What is printed
