@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
     for item in items:
         known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if known.get("place") == "postgres":
+        if known.get("place") == "postgres" and "database" not in item.fixturenames:  # type: ignore[attr-defined]
             item.fixturenames = ["database", *item.fixturenames]  # type: ignore[attr-defined]
 
 

@@ -30,8 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
     for item in items:
         known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if known.get("place") == "postgres":
-            item.fixturenames = ["postgres_server", *item.fixturenames]  # type: ignore[attr-defined]
+        if known.get("place") == "postgres" and "database" not in item.fixturenames:  # type: ignore[attr-defined]
+            item.fixturenames = ["database", *item.fixturenames]  # type: ignore[attr-defined]
 
 
 class Place:
@@ -62,7 +62,7 @@ class Place:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Any]:
+def database() -> Iterator[Any]:
     try:
         from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
     except ImportError as error:
@@ -88,7 +88,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) ->
     if request.param == "sqlite":
         url = str(tmp_path / "store.db")
     elif request.param == "postgres":
-        url, shared = request.getfixturevalue("postgres_server")
+        url, shared = request.getfixturevalue("database")
     place = Place(request.param, url, clock, shared)
     yield place
     place.close()
