@@ -24,8 +24,8 @@ from holdfast.memory.facts import silent
 from holdfast.memory.names import BOOK, MEMORY, folded, number_of
 from holdfast.memory.stored import to_memory
 from holdfast.records import TRUST, Memory
-from holdfast.retrieval.index import Reach
 from holdfast.retrieval.segment import FOREVER, Document
+from holdfast.retrieval.source import Reach
 
 _MANY = 500
 

@@ -21,7 +21,8 @@ from holdfast.memory.names import book_id
 from holdfast.providers.choose import choose
 from holdfast.retrieval import moving
 from holdfast.retrieval.depot import KIND, MANIFEST, Depot
-from holdfast.retrieval.index import Embeds, Index, Progress, Reach
+from holdfast.retrieval.index import Index
+from holdfast.retrieval.source import Embeds, Progress, Reach
 
 _KEPT = 64
 _PASSAGES = 2_000_000

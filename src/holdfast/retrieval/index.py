@@ -14,8 +14,7 @@ import logging
 import threading
 import time as _time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -32,72 +31,19 @@ from holdfast.errors import (
     Unsupported,
 )
 from holdfast.retrieval.corpus import Corpus
-from holdfast.retrieval.depot import Depot, Manifest, Overtaken, Saved
-from holdfast.retrieval.segment import (
-    CHANGE,
-    MEMORY,
-    Array,
-    Document,
-    Segment,
-    Vectors,
-    build,
-    merge,
-    only,
-    passages,
-)
+from holdfast.retrieval.depot import Depot, Manifest, Overtaken
+from holdfast.retrieval.segment import CHANGE, MEMORY, Array, Document, Segment, Vectors, build, merge, only
+from holdfast.retrieval.source import Embedders, Embeds, Progress, Reach, Source, agrees, texts_of
+from holdfast.retrieval.tiers import Held, joins, tiered
 
 SAVE_AT = 256
 """How many rows an unsaved tail may have: about what a new process reads again in twenty milliseconds."""
-LARGEST = 131_072
-_TIER = 8
 _BATCH = 4_096
 RETRY_S = 5.0
 _TRIES = 8
 _PORTION = 4_096
 
 _log = logging.getLogger(__name__)
-
-
-class Reach(NamedTuple):
-    """Positions ``after`` < n <= ``upto`` of a stream that are visible: in a thread, or in a book when that is None."""
-
-    stream: int
-    after: int
-    upto: int
-    thread: str | None
-    agent: str | None = None
-
-
-class Source(Protocol):
-    """Ground, as far as one index is concerned."""
-
-    def reaches(self) -> Sequence[Reach]:
-        """What is visible now. The same object is returned as long as nothing changed."""
-        ...
-
-    def documents(self, stream: int, after: int, upto: int) -> Iterator[Document]:
-        """The documents of a stream, one for each event."""
-        ...
-
-
-class Embeds(Protocol):
-    """What makes vectors."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def dimension(self) -> int: ...
-
-    @property
-    def local(self) -> bool: ...
-
-    def embed(self, texts: Sequence[str]) -> Array: ...
-
-
-Progress = Callable[[int, int], None]
-Embedders = Callable[[str | None], Embeds | None]
-"""Gives what makes vectors of a recorded model (None when it is not to be had), or of the wanted one for None."""
 
 
 class Lacking(NamedTuple):
@@ -109,21 +55,13 @@ class Lacking(NamedTuple):
     total: int
 
 
-class _Held(NamedTuple):
-    """A segment in memory, with what is saved of it, or with its texts while it still waits for vectors."""
-
-    segment: Segment
-    saved: Saved | None = None
-    texts: list[str] | None = None
-
-
 class Index:
     """What is known of one place, ready to be searched."""
 
     def __init__(self, depot: Depot, source: Source, embedders: Embedders = lambda _: None) -> None:
         self._depot, self._source, self._embedders = depot, source, embedders
         self._lock = threading.RLock()
-        self._held: list[_Held] = []
+        self._held: list[Held] = []
         self._reached: dict[int, int] = {}
         self._loaded = False
         self._shown: Sequence[Reach] | None = None
@@ -242,7 +180,7 @@ class Index:
         held = []
         for one in self._held:
             mask = wanted(one.segment)
-            held.append(one if mask.all() else _Held(only(one.segment, mask)))
+            held.append(one if mask.all() else Held(only(one.segment, mask)))
         changed = any(new.saved is None and old.saved is not None for new, old in zip(held, self._held, strict=True))
         self._held = [one for one in held if one.segment.rows]
         self._corpus = None
@@ -265,24 +203,19 @@ class Index:
         if not batch:
             return
         segment, texts = build(batch)
-        held = self._with_vectors(_Held(segment, None, texts))
-        while self._held and self._joins(self._held[-1], held):
+        held = self._with_vectors(Held(segment, None, texts))
+        while self._held and joins(self._held[-1], held, _BATCH):
             other = self._held.pop()
             joined = merge([other.segment, held.segment])
-            held = _Held(joined)
+            held = Held(joined)
         self._held.append(held)
         erased = [document.ref for document in batch if document.kind == "erase"]
         if erased:
             self._keep(lambda segment: ~_remembers(segment, erased))
 
-    @staticmethod
-    def _joins(last: _Held, new: _Held) -> bool:
-        """Tails grow by doubling, so that adding one document costs little however many are waiting."""
-        return last.saved is None and last.segment.rows < 2 * new.segment.rows and last.segment.rows < _BATCH
-
     # Vectors
 
-    def _with_vectors(self, held: _Held) -> _Held:
+    def _with_vectors(self, held: Held) -> Held:
         """A segment with the vectors that it lacks, or as it is when they cannot be made now."""
         embedder = self.embedder
         if embedder is None or held.texts is None or not self._may_embed():
@@ -303,7 +236,7 @@ class Index:
         if len(open_):
             rows[open_] = made
         vectors = Vectors(embedder.name, rows, np.ones(count, dtype=bool))
-        return _Held(Segment(held.segment.arrays(), vectors), held.saved, None)
+        return Held(Segment(held.segment.arrays(), vectors), held.saved, None)
 
     def _refuse_other_width(self, embedder: Embeds, made: Array) -> None:
         if len(made) and self.dimension and made.shape[1] != self.dimension:
@@ -323,8 +256,8 @@ class Index:
         for at, held in enumerate(self._held):
             if embedder is None or not _lacks(held, embedder.name):
                 continue
-            texts = held.texts if held.texts is not None else self._texts_of(held.segment)
-            new = self._with_vectors(_Held(held.segment, held.saved, texts))
+            texts = held.texts if held.texts is not None else texts_of(self._source, held.segment)
+            new = self._with_vectors(Held(held.segment, held.saved, texts))
             if _lacks(new, embedder.name):
                 break
             self._held[at], changed = new, True
@@ -334,23 +267,6 @@ class Index:
             self._corpus = None
             if any(held.saved is not None for held in self._held):
                 self._save(self._held)
-
-    def _texts_of(self, segment: Segment) -> list[str]:
-        """The passages of a segment, read again from ground. What was erased since has none."""
-        texts: list[str] = []
-        columns = segment.columns
-        counts = np.diff(np.append(columns["first"], segment.passages))
-        places = zip(columns["stream"].tolist(), columns["position"].tolist(), counts.tolist(), strict=True)
-        for stream, rows in groupby(places, key=lambda place: place[0]):
-            listed = list(rows)
-            found = {
-                document.position: document.text
-                for document in self._source.documents(stream, listed[0][1] - 1, listed[-1][1])
-            }
-            for _, position, count in listed:
-                pieces = passages(found.get(position, ""))
-                texts += pieces if len(pieces) == count else [""] * count
-        return texts
 
     # Another model
 
@@ -367,7 +283,7 @@ class Index:
             for held in self._held:
                 assert held.saved is not None
                 if not held.saved.whole.get(model, False):
-                    return Lacking(held.saved.token, self._texts_of(held.segment), done, total)
+                    return Lacking(held.saved.token, texts_of(self._source, held.segment), done, total)
             return None
 
     def give(self, token: str, vectors: Vectors) -> None:
@@ -377,7 +293,7 @@ class Index:
             new = [
                 held
                 if held.saved is None or held.saved.token != token
-                else _Held(held.segment, self._depot.saving_vectors(held.saved, vectors, ops))
+                else Held(held.segment, self._depot.saving_vectors(held.saved, vectors, ops))
                 for held in self._held
             ]
             segments = tuple(held.saved for held in new if held.saved is not None)
@@ -432,7 +348,7 @@ class Index:
                 self._save_again_at = 0.0
                 self._current(None)
                 if any(held.saved is None for held in self._held):
-                    self._saved_as(self._tiered())
+                    self._saved_as(tiered(self._held, SAVE_AT))
                 return
             except Overtaken:
                 self._forget()
@@ -483,24 +399,10 @@ class Index:
                     segment = reading.segment(saved, None)
                     for model in saved.vectors:
                         reading.vectors(saved, model, segment.passages)
-                    if not self._agrees(segment):
+                    if not agrees(self._source, segment):
                         yield "a part of it does not agree with what is stored"
         except (Corrupt, Unsupported) as error:
             yield str(error)
-
-    def _agrees(self, segment: Segment) -> bool:
-        """Whether a segment is what would be made of its events now."""
-        columns = segment.columns
-        places = zip(columns["stream"].tolist(), columns["position"].tolist(), strict=True)
-        documents: list[Document] = []
-        for stream, rows in groupby(places, key=lambda place: place[0]):
-            positions = [position for _, position in rows]
-            wanted = set(positions)
-            found = self._source.documents(stream, positions[0] - 1, positions[-1])
-            documents += [document for document in found if document.position in wanted]
-        made, _ = build(documents)
-        stored = segment.arrays()
-        return all(np.array_equal(values, stored[name]) for name, values in made.arrays().items())
 
     # Being saved
 
@@ -513,22 +415,9 @@ class Index:
         if rows >= 8 * SAVE_AT:  # nobody has the time, and a new process would have to read it all
             self._saving_on = True
         if rows >= SAVE_AT or dear:
-            self._save(self._tiered())
+            self._save(tiered(self._held, SAVE_AT))
 
-    def _tiered(self) -> list[_Held]:
-        """What to hold from now on: the tail as one segment, and of eight in one tier as many as fit as one."""
-        saved = [held for held in self._held if held.saved is not None]
-        held = [*saved, *_joined([held for held in self._held if held.saved is None])]
-        tier = 0
-        while SAVE_AT * _TIER**tier < LARGEST:
-            same = [one for one in held if _tier(one.segment.rows) == tier]
-            if len(same) >= _TIER:
-                fitting = _fitting(same)
-                held = [*(one for one in held if one not in fitting), *_joined(fitting)]
-            tier += 1
-        return held
-
-    def _save(self, wanted: list[_Held]) -> None:
+    def _save(self, wanted: list[Held]) -> None:
         """Save these segments in place of what is saved. Where that cannot be done now, reading goes on without."""
         if not self._saving_on or _time.monotonic() < self._save_again_at:
             return
@@ -538,7 +427,7 @@ class Index:
             self._save_again_at = _time.monotonic() + RETRY_S
             _log.warning("the index %s is not saved for now: %s", self._depot.name, error)
 
-    def _saved_as(self, wanted: list[_Held]) -> None:
+    def _saved_as(self, wanted: list[Held]) -> None:
         ops: list[Op] = []
         saved = [self._depot.saving(held.segment, held.saved, ops) for held in wanted]
         manifest, embedder = self._depot.manifest, self.embedder
@@ -547,7 +436,7 @@ class Index:
         self._depot.commit(msgspec.structs.replace(manifest, segments=tuple(saved)), ops)
         self._saves += 1
         self._unclean = False
-        self._held = [_Held(held.segment, now, held.texts) for held, now in zip(wanted, saved, strict=True)]
+        self._held = [Held(held.segment, now, held.texts) for held, now in zip(wanted, saved, strict=True)]
 
     # Being loaded
 
@@ -560,7 +449,7 @@ class Index:
                 manifest = self._depot.manifest
                 spare, self._spare = self._spare, {}
                 self._held = [
-                    _Held(
+                    Held(
                         spare.get((saved.token, manifest.model, saved.digest))
                         or reading.segment(saved, manifest.model),
                         saved,
@@ -596,25 +485,7 @@ def _remembers(segment: Segment, refs: Sequence[int]) -> Array:
     return found
 
 
-def _tier(rows: int) -> int:
-    """0 for a saved tail, 1 for what eight of them come to, and so on."""
-    tier = 0
-    while rows >= SAVE_AT * _TIER ** (tier + 1):
-        tier += 1
-    return tier
-
-
-def _fitting(held: Sequence[_Held]) -> list[_Held]:
-    """As many of them as are together not too large for one segment, the smallest first."""
-    found: list[_Held] = []
-    for one in sorted(held, key=lambda one: one.segment.rows):
-        if sum(other.segment.rows for other in found) + one.segment.rows > LARGEST:
-            break
-        found.append(one)
-    return found if len(found) > 1 else []
-
-
-def _lacks(held: _Held, model: str) -> bool:
+def _lacks(held: Held, model: str) -> bool:
     return bool(len(_open(held.segment, model)))
 
 
@@ -629,10 +500,3 @@ def _open(segment: Segment, model: str) -> Array:
 def _in_portions(embedder: Embeds, texts: list[str]) -> Array:
     made = [embedder.embed(texts[at : at + _PORTION]) for at in range(0, len(texts), _PORTION)]
     return np.concatenate(made) if made else np.zeros((0, 0), dtype=np.float32)
-
-
-def _joined(held: Sequence[_Held]) -> list[_Held]:
-    """Several segments as one, unsaved."""
-    if len(held) < 2:
-        return list(held)
-    return [_Held(merge([one.segment for one in held]))]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.errors import Conflict, Invalid
-from holdfast.retrieval.index import Embeds, Index, Progress
+from holdfast.retrieval.index import Index
 from holdfast.retrieval.segment import Vectors
+from holdfast.retrieval.source import Embeds, Progress
 
 _TRIES = 100_000  # one for each segment, and more come while others write
 

@@ -1,0 +1,89 @@
+"""What an index is made from and made with: ground as documents, and what makes vectors.
+
+Also what can be asked of ground again later: the texts of a segment, and whether it still says the same. Deliberately
+absent: the documents' origin, which the wiring knows, and the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from holdfast.retrieval.segment import Array, Document, Segment, build, passages
+
+
+class Reach(NamedTuple):
+    """Positions ``after`` < n <= ``upto`` of a stream that are visible: in a thread, or in a book when that is None."""
+
+    stream: int
+    after: int
+    upto: int
+    thread: str | None
+    agent: str | None = None
+
+
+class Source(Protocol):
+    """Ground, as far as one index is concerned."""
+
+    def reaches(self) -> Sequence[Reach]:
+        """What is visible now. The same object is returned as long as nothing changed."""
+        ...
+
+    def documents(self, stream: int, after: int, upto: int) -> Iterator[Document]:
+        """The documents of a stream, one for each event."""
+        ...
+
+
+class Embeds(Protocol):
+    """What makes vectors."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def local(self) -> bool: ...
+
+    def embed(self, texts: Sequence[str]) -> Array: ...
+
+
+Progress = Callable[[int, int], None]
+Embedders = Callable[[str | None], Embeds | None]
+"""Gives what makes vectors of a recorded model (None when it is not to be had), or of the wanted one for None."""
+
+
+def texts_of(source: Source, segment: Segment) -> list[str]:
+    """The passages of a segment, read again from ground. What was erased since has none."""
+    texts: list[str] = []
+    columns = segment.columns
+    counts = np.diff(np.append(columns["first"], segment.passages))
+    places = zip(columns["stream"].tolist(), columns["position"].tolist(), counts.tolist(), strict=True)
+    for stream, rows in groupby(places, key=lambda place: place[0]):
+        listed = list(rows)
+        found = {
+            document.position: document.text for document in source.documents(stream, listed[0][1] - 1, listed[-1][1])
+        }
+        for _, position, count in listed:
+            pieces = passages(found.get(position, ""))
+            texts += pieces if len(pieces) == count else [""] * count
+    return texts
+
+
+def agrees(source: Source, segment: Segment) -> bool:
+    """Whether a segment is what would be made of its events now."""
+    columns = segment.columns
+    places = zip(columns["stream"].tolist(), columns["position"].tolist(), strict=True)
+    documents: list[Document] = []
+    for stream, rows in groupby(places, key=lambda place: place[0]):
+        positions = [position for _, position in rows]
+        wanted = set(positions)
+        found = source.documents(stream, positions[0] - 1, positions[-1])
+        documents += [document for document in found if document.position in wanted]
+    made, _ = build(documents)
+    stored = segment.arrays()
+    return all(np.array_equal(values, stored[name]) for name, values in made.arrays().items())
