@@ -587,3 +587,11 @@ def test_meaning_finds_what_words_do_not(here: Any) -> None:
     found = memory.recall("automobile")
     assert found[0].text == "Ana bought a new car"
     assert found.report.model
+
+
+def test_a_stage_that_there_is_not_cannot_be_left_out(memory: Memories) -> None:
+    memory.remember("a zebra")
+    with pytest.raises(Invalid, match="no stage magic"):
+        memory.recall("zebra", without=["magic"])
+    report = memory.recall("zebra", without=["links"]).report
+    assert report.skipped == ("links",)

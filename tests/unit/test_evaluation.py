@@ -276,7 +276,7 @@ def test_a_rung_leaves_out_its_stages_and_no_other(rung: evaluation.Rung) -> Non
     with holdfast.open("ram:", embedder=HashEmbedder()) as store:
         memory = store.memory(user="ana")
         store.thread("t", user="ana").append(*(holdfast.message("user", f"cello {number}") for number in range(5)))
-        found = evaluation.ladder.recall(memory, "cello", 5, rung.without)
+        found = memory.recall("cello", 5, without=rung.without)
         ran = {stage.name for stage in found.report.stages if not stage.skipped}
     assert ran & set(evaluation.stage_names()) == set(evaluation.stage_names()) - rung.without
 

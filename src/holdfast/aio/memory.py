@@ -5,7 +5,7 @@ Deliberately absent: rules of its own. It wraps its blocking twin, and a test ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any, Unpack
 
@@ -139,10 +139,18 @@ class AsyncMemories:
         as_of: datetime | None = None,
         explain: bool = False,
         within_ms: float | None = None,
+        without: Collection[str] = (),
         **only: Unpack[Only],
     ) -> Recalled:
         return await self._hands.run(
-            self._memories.recall, query, k, as_of=as_of, explain=explain, within_ms=within_ms, **only
+            self._memories.recall,
+            query,
+            k,
+            as_of=as_of,
+            explain=explain,
+            within_ms=within_ms,
+            without=without,
+            **only,
         )
 
     async def learn(self, thread: str, *, after: int = 0) -> list[Memory]:

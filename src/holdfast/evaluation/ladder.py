@@ -10,8 +10,6 @@ from collections.abc import Iterable
 import msgspec
 
 from holdfast.errors import Invalid
-from holdfast.memories.handle import Memories
-from holdfast.records import Recalled
 
 
 class Rung(msgspec.Struct, frozen=True):
@@ -37,10 +35,9 @@ LADDER = (
 
 def stage_names() -> list[str]:
     """The stages that can be left out."""
-    from holdfast.retrieval import order, pipeline  # noqa: PLC0415 - brings numpy
+    from holdfast.retrieval.pipeline import OPTIONAL  # noqa: PLC0415 - brings numpy
 
-    every = [name for name, _ in (*pipeline.STAGES, *order.STAGES)]
-    return [name for name in every if name not in pipeline.ALWAYS]
+    return list(OPTIONAL)
 
 
 def checked(without: Iterable[str]) -> frozenset[str]:
@@ -49,10 +46,3 @@ def checked(without: Iterable[str]) -> frozenset[str]:
     if unknown := sorted(chosen - set(known)):
         raise Invalid(f"there is no stage {', '.join(unknown)} to leave out; there are {', '.join(known)}")
     return chosen
-
-
-def recall(memory: Memories, query: str, k: int, without: frozenset[str]) -> Recalled:
-    """Recall as anybody would; or, to see what stages are worth, without some of them."""
-    if not without:
-        return memory.recall(query, k)
-    return memory._finding().recall(memory._shelf.scope, query, k, None, False, None, {}, without)

@@ -17,7 +17,7 @@ from holdfast import store as stores
 from holdfast.clock import SystemClock
 from holdfast.engine.registry import scheme_of
 from holdfast.evaluation.dataset import Conversation, Said
-from holdfast.evaluation.ladder import checked, recall
+from holdfast.evaluation.ladder import checked
 from holdfast.evaluation.measures import (
     DEEPEST,
     Answer,
@@ -166,7 +166,7 @@ def _message(turn: Said) -> Draft:
 
 def _recalled(memory: Memories, question: str, without: frozenset[str]) -> tuple[Recalled, float]:
     began = time.perf_counter()
-    found = recall(memory, question, DEEPEST, without)
+    found = memory.recall(question, DEEPEST, without=without)
     return found, (time.perf_counter() - began) * 1_000
 
 

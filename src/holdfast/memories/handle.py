@@ -7,7 +7,7 @@ Deliberately absent: what is true (``memory.facts``), how things are found (``re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -277,6 +277,7 @@ class Memories:
         as_of: datetime | None = None,
         explain: bool = False,
         within_ms: float | None = None,
+        without: Collection[str] = (),
         **only: Unpack[Only],
     ) -> Recalled:
         """Find what is relevant to a question or a text: memories, and messages of the threads in this scope.
@@ -285,8 +286,9 @@ class Memories:
         ``as_of`` asks what was true and said at an earlier moment. ``within_ms`` is a budget: stages that do not fit
         are dropped, and the report says which. ``only`` narrows down: ``kind``, ``tag``, ``since``, ``until``, ``by``,
         ``channel``, ``tool``, ``trust`` (at least), ``thread``, ``subject``, ``log`` (False: memories alone).
+        ``without`` names stages to leave out, to see what they are worth.
         """
-        return self._finding().recall(self._shelf.scope, query, k, as_of, explain, within_ms, only)
+        return self._finding().recall(self._shelf.scope, query, k, as_of, explain, within_ms, only, frozenset(without))
 
     def learn(self, thread: str, *, after: int = 0) -> list[Memory]:
         """Extract facts from a thread's messages by rules, without a model, and remember them with their source.

@@ -30,7 +30,7 @@ from holdfast.retrieval import asking
 from holdfast.retrieval import index as indexes
 from holdfast.retrieval.asking import Asked
 from holdfast.retrieval.corpus import Corpus
-from holdfast.retrieval.pipeline import Found, Stopwatch, search
+from holdfast.retrieval.pipeline import OPTIONAL, Found, Stopwatch, search
 
 MOST = 1_000
 _FIRST = 10
@@ -58,6 +58,8 @@ class Recaller:
         without: frozenset[str] = frozenset(),
     ) -> Recalled:
         """See ``Memories.recall``. ``without`` names stages to leave out, to see what they are worth."""
+        if unknown := sorted(map(str, without.difference(OPTIONAL))):
+            raise Invalid(f"there is no stage {', '.join(unknown)} to leave out; there are {', '.join(OPTIONAL)}")
         began = _time.perf_counter()
         asked = self._asked(query, k, as_of, within_ms, only, folded(subject_of(scope)))
         corpus, models, notes = self._corpus(

@@ -37,6 +37,8 @@ STAGES = (
 )  # fmt: skip
 NEEDS_VECTORS = {"meaning", "meaning around"}
 ALWAYS = {"words", "facts"}
+OPTIONAL = tuple(name for name, _ in (*STAGES, *order.STAGES) if name not in ALWAYS)
+"""The stages that may be left out."""
 
 
 class Found(NamedTuple):
