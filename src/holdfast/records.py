@@ -159,7 +159,8 @@ class Memory(msgspec.Struct, frozen=True):
 
     ``valid_from`` and ``valid_to`` say when it is true, ``recorded_at`` since when it is known. With a ``key`` it is
     one value of a fact about its subject. With ``relation`` and ``object`` it links its subject to something else.
-    ``ended`` means that from ``valid_from`` on the fact has no value; ``corrects`` names a memory that was never true.
+    ``ended`` means that from ``valid_from`` on the fact has no value; ``corrects`` names a memory that was never true,
+    or, when it has ``ended`` too, one that is true no longer.
     """
 
     id: str

@@ -265,7 +265,7 @@ class Store:
             raise Invalid("say what to erase: a thread, a user or an agent")
         touched = self._owners(scope)
         gone = self._erase_learned(scope, touched)
-        self._unbury(scope)
+        self._free_books(scope)
         gone += self._core.engine.erase(self._core.tenant, scope, time=self._core.clock.now(), bury=forever)
         if touched and self._core.engine.scan(self._core.tenant, Query("index", tag="manifest", limit=1)):
             self._finding().library.purge(touched)
@@ -294,8 +294,8 @@ class Store:
                         gone += 1
         return gone
 
-    def _unbury(self, scope: Scope) -> None:
-        """Delete books before the rest is erased: their ids are not the caller's, and may be needed again."""
+    def _free_books(self, scope: Scope) -> None:
+        """Delete books before the rest is erased, so that their ids, which are not the caller's, stay free."""
         if scope.thread is None:
             books = scan_all(self._core.engine, self._core.tenant, Query(BOOK, user=scope.user, agent=scope.agent))
             ops = [Delete(BOOK, record.id) for record in books]

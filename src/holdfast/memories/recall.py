@@ -108,7 +108,6 @@ class Recaller:
             k=k,
             now=now,
             as_of=None if as_of is None else now,
-            within_ms=within_ms,
             kinds=_kinds(only.get("kind"), only.get("log") is not False),
             marks=tuple(_marks(only)),
             since=None if only.get("since") is None else to_micros(only["since"]),  # type: ignore[arg-type]

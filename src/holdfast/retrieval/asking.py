@@ -110,7 +110,6 @@ class Asked(msgspec.Struct, frozen=True):
     k: int
     now: int
     as_of: int | None = None
-    within_ms: float | None = None
     kinds: tuple[str, ...] | None = None
     marks: tuple[str, ...] = ()
     since: int | None = None
