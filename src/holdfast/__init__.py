@@ -1,13 +1,16 @@
-"""Holdfast keeps an AI agent's conversation, state and steps in one durable store.
+"""Holdfast keeps an AI agent's conversation, state, steps and memories in one durable store.
 
 ``holdfast.open("agent.db")`` gives a store; ``store.thread("trip-42")`` a thread to append to, save state in, rewind
 and fork; ``thread.run("book-flight")`` durable work in it, step by step; ``store.memory(user="ana")`` what is known,
-to remember and to recall. Async callers use ``holdfast.aio``.
+to remember and to recall; ``store.context(thread, "…", budget=8000)`` what goes into a model for a turn, and
+``store.session(thread, model="…")`` whole turns. Async callers use ``holdfast.aio``.
 Deliberately absent: names that are not public. What is not listed in ``__all__``, ``errors``, ``aio`` or ``testing``
 may change.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from holdfast import errors
 from holdfast.handoff import Document, Handoff, HandoffRevision, Item, Section, Written
@@ -50,16 +53,38 @@ from holdfast.steps.waiting import Signal
 from holdfast.store import Store, open, restore
 from holdfast.thread import Thread
 
+if TYPE_CHECKING:
+    from holdfast.sessions import (
+        Answer,
+        Context,
+        ContextReport,
+        Dropped,
+        Exchange,
+        Model,
+        Opening,
+        Reply,
+        SectionReport,
+        Session,
+        Share,
+        ToolCall,
+        Usage,
+    )
+
 __version__ = "0.1.0"
 
 __all__ = [
     "AgentState",
+    "Answer",
     "Checkpoint",
+    "Context",
+    "ContextReport",
     "Contradiction",
     "Document",
     "Done",
+    "Dropped",
     "Entry",
     "EntryRef",
+    "Exchange",
     "Fact",
     "Handoff",
     "HandoffRevision",
@@ -69,19 +94,25 @@ __all__ = [
     "Loaded",
     "Memories",
     "Memory",
+    "Model",
     "Moment",
     "NotDone",
+    "Opening",
     "Origin",
     "RecallReport",
     "Recalled",
     "Registry",
     "Replayed",
+    "Reply",
     "Resumed",
     "Retry",
     "Revision",
     "Run",
     "RunInfo",
     "Section",
+    "SectionReport",
+    "Session",
+    "Share",
     "Signal",
     "StageReport",
     "StaleField",
@@ -95,8 +126,10 @@ __all__ = [
     "Thread",
     "ThreadInfo",
     "Timeline",
+    "ToolCall",
     "Turn",
     "Unknown",
+    "Usage",
     "Version",
     "Written",
     "__version__",
@@ -114,3 +147,12 @@ __all__ = [
     "step",
     "tool_call",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The names of contexts and sessions, loaded when they are first asked for: many programs never need them."""
+    if name in __all__:
+        from holdfast import sessions  # noqa: PLC0415
+
+        return getattr(sessions, name)
+    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

@@ -10,6 +10,15 @@ import os
 DATABASE_VARIABLE = "HOLDFAST_DB"
 TENANT_VARIABLE = "HOLDFAST_TENANT"
 EMBEDDER_VARIABLE = "HOLDFAST_EMBEDDER"
+MODEL_VARIABLE = "HOLDFAST_MODEL"
+VENDOR_MODELS = {
+    "ANTHROPIC_API_KEY": "anthropic:claude-haiku-4-5",
+    "OPENAI_API_KEY": "openai:gpt-5-mini",
+    "GOOGLE_API_KEY": "google:gemini-flash-latest",
+    "GEMINI_API_KEY": "google:gemini-flash-latest",
+    "MISTRAL_API_KEY": "mistral:mistral-small-latest",
+}
+"""What a vendor's key stands for where no model is named: a small, quick model of that vendor."""
 DEFAULT_TENANT = "default"
 
 
@@ -32,3 +41,10 @@ def endpoint() -> dict[str, str]:
 def embedder() -> str | None:
     """The embedder that the command uses when none is named; a program names its own."""
     return os.environ.get(EMBEDDER_VARIABLE) or None
+
+
+def model() -> tuple[str, str] | None:
+    """The model that the command uses when none is named, and the variable that says so: ours, or a vendor's key."""
+    if named := os.environ.get(MODEL_VARIABLE):
+        return named, MODEL_VARIABLE
+    return next(((name, key) for key, name in VENDOR_MODELS.items() if os.environ.get(key)), None)

@@ -6,12 +6,14 @@
     │   ├── Fenced          another process took this run over: stop, nothing of yours is recorded any more
     │   └── NotSaved        a step is done, but what it wanted to save with its completion could not be saved
     ├── Unavailable         the store cannot answer now: retry later
-    │   └── OutcomeUnknown  a commit may or may not have happened: retry with the same key
+    │   ├── OutcomeUnknown  a commit may or may not have happened: retry with the same key
+    │   └── ModelFailed     a language model gave no usable answer: the question is kept, ask again
     ├── NotFound            there is no such thing
     │   └── Erased          there was, and it stays deleted
     ├── Invalid             fix the call
     │   ├── KeyReused       this key already names other content
     │   ├── TooLarge        over a size limit
+    │   ├── BudgetTooSmall  a context cannot hold even what it must
     │   ├── StepChanged     this step is recorded with other input
     │   ├── ResultInvalid   a step returned what cannot be stored
     │   └── RunEnded        the run is over
@@ -114,6 +116,12 @@ class OutcomeUnknown(Unavailable):
     code = "outcome_unknown"
 
 
+class ModelFailed(Unavailable):
+    """The language model gave no usable answer. What was asked is kept; ask again."""
+
+    code = "model_failed"
+
+
 class NotFound(HoldfastError):
     """There is no such thing in this store."""
 
@@ -142,6 +150,12 @@ class TooLarge(Invalid):
     """This is larger than the store accepts."""
 
     code = "too_large"
+
+
+class BudgetTooSmall(Invalid):
+    """The budget of a context is too small for what it must hold."""
+
+    code = "budget_too_small"
 
 
 class StepChanged(Invalid):

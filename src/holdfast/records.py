@@ -16,7 +16,7 @@ from holdfast.clock import to_datetime
 
 T = TypeVar("T")
 
-ENTRY_KINDS = ("message", "tool_call", "observation", "event", "note")
+ENTRY_KINDS = ("message", "tool_call", "observation", "event", "note", "summary")
 MEMORY_KINDS = ("semantic", "episodic", "procedural")
 TRUST = ("untrusted", "stated", "trusted")
 """How far a text may be believed, least first: from a tool or a page, said in a conversation, vouched for."""

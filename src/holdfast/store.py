@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, Unpack
 
 from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
@@ -43,7 +43,12 @@ from holdfast.steps.timeline import RunInfo
 from holdfast.thread import Thread
 
 if TYPE_CHECKING:
+    from holdfast.context.report import Context
     from holdfast.memories.recall import Recaller
+    from holdfast.providers.models.choose import Spec as ModelSpec
+    from holdfast.sessions.builder import Builder
+    from holdfast.sessions.gathering import Settings
+    from holdfast.sessions.session import Session, Ways
     from holdfast.transfer import ImportReport, Manifest, Progress, Restored
 
 
@@ -135,6 +140,7 @@ class Store:
         self._embedder = embedder
         self._lock = threading.Lock()
         self._recaller: Recaller | None = None
+        self._builder: Builder | None = None
 
     @property
     def tenant(self) -> str:
@@ -158,6 +164,57 @@ class Store:
                 shelves = library.Library(self._core, self._ids, self._embedder)
                 self._recaller = recall.Recaller(self._core, shelves)
             return self._recaller
+
+    def context(
+        self,
+        thread: Thread | str,
+        input: Any,
+        budget: int | None = None,
+        *,
+        model: str | None = None,
+        **settings: Unpack[Settings],
+    ) -> Context:
+        """Build what goes into a model for this turn: at most ``budget`` tokens, the input always whole.
+
+        Instructions, facts, handoff, summary, recent turns, what is recalled, state and input, each within its share.
+        ``model`` says how tokens are counted, and without ``budget`` how many there may be. Nothing is written. Also:
+        ``instructions`` of your own, ``shares`` to change what sections get, ``tokens`` to count by something else,
+        ``verbatim`` for how many turns tool output is shown whole, ``recall=False``, ``within_ms`` for recall,
+        ``trust`` for what may be believed, and ``state`` for the type that the state is loaded as.
+        """
+        given = self._thread_of(thread)
+        own = self.thread(given.id, user=given._scope.user, agent=given._scope.agent)  # what it loads, nobody has seen
+        limit = self._contexts().limit(model) if budget is None else budget
+        return self._contexts().build(own, input, limit, model, settings)
+
+    def session(self, thread: Thread | str, *, model: ModelSpec = None, **ways: Unpack[Ways]) -> Session:
+        """Give a session: turns of an agent in a thread, from loading what was left to handing over.
+
+        ``model`` answers: "vendor:model", "local", a function of messages, or an object; without one ``turn`` comes in
+        halves, and you ask your own. Besides the settings of ``context``: ``budget``, ``tools`` (functions declared
+        with ``@holdfast.step``, or a handle of memories), ``learn`` ("auto", "model", "rules", "off"), ``summarise``,
+        ``hand_off`` (the share of the budget at which to begin afresh), ``rounds`` of tools, and ``timeout_s``.
+        """
+        from holdfast.providers.models.choose import choose as choose_model  # noqa: PLC0415
+        from holdfast.sessions.session import Session  # noqa: PLC0415
+
+        return Session(self._thread_of(thread), self._contexts(), self.memory, choose_model(model), **ways)
+
+    def _thread_of(self, thread: Thread | str) -> Thread:
+        if isinstance(thread, str):
+            return self.thread(thread)
+        if not isinstance(thread, Thread):
+            raise Invalid(f"give a thread, or the id of one, not {type(thread).__name__}")
+        return thread
+
+    def _contexts(self) -> Builder:
+        with self._lock:
+            if self._builder is None:
+                from holdfast.providers.tokens.choose import counter_for  # noqa: PLC0415
+                from holdfast.sessions.builder import Builder  # noqa: PLC0415
+
+                self._builder = Builder(self._core, self.memory, counter_for)
+            return self._builder
 
     def threads(
         self,

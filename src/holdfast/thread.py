@@ -6,11 +6,12 @@ It is the ledger's thread, wired to the rooms that work on threads. Deliberately
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from holdfast.engine.contract import Op, Scope, View
-from holdfast.handoff import Handoff, Item
+from holdfast.handoff import Document, Handoff, Item
+from holdfast.handoff.document import merge
 from holdfast.ledger.core import Core
 from holdfast.ledger.thread import LedgerThread
 from holdfast.steps import outside, replay
@@ -90,17 +91,19 @@ class Thread(LedgerThread):
         """
         return Handoff(self._core, self.id, self._scope, self._touch, self._progress, self._blockers)
 
+    def _standing(self) -> Document:
+        """The handoff as an agent needs it: without the steps of runs that are over, unless somebody wrote them in."""
+        stored = self.handoff._stored()
+        few = self._runs.walked(self.id, [step.ref.split("/")[0] for step in stored.steps if step.ref is not None])
+        return merge(stored, _items(few), _blockers(few))
+
     def _progress(self) -> list[Item]:
         """The steps of this thread's runs as items of a handoff, in the order they were begun."""
-        return [
-            Item(f"{run.name}: {step.name}", step.standing == "completed", f"{run.name}/{step.name}")
-            for run, steps in self._walked()
-            for step in steps
-        ]
+        return _items(self._walked())
 
     def _blockers(self) -> list[str]:
         """What keeps this thread's runs from going on."""
-        return [text for run, steps in self._walked() if (text := blocker(run, steps))]
+        return _blockers(self._walked())
 
     def _walked(self) -> list[tuple[RunInfo, tuple[StepInfo, ...]]]:
         self._record()  # a handle that names another owner stops here
@@ -117,3 +120,15 @@ class Thread(LedgerThread):
 
     def _also_forked(self, view: View, id: str, scope: Scope, moment: int) -> tuple[Op, ...]:
         return Forking(view, self._core.tenant, self.id, id, scope, moment).ops()
+
+
+def _items(walked: Sequence[tuple[RunInfo, tuple[StepInfo, ...]]]) -> list[Item]:
+    return [
+        Item(f"{run.name}: {step.name}", step.standing == "completed", f"{run.name}/{step.name}")
+        for run, steps in walked
+        for step in steps
+    ]
+
+
+def _blockers(walked: Sequence[tuple[RunInfo, tuple[StepInfo, ...]]]) -> list[str]:
+    return [text for run, steps in walked if (text := blocker(run, steps))]

@@ -8,8 +8,9 @@ import sys
 
 # Drivers, frameworks and the heavier half of the standard library: each is loaded by the first thing that needs it.
 HEAVY = {
-    "apsw", "asyncio", "click", "email", "http", "hypothesis", "multiprocessing", "numpy", "psycopg", "psycopg_pool",
-    "pydantic", "pytest", "rich", "sqlite3", "ssl", "subprocess", "typer", "unittest", "yaml",
+    "anthropic", "apsw", "asyncio", "click", "email", "http", "httpx2", "hypothesis", "multiprocessing", "numpy",
+    "openai", "psycopg", "psycopg_pool", "pydantic", "pydantic_ai", "pytest", "rich", "splintr", "sqlite3", "ssl",
+    "subprocess", "typer", "unittest", "xllamacpp", "yaml",
 }  # fmt: skip
 
 _PROBE = """

@@ -21,10 +21,12 @@ TWINS = [
     (holdfast.Subtask, aio.AsyncSubtask),
     (holdfast.Handoff, aio.AsyncHandoff),
     (holdfast.Memories, aio.AsyncMemories),
+    (holdfast.Session, aio.AsyncSession),
+    (holdfast.Exchange, aio.AsyncExchange),
 ]
 # What waits for nothing stays an ordinary call.
 NOT_AWAITED = {
-    ("Store", "memory"),
+    ("Store", "memory"), ("Store", "session"), ("Memories", "tools"), ("Exchange", "append"),
     ("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "state"), ("Turn", "save"),
     ("Thread", "run"),  # what it gives is awaited, or used in ``async with``
 }  # fmt: skip
@@ -32,10 +34,13 @@ RETURNS = {
     "Thread": "AsyncThread",
     "Turn": "AsyncTurn",
     "Memories": "AsyncMemories",
+    "Session": "AsyncSession",
     "Run": "RunOpening",
     "Self": "AsyncThread",  # a fork is a thread of the same kind
     "Iterator[Commit]": "AsyncIterator[Commit]",
+    "Iterator[str]": "AsyncIterator[str]",
 }
+TAKES = {"Thread | str": "AsyncThread | str"}
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +58,9 @@ def instances() -> Iterator[dict[type, Any]]:
         made = (store, thread, thread.turn(), run, twin, twin_thread, twin_thread.turn())
         runs = (AsyncRun(run._work, twin._hands), holdfast.Subtask(run._work), AsyncSubtask(run._work, twin._hands))
         twins = (*runs, thread.handoff, twin_thread.handoff, store.memory(), twin.memory())
+        session = store.session("talk")
+        exchange = session.turn("hello")
+        twins += (session, exchange, twin.session("talk"), aio.AsyncExchange(exchange, twin._hands))
         yield {type(each): each for each in (*made, *twins)}
         asyncio.run(twin.close())
 
@@ -76,7 +84,10 @@ def test_the_public_names_are_the_same(plain: type, twin: type, instances: dict[
 
 
 def described(signature: inspect.Signature) -> list[tuple[str, Any, Any, Any]]:
-    return [(each.name, each.kind, each.default, each.annotation) for each in signature.parameters.values()]
+    return [
+        (each.name, each.kind, each.default, TAKES.get(each.annotation, each.annotation))
+        for each in signature.parameters.values()
+    ]
 
 
 @pytest.mark.parametrize(("plain", "twin", "name"), METHODS)
@@ -101,7 +112,7 @@ def test_what_may_wait_is_awaited_and_nothing_else(plain: type, twin: type, name
     assert inspect.isasyncgenfunction(method) == inspect.isgeneratorfunction(getattr(plain, name))
 
 
-@pytest.mark.parametrize(("plain", "twin"), [TWINS[0], TWINS[1], TWINS[3]], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(("plain", "twin"), [TWINS[0], TWINS[1], TWINS[3], *TWINS[-2:]], ids=lambda kind: kind.__name__)
 def test_a_with_block_becomes_an_async_with_block(plain: type, twin: type) -> None:
     assert hasattr(plain, "__enter__")
     assert inspect.iscoroutinefunction(twin.__aenter__)  # type: ignore[attr-defined]

@@ -9,13 +9,16 @@ from __future__ import annotations
 from holdfast.aio.handoff import AsyncHandoff
 from holdfast.aio.memory import AsyncMemories
 from holdfast.aio.runs import AsyncRun, AsyncStepContext, AsyncSubtask
+from holdfast.aio.session import AsyncExchange, AsyncSession
 from holdfast.aio.store import AsyncStore, open
 from holdfast.aio.thread import AsyncThread, AsyncTurn
 
 __all__ = [
+    "AsyncExchange",
     "AsyncHandoff",
     "AsyncMemories",
     "AsyncRun",
+    "AsyncSession",
     "AsyncStepContext",
     "AsyncStore",
     "AsyncSubtask",

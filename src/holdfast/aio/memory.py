@@ -156,6 +156,20 @@ class AsyncMemories:
     async def learn(self, thread: str, *, after: int = 0) -> list[Memory]:
         return await self._hands.to_end(self._memories.learn, thread, after=after)
 
+    def tools(self, format: str = "openai") -> list[dict[str, Any]]:
+        return self._memories.tools(format)
+
+    async def use(
+        self,
+        name: str,
+        arguments: dict[str, Any] | str,
+        *,
+        origin: str | dict[str, Any] | Origin | None = None,
+        trust: str = "stated",
+        once: str | None = None,
+    ) -> str:
+        return await self._hands.to_end(self._memories.use, name, arguments, origin=origin, trust=trust, once=once)
+
     async def rebuild(self, progress: Progress | None = None) -> int:
         return await self._hands.run(self._memories.rebuild, progress)
 

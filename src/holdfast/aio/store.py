@@ -14,7 +14,7 @@ from contextlib import aclosing
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar, Unpack
 
 from holdfast import store as blocking
 from holdfast.aio.hands import Hands
@@ -33,6 +33,11 @@ from holdfast.steps.runs import LEASE_S
 from holdfast.steps.timeline import RunInfo
 
 if TYPE_CHECKING:
+    from holdfast.aio.session import AsyncSession
+    from holdfast.context.report import Context
+    from holdfast.providers.models.choose import Spec as ModelSpec
+    from holdfast.sessions.gathering import Settings
+    from holdfast.sessions.session import Ways
     from holdfast.transfer import ImportReport, Manifest, Progress
 
 P = ParamSpec("P")
@@ -115,6 +120,24 @@ class AsyncStore:
 
     def memory(self, *, user: str | None = None, agent: str | None = None) -> AsyncMemories:
         return AsyncMemories(self._store.memory(user=user, agent=agent), self._hands)
+
+    async def context(
+        self,
+        thread: AsyncThread | str,
+        input: Any,
+        budget: int | None = None,
+        *,
+        model: str | None = None,
+        **settings: Unpack[Settings],
+    ) -> Context:
+        own = thread if isinstance(thread, str) else thread._thread
+        return await self._hands.run(self._store.context, own, input, budget, model=model, **settings)
+
+    def session(self, thread: AsyncThread | str, *, model: ModelSpec = None, **ways: Unpack[Ways]) -> AsyncSession:
+        from holdfast.aio.session import AsyncSession  # noqa: PLC0415 - it brings all that a session needs
+
+        own = thread if isinstance(thread, str) else thread._thread
+        return AsyncSession(self._store.session(own, model=model, **ways), self._hands)
 
     async def threads(
         self,

@@ -6,7 +6,7 @@ Deliberately absent: connections, transactions, locks and errors of a driver. Th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -25,7 +25,7 @@ RECORD = (
 EVENT = "kind, body, time, key, position, digest"
 STRAND = "stream, kind, id, parent, base, digest"
 _PAGE = 1_000
-_PLACES = 200
+_PLACES, _PARTS = 500, 50
 _KNOWN_LIMIT = 10_000
 
 _changes_decoder = msgspec.json.Decoder(tuple[Change, ...])
@@ -106,15 +106,23 @@ class Reads:
         return found
 
     def events_at(self, tenant: str, marks: Sequence[Mark]) -> list[tuple[Mark, Event]]:
+        # Stream by stream, each with its own search in the index: of a long OR some planners make a scan of everything.
+        wanted: dict[int, list[int]] = {}
+        for mark in marks:
+            wanted.setdefault(mark.stream, []).append(mark.position)
+        streams = {number: stream for stream in wanted if (number := self._keys.stream(tenant, stream))}
         found: list[tuple[Mark, Event]] = []
-        for at in range(0, len(marks), _PLACES):
-            some = marks[at : at + _PLACES]
-            places = {(self._keys.stream(tenant, mark.stream), mark.position): mark for mark in some}
-            which = " OR ".join(["(stream = ? AND position = ?)"] * len(places))
-            sql = f"SELECT stream, {EVENT} FROM events WHERE tenant = ? AND ({which})"
-            values = [self._keys.tenant(tenant), *(value for place in places for value in place)]
-            rows = [(row[0], Event(*row[1:])) for row in self._run(tenant, sql, values)]
-            found += [(places[stream, event.position], event) for stream, event in rows]
+        for some in _portions({number: wanted[stream] for number, stream in streams.items()}):
+            parts, values = list[str](), list[Any]()
+            for number, positions in some:
+                places = ", ".join("?" * len(positions))
+                parts.append(
+                    f"SELECT stream, {EVENT} FROM events WHERE tenant = ? AND stream = ? AND position IN ({places})"
+                )
+                values += [self._keys.tenant(tenant), number, *positions]
+            for number, *event in self._run(tenant, " UNION ALL ".join(parts), values):
+                read = Event(*event)
+                found.append((Mark(streams[number], read.position), read))
         return found
 
     def scan(self, tenant: str, query: Query) -> list[Record]:
@@ -468,3 +476,19 @@ class _NoClock:
 
     def now(self) -> int:
         return 0
+
+
+def _portions(wanted: Mapping[int, Sequence[int]]) -> Iterator[list[tuple[int, Sequence[int]]]]:
+    """Positions by stream, as many at a time as one statement can name."""
+    some: list[tuple[int, Sequence[int]]] = []
+    size = 0
+    for number, positions in wanted.items():
+        for at in range(0, len(positions), _PLACES):
+            part = positions[at : at + _PLACES]
+            if some and (size + len(part) > _PLACES or len(some) == _PARTS):
+                yield some
+                some, size = [], 0
+            some.append((number, part))
+            size += len(part)
+    if some:
+        yield some

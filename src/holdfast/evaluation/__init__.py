@@ -1,31 +1,38 @@
-"""Measuring recall: conversations with questions whose answers are known, asked through the front door.
+"""Measuring recall and contexts: conversations with questions whose answers are known, asked through the front door.
 
-``read`` takes a file of conversations, ``evaluate`` puts them into a store, asks every question and says how much of
-the right answers came back, and ``picture`` draws what each stage of recall adds. Nothing here ranks, and nothing knows
-one data set from another. Deliberately absent: printing, and answers written by a model.
+``read`` takes a file of conversations, ``opened`` puts them into a store. ``evaluate`` asks every question and says how
+much of the right answers came back; ``ask_for_contexts`` says how much of them is in a context of so many tokens,
+beside the plain ways to fill a prompt. ``picture`` draws either. Nothing knows one data set from another. Deliberately
+absent: printing, and answers written by a model.
 """
 
 from __future__ import annotations
 
 from holdfast.evaluation.dataset import Conversation, Question, Said, read
+from holdfast.evaluation.gold import BUDGETS, Packed, Shares, ask_for_contexts, rounded
 from holdfast.evaluation.ladder import LADDER, Rung, stage_names
 from holdfast.evaluation.measures import Measured, Scores
 from holdfast.evaluation.picture import Group, picture
 from holdfast.evaluation.trial import Trial, evaluate, opened
 
 __all__ = [
+    "BUDGETS",
     "LADDER",
     "Conversation",
     "Group",
     "Measured",
+    "Packed",
     "Question",
     "Rung",
     "Said",
     "Scores",
+    "Shares",
     "Trial",
+    "ask_for_contexts",
     "evaluate",
     "opened",
     "picture",
     "read",
+    "rounded",
     "stage_names",
 ]

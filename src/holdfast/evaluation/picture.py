@@ -1,4 +1,4 @@
-"""What each stage of recall adds, as a picture: one group of bars for each file, one bar for each rung of the ladder.
+"""Measures as a picture: groups of bars, the same bars in each group, for what is compared on each file.
 
 The SVG needs no program and no font, and follows the reader's light or dark setting. The axis begins at zero, so that
 bars are as long as what they stand for. Deliberately absent: measuring.
@@ -41,7 +41,7 @@ _STYLE = f"""
 
 
 class Group(msgspec.Struct, frozen=True):
-    """The bars of one file: its name, what stands below it, and one value from 0 to 1 for each bar."""
+    """The bars of one group: its name, what stands below it, and one value from 0 to 1 for each bar."""
 
     name: str
     note: str

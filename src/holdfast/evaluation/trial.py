@@ -91,32 +91,32 @@ class Trial:
     def __init__(
         self, store: Store, conversations: Sequence[Conversation], engine: str, progress: Advance | None = None
     ) -> None:
-        self._store, self._conversations, self._engine = store, conversations, engine
-        self._tell = progress or _silent
+        self.store, self.conversations, self.engine = store, conversations, engine
+        self.tell = progress or _silent
         self._prefix = f"eval-{Ids().stream(SystemClock().now()):x}-"
 
     def ingest(self) -> None:
         """Append every turn, and let recall make its index, which is no part of answering."""
-        total = sum(len(conversation.turns) for conversation in self._conversations)
+        total = sum(len(conversation.turns) for conversation in self.conversations)
         done = 0
-        self._tell("ingesting", done, total)
-        for conversation in self._conversations:
-            user = self._user(conversation)
+        self.tell("ingesting", done, total)
+        for conversation in self.conversations:
+            user = self.user(conversation)
             for session, turns in conversation.sessions.items():
-                self._store.thread(f"{user}/{session}", user=user).append(*map(_message, turns))
+                self.store.thread(f"{user}/{session}", user=user).append(*map(_message, turns))
                 done += len(turns)
-                self._tell("ingesting", done, total)
-            self._store.memory(user=user).recall("warm up", 1)
+                self.tell("ingesting", done, total)
+            self.store.memory(user=user).recall("warm up", 1)
 
     def ask(self, without: Iterable[str] = ()) -> Measured:
         """Ask every question, without some stages if so wished, and measure what comes back."""
         chosen = checked(without)
-        total = sum(len(conversation.questions) for conversation in self._conversations)
+        total = sum(len(conversation.questions) for conversation in self.conversations)
         answers: list[Answer] = []
         notes: dict[str, None] = {}
         model = None
-        for conversation in self._conversations:
-            memory = self._store.memory(user=self._user(conversation))
+        for conversation in self.conversations:
+            memory = self.store.memory(user=self.user(conversation))
             order = {turn.id: place for place, turn in enumerate(conversation.turns)}
             for question in conversation.questions:
                 found, ms = _recalled(memory, question.text, chosen)
@@ -124,7 +124,7 @@ class Trial:
                 answers.append(Answer(question.kind, question.gold, ids, ms, found.relevant, order))
                 model = found.report.model or model
                 notes.update(dict.fromkeys(_remarks(found)))
-                self._tell("asking", len(answers), total)
+                self.tell("asking", len(answers), total)
         return self._measured(answers, model, tuple(notes))
 
     def _measured(self, answers: list[Answer], model: str | None, notes: tuple[str, ...]) -> Measured:
@@ -135,24 +135,25 @@ class Trial:
             overall=averaged([scores(answer.gold, answer.found) for answer in answerable]),
             kinds=by_kind(answerable),
             questions=len(answerable),
-            conversations=len(self._conversations),
-            turns=sum(len(conversation.turns) for conversation in self._conversations),
+            conversations=len(self.conversations),
+            turns=sum(len(conversation.turns) for conversation in self.conversations),
             ms=percentile(times, 0.5),
             ms_p95=percentile(times, 0.95),
             newer_first=newer_first(answerable),
             relevant=share(answerable, lambda answer: answer.relevant) or 0.0,
             false_alarms=share(others, lambda answer: answer.relevant),
-            engine=self._engine,
+            engine=self.engine,
             embedder=model or "none",
             notes=notes,
         )
 
     def erase(self) -> None:
         """Remove every conversation from the store, and leave no grave: the names are never used again."""
-        for conversation in self._conversations:
-            self._store.erase(user=self._user(conversation), forever=False)
+        for conversation in self.conversations:
+            self.store.erase(user=self.user(conversation), forever=False)
 
-    def _user(self, conversation: Conversation) -> str:
+    def user(self, conversation: Conversation) -> str:
+        """The name under which a conversation is kept."""
         return self._prefix + conversation.id
 
 

@@ -103,6 +103,10 @@ class Handoff:
             )
         return self._page(record, revision).document
 
+    def _stored(self) -> Document:
+        """The newest revision as it was stored, without what runs have done since."""
+        return self._page(self._record()).document
+
     def markdown(self) -> str:
         """The document of ``read`` as text, as it would be written to a file."""
         page = self._page(self._record())

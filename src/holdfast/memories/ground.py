@@ -18,7 +18,7 @@ from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event, Mark, Query, Record, Scope, Strand, View
 from holdfast.errors import Corrupt, Invalid, Unsupported
 from holdfast.ledger.core import Core, fetch, scan_all
-from holdfast.memories.entries import Said
+from holdfast.ledger.said import Said
 from holdfast.memories.following import KINDS, Follower, Name
 from holdfast.memory.facts import silent
 from holdfast.memory.names import BOOK, MEMORY, folded, number_of

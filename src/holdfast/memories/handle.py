@@ -15,6 +15,7 @@ from holdfast.engine.contract import Scope
 from holdfast.errors import Corrupt, Invalid, NotFound, Unsupported
 from holdfast.ledger.core import Core
 from holdfast.ledger.thread import check_count
+from holdfast.memories import tools
 from holdfast.memories.learning import learn
 from holdfast.memory.conflicts import Contradiction
 from holdfast.memory.drafts import Remembering
@@ -296,6 +297,29 @@ class Memories:
         Learning the same messages again changes nothing. Returned are the memories that those messages gave.
         """
         return learn(self._core, self._shelf, thread, after)
+
+    # For a model that asks by itself
+
+    def tools(self, format: str = "openai") -> list[dict[str, Any]]:
+        """The tools ``recall``, ``remember`` and ``forget`` as a model is told of them: openai or anthropic."""
+        return tools.definitions(format)
+
+    def use(
+        self,
+        name: str,
+        arguments: dict[str, Any] | str,
+        *,
+        origin: str | dict[str, Any] | Origin | None = None,
+        trust: str = "stated",
+        once: str | None = None,
+    ) -> str:
+        """Carry out a tool that a model called, and return the text to hand back to it.
+
+        ``arguments`` are what it wrote, as a dict or as JSON. What is wrong with them is in the text, which then begins
+        with ``error:``; only what is no fault of the model's is raised. ``origin``, ``trust`` and ``once`` (see
+        ``remember``) are yours to say: a model can raise the trust of nothing.
+        """
+        return tools.use(self, name, arguments, tools.Caller(origin, trust, once))
 
     # Tending
 

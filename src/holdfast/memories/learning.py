@@ -18,8 +18,8 @@ from holdfast.engine.contract import Event, Scope
 from holdfast.errors import Erased, Invalid, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger.core import Core
+from holdfast.ledger.said import Said
 from holdfast.ledger.thread import check_count, refuse_other_owner
-from holdfast.memories.entries import Said
 from holdfast.memory.drafts import Remembering
 from holdfast.memory.names import folded, memory_id, once_number
 from holdfast.memory.rules import Found, extract

@@ -19,7 +19,7 @@ from holdfast.errors import Corrupt, HoldfastError, Invalid, Unsupported
 from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import Core, fetch, fetch_events
-from holdfast.memories.entries import spoken
+from holdfast.ledger.said import spoken
 from holdfast.memories.handle import Only
 from holdfast.memories.library import Library, places
 from holdfast.memory.conflicts import contradictions

@@ -153,6 +153,15 @@ class Shelf:
         about = None if subject is None else folded(check_id(subject, "subject"))
         return [memory for memory in found if about is None or folded(memory.subject) == about]
 
+    def then_and_now(self, then: datetime, *, trust: str | None = None) -> tuple[list[Memory], list[Memory]]:
+        """The value of every fact as it was known at a moment, and as it is now, of one reading."""
+        least = _degree(trust)
+        with self._core.engine.snapshot() as view:
+            books = self.books(view)
+            every = [one for book in books for one in book.facts(view)]
+            now = self.moment(view, books=books)
+        return facts(every, min(then, now), _checked(then), least), facts(every, now, None, least)
+
     def history(
         self,
         key: str,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -27,6 +27,9 @@ _BESIDE = 65_536  # bytes in an event for what is said beside a value: names, an
 
 Standing = Literal["intended", "completed", "failed", "waiting"]
 Status = Literal["open", "waiting", "stopped", "done", "failed", "cancelled"]
+OWN = "holdfast."
+"""What the names of handlers begin with that are Holdfast's own: turns of sessions, and learning from them."""
+STORED: tuple[Status, ...] = get_args(Status)
 ENDED = ("done", "failed", "cancelled")
 
 KINDS = frozenset({

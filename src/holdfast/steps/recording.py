@@ -19,13 +19,14 @@ from holdfast.errors import Conflict, Erased, Fenced, OutcomeUnknown, RunEnded, 
 from holdfast.ledger import log
 from holdfast.records import Draft
 from holdfast.steps.flow import Do, Flow, Nap
-from holdfast.steps.journal import KIND, Header, Journal
+from holdfast.steps.journal import KIND, OWN, Header, Journal
 from holdfast.steps.lease import Lease
 
 if TYPE_CHECKING:
     from holdfast.ledger.thread import LedgerThread
     from holdfast.steps.runs import Runs
 
+_USUAL = ("completed", "failed", "done")
 _PATIENCE = 6  # tries to record what has happened already, while the store is away
 
 
@@ -82,7 +83,7 @@ class Recording:
         entries: tuple[Op, ...] = ()
         if turn is not None:
             entries = turn.ops
-        elif drafts:
+        elif drafts := self._worth_telling(drafts):
             new = tuple(log.to_event(draft, time) for draft in drafts)
             entries = (Append("thread", self.thread.id, new, new=self.thread._new),)
         receipt = yield from self._write(
@@ -95,6 +96,12 @@ class Recording:
                 turn.finish(Receipt(receipt.feed, receipt.time, receipt.events[1:], receipt.heads[1:]))
         self.moved(header)
         return receipt
+
+    def _worth_telling(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
+        """What goes into the log. Of a run of Holdfast's own, the turn that it belongs to tells how it went."""
+        if not self.header.handler.startswith(OWN):
+            return drafts
+        return [draft for draft in drafts if draft.kind != "event" or draft.content.get("outcome") not in _USUAL]
 
     def _write(
         self,

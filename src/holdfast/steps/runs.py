@@ -14,13 +14,15 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
+import msgspec
+
 from holdfast.engine.contract import Event, Mark, Query, Record
 from holdfast.errors import Invalid, NotFound
 from holdfast.ids import Ids
-from holdfast.ledger.core import Core, scan_all
+from holdfast.ledger.core import Core, fetch, scan_all
 from holdfast.steps.declare import UNDO
 from holdfast.steps.flow import Flow, drive
-from holdfast.steps.journal import KIND, Journal, record_id
+from holdfast.steps.journal import KIND, OWN, STORED, Journal, record_id
 from holdfast.steps.lease import (
     LEASE,
     Keeper,
@@ -153,18 +155,31 @@ class Runs:
         record = self.record(thread, name)
         return timeline(RunInfo.of(record, self.is_held(record)), self.events(record, record.head))
 
-    def walked(self, thread: str) -> list[tuple[RunInfo, tuple[StepInfo, ...]]]:
-        """The runs of a thread, the first one first, with where each of their steps stands, but those that undo."""
+    def walked(self, thread: str, only: Iterable[str] | None = None) -> list[tuple[RunInfo, tuple[StepInfo, ...]]]:
+        """The runs of a thread, the first one first, with where each of their steps stands, but those that undo.
+
+        Runs that Holdfast makes for itself are left out. With ``only`` it is those that are not over, and those of
+        these names: however many runs a thread had, few are read.
+        """
+        query = Query(KIND, thread=thread)
+        records = scan_all(self.core.engine, self.core.tenant, query) if only is None else self._few(query, only)
         found = [
-            (RunInfo.of(record, False), self.journal(record, record.head))
-            for record in scan_all(self.core.engine, self.core.tenant, Query(KIND, thread=thread))
-            if is_of(record, thread)
+            (info, self.journal(record, record.head))
+            for record in records
+            if is_of(record, thread) and not (info := RunInfo.of(record, False)).handler.startswith(OWN)
         ]
         found.sort(key=lambda run: (run[0].started, run[0].name))
         return [
             (info, tuple(step_info(step) for step in journal.steps.values() if not step.name.endswith(UNDO)))
             for info, journal in found
         ]
+
+    def _few(self, query: Query, names: Iterable[str]) -> list[Record]:
+        view, tenant = self.core.engine, self.core.tenant
+        still = (msgspec.structs.replace(query, tag=status) for status in STORED if status not in ("done", "cancelled"))
+        found = {record.id: record for one in still for record in scan_all(view, tenant, one)}
+        ids = [record_id(query.thread or "", name) for name in names]
+        return list((found | fetch(view, tenant, KIND, ids)).values())
 
     # The end
 

@@ -19,6 +19,7 @@ import typer.main
 
 import holdfast
 from holdfast.doors.cli import (
+    chat,
     demo,
     evaluating,
     exits,
@@ -45,6 +46,7 @@ _HELP = """Keep an AI agent's conversations and state where they survive.
 \b
 Examples:
   holdfast demo                          an agent is killed, and goes on
+  holdfast --db agent.db chat            talk, be killed, go on
   holdfast --db agent.db threads         what is in a store
   holdfast --db agent.db show trip-42    one thread of it
   holdfast --db agent.db runs            what was done, and what was left
@@ -89,7 +91,7 @@ def _add(panel: str, *commands: Callable[..., int | None], to: typer.Typer = app
         to.command(name, rich_help_panel=panel)(with_desk(command))
 
 
-_add("Begin", demo.demo)
+_add("Begin", demo.demo, chat.chat)
 _add("Look", looking.threads, looking.show, log.log, state.state)
 _add("Remember", memory.remember, memory.learn, memory.correct, memory.end, memory.forget)
 _add(
@@ -109,7 +111,7 @@ def _group(
     ctx.obj = Options(db, tenant, as_json).over(ctx.obj)
 
 
-_add("Measure", evaluating.recall, to=_measuring)
+_add("Measure", evaluating.recall, evaluating.context, to=_measuring)
 app.add_typer(_measuring, rich_help_panel="Measure")
 
 

@@ -52,6 +52,7 @@ def demo(desk: Desk) -> int:
     held = all(each.holds for each in found)
     tale.measured([(each.claim, each.measured, each.holds) for each in found])
     if played.forked is not None:
+        tale.offer_chat(url, played.thread)
         tale.next_steps(url, played.thread, played.user, played.forked.thread, played.knew.get("revision", 0))
     if desk.options.json:
         data = {**plain.plain(played), "database": database(url), "claims": plain.plain(found), "ok": held}

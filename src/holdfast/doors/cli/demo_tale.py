@@ -109,6 +109,13 @@ class Tale:
             self.screen.blank()
             self.screen.line((f"{failed} of {len(claims)} claims did not hold in this run.", "bad"))
 
+    def offer_chat(self, url: str, thread: str) -> None:
+        """The way into the same conversation, to be typed as it stands."""
+        self.screen.blank()
+        self.screen.line(("Talk with it yourself", "title"), ("  no key is needed; kill it when you like", "quiet"))
+        command = f"{launcher()} --db {shlex.quote(database(url))} chat {thread}"
+        self.screen.verbatim((command, "name"), indent=3)
+
     def next_steps(self, url: str, thread: str, user: str, fork: str, revision: int) -> None:
         """Commands that work as they stand, from here, with this store."""
         begin = f"{launcher()} --db {shlex.quote(database(url))}"

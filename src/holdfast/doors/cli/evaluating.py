@@ -1,12 +1,12 @@
-"""The command that measures recall on conversations with known answers.
+"""The commands that measure recall and contexts on conversations with known answers.
 
 Deliberately absent: ingesting, asking and measuring (``evaluation`` does that).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.doors.cli import options
@@ -14,15 +14,33 @@ from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Advance, Column, Screen
 from holdfast.doors.cli.wording import counted, database
 from holdfast.errors import Invalid
-from holdfast.evaluation import LADDER, Conversation, Group, Measured, Scores, opened, picture, read, stage_names
+from holdfast.evaluation import (
+    BUDGETS,
+    LADDER,
+    Conversation,
+    Group,
+    Measured,
+    Packed,
+    Scores,
+    Shares,
+    Trial,
+    ask_for_contexts,
+    opened,
+    picture,
+    read,
+    stage_names,
+)
 
 HELP = """Measure how well things are found again.
 
 \b
 Examples:
   holdfast eval recall conversations.json.gz
+  holdfast eval context conversations.json.gz
 """
 _MEASURES = ("recall@5", "recall@10", "recall@20", "all@10", "ndcg@10")
+_SHOWN = tuple(f"{method}@{budget}" for method in ("gold", "whole") for budget in BUDGETS)
+_WAYS = {"window": "last turns", "bm25": "top-k by words", "topk": "top-k by vectors", "gold": "context"}
 
 
 def recall(
@@ -45,10 +63,7 @@ def recall(
       holdfast eval recall one.json two.json --json --embedder none
       holdfast eval recall one.json two.json --plot stages.svg
     """
-    if desk.options.db is not None:
-        raise Invalid("eval does not look into your store; --engine DATABASE says where to ingest")
-    if plot is not None and Path(plot).suffix.lower() != ".svg":
-        raise Invalid(f"--plot writes SVG: give a name that ends in .svg, not {plot!r}")
+    _check(desk, plot)
     if plot is not None and without:
         raise Invalid("--plot compares with and without each stage by itself; leave --without out")
     _check_stages(without or [])
@@ -56,7 +71,8 @@ def recall(
     groups = []
     for number, (file, conversations) in enumerate(trials):
         steps = [rung.without for rung in LADDER] if plot is not None else [frozenset(without or ())]
-        results = _measured(desk, file, conversations, engine, embedder, steps)
+        with _trial(desk, file, conversations, engine, embedder) as trial:
+            results = [trial.ask(step) for step in steps]  # what was ingested is asked again
         measured = results[-1]
         _tell(desk, file, measured, first=number == 0)
         groups.append(Group(_name(file), _counts(measured), tuple(each.overall.recall_10 for each in results)))
@@ -67,6 +83,55 @@ def recall(
         desk.note(f"The stages are compared in {plot}.")
 
 
+def context(
+    desk: Desk,
+    files: options.DataFiles,
+    engine: options.TrialEngine = None,
+    embedder: options.EmbedderName = None,
+    plot: options.MethodsPath = None,
+) -> None:
+    """Measure how much of what answers a question is in a context of 1,000, 4,000 and 8,000 tokens.
+
+    Files are those of eval recall. Each question is asked in a new thread of the conversation's user. gold@N is the
+    share of the right turns that a context of N tokens cites, whole@N of those that it shows in full. Beside it, at the
+    same budgets: the last turns (window), the turns nearest by vector (topk) and the best by words (bm25), packed best
+    first until nothing more fits. Nothing stays in the store. With --json each file gives one line.
+
+    \b
+    Examples:
+      holdfast eval context conversations.json.gz
+      holdfast eval context one.json two.json --json --embedder none
+      holdfast eval context one.json two.json --plot contexts.svg
+    """
+    _check(desk, plot)
+    trials = [(file, read(file)) for file in files]
+    groups: list[Group] = []
+    for number, (file, conversations) in enumerate(trials):
+        with _trial(desk, file, conversations, engine, embedder) as trial:
+            packed = ask_for_contexts(trial)
+        if desk.options.json:
+            desk.document(packed.summary(file), indent=None)
+        else:
+            _show_packed(desk, file, packed, first=number == 0)
+        groups += [
+            Group(_name(file), f"{budget:,} tokens", tuple(packed.overall[f"{way}@{budget}"] for way in _ways(packed)))
+            for budget in BUDGETS
+        ]
+    if plot is not None:
+        note = f"share of the right turns in the prompt, higher is better · {_kept(packed)}"
+        bars = [_WAYS[way] for way in _ways(packed)]
+        drawn = picture(bars, groups, title="What is in a context", note=note)
+        Path(plot).write_text(drawn, encoding="utf-8")
+        desk.note(f"The ways to fill a prompt are compared in {plot}.")
+
+
+def _check(desk: Desk, plot: str | None) -> None:
+    if desk.options.db is not None:
+        raise Invalid("eval does not look into your store; --engine DATABASE says where to ingest")
+    if plot is not None and Path(plot).suffix.lower() != ".svg":
+        raise Invalid(f"--plot writes SVG: give a name that ends in .svg, not {plot!r}")
+
+
 def _check_stages(without: Sequence[str]) -> None:
     known = stage_names() if without else []
     for stage in without:
@@ -74,24 +139,19 @@ def _check_stages(without: Sequence[str]) -> None:
             raise Invalid(f"there is no stage {stage!r} to leave out; there are {', '.join(known)}")
 
 
-def _measured(
-    desk: Desk,
-    file: str,
-    conversations: list[Conversation],
-    engine: str | None,
-    embedder: str | None,
-    steps: Sequence[frozenset[str]],
-) -> list[Measured]:
-    """The same questions once for each set of stages to leave out; what was ingested is asked again."""
-    with ExitStack() as stack:
-        advance = stack.enter_context(desk.notes.progress())
-        trial = stack.enter_context(
-            opened(
-                conversations, engine, embedder=desk.embedder(embedder), tenant=desk.options.tenant,
-                progress=_titled(advance, _name(file)),
-            )
-        )  # fmt: skip
-        return [trial.ask(step) for step in steps]
+@contextmanager
+def _trial(
+    desk: Desk, file: str, conversations: list[Conversation], engine: str | None, embedder: str | None
+) -> Iterator[Trial]:
+    """The conversations of a file in a store, and progress on the screen meanwhile."""
+    with (
+        desk.notes.progress() as advance,
+        opened(
+            conversations, engine, embedder=desk.embedder(embedder), tenant=desk.options.tenant,
+            progress=_titled(advance, _name(file)),
+        ) as trial,
+    ):  # fmt: skip
+        yield trial
 
 
 def _titled(advance: Advance | None, name: str) -> Advance | None:
@@ -128,16 +188,53 @@ def _show(screen: Screen, file: str, measured: Measured, *, first: bool) -> None
     screen.line(" · ".join(said), indent=2)
 
 
+def _show_packed(desk: Desk, file: str, packed: Packed, *, first: bool) -> None:
+    screen = desk.screen
+    if not first:
+        screen.blank()
+    screen.line((_name(file), "title"), (f"  {_counts(packed)} · {_kept(packed)}", "quiet"))
+    columns = [Column("kind", "name", fits=True), *(Column(name, right=True) for name in _SHOWN)]
+    columns.append(Column("questions", right=True))
+    rows = [_shares(kind, shares, count) for kind, (shares, count) in packed.kinds.items()]
+    total = _shares("all kinds", packed.overall, packed.questions)
+    screen.table(columns, [*rows, tuple((cell, "title") for cell in total)], indent=2)
+    screen.blank()
+    columns = [Column("tokens", "name"), *(Column(f"{budget:,}", right=True) for budget in BUDGETS)]
+    screen.table(
+        columns,
+        [(_WAYS[way], *(f"{packed.overall[f'{way}@{budget}']:.3f}" for budget in BUDGETS)) for way in _ways(packed)],
+        indent=2,
+    )
+    used = ", ".join(f"{packed.tokens[budget]:,.0f}" for budget in BUDGETS)
+    over = "none" if not packed.over else counted(packed.over, "context")
+    screen.line(
+        f"{packed.ms:.1f} ms a context (p95 {packed.ms_p95:.1f}) · {used} tokens used ({packed.counter}), "
+        f"{over} over the budget",
+        indent=2,
+    )
+    for note in packed.notes:
+        desk.note(f"{note[:1].upper()}{note[1:]}")
+
+
+def _ways(packed: Packed) -> list[str]:
+    """What is compared. Without vectors there is one plain ranking, not two."""
+    return [way for way in _WAYS if way != "topk" or packed.embedder != "none"]
+
+
+def _shares(kind: str, shares: Shares, count: int) -> tuple[str, ...]:
+    return (kind, *(f"{shares[name]:.3f}" for name in _SHOWN), str(count))
+
+
 def _row(kind: str, scores: Scores, count: int) -> tuple[str, ...]:
     named = scores.named()
     return (kind, *(f"{named[name]:.3f}" for name in _MEASURES), str(count))
 
 
-def _counts(measured: Measured) -> str:
+def _counts(measured: Measured | Packed) -> str:
     return f"{counted(measured.questions, 'question')} · {counted(measured.conversations, 'conversation')}"
 
 
-def _kept(measured: Measured) -> str:
+def _kept(measured: Measured | Packed) -> str:
     return f"{database(measured.engine)} · {'no embedder' if measured.embedder == 'none' else measured.embedder}"
 
 

@@ -200,6 +200,7 @@ TrialEngine = Annotated[
     _option("--engine", "DATABASE", "Where to ingest: ram:, a file, postgresql://… Otherwise a file that is removed."),
 ]
 PlotPath = Annotated[str | None, _option("--plot", "FILE.svg", "Draw what each stage of recall adds.")]
+MethodsPath = Annotated[str | None, _option("--plot", "FILE.svg", "Draw contexts beside the plain ways.")]
 WithoutStages = Annotated[
     list[str] | None, _option("--without", "STAGE", "Leave out a stage of recall; may be given again.")
 ]

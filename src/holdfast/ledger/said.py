@@ -19,6 +19,7 @@ _NAMES = ("name", "speaker", "author")
 _SPOKEN = ("text", "content", "input_text", "output_text", "thinking", "refusal", "input")
 _VOUCHED = ("system", "developer")
 _OUTSIDE = ("tool", "function")
+_UNSAID = ("recalled", "usage", "session")
 _LONG = 64
 
 
@@ -53,6 +54,8 @@ class Said(NamedTuple):
 
 def spoken(kind: str, content: Any) -> str:
     """The text of an entry."""
+    if kind == "summary" or (kind == "event" and isinstance(content, dict) and content.get("name") in _UNSAID):
+        return ""  # made from what is said elsewhere; what was really said is found there
     if kind == "tool_call" and isinstance(content, dict):
         return "\n".join(_leaves([content.get("name"), content.get("arguments")]))
     if isinstance(content, dict):

@@ -1,0 +1,171 @@
+"""A support agent over days: it remembers the customer in every thread, and a crash makes no second refund.
+
+    python examples/support_agent.py
+
+plays a week of one customer in seconds, each day in a process of its own. On Monday she chats, on Wednesday a
+colleague answers her, a week later she sends a mail, and the agent is killed (SIGKILL) right after it paid her back.
+The next process finds the question unanswered, asks the bank, and answers. Run it again: nothing happens twice. The
+language model is played by a function; to have a real one, and to look at what is left behind:
+
+    python examples/support_agent.py --folder shop2 --model anthropic:claude-haiku-4-5
+    holdfast --db shop/agent.db log mail
+    holdfast --db shop/agent.db facts --user ana --history home
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import holdfast
+from holdfast.testing import ManualClock  # so that a week takes seconds; leave it out in a real program
+
+BROKEN = "Hello, the kettle of my order K-1042 leaks. It was 42 euros. I live in Porto."
+MOVED = "I have moved to Braga, please send the new kettle there. And please always confirm refunds by mail."
+MONEY_BACK = "The new kettle leaks as well. I would like my money back."
+HOW = "You answer for a shop of kitchenware. Be short. Refund what is broken, once; say what you did."
+
+
+def stand_in(messages: list[dict[str, Any]]) -> str | holdfast.Reply:
+    """Plays the language model. It knows nothing but what is in the messages, as a real one would."""
+    page = "\n".join(str(message["content"]) for message in messages)
+    if "one JSON object" in page:
+        return "{}"  # asked for a handoff at the end of a session; it has nothing to add
+    if messages[-1]["role"] == "tool":
+        to, by_mail = re.findall(r"ana lives in (\w+)", page)[-1], "always confirm refunds by mail" in page
+        return f"{messages[-1]['content']}.{f' A letter to {to} confirms it.' if by_mail else ''}"
+    if MONEY_BACK in page:
+        order, euros = re.findall(r"order (\S+) leaks. It was (\d+) euros", page)[-1]
+        return holdfast.Reply(calls=(holdfast.ToolCall("1", "refund", {"order": order, "euros": int(euros)}),))
+    return "I am sorry. A new one is on its way."
+
+
+class Bank:
+    """Someone else's service. It pays again whenever it is asked again, and can be asked what it paid."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def pay(self, order: str, euros: int, reference: str) -> None:
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"order": order, "euros": euros, "reference": reference}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def payments(self) -> list[dict[str, Any]]:
+        if not self.file.exists():
+            return []
+        return [json.loads(line) for line in self.file.read_text(encoding="utf-8").splitlines()]
+
+
+def refunding(bank: Bank, *, dies: bool) -> holdfast.Step:
+    """The tool of the agent. A model is told its name, its docstring and its types."""
+
+    def find_refund(order: str, euros: int) -> str | None:
+        say("  (asking the bank whether it has paid that already)")
+        paid = [payment["reference"] for payment in bank.payments()]
+        return f"{euros} EUR for {order} were paid back" if holdfast.current_step().key in paid else None
+
+    @holdfast.step(effect="once", probe=find_refund)
+    def refund(order: str, euros: int) -> str:
+        """Pay the price of an order back to the customer."""
+        bank.pay(order, euros, reference=holdfast.current_step().key)
+        if dies:
+            os.kill(os.getpid(), signal.SIGKILL)  # paid, and nobody was told
+        return f"{euros} EUR for {order} were paid back"
+
+    return refund
+
+
+def agent(store: holdfast.Store, thread: str, given: argparse.Namespace, *, dies: bool = False) -> holdfast.Session:
+    """A session of the agent in one of Ana's threads. What she says is learned by rules, or by the real model."""
+    ways: Any = {"model": given.model} if given.model else {"model": stand_in, "learn": "rules"}
+    tool = refunding(Bank(given.folder / "bank.jsonl"), dies=dies)
+    return store.session(store.thread(thread, user="ana", agent="desk"), tools=[tool], instructions=HOW, **ways)
+
+
+def monday(store: holdfast.Store, given: argparse.Namespace) -> None:
+    with agent(store, "chat", given) as session:
+        tell(session.turn(BROKEN, key="chat-1"))  # with a key, a message that comes twice is answered once
+
+
+def wednesday(store: holdfast.Store, given: argparse.Namespace) -> None:
+    """A colleague answers. Without a model a turn comes in halves, also for a model that you call yourself."""
+    turn = store.session(store.thread("chat", user="ana", agent="desk")).turn(MOVED, key="chat-2")
+    if isinstance(turn, holdfast.Answer):
+        return tell(turn)  # it was answered before
+    with turn:
+        say(f"  (Bo is shown {turn.context.report.tokens} tokens: what is known, and what was said)")
+        tell(turn.reply("Noted: Braga, and refunds are confirmed by mail. Bo"))
+
+
+def next_monday(store: holdfast.Store, given: argparse.Namespace) -> None:
+    """Another thread, and a process that does not live to answer."""
+    with agent(store, "mail", given, dies=True) as session:
+        tell(session.turn(MONEY_BACK, key="mail-1"))
+
+
+def an_hour_later(store: holdfast.Store, given: argparse.Namespace) -> None:
+    with agent(store, "mail", given) as session:
+        opening = session.start()
+        if opening.unanswered is not None:
+            say(f"  not answered yet: {opening.unanswered.content['content']}")
+            for tool, result in opening.done:
+                say(f"  done for it: {tool}: {result}")
+            tell(answer := session.resume())
+            report = answer.context.report
+            sections = ", ".join(f"{section.name} {section.tokens}" for section in report.sections)
+            say(f"  (its context: {report.tokens} of {report.budget:,} tokens: {sections})")
+            say(f"  (recalled for it: {', '.join(hit.id for hit in answer.context.hits)})")
+    memory = store.memory(user="ana")
+    homes = [f"{version.memory.text} (since {version.since:%d %B})" for version in memory.history("home")]
+    say(f"what became of a fact: {', then '.join(homes)}")
+    say(f"always at hand: {', '.join(how.text for how in memory.procedures())}")
+    say(f"the bank paid {len(Bank(given.folder / 'bank.jsonl').payments())} time(s)")
+
+
+def tell(answer: holdfast.Answer) -> None:
+    say(f"  ana:  {answer.question.content['content']}\n  desk: {answer.text}")
+    say("".join(f"  (learned: {memory.text})\n" for memory in answer.learned), end="")
+
+
+def say(text: str, end: str = "\n") -> None:
+    print(text, end=end, flush=True)
+
+
+DAYS = {
+    "monday": (datetime(2026, 3, 2, 9, tzinfo=UTC), monday),
+    "wednesday": (datetime(2026, 3, 4, 9, tzinfo=UTC), wednesday),
+    "next-monday": (datetime(2026, 3, 9, 9, tzinfo=UTC), next_monday),
+    "an-hour-later": (datetime(2026, 3, 9, 10, tzinfo=UTC), an_hour_later),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A week of a support agent.")
+    parser.add_argument("day", nargs="?", choices=[*DAYS], help="one day only; without it, all of them")
+    parser.add_argument("--folder", type=Path, default=Path("shop"), help="where the store and the bank's file are")
+    parser.add_argument("--model", help="vendor:name of a real model")
+    given = parser.parse_args()
+    given.folder.mkdir(exist_ok=True)
+    if given.day is None:
+        for day in DAYS:
+            say(f"{day}:")
+            ended = subprocess.run([sys.executable, __file__, day, *sys.argv[1:]], check=False)
+            say("  (the process was killed)\n" if ended.returncode == -signal.SIGKILL else "", end="")
+        return
+    moment, play = DAYS[given.day]
+    with holdfast.open(given.folder / "agent.db", clock=ManualClock(moment)) as store:
+        play(store, given)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Sessions for async callers.
+
+A turn waits for a model, which takes seconds, so it runs in a thread of the event loop's own pool and not among the few
+that carry reads and writes. Deliberately absent: rules of its own. It wraps its blocking twin, and a test keeps their
+signatures equal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+from holdfast.aio.hands import Hands, to_end
+from holdfast.aio.thread import AsyncThread
+from holdfast.context.report import Context
+from holdfast.errors import Misconfigured
+from holdfast.providers.models.model import Model, Usage
+from holdfast.records import Draft, Entry, Hit
+from holdfast.sessions.exchange import Answer, Exchange
+from holdfast.sessions.session import Opening, Session
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_DONE = object()
+
+
+class AsyncExchange:
+    """An ``Exchange`` whose methods are awaited."""
+
+    def __init__(self, exchange: Exchange, hands: Hands) -> None:
+        self._exchange, self._hands = exchange, hands
+
+    def __repr__(self) -> str:
+        return f"Async{self._exchange!r}"
+
+    @property
+    def question(self) -> Entry:
+        return self._exchange.question
+
+    @property
+    def context(self) -> Context:
+        return self._exchange.context
+
+    @property
+    def answer(self) -> Answer | None:
+        return self._exchange.answer
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return self._exchange.messages
+
+    async def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+        return await _apart(self._hands, self._exchange.step, name, fn, *args, **options)
+
+    def append(self, *drafts: Draft) -> None:
+        self._exchange.append(*drafts)
+
+    async def reply(self, reply: Any, *, usage: Usage | None = None, state: Any = None) -> Answer:
+        return await _apart(self._hands, self._exchange.reply, reply, usage=usage, state=state)
+
+    async def __aenter__(self) -> Self:
+        self._exchange.__enter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await _apart(self._hands, self._exchange.__exit__, kind, error, trace)
+
+
+class AsyncSession:
+    """A ``Session`` whose methods are awaited."""
+
+    def __init__(self, session: Session, hands: Hands) -> None:
+        self._session, self._hands = session, hands
+
+    def __repr__(self) -> str:
+        return f"Async{self._session!r}"
+
+    @property
+    def thread(self) -> AsyncThread:
+        return AsyncThread(self._session.thread, self._hands)
+
+    @property
+    def model(self) -> Model | None:
+        return self._session.model
+
+    @property
+    def budget(self) -> int:
+        return self._session.budget
+
+    @property
+    def usage(self) -> Usage:
+        return self._session.usage
+
+    @property
+    def opening(self) -> Opening | None:
+        return self._session.opening
+
+    @property
+    def answer(self) -> Answer | None:
+        return self._session.answer
+
+    async def start(self) -> Opening:
+        return await self._hands.run(self._session.start)
+
+    async def turn(self, input: Any, *, key: str | None = None) -> Any:
+        return self._given(await _apart(self._hands, self._session.turn, input, key=key))
+
+    async def stream(self, input: Any, *, key: str | None = None) -> AsyncIterator[str]:
+        """The text of the answer as it comes. Whoever stops listening leaves the question open, to be resumed."""
+        async for piece in self._spoken(functools.partial(self._session.stream, input, key=key)):
+            yield piece
+
+    async def _spoken(self, stream: Callable[[], Iterator[str]]) -> AsyncIterator[str]:
+        """What a blocking stream says, piece by piece."""
+        loop, pieces = asyncio.get_running_loop(), asyncio.Queue[Any]()
+        left, wanted = threading.Event(), threading.Semaphore(1)
+
+        def speak() -> None:
+            spoken = stream()
+            while wanted.acquire():  # never ahead of the listener: who stops listening stops the answer
+                piece = _DONE if left.is_set() else next(spoken, _DONE)
+                if piece is _DONE:
+                    spoken.close()  # type: ignore[attr-defined]
+                    return
+                loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+        async def speaking() -> None:
+            try:
+                await _apart(self._hands, speak)
+            finally:
+                pieces.put_nowait(_DONE)
+
+        task = asyncio.create_task(speaking())
+        try:
+            while (piece := await pieces.get()) is not _DONE:
+                yield piece
+                wanted.release()
+        finally:
+            left.set()
+            wanted.release()
+            await task
+
+    async def resume(self) -> Any:
+        return self._given(await _apart(self._hands, self._session.resume))
+
+    async def resume_stream(self) -> AsyncIterator[str]:
+        async for piece in self._spoken(self._session.resume_stream):
+            yield piece
+
+    async def recalled_for(self, number: int) -> list[Hit]:
+        return await self._hands.run(self._session.recalled_for, number)
+
+    async def context(self, input: Any) -> Context:
+        return await self._hands.run(self._session.context, input)
+
+    async def roll(self) -> Entry | None:
+        return await _apart(self._hands, self._session.roll)
+
+    async def hand_off(self) -> int:
+        return await _apart(self._hands, self._session.hand_off)
+
+    async def end(self) -> int:
+        return await _apart(self._hands, self._session.end)
+
+    async def fullness(self) -> float:
+        return await self._hands.run(self._session.fullness)
+
+    def _given(self, found: Any) -> Any:
+        return AsyncExchange(found, self._hands) if isinstance(found, Exchange) else found
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await _apart(self._hands, self._session.__exit__, kind, error, trace)
+
+
+async def _apart(hands: Hands, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run what may take long in a thread of the loop's own pool, to its end."""
+    if hands.closed:
+        raise Misconfigured("this store is closed")
+    return await to_end(None, functools.partial(work, *args, **kwargs))

@@ -1,0 +1,152 @@
+"""The parts of a long text that matter for a query, in its own words and order.
+
+Sentences and lines are chosen by the terms they share with the query, rare ones first; what is next to a good one
+comes before what matches a little elsewhere. Gaps are marked with an ellipsis. The result never counts more than the
+limit. Deliberately absent: meaning. A text that shares no term with the query is shown from its beginning.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from heapq import nlargest
+from math import fsum
+
+from holdfast.context.sentences import ELLIPSIS, Count, cut, pieces, word_end
+from holdfast.text import stem, terms, words
+
+_LONG_PART = 320  # characters; what is longer is looked at in parts
+_COVERED = 0.4  # what a term is worth that is shown already
+_BEFORE, _AFTER = 0.2, 0.3  # how much of a part's score goes to what is next to it
+_SHORT_PART = 40
+_CONSIDERED = 64
+_MISSES = 4
+_WORD = re.compile(r"\S+")
+
+Part = tuple[int, int]
+
+
+def excerpt(text: str, query: str, limit: int, count: Count) -> str:
+    """What of a text matters for a query, in at most ``limit`` tokens as ``count`` counts them.
+
+    A text that fits comes back unchanged. Of a longer one whole sentences and lines are shown, and ``…`` for what is
+    left out. Only a sentence that is longer than the limit is cut, between words if possible.
+    """
+    if count(text) <= limit:
+        return text
+    if limit <= 0:
+        return ""
+    sought = frozenset(terms(query))
+    parts = _parts(text)
+    matches = _matches(text, parts, sought, query)
+    if not any(matches):
+        return cut(text, limit, count)
+    chosen = _chosen(text, parts, matches, limit, count)
+    best = chosen[0]
+    while chosen:
+        shown = _shown(text, parts, sorted(chosen))
+        if count(shown) <= limit:
+            return shown
+        chosen.pop()
+    return _window(text, parts[best], sought, limit, count)
+
+
+def _parts(text: str) -> list[Part]:
+    """The sentences and lines of a text; very long ones in several parts."""
+    found: list[Part] = []
+    for start, end, _ in pieces(text):
+        while end - start > _LONG_PART * 3 // 2:
+            size = word_end(text[start : start + _LONG_PART + 1], _LONG_PART)
+            found.append((start, start + size))
+            start += size
+            while start < end and text[start].isspace():
+                start += 1
+        found.append((start, end))
+    return found
+
+
+def _matches(text: str, parts: list[Part], sought: frozenset[str], query: str) -> list[frozenset[str]]:
+    """The terms of the query in each part.
+
+    A stem begins like its word in scripts of ASCII letters, so most words need no stemming to be passed over.
+    """
+    starts = {word[:2] for word in words(query)} | {term[:2] for term in sought}
+    return [
+        frozenset(
+            term
+            for word in words(text[start:end])
+            if (word[:2] in starts or not word.isascii()) and (term := stem(word)) in sought
+        )
+        for start, end in parts
+    ]
+
+
+def _weights(matches: list[frozenset[str]]) -> dict[str, float]:
+    """What each term is worth: the more, the fewer parts have it."""
+    spread = Counter(term for found in matches for term in found)
+    return {term: math.log(1 + len(matches) / n) for term, n in spread.items()}
+
+
+def _chosen(text: str, parts: list[Part], matches: list[frozenset[str]], limit: int, count: Count) -> list[int]:
+    """The parts to show, best first, as many as there is room for; always the best one, even if it has none."""
+    weights = _weights(matches)
+    scores = [fsum(weights[term] for term in found) for found in matches]
+    near = [0.0] * len(parts)
+    covered: set[str] = set()
+
+    def rate(at: int) -> tuple[float, int]:
+        start, end = parts[at]
+        worth = near[at] + fsum(weights[term] * (_COVERED if term in covered else 1) for term in matches[at])
+        return worth / math.sqrt(end - start + _SHORT_PART), -at
+
+    gap = count(f" {ELLIPSIS} ")
+    room = limit - gap
+    matching = [at for at, found in enumerate(matches) if found]
+    waiting = set(nlargest(_CONSIDERED, matching, key=lambda at: (scores[at], -at)))
+    at = max(waiting, key=lambda at: (scores[at], -at))
+    chosen: list[int] = []
+    misses = 0
+    while misses < _MISSES:
+        waiting.discard(at)
+        start, end = parts[at]
+        cost = count(text[start:end]) + gap
+        if cost <= room or not chosen:
+            room -= cost
+            chosen.append(at)
+            covered |= matches[at]
+            for neighbour, share in ((at - 1, _BEFORE), (at + 1, _AFTER)):
+                if 0 <= neighbour < len(parts) and neighbour not in chosen:
+                    near[neighbour] = max(near[neighbour], share * scores[at])
+                    waiting.add(neighbour)
+        else:
+            misses += 1
+        if room <= gap or not waiting:
+            break
+        at = max(waiting, key=rate)
+    return chosen
+
+
+def _shown(text: str, parts: list[Part], chosen: list[int]) -> str:
+    """The chosen parts in order; what stood side by side is shown as it stood."""
+    shown = f"{ELLIPSIS} " if chosen[0] > 0 else ""
+    for before, at in zip([None, *chosen], chosen, strict=False):
+        start, end = parts[at]
+        if before is not None:
+            between = text[parts[before][1] : start]
+            if at > before + 1:
+                between = f"\n{ELLIPSIS}\n" if "\n" in between else f" {ELLIPSIS} "
+            shown += between
+        shown += text[start:end]
+    return f"{shown} {ELLIPSIS}" if chosen[-1] < len(parts) - 1 else shown
+
+
+def _window(text: str, part: Part, sought: frozenset[str], limit: int, count: Count) -> str:
+    """A piece of a part that is longer than the limit, from shortly before its first match on."""
+    start, end = part
+    for word in _WORD.finditer(text, start, end):
+        if not sought.isdisjoint(terms(word[0])):
+            lead = max(start, word_end(text, max(start, word.start() - limit)))
+            start = lead if count(text[lead : word.start()]) * 4 <= limit else word.start()
+            break
+    return cut(f"{ELLIPSIS} {text[start:]}" if start else text, limit, count)

@@ -1,0 +1,97 @@
+"""What recall found, as pieces of a page: cited, dated, and no longer than it is worth.
+
+What somebody said in a few sentences is shown whole: half of it can mislead. Of essays, code and tool output the parts
+that matter for the question are shown, more of what ranks first. The same hits for the same question make the same
+bytes, whenever they are shown again. Deliberately absent: searching, and choosing among the pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from holdfast.context.excerpt import excerpt
+from holdfast.context.sections import MARKS, Count, Piece, day, line, trust
+from holdfast.records import Hit, Memory
+
+
+class Extent(NamedTuple):
+    """How much is shown of a text: all of it up to ``whole`` tokens, ``part`` tokens of a longer one."""
+
+    whole: int
+    part: int
+
+
+EXCERPT = 160
+"""How many tokens are shown of a long text that was found first."""
+_FIRST, _NEXT, _REST = Extent(300, EXCERPT), Extent(300, 80), Extent(100, 50)
+_PER_TOKEN = 8  # characters; hardly a text has more
+
+
+def extent(rank: int) -> Extent:
+    """How much is shown of the hit at a rank, counted from 0: what is found late is worth a sentence or two."""
+    return _FIRST if rank < 3 else _NEXT if rank < 20 else _REST
+
+
+def recalled(
+    hits: Sequence[Hit], query: str, now: datetime, user: str | None, count: Count, room: int | None = None
+) -> list[Piece]:
+    """Hits, the best first; on the page memories first, then what was said, by day and thread.
+
+    Each names where it is from, so that it can be cited and looked up, and how old it is. With ``room`` only as many
+    come as could fill so many tokens.
+    """
+    found: list[Piece] = []
+    for rank, hit in enumerate(hits):
+        if room is not None and room <= 0:
+            break
+        text = _shown(hit.memory.text if hit.memory else hit.text, query, extent(rank), count)
+        piece = _memory(hit, hit.memory, text, now, user) if hit.memory else _entry(hit, text, now)
+        found.append(piece)
+        if room is not None:
+            room -= count(piece.text)
+    return found
+
+
+def _shown(text: str, query: str, extent: Extent, count: Count) -> str:
+    return line(text if _fits(text, extent.whole, count) else excerpt(text, query, extent.part, count))
+
+
+def _fits(text: str, limit: int, count: Count) -> bool:
+    """Whether a text has at most so many tokens. Of a long one the beginning tells, and counting it all takes time."""
+    return count(text[: limit * _PER_TOKEN]) <= limit and (len(text) <= limit * _PER_TOKEN or count(text) <= limit)
+
+
+def _memory(hit: Hit, memory: Memory, text: str, now: datetime, user: str | None) -> Piece:
+    whose = "" if memory.subject == user or memory.key is None else f"{line(memory.subject)}: "
+    disputed = f"; disputed by {', '.join(hit.disputed_by)}" if hit.disputed_by else ""
+    about = f"{memory.id}, {day(memory.valid_from)}, {age(memory.valid_from, now)}{trust(memory, '; ')}{disputed}"
+    return Piece(hit.id, f"- {whose}{text} ({about})", (0, "", memory.valid_from, memory.id), "Memories:")
+
+
+def _entry(hit: Hit, text: str, now: datetime) -> Piece:
+    entry = hit.entry
+    assert entry is not None
+    fields = entry.content if isinstance(entry.content, dict) else {}
+    who = next((fields[name] for name in ("name", "speaker", "role") if isinstance(fields.get(name), str)), entry.kind)
+    group = f"{day(hit.time)} ({age(hit.time, now)}), {line(entry.thread)}:"
+    if hit.trust in MARKS:
+        who = f"{who} ({MARKS[hit.trust]})"
+    place = (1, day(hit.time), entry.thread, entry.number)
+    return Piece(hit.id, f"- #{entry.number} {line(who)}: {text}", place, group)
+
+
+def age(then: datetime, now: datetime) -> str:
+    """How long ago something was, in one unit that a reader takes in at a glance."""
+    days = (now - then).total_seconds() / 86_400
+    if days < 0:
+        return "ahead"
+    if days < 1:
+        hours = int(days * 24)
+        return "just now" if hours == 0 else f"{hours} h ago"
+    for unit, length in (("year", 365.25), ("month", 30.44), ("week", 7.0)):
+        if days >= 2 * length:
+            return f"{int(days / length)} {unit}s ago"
+    whole = int(days)
+    return f"{whole} day{'s' if whole > 1 else ''} ago"

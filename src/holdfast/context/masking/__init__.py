@@ -1,0 +1,11 @@
+"""Observation masking: a long tool output becomes a short stand-in that still says what went wrong and where.
+
+``mask`` is a pure function of a text: no model, no clock, no file. The full text stays in the log, and the stand-in
+says how to fetch it. Deliberately absent: which observations are masked and when. That is for whoever builds a context.
+"""
+
+from __future__ import annotations
+
+from holdfast.context.masking.masked import ERROR_CHARS, ERROR_LINES, SHORT, Masked, mask
+
+__all__ = ["ERROR_CHARS", "ERROR_LINES", "SHORT", "Masked", "mask"]

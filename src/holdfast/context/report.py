@@ -1,0 +1,90 @@
+"""A context, and the account of how it came about.
+
+Deliberately absent: how it was packed (``pack``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.context.page import Dropped, Page
+from holdfast.context.render import render
+from holdfast.records import Hit
+
+
+class SectionReport(msgspec.Struct, frozen=True):
+    """One section of a context: how many tokens it takes, and how many pieces it shows and left out."""
+
+    name: str
+    tokens: int
+    shown: int
+    dropped: int = 0
+
+
+class ContextReport(msgspec.Struct, frozen=True):
+    """How a context was packed.
+
+    ``counter`` names what counted the tokens, ``exact`` whether that is what the model counts. ``kept`` is how many
+    tokens at the beginning are the same as in the context before, which a provider's cache need not read again;
+    ``skipped`` the stages that recall left out, ``relevant`` whether it found anything that answers the input.
+    """
+
+    budget: int
+    tokens: int
+    sections: tuple[SectionReport, ...]
+    dropped: tuple[Dropped, ...]
+    kept: int
+    counter: str
+    exact: bool
+    ms: float
+    masked: int = 0
+    clipped: int = 0
+    skipped: tuple[str, ...] = ()
+    relevant: bool | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def left(self) -> int:
+        """The tokens of the budget that are not used."""
+        return self.budget - self.tokens
+
+
+class Context(msgspec.Struct, frozen=True):
+    """What goes into the model for this turn. ``messages("openai")`` or ``messages("anthropic")`` renders it.
+
+    ``hits`` are what recall found and the page shows; ``window`` are the numbers of the first and the last entry that
+    it shows as they were said, where it shows any. ``at`` is the moment it was built for, in microseconds.
+    """
+
+    page: Page
+    report: ContextReport
+    hits: tuple[Hit, ...] = ()
+    window: tuple[int, int] | None = None
+    at: int = 0
+
+    def messages(self, format: str = "openai") -> Any:
+        """The messages for a client of OpenAI or Anthropic; with ``plain`` one text."""
+        return render(self.page, format)
+
+    @property
+    def system(self) -> str:
+        """The text that comes before the conversation; Anthropic takes it beside the messages."""
+        return self.page.system
+
+    @property
+    def text(self) -> str:
+        """All of it as one plain text."""
+        text: str = render(self.page, "plain")
+        return text
+
+    @property
+    def tokens(self) -> int:
+        return self.report.tokens
+
+    def section(self, name: str) -> str:
+        """The text of one section, empty where it shows nothing."""
+        if name == "recent":
+            return "\n\n".join(f"{message.role}: {message.text}" for message in self.page.turns if message.text)
+        return self.page.input.text if name == "input" else self.page.sections.get(name, "")

@@ -1,0 +1,219 @@
+"""What the sections of a context say, as pieces that can be left out one by one.
+
+Pieces come in the order of their worth, and each knows its place on the page: what is chosen is shown in an order that
+does not depend on what else was chosen, so that the same facts make the same bytes. Deliberately absent: choosing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from holdfast.context.talk import harmless
+from holdfast.records import EntryRef, Loaded, Memory
+
+Count = Callable[[str], int]
+
+TITLES = {
+    "instructions": "Instructions",
+    "identity": "Who you talk to",
+    "facts": "What is known",
+    "handoff": "Where the work stands",
+    "summary": "Earlier in this conversation",
+    "recalled": "recalled",
+    "news": "news",
+    "state": "state",
+}
+WHO = frozenset(
+    {"name", "full_name", "nickname", "pronouns", "language", "timezone", "time_zone", "home", "location", "lives_in",
+     "birthday", "age", "occupation", "job", "employer", "role", "company"}
+)  # fmt: skip
+"""Keys of facts that say who somebody is."""
+_VALUE = 1_200
+_HEADING = re.compile(r"(^|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])([ \t]*)#", re.MULTILINE)
+MARKS = {"untrusted": "from outside, not verified"}
+
+
+class Step(Protocol):
+    """A step of a progress document."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def done(self) -> bool: ...
+
+
+class Document(Protocol):
+    """A progress document, as far as it is shown."""
+
+    @property
+    def goal(self) -> str: ...
+    @property
+    def next_action(self) -> str: ...
+    @property
+    def context(self) -> str: ...
+    @property
+    def blockers(self) -> Sequence[str]: ...
+    @property
+    def steps(self) -> Sequence[Step]: ...
+
+
+class Piece(NamedTuple):
+    """One thing that a section can show. ``group`` is a heading that it shares with others, ``place`` where it goes."""
+
+    id: str
+    text: str
+    place: tuple[Any, ...] = ()
+    group: str = ""
+
+
+def arranged(pieces: Iterable[Piece]) -> str:
+    """Chosen pieces as the text of a section."""
+    lines: list[str] = []
+    group = ""
+    for piece in sorted(pieces, key=lambda piece: piece.place):
+        if piece.group and piece.group != group:
+            lines.append(piece.group)
+        group = piece.group
+        lines.append(piece.text)
+    return shielded("\n".join(lines))
+
+
+def shielded(text: str) -> str:
+    """The text of a section that cannot pass for anything else: for a heading of ours, or for the end of a block."""
+    return _HEADING.sub(r"\1\2\#", harmless(text)) if "#" in text or "<" in text else text
+
+
+# What seldom changes
+
+
+def procedures(memories: Sequence[Memory]) -> list[Piece]:
+    """How to do things, the most useful first; on the page in the order they were learned."""
+    return [Piece(one.id, f"- {line(one.text)}{trust(one)}", (one.recorded_at, one.id)) for one in memories]
+
+
+def identity(user: str | None, agent: str | None, facts: Sequence[Memory]) -> list[Piece]:
+    """Who talks with whom, and what says who somebody is."""
+    found = []
+    if agent is not None:
+        found.append(Piece("agent", f"- You are the agent {line(agent)}.", (0,)))
+    if user is not None:
+        found.append(Piece("user", f"- The user is {line(user)}.", (1,)))
+    about = [fact for fact in _by_worth(facts) if is_identity(fact, user)]
+    return found + [Piece(fact.id, f"- {_fact(fact, user)}", (2, *_keyed(fact))) for fact in about]
+
+
+def is_identity(fact: Memory, user: str | None) -> bool:
+    return fact.key is not None and fact.key.casefold() in WHO and (user is None or fact.subject == user)
+
+
+def known(facts: Sequence[Memory], user: str | None) -> list[Piece]:
+    """Facts, the most important first; on the page by subject and key."""
+    return [
+        Piece(fact.id, f"- {_fact(fact, user)}", _keyed(fact))
+        for fact in _by_worth(facts)
+        if not is_identity(fact, user)
+    ]
+
+
+def _fact(fact: Memory, user: str | None) -> str:
+    whose = "" if fact.subject == user else f"{line(fact.subject)}, "
+    since = f"since {day(fact.valid_from)}"
+    until = "" if fact.valid_to is None else f" until {day(fact.valid_to)}"
+    return f"{whose}{line(fact.key or '')}: {line(fact.text)} ({since}{until}{trust(fact, '; ')})"
+
+
+def _by_worth(facts: Sequence[Memory]) -> list[Memory]:
+    return sorted(facts, key=lambda fact: (fact.importance, fact.valid_from, fact.id), reverse=True)
+
+
+def _keyed(fact: Memory) -> tuple[str, str, str]:
+    return fact.subject, fact.key or "", fact.id
+
+
+def trust(memory: Memory, before: str = " (") -> str:
+    mark = MARKS.get(memory.trust)
+    return "" if mark is None else f"{before}{mark}{')' if before == ' (' else ''}"
+
+
+def handoff(document: Document) -> list[Piece]:
+    """The progress document, what is to be done next first; on the page in the order of the document."""
+    parts: list[tuple[int, str]] = []
+    if document.goal:
+        parts.append((0, f"Goal: {line(document.goal)}"))
+    if document.next_action:
+        parts.append((4, f"Next: {line(document.next_action)}"))
+    parts += [(3, f"- Blocked: {line(blocker)}") for blocker in document.blockers]
+    parts += [(2, f"- [ ] {line(step.text)}") for step in document.steps if not step.done]
+    if document.context:
+        parts.append((5, f"Context: {document.context.strip()}"))
+    parts += [(1, f"- [x] {line(step.text)}") for step in reversed(document.steps) if step.done]
+    return [
+        Piece(f"{place}.{number}", text, (place, -number if place == 1 else number))
+        for number, (place, text) in enumerate(parts)
+    ]
+
+
+def summaries(found: Sequence[tuple[int, int, str]]) -> list[Piece]:
+    """Summaries of ranges of entries, the newest first; on the page the oldest first."""
+    return [
+        Piece(f"{first}-{last}", f"Entries {first} to {last}:\n{text.strip()}", (first,))
+        for first, last, text in sorted(found, reverse=True)
+    ]
+
+
+# What changes from turn to turn
+
+
+def news(then: Sequence[Memory], now: Sequence[Memory], said: frozenset[EntryRef], user: str | None) -> list[Piece]:
+    """What became known, changed or ended since the facts at the top, unless the conversation itself says it."""
+    before = {(fact.subject, fact.key): fact for fact in then}
+    after = {(fact.subject, fact.key): fact for fact in now}
+    found = []
+    for name, fact in after.items():
+        old = before.get(name)
+        if (old is not None and old.id == fact.id) or not said.isdisjoint(fact.origin.entries):
+            continue
+        was = "" if old is None else f"; no longer: {line(old.text)}"
+        found.append(Piece(fact.id, f"- {_fact(fact, user)}{was}", _keyed(fact)))
+    for name, fact in before.items():
+        if name not in after:
+            whose = "" if fact.subject == user else f"{line(fact.subject)}, "
+            text = f"- {whose}{line(fact.key or '')}: no longer {line(fact.text)}"
+            found.append(Piece(fact.id, text, _keyed(fact)))
+    return found
+
+
+def state(loaded: Loaded[Any], plain: Any) -> list[Piece]:
+    """The fields of a state, those that must be verified first; what is no longer fresh says so."""
+    if not loaded:
+        return []
+    fields = plain if isinstance(plain, dict) else {"value": plain}
+    marks: dict[str, list[str]] = {}
+    for stale in loaded.stale:
+        top = stale.path.split(".")[0].split("[")[0]
+        what = "MUST BE VERIFIED before acting on it" if stale.path in loaded.must_verify else "stale"
+        within = "" if stale.path == top else f"{stale.path} "
+        since = "never confirmed" if stale.confirmed_at is None else f"confirmed {day(stale.confirmed_at)}"
+        marks.setdefault(top, []).append(f"{within}{what}, {since}")
+    return [
+        Piece(str(name), _field(str(name), fields[name], marks.get(name, ())), (place,))
+        for place, name in sorted(enumerate(fields), key=lambda item: item[1] not in marks)
+    ]
+
+
+def _field(name: str, value: Any, marks: Sequence[str]) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = line(text if len(text) <= _VALUE else f"{text[:_VALUE]}… ({len(text):,} characters)")
+    return f"- {line(name)}: {text}{''.join(f' [{mark}]' for mark in marks)}"
+
+
+def day(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d")
+
+
+def line(text: str) -> str:
+    return " ".join(text.split())

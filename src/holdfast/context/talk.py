@@ -1,0 +1,332 @@
+"""Entries of a log as a conversation that any model accepts: who said what, which tool was called, what came back.
+
+A call and its result stay together, whatever was written between them: a call without a result gets a stand-in, a
+result without its call becomes a remark, and no id occurs twice. What a model cannot be shown (an image of long ago, a
+block of a kind nobody knows) becomes a remark that says where it is. Deliberately absent: how much of it fits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.ledger.said import spoken
+from holdfast.records import Entry
+
+MISSING = "(no result is recorded for this call)"
+EMPTY = "(empty)"
+QUIET = ("recalled", "usage", "session")
+"""Events that a session writes for itself. They are no part of what was said."""
+_REMARK = 400
+_ID = 40
+_PLAIN = {"role", "content"}
+_HELD = ("content", "text", "parts")
+_KNOWN = {*_HELD, "tool_calls", "function_call"}
+_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_TEXTS = ("text", "input_text", "output_text", "refusal")
+_CALLS = ("tool_use", "function_call", "tool_call")
+_RESULTS = ("tool_result", "function_call_output")
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
+
+
+_OURS = re.compile(r"<(?=\s*/?\s*(?:recalled|state|news)\b)", re.IGNORECASE)
+
+
+def harmless(text: str) -> str:
+    """A text that can neither end the block that it is shown in nor begin another."""
+    return _OURS.sub("&lt;", text) if "<" in text else text
+
+
+class Call(NamedTuple):
+    """A tool that a model decided to use. ``arguments`` is JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Result(NamedTuple):
+    """What came back of a call. ``number`` is the entry that holds the whole of it, 0 where there is none."""
+
+    of: str
+    text: str
+    number: int = 0
+
+
+class Message(NamedTuple):
+    """One message: of a user, of an assistant with the tools it calls, or the results of a ``tool``."""
+
+    role: str
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    results: tuple[Result, ...] = ()
+    parts: tuple[Any, ...] = ()
+
+
+class Stretch(NamedTuple):
+    """Messages that belong together, in a window or not at all: entries ``first`` to ``last``."""
+
+    first: int
+    last: int
+    messages: tuple[Message, ...]
+
+    @property
+    def opens(self) -> bool:
+        """Whether a turn begins here: a user speaks."""
+        return self.messages[0].role == "user"
+
+
+class _Atom(NamedTuple):
+    """One thing that an entry holds, in the order of the log."""
+
+    number: int
+    kind: str  # user, assistant, call, result
+    text: str
+    id: str = ""
+    name: str = ""
+
+
+def conversation(entries: Sequence[Entry]) -> list[Stretch]:
+    """The conversation that entries hold, as stretches that must not be torn apart."""
+    atoms = _paired([atom for entry in entries for atom in _atoms(entry)])
+    return list(_stretches(atoms))
+
+
+# What an entry holds
+
+
+def _atoms(entry: Entry) -> Iterator[_Atom]:
+    content, number = entry.content, entry.number
+    fields = content if isinstance(content, dict) else {}
+    if entry.kind == "tool_call":
+        yield _call(number, fields.get("id"), fields.get("name"), fields.get("arguments") if fields else content)
+    elif entry.kind == "observation":
+        yield _Atom(number, "result", _shown(fields.get("content", content)), _text(fields.get("of")))
+    elif entry.kind == "message":
+        yield from _said(entry, fields) if not fields or fields.keys() & _KNOWN else _unreadable(entry)
+    elif entry.kind != "summary" and not (entry.kind == "event" and fields.get("name") in QUIET):
+        yield _Atom(number, "user", remark(entry))
+
+
+def _unreadable(entry: Entry) -> list[_Atom]:
+    """A message of which nothing else could be made, unless there is nothing in it."""
+    told = remark(entry)
+    return [] if told == f"[{entry.kind}: ]" else [_Atom(entry.number, "user", told)]
+
+
+def _said(entry: Entry, fields: dict[str, Any]) -> Iterator[_Atom]:
+    role, number = _text(fields.get("role")), entry.number
+    content = next((fields[name] for name in _HELD if name in fields), None if fields else entry.content)
+    if isinstance(content, str) and fields.keys() == _PLAIN and role in ("user", "assistant"):  # as most of them are
+        if content.strip():
+            yield _Atom(number, role, content)
+        return
+    if role in ("tool", "function"):
+        of = fields.get("tool_call_id")
+        yield _Atom(number, "result", _shown(content), _text(of))
+        return
+    speaker = role if role in ("user", "assistant") else ("assistant" if role in ("model", "ai") else "user")
+    blocks = content if isinstance(content, list) else [content]
+    yield from _merged(_block(entry, block, speaker) for block in blocks)
+    for call in [*_listed(fields.get("tool_calls")), *_listed([fields.get("function_call")])]:
+        inner = call.get("function")
+        function = inner if isinstance(inner, dict) else call
+        yield _call(number, call.get("id"), function.get("name"), function.get("arguments"))
+
+
+def _merged(atoms: Iterable[_Atom | None]) -> Iterator[_Atom]:
+    """Blocks of text that follow each other are one text."""
+    held: _Atom | None = None
+    for atom in atoms:
+        if atom is None:
+            continue
+        if held is not None and held.kind == atom.kind and atom.kind in ("user", "assistant"):
+            held = held._replace(text=f"{held.text}\n{atom.text}")
+            continue
+        if held is not None:
+            yield held
+        held = atom
+    if held is not None:
+        yield held
+
+
+def _block(entry: Entry, block: Any, speaker: str) -> _Atom | None:
+    """One block of a message. What cannot be shown is said to be there."""
+    number = entry.number
+    if not isinstance(block, dict):
+        text = block if isinstance(block, str) else _shown(block)
+        return _Atom(number, speaker, _named(entry, speaker, text)) if text.strip() else None
+    kind = _text(block.get("type"))
+    if kind in _THOUGHTS:
+        return None  # a model's own thoughts are of the turn that they were thought in
+    if kind in _CALLS:
+        return _call(number, block.get("id") or block.get("call_id"), block.get("name"), _arguments(block))
+    if kind in _RESULTS:
+        of = block.get("tool_use_id") or block.get("call_id")
+        return _Atom(number, "result", _shown(block.get("content", block.get("output"))), _text(of))
+    for name in _TEXTS:
+        if isinstance(block.get(name), str) and (not kind or kind in _TEXTS):
+            return _Atom(number, speaker, _named(entry, speaker, block[name])) if block[name].strip() else None
+    return _Atom(number, speaker, f"[{kind or 'block'}: not shown, see {entry.thread}#{number}]")
+
+
+def _named(entry: Entry, speaker: str, text: str) -> str:
+    """Who speaks, where there are more than two, or where it was neither of them."""
+    fields = entry.content if isinstance(entry.content, dict) else {}
+    role, name = _text(fields.get("role")), _text(fields.get("name"))
+    who = name or (role if speaker == "user" and role not in ("user", "") else "")
+    return f"{who}: {text}" if who else text
+
+
+def _call(number: int, id: Any, name: Any, arguments: Any) -> _Atom:
+    return _Atom(number, "call", as_object(arguments), _text(id), _NAME.sub("_", _text(name))[:64] or "tool")
+
+
+def as_object(arguments: Any) -> str:
+    """What a call gives, as the JSON object that every vendor takes, whatever was written."""
+    if isinstance(arguments, str):
+        with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
+    if arguments is None:
+        arguments = {}
+    try:
+        plain = arguments if isinstance(arguments, dict) else {"value": arguments}
+        return msgspec.json.encode(plain, enc_hook=str).decode()
+    except (msgspec.EncodeError, RecursionError, UnicodeEncodeError, TypeError):
+        return msgspec.json.encode({"value": repr(arguments)[:_REMARK]}).decode()
+
+
+def _arguments(block: dict[str, Any]) -> Any:
+    return block.get("input", block.get("arguments", block.get("args")))
+
+
+def remark(entry: Entry) -> str:
+    """A note or an event in one line."""
+    text = " ".join(spoken(entry.kind, entry.content).split())
+    return f"[{entry.kind}: {harmless(text[:_REMARK])}{'…' if len(text) > _REMARK else ''}]"
+
+
+def _shown(content: Any) -> str:
+    """What a tool gave back, as text."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        texts = [_part(part) for part in content]
+        return "\n".join(text for text in texts if text)
+    return "" if content is None else json.dumps(content, ensure_ascii=False, default=str)
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, dict) and isinstance(part.get("type"), str):
+        return part["text"] if isinstance(part.get("text"), str) else f"[{part['type']}: not shown]"
+    return json.dumps(part, ensure_ascii=False, default=str)
+
+
+def _listed(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+# Calls and their results
+
+
+class _Paired(NamedTuple):
+    """An atom, and where it is a call the result that answers it, with the place that this had in the log."""
+
+    atom: _Atom
+    answer: _Atom | None = None
+    place: int = 0
+    answered: int = 2**63
+
+
+def _paired(atoms: list[_Atom]) -> list[_Paired]:
+    """Each atom with the result that answers it, where it is a call; results that answer nothing become remarks."""
+    waiting: list[int] = []
+    answers: dict[int, int] = {}
+    for place, atom in enumerate(atoms):
+        if atom.kind == "call":
+            waiting.append(place)
+        elif atom.kind == "result":
+            called = [at for at in waiting if atoms[at].id == atom.id] or ([] if atom.id else waiting)
+            if called:
+                answers[called[0]] = place
+                waiting.remove(called[0])
+    taken, seen = set(answers.values()), set[str]()
+    found: list[_Paired] = []
+    for place, atom in enumerate(atoms):
+        at = answers.get(place)
+        if atom.kind == "call":
+            answer = None if at is None else atoms[at]
+            found.append(_Paired(_unique(atom, seen), answer, place, 2**63 if at is None else at))
+        elif atom.kind != "result":
+            found.append(_Paired(atom, place=place))
+        elif place not in taken:
+            told = f"[result of a call before this: {harmless(atom.text)}]"
+            found.append(_Paired(atom._replace(kind="user", text=told), place=place))
+    return found
+
+
+def _unique(call: _Atom, seen: set[str]) -> _Atom:
+    id = base = _NAME.sub("_", call.id)[:_ID] or f"call-{call.number}"
+    count = 0
+    while id in seen:
+        count += 1
+        id = f"{base[:20]}-{call.number}-{count}"
+    seen.add(id)
+    return call._replace(id=id)
+
+
+def _stretches(atoms: list[_Paired]) -> Iterator[Stretch]:
+    """Calls that follow an assistant's words, or each other, are of one message; their results come right after it.
+
+    A call that was made when the one before it was answered already is of a message of its own.
+    """
+    place = 0
+    while place < len(atoms):
+        first = atoms[place]
+        end = place + 1
+        if first.atom.kind == "user":
+            yield Stretch(first.atom.number, first.atom.number, (Message("user", first.atom.text),))
+            place = end
+            continue
+        answered = first.answered
+        while end < len(atoms) and atoms[end].atom.kind == "call" and atoms[end].place < answered:
+            answered = min(answered, atoms[end].answered)
+            end += 1
+        yield _stretch(atoms[place:end])
+        place = end
+
+
+def _stretch(group: list[_Paired]) -> Stretch:
+    text = group[0].atom.text if group[0].atom.kind == "assistant" else ""
+    calls = [one for one in group if one.atom.kind == "call"]
+    numbers = [atom.number for one in group for atom in (one.atom, one.answer) if atom is not None]
+    said = Message("assistant", text, tuple(Call(one.atom.id, one.atom.name, one.atom.text) for one in calls))
+    if not calls:
+        return Stretch(min(numbers), max(numbers), (said,))
+    results = tuple(_result(one.atom.id, one.answer) for one in calls)
+    return Stretch(min(numbers), max(numbers), (said, Message("tool", results=results)))
+
+
+def _result(of: str, answer: _Atom | None) -> Result:
+    if answer is None:
+        return Result(of, MISSING)
+    return Result(of, answer.text if answer.text.strip() else EMPTY, answer.number)
+
+
+def as_text(message: Message) -> str:
+    """A message in plain text."""
+    lines = [f"{message.role}: {message.text}"] if message.text else []
+    lines += [f"assistant calls {call.name} ({call.id}): {call.arguments}" for call in message.calls]
+    lines += [f"result ({result.of}): {result.text}" for result in message.results]
+    return "\n\n".join(lines)

@@ -1,0 +1,70 @@
+"""Coroutines for callers that block.
+
+A coroutine runs in the caller's thread where that is free, and in a thread of its own where an event loop runs already,
+as in a notebook. What comes piece by piece always has a thread, which ends with the last piece, with an error, or when
+the caller stops listening. Deliberately absent: a loop that lives longer than one call, and with it a thread that
+somebody would have to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+P = TypeVar("P")
+
+
+class _End:
+    """The last thing in the queue: what the coroutine returned, or what it raised."""
+
+    def __init__(self, value: Any = None, error: BaseException | None = None) -> None:
+        self.value = value
+        self.error = error
+
+
+def wait_for(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What the coroutine returns."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    pieces: Generator[T, None, None] = listen(lambda _: make())
+    with contextlib.closing(pieces):
+        return next(pieces)
+
+
+def listen(make: Callable[[Callable[[P], None]], Coroutine[Any, Any, T]]) -> Generator[P | T, None, None]:
+    """What the coroutine hands over while it runs, and what it returns as the last item."""
+    line: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    loop = asyncio.new_event_loop()
+
+    def work() -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                end = _End(runner.run(make(line.put)))
+        except BaseException as error:  # everything goes to the caller, whose exception it is
+            end = _End(error=error)
+        line.put(end)
+
+    thread = threading.Thread(target=work, name="holdfast-model", daemon=True)
+    thread.start()
+    try:
+        while not isinstance(item := line.get(), _End):
+            yield item
+        if item.error is not None:
+            raise item.error
+        yield item.value
+    finally:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the work is over
+            loop.call_soon_threadsafe(_cancel_all, loop)
+        thread.join()
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()

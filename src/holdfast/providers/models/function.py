@@ -1,0 +1,79 @@
+"""A function of the caller's as a model. Deliberately absent: a time limit; a plain function cannot be held to one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from holdfast.errors import HoldfastError, Misconfigured, ModelFailed
+from holdfast.providers.models.model import Reply, Usage
+from holdfast.providers.models.shape import extracted, instructions, schema_of
+
+T = TypeVar("T")
+
+
+class FunctionModel:
+    """``function(messages)`` gives a text or a Reply. It is not told of tools, and streams its answer in one piece.
+
+    ``name`` is what context sizes are looked up by; without one it is the function's own.
+    """
+
+    def __init__(self, function: Callable[[list[dict[str, Any]]], str | Reply], *, name: str | None = None) -> None:
+        if not callable(function):
+            raise Misconfigured(f"A function of messages is needed; got {type(function).__name__}.")
+        self._function = function
+        own = getattr(function, "__qualname__", None) or type(function).__qualname__
+        self.name = name or f"function:{own}"
+
+    def __repr__(self) -> str:
+        return f"FunctionModel({self.name!r})"
+
+    def reply(
+        self,
+        messages: list[dict[str, Any]],
+        *,
+        tools: Sequence[dict[str, Any]] = (),
+        timeout_s: float | None = None,
+    ) -> Reply:
+        try:
+            answer = self._function(messages)
+        except HoldfastError:
+            raise
+        except Exception as error:
+            raise ModelFailed(
+                f"The model {self.name} raised {type(error).__name__}: {error}",
+                model=self.name,
+                reason="raised",
+                partial="",
+            ) from error
+        if isinstance(answer, str):
+            return Reply(answer, model=self.name, stop="end")
+        if isinstance(answer, Reply):
+            return answer
+        raise Misconfigured(
+            f"The model {self.name} must return a text or a Reply; it returned {type(answer).__name__}.",
+            model=self.name,
+        )
+
+    def stream(
+        self,
+        messages: list[dict[str, Any]],
+        *,
+        tools: Sequence[dict[str, Any]] = (),
+        timeout_s: float | None = None,
+    ) -> Iterator[str | Reply]:
+        whole = self.reply(messages)
+        if whole.text:
+            yield whole.text
+        yield whole
+
+    def extract(
+        self, messages: list[dict[str, Any]], shape: type[T], *, timeout_s: float | None = None
+    ) -> tuple[T, Usage]:
+        told = {"role": "system", "content": instructions(schema_of(shape))}
+
+        def ask(asked: list[dict[str, Any]]) -> tuple[str, Usage]:
+            answer = self.reply([told, *asked])
+            return answer.text, answer.usage
+
+        return extracted(ask, messages, shape, model=self.name)

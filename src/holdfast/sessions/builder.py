@@ -1,0 +1,179 @@
+"""Building a context: have what there is gathered and packed, and give an account of it. Nothing is written.
+
+What a builder keeps between two contexts of a thread is the last page, to say how much of it a provider's cache still
+has. Deliberately absent: what there is to show (``gathering``), packing (``context``), and calling a model.
+"""
+
+from __future__ import annotations
+
+import time as _time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.clock import to_micros
+from holdfast.context.budget import BESIDE, check_budget, shares, too_small
+from holdfast.context.pack import Packed, measure, pack
+from holdfast.context.page import Page
+from holdfast.context.report import Context, ContextReport, SectionReport
+from holdfast.context.sections import Count
+from holdfast.context.talk import Message
+from holdfast.context.window import weigh
+from holdfast.ledger.core import Core
+from holdfast.records import Recalled
+from holdfast.sessions.asked import asked_of
+from holdfast.sessions.gathering import Gathering, Masks, Recent, Settings, check_settings
+
+if TYPE_CHECKING:
+    from holdfast.memories.handle import Memories
+    from holdfast.providers.tokens.counting import Counter
+    from holdfast.thread import Thread
+
+
+BUDGET = 8_000
+LARGEST = 32_000
+_PAGES = 256
+
+
+class Builder:
+    """Builds the contexts of one store."""
+
+    def __init__(self, core: Core, memory: Callable[..., Memories], counter: Callable[[Any], Counter]) -> None:
+        self._core, self._memory, self._choose = core, memory, counter
+        self._counters: dict[str | None, Counter] = {}
+        self._pages: OrderedDict[str, Page] = OrderedDict()
+        self._masks = Masks()
+        self._lock = Lock()
+
+    def counter(self, spec: Any) -> Counter:
+        """What counts tokens: for a model, by the name of an encoding, or as the caller says. It keeps its counts."""
+        if spec is not None and not isinstance(spec, str):
+            return self._choose(spec)
+        if spec not in self._counters:
+            self._counters[spec] = self._choose(spec)
+        return self._counters[spec]
+
+    def limit(self, model: str | None) -> int:
+        """How many tokens a context may have for a model: its window without room to answer, and never very many."""
+        from holdfast.providers.tokens.windows import window_of  # noqa: PLC0415 - a table that few ask
+
+        window = None if model is None else window_of(model)
+        return BUDGET if window is None else min(LARGEST, window.tokens - min(window.output, window.tokens // 4))
+
+    def check(self, input: Any, budget: int, settings: Settings) -> None:
+        """Refuse an input that no context could hold, before it goes on record."""
+        check_settings(settings)
+        count = self.counter(settings.get("tokens")).count
+        asked, own = asked_of(input), settings.get("instructions", "").strip()
+        bare = Page("" if not own else f"# Instructions\n{own}", (), "", "", "", asked, {})
+        if (needed := measure(bare, count)) > budget:
+            raise too_small(needed, budget, "the input takes" if not own else "input and instructions take")
+
+    def recent(self, thread: Thread, budget: int, settings: Settings) -> Recent:
+        """The conversation of a thread since its newest mark, as a context would show it, had it room for all."""
+        counter = self.counter(settings.get("tokens"))
+        gathering = Gathering(
+            self._core, thread, self._memory, Message("user"), settings, (counter.count, budget), self._masks
+        )
+        return gathering.recent()
+
+    def build(
+        self,
+        thread: Thread,
+        input: Any,
+        budget: int,
+        model: str | None,
+        settings: Settings,
+        *,
+        apart: int | None = None,
+    ) -> Context:
+        """See ``Store.context``. ``apart`` is the entry that is the input itself."""
+        began = _time.perf_counter()
+        check_settings(settings)
+        asked = asked_of(input)
+        budget, chosen = check_budget(budget), shares(settings.get("shares"))
+        counter = self.counter(settings.get("tokens") or model)
+        gathering = Gathering(
+            self._core, thread, self._memory, asked, settings, (counter.count, budget), self._masks, apart
+        )
+        material = gathering.material(chosen)
+        if material.stretches and "recalled" not in (settings.get("shares") or {}):
+            chosen["recalled"] = BESIDE
+        packed = pack(material, budget, chosen, counter.count)
+        page = packed.page()
+        with self._lock:
+            before = self._pages.pop(thread.id, None)
+            self._pages[thread.id] = page
+            while len(self._pages) > _PAGES:
+                self._pages.popitem(last=False)
+        account = _Account(packed, page, counter, budget)
+        report = account.report(before, gathering.recalled, began)
+        window = packed.window.stretches
+        shown = {piece.id for piece in packed.chosen["recalled"]}
+        hits = tuple(hit for hit in gathering.hits if hit.id in shown)
+        span = (window[0].first, window[-1].last) if window else None
+        return Context(page, report, hits, span, to_micros(gathering.now))
+
+
+# The account
+
+
+class _Account(NamedTuple):
+    """What is reported of a packed context."""
+
+    packed: Packed
+    page: Page
+    counter: Counter
+    budget: int
+
+    def report(self, before: Page | None, recalled: Recalled | None, began: float) -> ContextReport:
+        count, window = self.counter.count, self.packed.window
+        return ContextReport(
+            budget=self.budget,
+            tokens=measure(self.page, count),
+            sections=tuple(_sections(self.packed, self.page, count)),
+            dropped=tuple(self.packed.dropped),
+            kept=0 if before is None else kept(before, self.page, count),
+            counter=self.counter.name,
+            exact=self.counter.exact,
+            ms=(_time.perf_counter() - began) * 1_000,
+            masked=window.masked,
+            clipped=window.clipped,
+            skipped=() if recalled is None else recalled.report.skipped,
+            relevant=None if recalled is None else recalled.relevant,
+            notes=() if recalled is None else recalled.report.notes,
+        )
+
+
+def _sections(packed: Packed, page: Page, count: Count) -> Iterator[SectionReport]:
+    left = [dropped.section for dropped in packed.dropped]
+    for name, pieces in packed.chosen.items():
+        if text := page.sections.get(name):
+            yield SectionReport(name, count(text), len(pieces), left.count(name))
+    window = packed.window
+    if window.stretches:
+        cost = sum(weigh(message, count) for message in window.messages)
+        yield SectionReport("recent", cost, len(window.messages), window.left)
+    yield SectionReport("input", weigh(page.input, count), 1)
+
+
+def kept(before: Page, after: Page, count: Count) -> int:
+    """How many tokens at the beginning of a page are the same as in the page before."""
+    if before.system != after.system:
+        return count(_common(before.system, after.system))
+    total = count(after.system) if after.system else 0
+    for old, new in zip(before.messages(), after.messages(), strict=False):
+        if old != new:
+            return total + (count(_common(old.text, new.text)) if old.role == new.role else 0)
+        total += weigh(new, count)
+    return total
+
+
+def _common(first: str, second: str) -> str:
+    """The beginning that two texts share."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if first[:middle] == second[:middle] else (low, middle - 1)
+    return first[:low]

@@ -1,0 +1,194 @@
+"""One exchange: a question that is on record before anything is done about it, and its answer, committed once.
+
+The question goes into the log first, so whoever comes after a crash knows that it was asked. What is done to answer it
+is kept in a durable run, which begins with the first tool; so it is not done again. The answer, the tools it used and
+what it cost are one commit, under a key made of the question: repeating it changes nothing. Deliberately absent: where
+an answer comes from (``converse``, or the caller).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from holdfast.context.report import Context
+from holdfast.errors import HoldfastError, Invalid, KeyReused, ModelFailed, NotFound
+from holdfast.ledger import schema as schemas
+from holdfast.ledger.said import spoken
+from holdfast.providers.models.model import Reply, Usage
+from holdfast.records import Draft, Entry, Memory, event, message, observation, tool_call
+from holdfast.sessions.marks import UNANSWERED, USAGE, is_event
+from holdfast.sessions.questions import HANDLER, answer_key, end, run_of
+from holdfast.sessions.replies import reply_of
+from holdfast.sessions.tools import shown
+from holdfast.steps.declare import OPTIONS
+
+if TYPE_CHECKING:
+    from holdfast.steps.run import Run
+    from holdfast.thread import Thread
+
+_LONG = 4_000
+_ENTRIES = 2_000
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came of a turn. ``entries`` are what it added to the log after the question.
+
+    ``learned`` are the memories it gave, ``repeated`` says that it had been answered before, ``handed_off`` that the
+    next turn begins a fresh session, and ``notes`` what did not go as it should.
+    """
+
+    text: str
+    question: Entry
+    entries: tuple[Entry, ...]
+    usage: Usage
+    context: Context | None = None
+    learned: tuple[Memory, ...] = ()
+    repeated: bool = False
+    handed_off: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Exchange:
+    """A question under way. ``messages`` goes to the model, ``reply`` takes what it says.
+
+    ``with session.turn("…") as turn: turn.reply(my_model(turn.messages))``
+    """
+
+    def __init__(
+        self, thread: Thread, question: Entry, context: Context, then: Callable[[Exchange, Answer], Answer]
+    ) -> None:
+        self._thread, self._then = thread, then
+        self._drafts: list[Draft] = []
+        self._run: Run | None = None
+        self.question, self.context = question, context
+        self.answer: Answer | None = None
+
+    def __repr__(self) -> str:
+        return f"Exchange({self._thread.id!r} #{self.question.number}, {'answered' if self.answer else 'open'})"
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """What goes into the model, as OpenAI's clients take it; ``context.messages("anthropic")`` for the other."""
+        found: list[dict[str, Any]] = self.context.messages("openai")
+        return found
+
+    # What is done to answer
+
+    def _opened(self) -> Run:
+        """The durable run of this exchange, begun when it is first needed."""
+        if self._run is None:
+            self._run = self._thread.run(run_of(self._thread, self.question)[0], handler=HANDLER)
+        return self._run
+
+    def _begun(self) -> Run | None:
+        """The run of this exchange if it was begun, here or before a crash."""
+        if self._run is None and run_of(self._thread, self.question)[1]:
+            return self._opened()
+        return self._run
+
+    def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+        """Do something for the answer as a durable step of this turn (see ``Run.step``), and put it on record with it.
+
+        The call and its result go into the log when the turn is committed.
+        """
+        self._refuse_answered()
+        result = self._opened().step(name, fn, *args, log=False, **options)
+        given = {"args": list(args)} if args else {}
+        given |= {what: value for what, value in options.items() if what not in OPTIONS}
+        self._note(name, schemas.dump(given), shown(result), f"{name}-{self.question.number}")
+        return result
+
+    def _note(self, name: str, arguments: Any, result: str, id: str) -> None:
+        """Put a use of a tool on record with the answer."""
+        self._drafts += [tool_call(name, arguments, id=id), observation(result, of=id)]
+
+    def append(self, *drafts: Draft) -> None:
+        """Put more entries on record with the answer: ``holdfast.note(…)``, ``holdfast.event(…)``, …"""
+        self._refuse_answered()
+        self._drafts += drafts
+
+    # The answer
+
+    def reply(self, reply: Any, *, usage: Usage | None = None, state: Any = None) -> Answer:
+        """Record the answer and end the turn, in one commit. Give a text, a message, or what a client returned.
+
+        ``state`` is saved with it. Later uses of a closed exchange are refused.
+        """
+        self._refuse_answered()
+        found = reply_of(reply)
+        spent = usage or found.usage
+        drafts = [*self._drafts, message("assistant", found.text), self._usage(spent, found)]
+        try:
+            with self._thread.turn(key=answer_key(self.question)) as turn:
+                turn.append(*drafts)
+                if state is not None:
+                    turn.state(state)
+        except KeyReused:  # somebody else was faster, and that answer stands
+            self.answer = recorded(self._thread, self.question)
+            if self.answer is None:
+                raise
+            return self.answer
+        finally:
+            if (run := self._begun()) is not None:
+                end(run, self.question)
+        answer = Answer(found.text, self.question, tuple(turn.entries), spent, self.context)
+        self.answer = answer
+        self.answer = self._then(self, answer)
+        return self.answer
+
+    def _usage(self, usage: Usage, reply: Reply) -> Draft:
+        report = self.context.report
+        spent = {name: value for name, value in msgspec.to_builtins(usage).items() if value}
+        return event(
+            USAGE, question=self.question.number, model=reply.model, **spent, context=report.tokens, kept=report.kept
+        )
+
+    def _fail(self, error: BaseException | None, said: str = "") -> None:
+        """Leave the question open, with the reason where one can be told; ``resume`` takes it up again."""
+        partial = said or (error.facts.get("partial", "") if isinstance(error, ModelFailed) else "")
+        why = "it was left without a reply" if error is None else f"{type(error).__name__}: {error}".strip(": ")[:_LONG]
+        more = {"partial": partial[:_LONG]} if partial else {}
+        with suppress(HoldfastError):  # the store may be what failed; that there is no answer says enough
+            self._thread.append(event(UNANSWERED, question=self.question.number, why=why, **more))
+        if self._run is not None:
+            with suppress(HoldfastError):
+                self._run.release("the turn was not answered")
+            self._run = None
+
+    def _refuse_answered(self) -> None:
+        if self.answer is not None:
+            raise Invalid("this exchange is answered; begin another with session.turn(…)")
+
+    def __enter__(self) -> Self:
+        self._refuse_answered()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.answer is None:
+            self._fail(error)
+
+
+def recorded(thread: Thread, question: Entry) -> Answer | None:
+    """The answer of a question, if it is on record."""
+    try:
+        first = thread.entry(key=answer_key(question))
+    except NotFound:
+        return None
+    found: list[Entry] = []
+    for entry in thread.log(after=first.number - 1, limit=_ENTRIES):
+        found.append(entry)
+        if is_event(entry, USAGE):
+            break
+    said = [entry for entry in found if entry.kind == "message"]
+    text = spoken(said[-1].kind, said[-1].content) if said else ""
+    return Answer(text, question, tuple(found), Usage(requests=0), repeated=True)

@@ -1,0 +1,54 @@
+"""What was recalled before, read again by its ids: as it is now, or not at all.
+
+Deliberately absent: searching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.clock import to_datetime
+from holdfast.engine.contract import Mark
+from holdfast.errors import Corrupt, HoldfastError, Unsupported
+from holdfast.ledger import log
+from holdfast.ledger.core import Core
+from holdfast.ledger.said import Said
+from holdfast.records import Hit
+
+if TYPE_CHECKING:
+    from holdfast.memories.handle import Memories
+
+
+def again(core: Core, memory: Memories, ids: Sequence[str]) -> list[Hit]:
+    """The hits of these ids that still are there, in the same order. What was forgotten or erased is not."""
+    found = (_entry(core, memory, id) if "#" in id else _memory(memory, id) for id in ids)
+    return [hit for hit in found if hit is not None]
+
+
+def _memory(memory: Memories, id: str) -> Hit | None:
+    try:
+        one = memory.get(id)
+    except HoldfastError:
+        return None
+    return None if one.forgotten_at is not None else Hit(one.text, 0.0, one.kind, one.valid_from, one.trust, one)
+
+
+def _entry(core: Core, memory: Memories, id: str) -> Hit | None:
+    """An entry of a thread that this handle may see."""
+    thread, _, number = id.rpartition("#")
+    record = core.engine.get(core.tenant, "thread", thread)
+    own = memory._shelf.scope.user
+    if record is None or not number.isdecimal() or record.scope.user not in (None, own):
+        return None
+    place = int(number)
+    if not 1 <= place <= record.head:
+        return None
+    events = core.engine.read(core.tenant, Mark(record.mark.stream, place), after=place - 1)
+    try:
+        said, entry = (Said.of(events[0]), log.to_entry(thread, events[0])) if events else (None, None)
+    except (Corrupt, Unsupported):
+        return None
+    if said is None or entry is None:
+        return None
+    return Hit(said.text, 0.0, entry.kind, to_datetime(said.time), said.trust, entry=entry)

@@ -1,0 +1,115 @@
+"""Handing over: what a session leaves for the next one, in the thread's handoff.
+
+With a model it is asked for goal, steps, blockers, next action and context; without one, the context is an extractive
+summary, and what was asked and not answered is what comes next. What people wrote into the handoff stays. Deliberately
+absent: the document itself (``handoff``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.context.sections import Count
+from holdfast.context.summary import summarise
+from holdfast.context.window import clip
+from holdfast.handoff import Document
+from holdfast.ledger.said import spoken
+from holdfast.providers.models.model import Model, Usage
+from holdfast.records import Entry
+from holdfast.sessions.rolling import lines_of
+
+if TYPE_CHECKING:
+    from holdfast.thread import Thread
+
+_log = logging.getLogger(__name__)
+_TOKENS = 400
+_ITEMS = 12
+_GREETING = 4  # words; who says no more has not said what it is about
+_LONG = 300
+_ASKED = (
+    "You end a working session that another agent continues with no memory of it. From the conversation, and from the "
+    "progress document as it is, say what it needs: the goal in one sentence, what was done, what is still to do, what "
+    "blocks it, the single next action, and context (decisions, facts, names, numbers, places of files) in short "
+    "sentences. Say nothing that is not in there. Leave a field empty where there is nothing to say."
+)
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """What a session leaves behind."""
+
+    goal: str = ""
+    done: list[str] = []
+    todo: list[str] = []
+    blockers: list[str] = []
+    next_action: str = ""
+    context: str = ""
+
+
+def write(
+    thread: Thread,
+    entries: Sequence[Entry],
+    earlier: Sequence[str],
+    unanswered: Entry | None,
+    count: Count,
+    model: Model | None,
+    timeout_s: float | None,
+) -> tuple[int, Usage]:
+    """Bring the handoff of a thread up to date from what was said; return its revision."""
+    before = thread.handoff.read()
+    progress, usage = _by_model(entries, earlier, before, count, model, timeout_s)
+    if progress is None or progress == Progress():
+        progress = _extracted(entries, earlier, before, count)
+    if unanswered is not None:
+        asked = " ".join(spoken(unanswered.kind, unanswered.content).split())[:_LONG]
+        progress = msgspec.structs.replace(progress, next_action=f"Answer #{unanswered.number}: {asked}")
+    revision = thread.handoff.update(
+        goal=progress.goal or None,
+        done=_items(progress.done),
+        todo=_items(progress.todo),
+        blockers=_items(progress.blockers),
+        next_action=progress.next_action or None,
+        context=progress.context or None,
+        by="session",
+    )
+    return revision, usage
+
+
+def _items(given: Sequence[str]) -> list[str] | None:
+    return [" ".join(item.replace("\x00", "").split())[:_LONG] for item in given[:_ITEMS] if item.strip()] or None
+
+
+def _by_model(
+    entries: Sequence[Entry],
+    earlier: Sequence[str],
+    before: Document,
+    count: Count,
+    model: Model | None,
+    timeout_s: float | None,
+) -> tuple[Progress | None, Usage]:
+    if model is None:
+        return None, Usage(requests=0)
+    said = "\n".join(f"#{line.number} {line.speaker}: {clip(line.text, 300, count)}" for line in lines_of(entries))
+    known = "\n".join(earlier)
+    document = msgspec.json.encode(before).decode()
+    asked = f"Progress document:\n{document}\n\nEarlier:\n{known}\n\nConversation:\n{said}"
+    try:
+        return model.extract(
+            [{"role": "system", "content": _ASKED}, {"role": "user", "content": asked}], Progress, timeout_s=timeout_s
+        )
+    except Exception as error:  # a model of the caller's may raise anything
+        _log.warning("the handoff is extractive: %s", error)
+        return None, Usage(requests=0)
+
+
+def _extracted(entries: Sequence[Entry], earlier: Sequence[str], before: Document, count: Count) -> Progress:
+    lines = lines_of([entry for entry in entries if entry.kind == "message"])
+    summary = summarise(lines, _TOKENS, count) if lines else ""
+    context = "\n".join(text.strip() for text in (*earlier, summary) if text.strip())
+    asked = [line.text.split() for line in lines if line.speaker == "user"]
+    wished = next((" ".join(words) for words in asked if len(words) > _GREETING), "")
+    goal = before.goal or wished[:_LONG]
+    return Progress(goal=goal, context=clip(context, 2 * _TOKENS, count) if context else "")

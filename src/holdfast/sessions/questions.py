@@ -1,0 +1,109 @@
+"""Questions and what became of them: answered, left, or open.
+
+An answer names its question in the usage that is committed with it. A question that was given up for another is marked
+as left. Any other is open, unless somebody who does not use sessions answered it with a message of an assistant. What
+is done for a question is kept in a run that is named after it. Deliberately absent: asking and answering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import NotFound, RunEnded, StepError
+from holdfast.records import Draft, Entry, event, observation, tool_call
+from holdfast.sessions.marks import UNANSWERED, USAGE, is_event
+
+if TYPE_CHECKING:
+    from holdfast.providers.models.model import ToolCall
+    from holdfast.steps.run import Run
+    from holdfast.thread import Thread
+
+HANDLER = "holdfast.turn"
+_ASSISTANTS = ("assistant", "model", "ai")
+
+
+def unanswered(entries: Sequence[Entry]) -> Entry | None:
+    """The newest question of a user that is open."""
+    over: set[Any] = set()
+    claimed = 0
+    for entry in reversed(entries):
+        if is_event(entry, USAGE):
+            over.add(entry.content.get("question"))
+            claimed = entry.number - 1
+        elif is_event(entry, UNANSWERED) and entry.content.get("left") is True:
+            over.add(entry.content.get("question"))
+        elif role_of(entry) in _ASSISTANTS and entry.number != claimed and not _is_step(entry):
+            return None
+        elif role_of(entry) == "user" and entry.number not in over:
+            return entry
+    return None
+
+
+def answered_last(entries: Sequence[Entry]) -> Entry | None:
+    """The question that was answered last."""
+    number = next((entry.content.get("question") for entry in reversed(entries) if is_event(entry, USAGE)), None)
+    return next((entry for entry in entries if entry.number == number), None)
+
+
+def role_of(entry: Entry) -> str:
+    role = entry.content.get("role") if entry.kind == "message" and isinstance(entry.content, dict) else ""
+    return role if isinstance(role, str) else ""
+
+
+def _is_step(entry: Entry) -> bool:
+    """Whether an assistant only said something on the way to an answer: entries of an answer have its key."""
+    return entry.key is not None and entry.key.startswith("answer:")
+
+
+def partial_of(entries: Sequence[Entry], question: Entry) -> str:
+    """What had come of an answer before it broke off."""
+    for entry in reversed(entries):
+        if is_event(entry, UNANSWERED) and entry.content.get("question") == question.number:
+            return str(entry.content.get("partial", ""))
+    return ""
+
+
+def answer_key(question: Entry) -> str:
+    return f"answer:{question.number}:{question.digest.hex()[:8]}"
+
+
+# What is done for a question
+
+
+def run_of(thread: Thread, question: Entry) -> tuple[str, bool]:
+    """The name of the run of a question, and whether it is under way already.
+
+    The digest is in it, so that a thread that was rewound does not take up another question's. One that is over is not
+    taken up again: what is done anew is done in another.
+    """
+    base = f"turn-{question.number}-{question.digest.hex()[:8]}"
+    for attempt in count(1):
+        name = base if attempt == 1 else f"{base}-{attempt}"
+        try:
+            info = thread._runs.info(thread.id, name)
+        except NotFound:
+            return name, False
+        if info.status not in ("done", "cancelled"):
+            return name, True
+    raise AssertionError("count does not end")
+
+
+def left(question: Entry, taken: Iterable[tuple[ToolCall, str]]) -> list[Draft]:
+    """What goes on record of a question that is given up for another: what was done for it, and that it is left."""
+    drafts: list[Draft] = []
+    for call, result in taken:
+        drafts += [tool_call(call.name, call.arguments, id=call.id), observation(result, of=call.id)]
+    why = "it was broken off, and something else was asked"
+    return [*drafts, event(UNANSWERED, question=question.number, why=why, left=True)]
+
+
+def end(run: Run, question: Entry) -> None:
+    """What was done for a question is on record, so its run is over; a step of which nobody knows stays visible."""
+    try:
+        run.finish({"question": question.number})
+    except RunEnded:
+        return
+    except StepError:
+        run.release("the turn is over, and a step of it is still to be settled")

@@ -1,0 +1,406 @@
+"""A session: an agent's turns in one thread, from what was left behind to what is left behind.
+
+``start`` reads what the last session left. ``turn`` records the question, recalls, builds the context, has it answered,
+commits the answer, learns from it, and keeps the window small. ``end`` hands over. A session holds nothing that is not
+in the store: kill it anywhere, and the next one knows what was asked, what was done for it, and what is missing.
+
+Deliberately absent: packing (``context``), calling models (``providers``), and loops around turns, which are the
+caller's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import msgspec
+
+from holdfast.context.budget import Share, check_budget, shares, tokens
+from holdfast.context.report import Context
+from holdfast.errors import HoldfastError, Invalid, KeyReused, NotFound, RunHeld
+from holdfast.handoff import Document
+from holdfast.ledger.said import spoken
+from holdfast.providers.models.model import Model, Usage
+from holdfast.records import Draft, Entry, Hit, Loaded, Memory, event, message
+from holdfast.sessions import found, handing, learning, rolling
+from holdfast.sessions.builder import Builder
+from holdfast.sessions.converse import ROUNDS, Conversing, steps_taken
+from holdfast.sessions.exchange import Answer, Exchange, recorded
+from holdfast.sessions.gathering import Settings
+from holdfast.sessions.lookup import lookup_tool
+from holdfast.sessions.marks import SESSION, Recalling, marks_of, recalling_of, summary_of
+from holdfast.sessions.questions import answer_key, answered_last, end, left, partial_of, role_of, run_of, unanswered
+from holdfast.sessions.tools import Toolbox
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from holdfast.memories.handle import Memories
+    from holdfast.steps.run import Run
+    from holdfast.thread import Thread
+
+_log = logging.getLogger(__name__)
+SHARES: dict[str, Share | float | int] = {"recent": Share(0.15, 0.75, 5), "recalled": Share(0.02, 320, 3)}
+"""A session shows more of its turns, which a provider's cache keeps, and recalls less at once, which it cannot keep."""
+LEARNING = ("auto", "model", "rules", "off")
+_READ = 400
+
+
+class Ways(Settings, total=False):
+    """How a session goes about its turns: the settings of a context, and these."""
+
+    budget: int | None
+    tools: Sequence[Any]
+    learn: str
+    summarise: bool
+    hand_off: float | None
+    rounds: int
+    timeout_s: float | None
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """What a session begins with.
+
+    ``unanswered`` is a question that was asked and never answered, ``done`` what had been done for it, as pairs of a
+    tool and its result, ``partial`` what had come of an answer. ``must_verify`` names fields of the state that are too
+    old to act on.
+    """
+
+    handoff: Document
+    state: Loaded[Any]
+    recent: tuple[Entry, ...]
+    unanswered: Entry | None = None
+    done: tuple[tuple[str, str], ...] = ()
+    partial: str = ""
+
+    @property
+    def must_verify(self) -> tuple[str, ...]:
+        return self.state.must_verify
+
+
+class Session:
+    """An agent's turns in one thread. ``with store.session(thread, model="…") as session: session.turn("…")``
+
+    ``opening`` is what it began with, ``answer`` the last answer, ``usage`` what all its calls of a model took.
+    """
+
+    def __init__(
+        self,
+        thread: Thread,
+        builder: Builder,
+        memory: Callable[..., Memories],
+        model: Model | None,
+        **ways: Unpack[Ways],
+    ) -> None:
+        self.thread, self.model, self._builder, self._handle = thread, model, builder, memory
+        self._ways = ways
+        self._settings: Settings = {name: ways[name] for name in Settings.__annotations__ if name in ways}  # type: ignore[assignment, literal-required]
+        self._settings.setdefault("shares", SHARES)
+        name = None if model is None else model.name
+        given = ways.get("budget")
+        self.budget = builder.limit(name) if given is None else check_budget(given)
+        self._counter = builder.counter(self._settings.get("tokens") or name)
+        self._settings.setdefault("tokens", self._counter)
+        self._toolbox = Toolbox(ways.get("tools", ()))
+        self._results: dict[str, str] = {}
+        if self._toolbox:
+            self._toolbox.add(lookup_tool(thread, self._results))
+        _check(ways, model)
+        self._reading = thread._sibling(thread.id, thread._scope, ())  # what it loads, the caller has not seen
+        self.opening: Opening | None = None
+        self.answer: Answer | None = None
+        self.usage = Usage(requests=0)
+
+    def __repr__(self) -> str:
+        return f"Session({self.thread.id!r}, model={None if self.model is None else self.model.name!r})"
+
+    # The beginning
+
+    def start(self) -> Opening:
+        """Read what there is to begin with: handoff, state, recent entries, and what was left unanswered."""
+        entries = self.thread.log(last=_READ)
+        question = unanswered(entries)
+        name, begun = ("", False) if question is None else run_of(self.thread, question)
+        taken = steps_taken(self.thread.timeline(name).steps) if begun else ()
+        done = tuple((call.name, result) for call, result in taken)
+        self.opening = Opening(
+            self.thread.handoff.read(),
+            self._reading.state(self._settings.get("state")),
+            tuple(entry for entry in entries if entry.number >= marks_of(entries).start),
+            question,
+            done,
+            "" if question is None else partial_of(entries, question),
+        )
+        return self.opening
+
+    # Turns
+
+    def turn(self, input: Any, *, key: str | None = None) -> Any:
+        """One whole turn: returns its ``Answer``. In a session without a model: an ``Exchange``, to be replied to.
+
+        With ``key`` a repetition is recognised: what was answered is returned again, what was not is resumed.
+        """
+        exchange = self._asked(input, key)
+        if isinstance(exchange, Answer) or self.model is None:
+            return exchange
+        for _ in self._answering(exchange):
+            pass
+        return exchange.answer
+
+    def stream(self, input: Any, *, key: str | None = None) -> Iterator[str]:
+        """The same, with the text of the answer as it comes. The turn is committed at the end: see ``answer`` then."""
+        self._need_model("stream")
+        exchange = self._asked(input, key)
+        if isinstance(exchange, Answer):
+            self.answer = exchange
+            yield exchange.text
+            return
+        yield from self._answering(exchange)
+
+    def resume(self) -> Any:
+        """Answer what was asked and never answered, without repeating what was done for it. None if there is nothing.
+
+        Without a model it is an ``Exchange``, as for ``turn``.
+        """
+        question = unanswered(self.thread.log(last=_READ))
+        if question is None:
+            return None
+        exchange = self._taken_up(question)
+        if self.model is None:
+            return exchange
+        for _ in self._answering(exchange):
+            pass
+        return exchange.answer
+
+    def resume_stream(self) -> Iterator[str]:
+        """The same, with the text of the answer as it comes; nothing where there is nothing to resume."""
+        self._need_model("stream")
+        question = unanswered(self.thread.log(last=_READ))
+        if question is not None:
+            yield from self._answering(self._taken_up(question))
+
+    def recalled_for(self, number: int) -> list[Hit]:
+        """What was recalled for a question of this thread, as far as it still is there: what its answer could know."""
+        for entry in self.thread.log(after=number, limit=1):
+            note = recalling_of(entry)
+            return [] if note is None else found.again(self.thread._core, self._memory, note.ids)
+        return []
+
+    def context(self, input: Any) -> Context:
+        """The context that a turn with this input would have. Nothing is written."""
+        return self._built(input)
+
+    @property
+    def _memory(self) -> Memories:
+        """What is known about the thread's own user, whoever asked for the session."""
+        record = self.thread._record()
+        scope = self.thread._scope if record is None else record.scope
+        return self._handle(user=scope.user, agent=scope.agent or self.thread._scope.agent)
+
+    # Inside a turn
+
+    def _asked(self, input: Any, key: str | None) -> Exchange | Answer:
+        """Put a question on record, unless it is already, and make ready to answer it."""
+        known = None if key is None else self._known(key)
+        if known is not None:
+            return self._repeated(known, input)
+        self._builder.check(input, self.budget, self._settings)
+        drafts, over = self._left()
+        content = input if isinstance(input, dict) else {"role": "user", "content": input}
+        *_, question = _listed(self.thread.append(*drafts, message(**{"role": "user", **content}, key=key)))
+        for run, answered in over:
+            end(run, answered)
+        return self._taken_up(question)
+
+    def _built(self, input: Any, question: Entry | None = None) -> Context:
+        name = None if self.model is None else self.model.name
+        apart = None if question is None else question.number
+        return self._builder.build(self._reading, input, self.budget, name, self._settings, apart=apart)
+
+    def _known(self, key: str) -> Entry | None:
+        try:
+            return self.thread.entry(key=key)
+        except NotFound:
+            return None
+
+    def _repeated(self, question: Entry, input: Any) -> Exchange | Answer:
+        said = question.content.get("content") if role_of(question) == "user" else None
+        if said != (input.get("content") if isinstance(input, dict) else input):
+            raise KeyReused(
+                f"the key {question.key!r} names other content in thread {self.thread.id!r}", key=question.key
+            )
+        return recorded(self.thread, question) or self._taken_up(question)
+
+    def _taken_up(self, question: Entry) -> Exchange:
+        """Make ready to answer what is on record."""
+        context = self._built(question.content, question)
+        exchange = Exchange(self.thread, question, context, self._after)
+        if context.hits:
+            exchange.append(Recalling(tuple(hit.id for hit in context.hits), context.at).draft())
+        return exchange
+
+    def _answering(self, exchange: Exchange) -> Iterator[str]:
+        """Have a question answered by the model, and record it. What goes wrong leaves it open, with the reason."""
+        model = self._need_model("answer")
+        rounds = self._ways.get("rounds", ROUNDS)
+        work = Conversing(exchange, model, self._toolbox, self._counter.count, self._ways.get("timeout_s"), rounds)
+        work.results = self._results
+        self._results.clear()
+        try:
+            yield from work.pieces()
+            exchange.reply(work.reply, usage=work.usage)
+        except BaseException as error:  # also an interrupt, or a caller who stopped listening: the question stays open
+            if exchange.answer is None:
+                exchange._fail(error, work.said)
+            raise
+
+    def _left(self) -> tuple[list[Draft], list[tuple[Run, Entry]]]:
+        """What an earlier turn had done before it broke off, so that the next one knows, and runs that are over."""
+        entries = self.thread.log(last=_READ)
+        drafts: list[Draft] = []
+        over: list[tuple[Run, Entry]] = []
+        open, done = unanswered(entries), answered_last(entries)
+        for question in (open, done):
+            name, begun = ("", False) if question is None else run_of(self.thread, question)
+            if question is None or not begun:
+                continue
+            with suppress(RunHeld):  # somebody is at it: it is not left
+                run = self.thread.run(name)
+                over.append((run, question))
+                drafts += left(question, steps_taken(run.steps)) if question is open else []
+        return drafts or ([] if open is None or over else left(open, ())), over
+
+    # After a turn
+
+    def _after(self, exchange: Exchange, answer: Answer) -> Answer:
+        """Learn from a turn and keep the window small. The answer stands, whatever becomes of this."""
+        notes: list[str] = []
+        learned: tuple[Memory, ...] = ()
+        handed_off = False
+        try:
+            learned = self._learned(exchange.question, answer, notes)
+            if self._ways.get("summarise", True):
+                self.roll()
+            handed_off = self._full() and bool(self.hand_off())
+        except Exception as error:  # a model of the caller's may raise anything
+            _log.warning("after turn %d of %s: %s", exchange.question.number, self.thread.id, error)
+            notes.append(f"{type(error).__name__}: {error}")
+        self.usage += answer.usage
+        self.answer = msgspec.structs.replace(answer, learned=learned, handed_off=handed_off, notes=tuple(notes))
+        return self.answer
+
+    def _learned(self, question: Entry, answer: Answer, notes: list[str]) -> tuple[Memory, ...]:
+        way = self._ways.get("learn", "auto")
+        if way == "off":
+            return ()
+        if way != "rules" and self.model is not None:
+            try:
+                return self._extracted(question, answer, notes)
+            except HoldfastError as error:
+                notes.append(f"learned by rules alone: {error}")
+        return tuple(self._memory.learn(self.thread.id, after=question.number - 1))
+
+    def _extracted(self, question: Entry, answer: Answer, notes: list[str]) -> tuple[Memory, ...]:
+        assert self.model is not None
+        run = self.thread.run(f"learn-{answer_key(question)}", handler="holdfast.learn")
+        try:
+            learned = learning.learn(
+                run, self._memory, self.thread, (question, *answer.entries), self.model,
+                timeout_s=self._ways.get("timeout_s"),
+            )  # fmt: skip
+        except HoldfastError as error:
+            run.fail(error)
+            raise
+        run.finish()
+        self.usage += learned.usage
+        notes += [f"not learned: {refused.text!r} ({refused.why})" for refused in learned.refused]
+        return learned.memories
+
+    def roll(self) -> Entry | None:
+        """Summarise the older of the recent turns, if they outgrew their share; return the summary."""
+        room = tokens(shares(self._settings["shares"])["recent"].most, self.budget)
+        recent = self._builder.recent(self.thread, self.budget, self._settings)
+        done = rolling.roll(self.thread, recent, room, self._counter.count, self.model, self._ways.get("timeout_s"))
+        if done is None:
+            return None
+        self.usage += done[1]
+        return done[0]
+
+    # The end
+
+    def hand_off(self) -> int:
+        """Write the handoff, and let the next turn begin a fresh session from it; return the handoff's revision."""
+        revision = self._write_handoff()
+        self.thread.append(event(SESSION, fresh=True, handoff=revision))
+        return revision
+
+    def end(self) -> int:
+        """Leave behind what the next session needs: summary, handoff, and what was learned. Return its revision."""
+        revision = self._write_handoff()
+        self.thread.append(event(SESSION, ended=True, handoff=revision))
+        return revision
+
+    def _write_handoff(self) -> int:
+        entries = self.thread.log(last=_READ)
+        marks = marks_of(entries)
+        earlier = [] if marks.summary is None else [marks.summary[1].text]
+        recent = [entry for entry in entries if entry.number >= marks.start]
+        revision, usage = handing.write(
+            self.thread, recent, earlier, unanswered(entries), self._counter.count, self.model,
+            self._ways.get("timeout_s"),
+        )  # fmt: skip
+        self.usage += usage
+        return revision
+
+    def _full(self) -> bool:
+        """Whether the conversation since the last handoff takes nearly all of the budget."""
+        share = self._ways.get("hand_off")
+        return share is not None and self.fullness() >= share
+
+    def fullness(self) -> float:
+        """How much of the budget the conversation takes since the last handoff, summaries and turns: 1 is all of it."""
+        entries = self.thread.log(last=_READ)
+        marks = marks_of(entries)
+        summary = None if marks.summary is None else marks.summary[1]
+        texts = []
+        number = 0 if marks.summary is None else marks.summary[0]
+        while summary is not None:
+            texts.append(summary.text)
+            number, before = summary.previous, number
+            summary = summary_of(self.thread.entry(number)) if 0 < number < before else None
+        recent = (spoken(entry.kind, entry.content) for entry in entries if entry.number >= marks.start)
+        return sum(self._counter.count(text) for text in (*texts, *recent) if text) / self.budget
+
+    def _need_model(self, what: str) -> Model:
+        if self.model is None:
+            raise Invalid(f"a session without a model cannot {what}; name one: store.session(thread, model=…)")
+        return self.model
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self.answer is not None:
+            self.end()
+
+
+def _listed(entries: Entry | list[Entry]) -> list[Entry]:
+    return entries if isinstance(entries, list) else [entries]
+
+
+def _check(ways: Ways, model: Model | None) -> None:
+    if unknown := set(ways) - Ways.__annotations__.keys() - Settings.__annotations__.keys():
+        known = ", ".join(sorted({*Ways.__annotations__, *Settings.__annotations__}))
+        raise Invalid(f"a session has no setting {', '.join(sorted(unknown))}; it has {known}")
+    if ways.get("learn", "auto") not in LEARNING:
+        raise Invalid(f"learn is {', '.join(LEARNING)}, not {ways['learn']!r}")
+    if ways.get("learn") == "model" and model is None:
+        raise Invalid('learn="model" needs a model')
+    share = ways.get("hand_off")
+    if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1):
+        raise Invalid(f"hand_off is the share of the budget at which to hand off, over 0 and up to 1, not {share!r}")

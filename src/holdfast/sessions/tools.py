@@ -1,0 +1,148 @@
+"""Tools that a model may use in a turn: functions that say what kind of effect they have, and memories.
+
+A function's signature and docstring are its definition; what a model gives for arguments is checked against it before
+anything is done. Whatever a model gets wrong comes back to it as a sentence. Deliberately absent: tools without a
+declared effect, because after a crash somebody has to know whether they may be repeated.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, get_type_hints
+
+import msgspec
+
+from holdfast.errors import Invalid
+from holdfast.memories.handle import Memories
+from holdfast.providers.models.model import ToolCall
+from holdfast.steps.declare import Step, is_async
+
+_LONG = 1_000
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Tool(NamedTuple):
+    """One tool: how a model sees it, what it takes, and the step that it is."""
+
+    name: str
+    definition: dict[str, Any]
+    takes: Any
+    step: Step
+
+    def arguments(self, call: ToolCall) -> dict[str, Any]:
+        """What a call gives, checked. ``Invalid`` says to the model what is wrong with it."""
+        if call.invalid:
+            raise Invalid(f"the arguments could not be read: {call.invalid}")
+        if self.takes is None:
+            return call.arguments
+        try:
+            given = msgspec.convert(call.arguments, self.takes, strict=False)
+        except msgspec.ValidationError as error:
+            raise Invalid(f"the arguments do not fit: {error}") from error
+        return {name: getattr(given, name) for name in call.arguments}
+
+
+class Toolbox:
+    """The tools of one session, by name."""
+
+    def __init__(self, tools: Iterable[Any] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        for given in tools:
+            for tool in _of_memory(given) if isinstance(given, Memories) else (_of_function(given),):
+                if tool.name in self._tools:
+                    raise Invalid(f"two tools are called {tool.name!r}; give one of them another name")
+                self._tools[tool.name] = tool
+
+    def __bool__(self) -> bool:
+        return bool(self._tools)
+
+    def add(self, fn: Step) -> None:
+        """Add a tool of the session's own, unless the caller has one of that name."""
+        tool = _of_function(fn)
+        self._tools.setdefault(tool.name, tool)
+
+    def definitions(self) -> list[dict[str, Any]]:
+        return [tool.definition for tool in self._tools.values()]
+
+    def find(self, name: str) -> Tool:
+        if name not in self._tools:
+            raise Invalid(f"there is no tool {name!r}; there are {', '.join(self._tools) or 'none'}")
+        return self._tools[name]
+
+
+def _of_function(given: Any) -> Tool:
+    if not isinstance(given, Step):
+        name = getattr(given, "__name__", repr(given))
+        raise Invalid(
+            f"tool {name!r}: say what kind of effect it has, with @holdfast.step(effect=…): pure, idempotent or once"
+        )
+    if is_async(given.fn):
+        raise Invalid(f"tool {given.name!r} is an async function, which a session does not run")
+    if not _NAME.fullmatch(given.name):
+        raise Invalid(f"tool {given.name!r}: a name has letters, digits, _ and -, and at most 64 of them")
+    takes = _takes(given)
+    text = inspect.getdoc(given.fn) or given.name.replace("_", " ")
+    return Tool(given.name, _definition(given.name, text[:_LONG], _schema(takes)), takes, given)
+
+
+def _takes(step: Step) -> type[msgspec.Struct]:
+    """What a function takes, as a type that arguments can be checked against."""
+    hints = _hints(step.fn)
+    fields: list[Any] = []
+    for name, parameter in inspect.signature(step.fn).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise Invalid(f"tool {step.name!r}: a model gives arguments by name, so it cannot take {parameter}")
+        kind = hints.get(name, Any)
+        fields.append((name, kind) if parameter.default is parameter.empty else (name, kind, parameter.default))
+    try:
+        return msgspec.defstruct(step.name, fields, forbid_unknown_fields=True, kw_only=True)
+    except TypeError as error:
+        raise Invalid(f"tool {step.name!r}: {error}") from error
+
+
+def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(fn)
+    except Exception as error:  # a name that is not there any more, or a type that is none
+        raise Invalid(f"tool {getattr(fn, '__name__', fn)!r}: its annotations cannot be read: {error}") from error
+
+
+def _schema(takes: type[msgspec.Struct]) -> dict[str, Any]:
+    try:
+        (found,), parts = msgspec.json.schema_components([takes], ref_template="#/$defs/{name}")
+    except TypeError as error:
+        raise Invalid(f"tool {takes.__name__!r}: its arguments have no JSON schema: {error}") from error
+    own = parts.pop(takes.__name__, found)
+    schema = {name: value for name, value in own.items() if name != "title"}
+    return {**schema, "$defs": parts} if parts else schema
+
+
+def _definition(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    function = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def _of_memory(memory: Memories) -> Iterable[Tool]:
+    """The tools of a handle of memories. Each use has a name, so that it is remembered once, however often it runs."""
+    for definition in memory.tools("openai"):
+        name = definition["function"]["name"]
+        step = Step(_using(memory, name), name, {"effect": "idempotent"})
+        yield Tool(name, definition, None, step)
+
+
+def _using(memory: Memories, name: str) -> Callable[..., str]:
+    def use(**arguments: Any) -> str:
+        from holdfast.steps.current import current_step  # noqa: PLC0415
+
+        step = current_step()
+        return memory.use(name, arguments, origin={"by": "agent", "tool": name}, once=step.key)
+
+    return use
+
+
+def shown(result: Any) -> str:
+    """What a tool gave back, as a model sees it."""
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
