@@ -12,7 +12,10 @@ from pathlib import Path
 
 import apsw
 
-NAMES = ("start", "append", "resume", "size", "export", "processes", "steps", "resume_runs", "remember", "recall")
+NAMES = (
+    "start", "append", "resume", "size", "export", "processes", "steps", "resume_runs", "remember", "recall",
+    "context", "session",
+)  # fmt: skip
 
 
 def main() -> None:

@@ -14,8 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -35,6 +36,7 @@ PASSES, ASKED, TURN, WARM, COLD = 3, 200, 20, 20, 5
 WAYS = {"with recall": True, "without": False}
 USER, AGENT, THREAD = "ana", "travel", "trip-42"
 FACTS, MEMORIES, PROCEDURES = 60, 500, 10
+LOTS, LOT = 60, 40
 MINUTE = 60.0
 TOKENISER = "o200k_base"
 
@@ -86,7 +88,7 @@ def _append(thread: holdfast.Thread, clock: ManualClock, drafts: list[Any]) -> N
         drafts.clear()
 
 
-def _memories(talk: Talk) -> Any:
+def _memories(talk: Talk) -> Iterator[dict[str, Any]]:
     for number in range(FACTS):
         yield {"text": talk.said(number, (3, 10)), "key": f"key_{number}"}
     for number in range(MEMORIES):
@@ -199,11 +201,9 @@ def _first(path: Path, way: str) -> dict[str, float]:
 
 
 def _counting() -> list[dict[str, Any]]:
-    """Messages of a conversation, none counted before, and the same again, which a counter has kept."""
-    talk = Talk(3)
-    count = counter_for(TOKENISER if exact.installed() else None).count
-    lots = [[text for _, text in zip(range(40), _spoken(talk), strict=False)] for _ in range(60)]
-    thousands = [sum(map(count, lot)) / 1_000 for lot in lots]
+    """Messages of a conversation: none of them counted before; then the same again, which a counter has kept."""
+    spoken = _spoken(Talk(3))
+    lots = [list(islice(spoken, LOT)) for _ in range(LOTS)]
     kinds: dict[str, Callable[[str], int]] = {"estimate": Estimate("any").count}
     if exact.installed():
         kinds[f"exact, {TOKENISER}"] = exact.Exact(TOKENISER).count
@@ -211,22 +211,25 @@ def _counting() -> list[dict[str, Any]]:
     for text in (text for lot in lots for text in lot):
         kept.count(text)
     kinds["kept from before"] = kept.count
-    work = {name: partial(_counted, kind, iter(lots * 2)) for name, kind in kinds.items()}
-    spent = rounds(work, times=1, repeats=len(lots))
+    for count in kinds.values():
+        count("a first text, which loads the vocabulary")
+    work = {name: partial(_counted, count, iter(lots)) for name, count in kinds.items()}
+    spent = rounds(work, times=1, repeats=LOTS)
+    size = [sum(map(kinds["estimate"], lot)) / 1_000 for lot in lots]
     rows = []
     for name, seconds in spent.items():
-        each = [one / size * 1e6 for one, size in zip(seconds, thousands, strict=False)]
+        each = [one / thousands * 1e6 for one, thousands in zip(seconds, size, strict=True)]
         rows.append({"counter": name, "µs for 1,000 tokens": statistics.median(each), "middle half": spread(each)})
-    table(f"Counting tokens, {len(lots)} lots of 40 messages by turns", rows)
+    table(f"Counting tokens, {LOTS} lots of {LOT} messages by turns; tokens are those of the estimate", rows)
     return rows
 
 
-def _counted(count: Callable[[str], int], lots: Any) -> None:
+def _counted(count: Callable[[str], int], lots: Iterator[list[str]]) -> None:
     for text in next(lots):
         count(text)
 
 
-def _spoken(talk: Talk) -> Any:
+def _spoken(talk: Talk) -> Iterator[str]:
     for turn in talk.turns():
         yield turn.asked
         yield turn.answered

@@ -86,8 +86,7 @@ class Talk:
         kinds, places = self._drawn(length)
         own = self._texts._topics[topic]
         told = [
-            self._tables[kind][own[row[1]] if kind == 1 else row[kind]]
-            for kind, row in zip(kinds, places, strict=True)
+            self._tables[kind][own[row[1]] if kind == 1 else row[kind]] for kind, row in zip(kinds, places, strict=True)
         ]
         parts = (told[at : at + SENTENCE] for at in range(0, length, SENTENCE))
         return " ".join(f"{' '.join(part).capitalize()}." for part in parts)

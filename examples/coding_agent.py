@@ -24,7 +24,7 @@ import holdfast
 
 PROJECT = {
     "pytest.ini": "[pytest]\naddopts = -v --color=no\n",
-    "prices.py": 'def total(cents, percent):\n    """What is left to pay."""\n    return cents - cents * percent // 100\n',
+    "prices.py": "def total(cents, percent):\n    return cents - cents * percent // 100\n",
     "test_prices.py": """import pytest
 from prices import total
 
@@ -100,7 +100,7 @@ def use(tool: str, **arguments: str) -> holdfast.Reply:
 
 def work(store: holdfast.Store, session: holdfast.Session, question: str) -> None:
     """One turn, and what its context was, beside one in which nothing is masked."""
-    unmasked = store.session(session.thread, budget=session.budget, verbatim=1_000).context(question)
+    whole = store.session(session.thread, budget=session.budget, instructions=HOW, verbatim=1_000).context(question)
     answer = session.turn(question, key=question)  # with a key, it is asked once, however often this runs
     say(f"you:   {question}\nagent: {answer.text}")
     if answer.repeated:
@@ -109,10 +109,10 @@ def work(store: holdfast.Store, session: holdfast.Session, question: str) -> Non
         if entry.kind == "observation":
             say(f"  (a tool gave {len(entry.content['content']):,} characters, kept as {entry.thread}#{entry.number})")
     report = answer.context.report
-    say(f"  (context: {report.tokens:,} tokens with {report.masked} result(s) masked, {unmasked.tokens:,} without)")
-    if question == WHY:
-        shown = [one["content"] for one in answer.context.messages() if str(one["content"]).startswith("[masked")]
-        say("  (this is how it shows the first run of the tests:)\n    " + shown[0].replace("\n", "\n    "))
+    say(f"  (context: {report.tokens:,} tokens, {report.masked} result(s) masked; {whole.tokens:,} with none masked)")
+    masked = [one["content"] for one in answer.context.messages() if str(one["content"]).startswith("[masked")]
+    if masked and question == WHY:
+        say("  (this is how it shows the first run of the tests:)\n    " + masked[0].replace("\n", "\n    "))
 
 
 def main() -> None:

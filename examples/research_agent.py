@@ -29,7 +29,7 @@ from typing import Any, Literal, get_args
 import holdfast
 from holdfast.testing import ManualClock  # so that twelve days take seconds; leave it out in a real program
 
-Module = Literal["heapq", "sched", "collections", "json", "csv", "configparser", "pickle", "shelve", "dbm", "sqlite3"]
+Module = Literal["heapq", "sched", "collections", "json", "csv", "tempfile", "pickle", "shelve", "dbm", "sqlite3"]
 MODULES = get_args(Module)
 GOAL = "Find out which of these modules could keep our queue of jobs over restarts"
 FIRST, NEXT = f"{GOAL}: {', '.join(MODULES)}. Two at a time, please.", "Go on with the next two."
@@ -41,7 +41,7 @@ HOW = "For each module: read_docs, then note in a few words whether it keeps thi
 @holdfast.schema("survey", version=1, fresh={"sqlite": "7d"}, critical=["sqlite"])
 @dataclass
 class Survey:
-    """What is found. The version counts as confirmed for a week; then it must be verified before anyone relies on it."""
+    """What is found. The version is believed for a week; then it must be verified before anyone relies on it."""
 
     sqlite: str
     found: dict[str, str] = field(default_factory=dict)
@@ -121,7 +121,8 @@ def main() -> None:
     given.folder.mkdir(exist_ok=True)
     clock = ManualClock(datetime(2026, 3, 2, 9, tzinfo=UTC))
     ways: Any = {"model": given.model} if given.model else {"model": stand_in, "learn": "rules"}
-    ways |= {"budget": 1_100, "hand_off": 0.9, "state": Survey, "tools": [read_docs, note], "instructions": HOW}
+    ways |= {"tools": [read_docs, note], "state": Survey, "instructions": HOW, "budget": 1_100, "hand_off": 0.9}
+    ways |= {"shares": {"recalled": holdfast.Share(least=0.15, most=0.25)}}  # of a budget as small as this
     with holdfast.open(given.folder / "agent.db", clock=clock) as store:
         thread = store.thread("queue", user="ana", agent="research")
         if not thread.exists():

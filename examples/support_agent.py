@@ -9,13 +9,11 @@ language model is played by a function; to have a real one, and to look at what 
 
     python examples/support_agent.py --folder shop2 --model anthropic:claude-haiku-4-5
     holdfast --db shop/agent.db log mail
-    holdfast --db shop/agent.db facts --user ana --history home
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import signal
@@ -48,36 +46,20 @@ def stand_in(messages: list[dict[str, Any]]) -> str | holdfast.Reply:
     return "I am sorry. A new one is on its way."
 
 
-class Bank:
-    """Someone else's service. It pays again whenever it is asked again, and can be asked what it paid."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def pay(self, order: str, euros: int, reference: str) -> None:
-        with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"order": order, "euros": euros, "reference": reference}) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def payments(self) -> list[dict[str, Any]]:
-        if not self.file.exists():
-            return []
-        return [json.loads(line) for line in self.file.read_text(encoding="utf-8").splitlines()]
-
-
-def refunding(bank: Bank, *, dies: bool) -> holdfast.Step:
-    """The tool of the agent. A model is told its name, its docstring and its types."""
+def refunding(bank: Path, *, dies: bool) -> holdfast.Step:
+    """The agent's tool: a model is told its name, its docstring and its types. The bank is a file, and a careless one:
+    it pays again whenever it is asked again. But it can be asked what it paid."""
 
     def find_refund(order: str, euros: int) -> str | None:
         say("  (asking the bank whether it has paid that already)")
-        paid = [payment["reference"] for payment in bank.payments()]
-        return f"{euros} EUR for {order} were paid back" if holdfast.current_step().key in paid else None
+        paid = any(holdfast.current_step().key in line for line in payments(bank))
+        return f"{euros} EUR for {order} were paid back" if paid else None
 
     @holdfast.step(effect="once", probe=find_refund)
     def refund(order: str, euros: int) -> str:
         """Pay the price of an order back to the customer."""
-        bank.pay(order, euros, reference=holdfast.current_step().key)
+        with bank.open("a", encoding="utf-8") as file:
+            file.write(f"{euros} EUR for {order}, reference {holdfast.current_step().key}\n")
         if dies:
             os.kill(os.getpid(), signal.SIGKILL)  # paid, and nobody was told
         return f"{euros} EUR for {order} were paid back"
@@ -85,10 +67,14 @@ def refunding(bank: Bank, *, dies: bool) -> holdfast.Step:
     return refund
 
 
+def payments(bank: Path) -> list[str]:
+    return bank.read_text(encoding="utf-8").splitlines() if bank.exists() else []
+
+
 def agent(store: holdfast.Store, thread: str, given: argparse.Namespace, *, dies: bool = False) -> holdfast.Session:
     """A session of the agent in one of Ana's threads. What she says is learned by rules, or by the real model."""
     ways: Any = {"model": given.model} if given.model else {"model": stand_in, "learn": "rules"}
-    tool = refunding(Bank(given.folder / "bank.jsonl"), dies=dies)
+    tool = refunding(given.folder / "bank.txt", dies=dies)
     return store.session(store.thread(thread, user="ana", agent="desk"), tools=[tool], instructions=HOW, **ways)
 
 
@@ -121,24 +107,25 @@ def an_hour_later(store: holdfast.Store, given: argparse.Namespace) -> None:
             for tool, result in opening.done:
                 say(f"  done for it: {tool}: {result}")
             tell(answer := session.resume())
-            report = answer.context.report
+            report, hits = answer.context.report, answer.context.hits
             sections = ", ".join(f"{section.name} {section.tokens}" for section in report.sections)
             say(f"  (its context: {report.tokens} of {report.budget:,} tokens: {sections})")
-            say(f"  (recalled for it: {', '.join(hit.id for hit in answer.context.hits)})")
+            say(f"  (recalled for it: {', '.join(hit.id for hit in hits)})")
     memory = store.memory(user="ana")
     homes = [f"{version.memory.text} (since {version.since:%d %B})" for version in memory.history("home")]
     say(f"what became of a fact: {', then '.join(homes)}")
     say(f"always at hand: {', '.join(how.text for how in memory.procedures())}")
-    say(f"the bank paid {len(Bank(given.folder / 'bank.jsonl').payments())} time(s)")
+    say(f"the bank paid {len(payments(given.folder / 'bank.txt'))} time(s)")
 
 
 def tell(answer: holdfast.Answer) -> None:
     say(f"  ana:  {answer.question.content['content']}\n  desk: {answer.text}")
-    say("".join(f"  (learned: {memory.text})\n" for memory in answer.learned), end="")
+    for memory in answer.learned:
+        say(f"  (learned: {memory.text})")
 
 
-def say(text: str, end: str = "\n") -> None:
-    print(text, end=end, flush=True)
+def say(text: str) -> None:
+    print(text, flush=True)
 
 
 DAYS = {
@@ -156,15 +143,17 @@ def main() -> None:
     parser.add_argument("--model", help="vendor:name of a real model")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)
-    if given.day is None:
-        for day in DAYS:
-            say(f"{day}:")
-            ended = subprocess.run([sys.executable, __file__, day, *sys.argv[1:]], check=False)
-            say("  (the process was killed)\n" if ended.returncode == -signal.SIGKILL else "", end="")
-        return
-    moment, play = DAYS[given.day]
-    with holdfast.open(given.folder / "agent.db", clock=ManualClock(moment)) as store:
-        play(store, given)
+    if given.day is not None:
+        moment, play = DAYS[given.day]
+        with holdfast.open(given.folder / "agent.db", clock=ManualClock(moment)) as store:
+            return play(store, given)
+    for day in DAYS:
+        say(f"{day}:")
+        ended = subprocess.run([sys.executable, __file__, day, *sys.argv[1:]], check=False)
+        if ended.returncode == -signal.SIGKILL:
+            say("  (the process was killed)")
+        elif ended.returncode:
+            sys.exit(ended.returncode)
 
 
 if __name__ == "__main__":

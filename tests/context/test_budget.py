@@ -107,6 +107,9 @@ def hold(data: st.DataObject, shapes: Any, rules: Any, counter: Any) -> None:
         context, budget = built(world, input, budget, given)
         for name, sent in rules.sent(context, count).items():
             assert sent <= context.tokens <= budget, name
+        assert context.report.left == budget - context.tokens
+        if counter is len:
+            assert sum(section.tokens for section in context.report.sections) <= context.tokens
         rules.check(context)
         asked = input["content"] if isinstance(input, dict) else input
         assert context.messages()[-1]["role"] == "user"
@@ -161,6 +164,25 @@ def test_what_holds_for_every_thread(data: Any, shapes: Any, rules: Any, counter
 @given(data=st.data())
 def test_what_holds_for_ten_thousand_threads(data: Any, shapes: Any, rules: Any, counter: Any) -> None:
     hold(data, shapes, rules, counter)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_another_turn_keeps_what_was_sent_of_every_thread(data: Any, shapes: Any) -> None:
+    """Where there is room for all, and nothing else changed, a turn adds to the end and changes nothing before it."""
+    world = World(data, shapes)
+    with world.store:
+        before = world.build("and?", 1_000_000, tokens=len, verbatim=1_000)
+        for turn in range(3):
+            world.clock.advance(5)
+            world.thread.append({"role": "user", "content": f"{turn}?"}, {"role": "assistant", "content": f"{turn}!"})
+            after = world.build("and?", 1_000_000, tokens=len, verbatim=1_000)
+            assert after.system == before.system
+            sent = before.messages()[:-1]
+            assert after.messages()[: len(sent)] == sent
+            assert len(after.messages()) == len(sent) + 3
+            assert after.report.kept >= sum(len(one["content"] or "") for one in sent)
+            before = after
 
 
 # A budget, and shares of it

@@ -215,6 +215,13 @@ def test_parts_of_the_input_count(part: dict[str, Any], least: int) -> None:
     assert least <= refused.value.facts["needed"] <= least + 2_000
 
 
+def test_a_beginning_that_some_vendors_need_counts() -> None:
+    said = [Stretch(1, 1, (Message("assistant", "welcome"),)), *turns(1)]
+    begun = packed(material(said=said), 1_000).page()
+    other = begun._replace(turns=tuple(reversed(begun.turns)))
+    assert measure(begun, len) >= measure(other, len) + len("(The conversation so far.)")
+
+
 # Counting that does not add up
 
 

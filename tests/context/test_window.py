@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.context.masking import mask
-from holdfast.context.talk import Message, Stretch, conversation
+from holdfast.context.talk import Call, Message, Result, Stretch, conversation
 from holdfast.context.window import Viewing, Window, choose, clip, weigh
 from holdfast.records import Draft, Entry, observation, tool_call
 
@@ -25,6 +26,7 @@ def entries(*items: Any) -> list[Entry]:
     return [Entry("t", number, one.kind, one.content, None, 0, b"") for number, one in enumerate(drafts, 1)]
 
 
+@cache
 def masked(text: str, number: int) -> str:
     return mask(text, fetch=f"t#{number}").text
 
@@ -222,3 +224,14 @@ def test_every_part_of_a_message_counts(parts: list[str]) -> None:
     for call in calls.calls:
         assert weigh(calls, len) > len(call.id) + len(call.name) + len(call.arguments)
     assert weigh(results, len) > sum(len(result.of) + len(result.text) for result in results.results)
+
+
+def test_ids_count_where_they_are_sent() -> None:
+    call, result = Call("a", "f", "{}"), Result("a", "done")
+    short, long = (
+        Message("assistant", calls=(call, call)),
+        Message("assistant", calls=(call._replace(id="a" * 40), call)),
+    )
+    assert weigh(long, len) - weigh(short, len) == 39
+    short, long = Message("tool", results=(result,)), Message("tool", results=(result._replace(of="a" * 40),))
+    assert weigh(long, len) - weigh(short, len) == 39

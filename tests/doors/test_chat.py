@@ -240,7 +240,7 @@ def test_the_context_is_accounted_for(talk: Talk) -> None:
     found = talk("--user", "ana", "--json", "--budget", "500", says=says).events[-2]
     assert (found["event"], found["budget"]) == ("context", 500)
     told = talk("two", "--user", "ana", "--budget", "500", says=says).out
-    assert re.search(r"[█░]{40} \d+ of 500 tokens estimated by estimate", told)
+    assert re.search(r"[█░]{40} \d+ of 500 tokens by estimate", told)
     assert re.search(r"  SECTION +TOKENS +SHOWN +DROPPED\n  identity +\d+", told)
     assert re.search(r"  kept +\d+ tokens \(\d+ %\) at the beginning are as before", told)
 
@@ -280,7 +280,7 @@ def test_memory_lists_facts_recalls_and_forgets(talk: Talk, db: Path) -> None:
     done = talk("--user", "ana", says=f"/memory\n/memory aisle\n/forget {id}\n/memory\n/forget\n")
     assert re.search(rf"  seat +prefers the aisle +\S+ +{id}\n", done.out)
     assert re.search(rf" +\d\.\d\d +{id} +\S+ +prefers the aisle\n", done.out)
-    assert f"Forgotten: {id}  prefers the aisle\nNo facts yet.\n" in done.out
+    assert f"Forgotten: {id}  prefers the aisle\nNothing is remembered yet.\n" in done.out
     assert "say which: /forget ID" in done.err
 
 
@@ -312,7 +312,17 @@ def test_with_json_every_line_has_one_object(talk: Talk, db: Path) -> None:
     assert done.err == ""
     names = [event["event"] for event in done.events]
     assert names[:3] == ["opened", "answered", "answered"]
-    assert names[3:-1] == ["state", "facts", "recalled", "context", "why", "handoff", "refused", "nothing_open", "help"]
+    assert names[3:-1] == [
+        "state",
+        "memory",
+        "recalled",
+        "context",
+        "why",
+        "handoff",
+        "refused",
+        "nothing_open",
+        "help",
+    ]
     assert names[-1] == "ended"
     opened, resumed, answered = done.events[:3]
     assert (opened["unanswered"]["number"], opened["entries"], resumed["question"]) == (3, 3, 3)

@@ -57,6 +57,15 @@ def test_what_was_recalled_is_quoted_with_where_it_is() -> None:
     assert "Where is my cello?" not in said, "a question answers nothing"
 
 
+def test_a_state_is_quoted_by_its_values_with_what_is_marked_on_them() -> None:
+    fields = '- likes: {"seat": "window", "food": ["soup", ""]}\n- fare: 184 [MUST BE VERIFIED, confirmed 2026-05-01]\n'
+    before = f"<state>\nNow: 2026-06-01 10:00 UTC, Monday\n{fields}- note: no {{json]\n</state>\n\n"
+    assert answer(page("Where do I like to sit?", before=before)) == "“window” (state likes.seat)."
+    assert answer(page("What food do I like?", before=before)) == "“soup” (state likes.food)."
+    fare = answer(page("What is the fare?", before=before))
+    assert fare == "“184” (state fare; MUST BE VERIFIED, confirmed 2026-05-01)."
+
+
 def test_what_was_said_last_comes_first() -> None:
     turns = (
         ("user", "I live in Berlin."),
@@ -66,6 +75,13 @@ def test_what_was_said_last_comes_first() -> None:
     said = answer(page("Where do I live?", turns=turns))
     assert said.index("Porto") < said.index("Berlin")
     assert "Noted" not in said, "it does not quote itself"
+
+
+def test_a_summary_is_quoted_with_who_said_it_and_where() -> None:
+    summary = "# Earlier in this conversation\nEntries 1 to 9:\n- user: My dog is called Rex. (#3, 2026-05-01)\n"
+    assert answer(page("What is the name of my dog?", system=summary)) == (
+        "You said: “My dog is called Rex.” (#3, 2026-05-01, from the summary of earlier)."
+    )
 
 
 def test_what_it_does_not_know_it_does_not_know() -> None:
@@ -88,6 +104,8 @@ def test_what_the_user_writes_is_no_page() -> None:
         ("I live in Berlin.", "Noted: “I live in Berlin.”"),
         ("Remember that I am allergic to nuts", "Noted: “Remember that I am allergic to nuts”"),
         ("What do you know about me?", "This is what I know:\n- “ana lives in Porto” (fact home"),
+        ("Do not call me before nine.", "Noted: “Do not call me before nine.”"),
+        ("Is my home in Porto", "“ana lives in Porto”"),
         ("tell me where I live", "“ana lives in Porto”"),
         ("", "Noted"),
     ],

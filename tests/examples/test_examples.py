@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+import holdfast
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ENV = {**os.environ, "PYTHONWARNINGS": "error", "PYTHONIOENCODING": "utf-8"}
@@ -195,3 +198,146 @@ def test_the_support_agent_remembers_without_vectors_and_the_command_sees_the_sa
     assert "Gold plan" in json.dumps(facts)
     command(*ours, "recall", "Lena", "--user", "ana", "--graph", "ana.svg", folder=tmp_path)
     assert "Oslo" in (tmp_path / "ana.svg").read_text(encoding="utf-8")
+
+
+# Agents
+
+
+def said(store: holdfast.Store, thread: str) -> list[tuple[str, str]]:
+    """Who said what in a thread."""
+    messages = [entry.content for entry in store.thread(thread).log() if entry.kind == "message"]
+    return [(message["role"], message["content"]) for message in messages]
+
+
+@pytest.mark.slow
+def test_a_support_agent_that_dies_after_paying_answers_later_and_pays_once(tmp_path: Path) -> None:
+    out = example("support_agent.py", folder=tmp_path)
+    before, after = out.split("(the process was killed)")
+    assert "42 EUR" not in before
+    assert "not answered yet: The new kettle leaks as well." in after
+    assert "done for it: refund: it is not known whether this happened" in after
+    assert after.count("asking the bank") == 1
+    assert "desk: 42 EUR for K-1042 were paid back. A letter to Braga confirms it." in after
+    assert re.search(r"its context: \d+ of 8,000 tokens: instructions \d+.*recalled \d+", after)
+    assert re.search(r"recalled for it: .*chat#1\b", after)
+    assert "the bank paid 1 time(s)" in after
+
+    bank = lines(tmp_path / "shop" / "bank.txt")
+    assert len(bank) == 1
+    with holdfast.open(tmp_path / "shop" / "agent.db") as store:
+        assert [role for role, _ in said(store, "mail")] == ["user", "assistant"]
+        assert {run.status for run in store.runs()} == {"done"}
+        memory = store.memory(user="ana")
+        home, history = memory.fact("home"), memory.history("home")
+        assert home is not None
+        assert home.text == "ana lives in Braga"
+        assert [version.superseded_by is None for version in history] == [False, True]
+        assert ["confirm refunds by mail" in how.text for how in memory.procedures()] == [True]
+        entries = [store.thread(thread).count() for thread in ("chat", "mail")]
+        assert store.verify().ok
+
+    again = example("support_agent.py", folder=tmp_path)
+    assert "killed" not in again
+    assert "desk: 42 EUR for K-1042 were paid back. A letter to Braga confirms it." in again
+    assert lines(tmp_path / "shop" / "bank.txt") == bank
+    with holdfast.open(tmp_path / "shop" / "agent.db") as store:
+        assert [store.thread(thread).count() for thread in ("chat", "mail")] == entries
+
+
+@pytest.mark.slow
+def test_a_message_that_is_delivered_again_after_the_crash_is_answered_and_paid_once(tmp_path: Path) -> None:
+    for day in ("monday", "wednesday"):
+        example("support_agent.py", day, folder=tmp_path)
+    dead = start(str(EXAMPLES / "support_agent.py"), "next-monday", folder=tmp_path)
+    dead.communicate(timeout=60)
+    assert dead.returncode == -signal.SIGKILL
+    again = example("support_agent.py", "next-monday", folder=tmp_path)
+    assert "desk: 42 EUR for K-1042 were paid back. A letter to Braga confirms it." in again
+    assert len(lines(tmp_path / "shop" / "bank.txt")) == 1
+
+
+FOUND = {
+    **dict.fromkeys(("heapq", "sched", "collections", "json", "csv", "tempfile", "pickle"), "keeps nothing"),
+    **dict.fromkeys(("shelve", "dbm", "sqlite3"), "keeps things on disk"),
+}
+
+
+@pytest.mark.slow
+def test_a_research_agent_hands_off_and_goes_on_from_there(tmp_path: Path) -> None:
+    out = example("research_agent.py", folder=tmp_path)
+    handed, after = out.split("(the window is nearly full: handed off)", 1)
+    assert "began from the handoff" not in handed
+    assert "(this turn began from the handoff: Goal: Find out which of these modules" in after
+    assert "are summarised from now on" in out
+    assert out.count("sqlite must be verified") == 1
+    assert out.index("14 March") < out.index("sqlite must be verified")
+    assert "How long did Bo want finished jobs kept? For 30 days." in out
+    assert re.search(r"recalled: .*queue#1\b", out)
+    assert all(int(used.replace(",", "")) <= 1_100 for used in re.findall(r"context: ([\d,]+) of 1,100 tokens", out))
+
+    progress = (tmp_path / "survey" / "PROGRESS.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\[x\] read of (\w+)", progress)) == FOUND.keys()
+    with holdfast.open(tmp_path / "survey" / "agent.db") as store:
+        thread = store.thread("queue")
+        assert thread.state(dict).value["found"] == FOUND
+        covered = [(one.content["first"], one.content["last"]) for one in thread.log() if one.kind == "summary"]
+        assert covered
+        assert all(last < first for (_, last), (first, _) in zip(covered, covered[1:], strict=False))
+        fresh = [one for one in thread.log() if one.kind == "event" and one.content.get("fresh")]
+        assert len(fresh) == out.count("handed off")
+        entries = thread.count()
+        assert store.verify().ok
+
+    again = example("research_agent.py", folder=tmp_path)
+    assert "For 30 days." in again
+    with holdfast.open(tmp_path / "survey" / "agent.db") as store:
+        assert store.thread("queue").count() == entries
+
+
+@pytest.mark.slow
+def test_a_research_agent_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    process = start(str(EXAMPLES / "research_agent.py"), folder=tmp_path)
+    assert process.stdout is not None
+    while "5 March" not in process.stdout.readline():
+        assert process.poll() is None
+    process.kill()
+    process.communicate(timeout=60)
+
+    assert "For 30 days." in example("research_agent.py", folder=tmp_path)
+    with holdfast.open(tmp_path / "survey" / "agent.db") as store:
+        assert store.thread("queue").state(dict).value["found"] == FOUND
+        assert [text for role, text in said(store, "queue") if role == "user"].count("Go on with the next two.") == 4
+
+
+@pytest.mark.slow
+def test_a_coding_agent_masks_old_output_and_looks_it_up(tmp_path: Path) -> None:
+    out = example("coding_agent.py", folder=tmp_path)
+    assert "agent: 1 failed, 101 passed" in out
+    assert "agent: 102 passed" in out
+    assert re.search(r"agent: \d+: E +assert -5 >= 0", out)
+    shown = out.split("this is how it shows the first run of the tests:")[1].split("\nyou:")[0]
+    assert re.search(r"\[masked: pytest output, \d+ lines, [\d,]+ characters; the whole text: prices#\d+\]", shown)
+    for kept in ("E       assert -5 >= 0", "FAILED test_prices.py::", "1 failed, 101 passed", "exit status 1"):
+        assert kept in shown
+    assert "PASSED" not in shown
+    contexts = re.findall(r"context: ([\d,]+) tokens, (\d+) result\(s\) masked; ([\d,]+) with none masked", out)
+    last, masked, whole = (int(number.replace(",", "")) for number in contexts[-1])
+    assert masked == 2
+    assert whole > 5 * last
+
+    project = tmp_path / "fix" / "project"
+    assert "return max(0, cents - cents * percent // 100)" in (project / "prices.py").read_text(encoding="utf-8")
+    with holdfast.open(tmp_path / "fix" / "agent.db") as store:
+        thread = store.thread("prices")
+        log = thread.log()
+        calls = [entry.content["name"] for entry in log if entry.kind == "tool_call"]
+        assert calls == ["run_tests", "read_file", "edit_file", "run_tests", "look_up"]
+        texts = [entry.content["content"] for entry in log if entry.kind == "observation"]
+        assert texts[0].count(" PASSED") == 101
+        assert texts[3].count(" PASSED") == 102
+        assert store.verify().ok
+
+    again = example("coding_agent.py", folder=tmp_path)
+    assert "agent: 102 passed" in again
+    with holdfast.open(tmp_path / "fix" / "agent.db") as store:
+        assert store.thread("prices").count() == len(log)

@@ -206,11 +206,10 @@ def test_a_session_of_fifty_turns_keeps_most_of_what_it_sends(
     assert kept >= 0.8 * sent
 
 
-@pytest.mark.slow
 def test_a_long_thread_in_a_large_window_keeps_its_beginning(store: holdfast.Store, thread: Any) -> None:
-    thread.append(*[user(f"line {number}") for number in range(1_000)])
+    thread.append(*[user(f"line {number}") for number in range(1_500)])
     sent = kept = 0
-    for turn in range(20):
+    for turn in range(12):
         context = store.context(thread, f"question {turn}", 60_000, tokens=words, recall=False)
         if turn:
             sent, kept = sent + context.tokens, kept + context.report.kept
@@ -377,6 +376,24 @@ def test_what_was_erased_does_not_appear(store: holdfast.Store, thread: Any, clo
     context = store.context("trip", "who runs the harbour?")
     assert "Oleg" not in context.text
     assert context.window is None
+
+
+def test_what_was_rewound_does_not_appear(store: holdfast.Store, thread: Any) -> None:
+    thread.append(user("hello"), user("the harbour master is Oleg"), user("and more"))
+    assert "Oleg" in store.context(thread, "who runs the harbour?").text
+    thread.rewind(1)
+    assert "Oleg" not in store.context(thread, "who runs the harbour?").text
+    thread.append(user("another way"))
+    context = store.context(thread, "who runs the harbour?")
+    assert ("Oleg" in context.text, context.section("recent")) == (False, "user: hello\n\nuser: another way")
+
+
+def test_a_fork_has_what_it_shares(store: holdfast.Store, thread: Any) -> None:
+    thread.append(user("hello"), user("the harbour master is Oleg"))
+    fork = thread.fork("other way", at=1)
+    fork.append(user("in the fork"))
+    assert store.context(fork, "and?", recall=False).section("recent") == "user: hello\n\nuser: in the fork"
+    assert "in the fork" not in store.context(thread, "and?", recall=False).text
 
 
 # Nothing is written

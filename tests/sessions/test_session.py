@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,7 @@ def test_fields_that_are_too_old_to_act_on_are_named(place: Any, clock: ManualCl
     assert opening.must_verify == ("price",)
     model = Scripted("I will check.")
     store.session(thread, model=model, state=Trip, learn="off").turn("What does it cost?")
-    assert "verify" in str(model.asked[0])
+    assert "MUST BE VERIFIED" in str(model.asked[0])
 
 
 def test_a_state_of_newer_code_is_a_clear_error_and_no_question_is_lost(place: Any) -> None:
@@ -179,9 +180,9 @@ def test_a_handoff_of_newer_code_is_a_clear_error(store: holdfast.Store, thread:
     future = Event("handoff", encode({"version": 99, "by": "agent", "document": {}}), store._core.clock.now())
     store._core.engine.commit(store.tenant, (Append("handoff", "trip", (future,)),), store._core.clock.now())
     session = plain(store, thread, "hello")
-    with pytest.raises(HoldfastError, match="newer|99"):
+    with pytest.raises(HoldfastError, match=r"newer|99"):
         session.start()
-    with pytest.raises(HoldfastError, match="newer|99"):
+    with pytest.raises(HoldfastError, match=r"newer|99"):
         session.end()
 
 
@@ -207,7 +208,7 @@ def test_what_broke_off_is_told_and_resumed(store: holdfast.Store, thread: holdf
     answer = session.resume()
     assert answer.text == "You have seat 7."
     assert used == [7]
-    assert told(thread) == [
+    assert [line for line in told(thread) if line != "(recalled)"] == [
         "user: Book seat 7", "(unanswered)", "call book", "result seat 7 is yours", "assistant: You have seat 7.",
         "(usage)",
     ]  # fmt: skip
@@ -288,7 +289,7 @@ def test_a_fork_of_an_open_question_is_answered_apart(store: holdfast.Store, thr
     fork = thread.fork("other")
     assert plain(store, fork, call(a=1, b=1), "two", tools=[add]).resume().text == "two"
     assert plain(store, thread, "three", tools=[add]).resume().text == "three"
-    assert [e.content["content"] for e in fork.log() if e.kind == "observation"] == ["2"]
+    assert [e.content["content"] for e in fork.log() if e.kind == "observation"] == ["3", "2"]
     assert [e.content["content"] for e in thread.log() if e.kind == "observation"] == ["3"]
 
 
@@ -485,7 +486,7 @@ def test_many_at_once_lose_nothing(place: Any) -> None:
         f"{name} {number}" for name in "abcd" for number in range(5)
     )
     assert sum(one["role"] == "user" for one in said) == 20
-    for entry, after in zip(log, log[1:], strict=False):
+    for entry, after in pairwise(log):
         assert entry.kind != "tool_call" or after.content["of"] == entry.content["id"]
     assert store.session("t").start().unanswered is None
 
@@ -568,7 +569,8 @@ def test_erasing_the_user_erases_all_that_a_session_wrote(place: Any) -> None:
     model = Scripted(call(a=1, b=2), "Zanzibar it is.", found, "Zanzibar again.", NOTHING, RuntimeError("no handoff"))
     with store.session(thread, model=model, tools=[add]) as session:
         session.turn("I live in Zanzibar.")
-        session.turn("Where do I live? Zanzibar?")
+        store.memory(user="ana").remember("the spice market of Zanzibar opens at dawn")
+        session.turn("When does the spice market of Zanzibar open?")
     assert any(entry.kind == "event" and entry.content["name"] == "recalled" for entry in thread.log())
     store.erase(user="ana")
     assert (store.threads(), store.runs(), store.memory(user="ana").facts()) == ([], [], [])

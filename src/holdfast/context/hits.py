@@ -23,7 +23,7 @@ class Extent(NamedTuple):
     part: int
 
 
-EXCERPT = 160
+EXCERPT = 120
 """How many tokens are shown of a long text that was found first."""
 _FIRST, _NEXT, _REST = Extent(300, EXCERPT), Extent(300, 80), Extent(100, 50)
 _PER_TOKEN = 8  # characters; hardly a text has more
@@ -31,7 +31,7 @@ _PER_TOKEN = 8  # characters; hardly a text has more
 
 def extent(rank: int) -> Extent:
     """How much is shown of the hit at a rank, counted from 0: what is found late is worth a sentence or two."""
-    return _FIRST if rank < 3 else _NEXT if rank < 20 else _REST
+    return _FIRST if rank < 3 else _NEXT if rank < 10 else _REST
 
 
 def recalled(

@@ -207,8 +207,15 @@ def _arguments(block: dict[str, Any]) -> Any:
 
 def remark(entry: Entry) -> str:
     """A note or an event in one line."""
-    text = " ".join(spoken(entry.kind, entry.content).split())
+    said = spoken(entry.kind, entry.content) or _told(entry.content)
+    text = " ".join(said.split())
     return f"[{entry.kind}: {harmless(text[:_REMARK])}{'…' if len(text) > _REMARK else ''}]"
+
+
+def _told(content: Any) -> str:
+    """What an event says that nobody said: why a question was not answered."""
+    why = content.get("why") if isinstance(content, dict) else None
+    return f"not answered: {why}" if isinstance(why, str) else ""
 
 
 def _shown(content: Any) -> str:

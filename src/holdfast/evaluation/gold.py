@@ -9,7 +9,7 @@ parts that matter. Beside it stand the plain ways to fill the same budget. Delib
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ from holdfast.evaluation.dataset import Conversation, Question
 from holdfast.evaluation.measures import percentile
 from holdfast.evaluation.trial import Trial
 from holdfast.providers.tokens.choose import counter_for
+from holdfast.providers.tokens.counting import Counter
 
 BUDGETS = (1_000, 4_000, 8_000)
 METHODS = ("gold", "whole", "window", "topk", "bm25")
@@ -90,14 +91,17 @@ def rounded(shares: Shares) -> dict[str, float]:
     return {name: round(shares[name], 4) for name in NAMES}
 
 
-def ask_for_contexts(trial: Trial) -> Packed:
-    """Build a context for every question that has an answer, at each budget, and measure what is on the page."""
+def ask_for_contexts(trial: Trial, tokens: str | None = None) -> Packed:
+    """Build a context for every question that has an answer, at each budget, and measure what is on the page.
+
+    ``tokens`` says how tokens are counted, by all methods alike: as a model or an encoding does, else by the estimate.
+    """
     total = sum(bool(question.gold) for conversation in trial.conversations for question in conversation.questions)
-    counter = counter_for()
+    counter = counter_for(tokens)
     asked: list[Asked] = []
     notes: dict[str, None] = {}
     for conversation in trial.conversations:
-        asking = _Asking(trial, conversation, counter.count)
+        asking = _Asking(trial, conversation, counter)
         for question in conversation.questions:
             if question.gold:
                 asked.append(asking.ask(question, notes))
@@ -124,12 +128,12 @@ def ask_for_contexts(trial: Trial) -> Packed:
 class _Asking:
     """The questions of one conversation."""
 
-    def __init__(self, trial: Trial, conversation: Conversation, count: Callable[[str], int]) -> None:
-        self._trial, self._count = trial, count
+    def __init__(self, trial: Trial, conversation: Conversation, counter: Counter) -> None:
+        self._trial, self._counter, self._count = trial, counter, counter.count
         self._user = trial.user(conversation)
         self._ids = [turn.id for turn in conversation.turns]
         texts = [f"{turn.speaker}: {turn.text}" for turn in conversation.turns]
-        self._costs = [count(text) + 1 for text in texts]
+        self._costs = [self._count(text) + 1 for text in texts]
         by_words, embedder = plain.by_words(texts), trial.store._embedder
         self._plain = {
             "window": plain.recent(texts),
@@ -146,7 +150,7 @@ class _Asking:
             shares[f"gold@{budget}"] = shares[f"whole@{budget}"] = tokens[budget] = 0
             began = time.perf_counter()
             try:
-                context = self._trial.store.context(self._thread(), question.text, budget)
+                context = self._trial.store.context(self._thread(), question.text, budget, tokens=self._counter)
             except BudgetTooSmall:
                 continue  # the question alone is longer; the plain ways have no room for anything either
             times.append((time.perf_counter() - began) * 1_000)

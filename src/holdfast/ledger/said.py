@@ -19,7 +19,7 @@ _NAMES = ("name", "speaker", "author")
 _SPOKEN = ("text", "content", "input_text", "output_text", "thinking", "refusal", "input")
 _VOUCHED = ("system", "developer")
 _OUTSIDE = ("tool", "function")
-_UNSAID = ("recalled", "usage", "session")
+_UNSAID = ("recalled", "usage", "session", "unanswered")
 _LONG = 64
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.context.masking import mask
 from holdfast.context.sections import Count
 from holdfast.context.window import clip
 from holdfast.errors import HoldfastError, Invalid, ModelFailed, StepFailed, StepTimeout
@@ -41,6 +42,7 @@ class Conversing:
         self._exchange, self._model, self._toolbox, self._count = exchange, model, toolbox, count
         self._timeout_s, self._rounds = timeout_s, rounds
         self._messages = exchange.messages
+        self._given = len(self._messages)
         self._room = max(200, exchange.context.report.budget // _SHARE)
         self.usage = Usage(requests=0)
         self.results: dict[str, str] = {}
@@ -121,6 +123,7 @@ class Conversing:
             self.results[call.id] = result
             content = self._fitting(call.id, result)
             self._messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
+        self._make_room()
 
     def _used(self, name: str, call: ToolCall) -> str:
         """Carry a call out, or say to the model why it cannot be. What was done already is not looked at again."""
@@ -138,11 +141,30 @@ class Conversing:
         except (StepFailed, StepTimeout) as error:
             return f"error: {_plain(error)}"
 
+    def _make_room(self) -> None:
+        """Mask what tools gave back first, as long as the turn takes more than the context it began with may."""
+        used = self._messages[self._given :]
+        over = sum(self._count(_content(one)) for one in used) - self._exchange.context.report.budget
+        for one in used:
+            if over <= 0:
+                return
+            if one["role"] == "tool" and one["tool_call_id"] in self.results:
+                before, id = _content(one), one["tool_call_id"]
+                stand_in = clip(mask(self.results[id], fetch=id).text, self._room // _SHARE, self._count)
+                if len(stand_in) < len(before):
+                    one["content"] = stand_in
+                    over -= self._count(before) - self._count(stand_in)
+
     def _fitting(self, id: str, result: str) -> str:
         """What the model is shown of a result: all of it, unless it would push out everything else."""
         if len(result) <= self._room or self._count(result) <= self._room:
             return result
         return f"{clip(result, self._room, self._count)}\n(the whole result can be looked up as {id})"
+
+
+def _content(message: dict[str, Any]) -> str:
+    content = message.get("content")
+    return content if isinstance(content, str) else ""
 
 
 def use(run: Run, name: str, tool: Tool, arguments: dict[str, Any]) -> Any:

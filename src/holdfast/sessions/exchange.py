@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from holdfast.context.report import Context
-from holdfast.errors import HoldfastError, Invalid, KeyReused, ModelFailed, NotFound
-from holdfast.ledger import schema as schemas
+from holdfast.errors import Conflict, HoldfastError, Invalid, KeyReused, ModelFailed, NotFound
+from holdfast.ledger import typed
 from holdfast.ledger.said import spoken
 from holdfast.providers.models.model import Reply, Usage
 from holdfast.records import Draft, Entry, Memory, event, message, observation, tool_call
 from holdfast.sessions.marks import UNANSWERED, USAGE, is_event
-from holdfast.sessions.questions import HANDLER, answer_key, end, run_of
+from holdfast.sessions.questions import HANDLER, answer_key, end, run_name, run_of
 from holdfast.sessions.replies import reply_of
 from holdfast.sessions.tools import shown
 from holdfast.steps.declare import OPTIONS
@@ -85,7 +85,11 @@ class Exchange:
     def _opened(self) -> Run:
         """The durable run of this exchange, begun when it is first needed."""
         if self._run is None:
-            self._run = self._thread.run(run_of(self._thread, self.question)[0], handler=HANDLER)
+            name, begun = run_of(self._thread, self.question)
+            # Where an earlier run of this question is over, somebody may have answered it while this process slept.
+            if not begun and name != run_name(self.question) and recorded(self._thread, self.question) is not None:
+                raise Conflict(f"question #{self.question.number} was answered by somebody else meanwhile")
+            self._run = self._thread.run(name, handler=HANDLER, input={"question": self.question.number})
         return self._run
 
     def _begun(self) -> Run | None:
@@ -103,7 +107,7 @@ class Exchange:
         result = self._opened().step(name, fn, *args, log=False, **options)
         given = {"args": list(args)} if args else {}
         given |= {what: value for what, value in options.items() if what not in OPTIONS}
-        self._note(name, schemas.dump(given), shown(result), f"{name}-{self.question.number}")
+        self._note(name, typed.to_plain(given), shown(result), f"{name}-{self.question.number}")
         return result
 
     def _note(self, name: str, arguments: Any, result: str, id: str) -> None:
@@ -135,14 +139,18 @@ class Exchange:
             self.answer = recorded(self._thread, self.question)
             if self.answer is None:
                 raise
+            self._over()
             return self.answer
-        finally:
-            if (run := self._begun()) is not None:
-                end(run, self.question)
+        self._over()
         answer = Answer(found.text, self.question, tuple(turn.entries), spent, self.context)
         self.answer = answer
         self.answer = self._then(self, answer)
         return self.answer
+
+    def _over(self) -> None:
+        """The answer is on record, so what was done for it is too."""
+        if (run := self._begun()) is not None:
+            end(run, self.question)
 
     def _usage(self, usage: Usage, reply: Reply) -> Draft:
         report = self.context.report

@@ -8,6 +8,7 @@ absent: the document itself (``handoff``).
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _TOKENS = 400
+_ANSWER = re.compile(r"Answer #\d+: ")
 _ITEMS = 12
 _GREETING = 4  # words; who says no more has not said what it is about
 _LONG = 300
@@ -66,6 +68,8 @@ def write(
     if unanswered is not None:
         asked = " ".join(spoken(unanswered.kind, unanswered.content).split())[:_LONG]
         progress = msgspec.structs.replace(progress, next_action=f"Answer #{unanswered.number}: {asked}")
+    elif not progress.next_action and _ANSWER.match(before.next_action):
+        thread.handoff.update(next_action="", by="session")  # it was answered
     revision = thread.handoff.update(
         goal=progress.goal or None,
         done=_items(progress.done),

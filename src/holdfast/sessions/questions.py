@@ -41,12 +41,6 @@ def unanswered(entries: Sequence[Entry]) -> Entry | None:
     return None
 
 
-def answered_last(entries: Sequence[Entry]) -> Entry | None:
-    """The question that was answered last."""
-    number = next((entry.content.get("question") for entry in reversed(entries) if is_event(entry, USAGE)), None)
-    return next((entry for entry in entries if entry.number == number), None)
-
-
 def role_of(entry: Entry) -> str:
     role = entry.content.get("role") if entry.kind == "message" and isinstance(entry.content, dict) else ""
     return role if isinstance(role, str) else ""
@@ -72,13 +66,17 @@ def answer_key(question: Entry) -> str:
 # What is done for a question
 
 
+def run_name(question: Entry) -> str:
+    """The digest is in it, so that a thread that was rewound does not take up another question's."""
+    return f"turn-{question.number}-{question.digest.hex()[:8]}"
+
+
 def run_of(thread: Thread, question: Entry) -> tuple[str, bool]:
     """The name of the run of a question, and whether it is under way already.
 
-    The digest is in it, so that a thread that was rewound does not take up another question's. One that is over is not
-    taken up again: what is done anew is done in another.
+    One that is over is not taken up again: what is done anew is done in another.
     """
-    base = f"turn-{question.number}-{question.digest.hex()[:8]}"
+    base = run_name(question)
     for attempt in count(1):
         name = base if attempt == 1 else f"{base}-{attempt}"
         try:

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.context.talk import conversation
 from holdfast.errors import Invalid
 from holdfast.ledger.log import plain
-from holdfast.providers.models.model import Reply, Usage
+from holdfast.providers.models.model import Reply, ToolCall, Usage
 from holdfast.records import Entry
 
 _INPUT = ("input_tokens", "prompt_tokens")
@@ -21,7 +21,7 @@ _CACHED = ("cache_read_input_tokens", "cached_tokens")
 def reply_of(given: Any) -> Reply:
     """A reply, by what it says. Tools that it calls are not carried out here, so it must not call any."""
     if isinstance(given, Reply):
-        return given
+        return _whole(given)
     if isinstance(given, str):
         given = {"content": given}
     fields = given if isinstance(given, dict | list) else plain(given)
@@ -32,12 +32,20 @@ def reply_of(given: Any) -> Reply:
     said = _message(fields)
     entry = Entry("", 1, "message", {"role": "assistant", **said}, None, 0, b"")
     messages = [message for stretch in conversation([entry]) for message in stretch.messages]
-    if any(message.calls for message in messages):
-        raise Invalid("this reply calls tools: carry them out with turn.step, ask the model again, and reply with that")
+    if said.get("role", "assistant") not in ("assistant", "model", "ai"):
+        raise Invalid(f"a reply is an assistant's, not a message of role {said['role']!r}")
+    calls = tuple(ToolCall(call.id, call.name, {}) for message in messages for call in message.calls)
     text = "\n".join(message.text for message in messages if message.text) or str(said.get("refusal") or "")
-    if not text.strip():
+    return _whole(Reply(text, calls, _usage(fields.get("usage")), str(fields.get("model") or "")))
+
+
+def _whole(reply: Reply) -> Reply:
+    """A reply that is an answer."""
+    if reply.calls:
+        raise Invalid("this reply calls tools: carry them out with turn.step, ask the model again, and reply with that")
+    if not reply.text.strip():
         raise Invalid("there is nothing in this reply; leave the block without one to keep the question open")
-    return Reply(text=text, usage=_usage(fields.get("usage")), model=str(fields.get("model") or ""))
+    return reply
 
 
 def _message(fields: dict[str, Any]) -> dict[str, Any]:

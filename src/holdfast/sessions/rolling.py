@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 EXTRACTIVE = "extractive"
-FULL, KEPT = 0.95, 0.25
+FULL, KEPT = 0.97, 0.3
 """The part of their room at which the recent turns are summarised, and the part that is kept then."""
 _LEAST, _MOST, _PART = 80, 320, 6
 _TURNS = 2

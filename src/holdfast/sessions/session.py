@@ -11,7 +11,7 @@ caller's.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -19,11 +19,21 @@ import msgspec
 
 from holdfast.context.budget import Share, check_budget, shares, tokens
 from holdfast.context.report import Context
-from holdfast.errors import HoldfastError, Invalid, KeyReused, NotFound, RunHeld
+from holdfast.errors import (
+    Conflict,
+    HoldfastError,
+    Invalid,
+    KeyReused,
+    Misconfigured,
+    ModelFailed,
+    NotFound,
+    RunHeld,
+    StepFailed,
+)
 from holdfast.handoff import Document
 from holdfast.ledger.said import spoken
 from holdfast.providers.models.model import Model, Usage
-from holdfast.records import Draft, Entry, Hit, Loaded, Memory, event, message
+from holdfast.records import Draft, Entry, Hit, Loaded, Memory, event
 from holdfast.sessions import found, handing, learning, rolling
 from holdfast.sessions.builder import Builder
 from holdfast.sessions.converse import ROUNDS, Conversing, steps_taken
@@ -31,8 +41,9 @@ from holdfast.sessions.exchange import Answer, Exchange, recorded
 from holdfast.sessions.gathering import Settings
 from holdfast.sessions.lookup import lookup_tool
 from holdfast.sessions.marks import SESSION, Recalling, marks_of, recalling_of, summary_of
-from holdfast.sessions.questions import answer_key, answered_last, end, left, partial_of, role_of, run_of, unanswered
+from holdfast.sessions.questions import HANDLER, end, left, partial_of, role_of, run_of, unanswered
 from holdfast.sessions.tools import Toolbox
+from holdfast.steps.journal import OWN
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -45,6 +56,7 @@ _log = logging.getLogger(__name__)
 SHARES: dict[str, Share | float | int] = {"recent": Share(0.15, 0.75, 5), "recalled": Share(0.02, 320, 3)}
 """A session shows more of its turns, which a provider's cache keeps, and recalls less at once, which it cannot keep."""
 LEARNING = ("auto", "model", "rules", "off")
+LEARNER = "holdfast.learn"
 _READ = 400
 
 
@@ -97,7 +109,7 @@ class Session:
         self.thread, self.model, self._builder, self._handle = thread, model, builder, memory
         self._ways = ways
         self._settings: Settings = {name: ways[name] for name in Settings.__annotations__ if name in ways}  # type: ignore[assignment, literal-required]
-        self._settings.setdefault("shares", SHARES)
+        self._settings["shares"] = {**SHARES, **_checked(ways.get("shares"))}
         name = None if model is None else model.name
         given = ways.get("budget")
         self.budget = builder.limit(name) if given is None else check_budget(given)
@@ -207,11 +219,12 @@ class Session:
         if known is not None:
             return self._repeated(known, input)
         self._builder.check(input, self.budget, self._settings)
-        drafts, over = self._left()
+        self._tend()
+        drafts, given_up = self._left()
         content = input if isinstance(input, dict) else {"role": "user", "content": input}
-        *_, question = _listed(self.thread.append(*drafts, message(**{"role": "user", **content}, key=key)))
-        for run, answered in over:
-            end(run, answered)
+        *_, question = _listed(self.thread.append(*drafts, Draft("message", {"role": "user", **content}, key)))
+        if given_up is not None:
+            end(*given_up)
         return self._taken_up(question)
 
     def _built(self, input: Any, question: Entry | None = None) -> Context:
@@ -252,25 +265,41 @@ class Session:
             yield from work.pieces()
             exchange.reply(work.reply, usage=work.usage)
         except BaseException as error:  # also an interrupt, or a caller who stopped listening: the question stays open
+            if isinstance(error, Conflict) and exchange.answer is None:
+                exchange.answer = recorded(self.thread, exchange.question)  # somebody was faster, and that stands
             if exchange.answer is None:
                 exchange._fail(error, work.said)
-            raise
+            if exchange.answer is None or not isinstance(error, Conflict):
+                raise
+        self.answer = exchange.answer
 
-    def _left(self) -> tuple[list[Draft], list[tuple[Run, Entry]]]:
-        """What an earlier turn had done before it broke off, so that the next one knows, and runs that are over."""
-        entries = self.thread.log(last=_READ)
-        drafts: list[Draft] = []
-        over: list[tuple[Run, Entry]] = []
-        open, done = unanswered(entries), answered_last(entries)
-        for question in (open, done):
-            name, begun = ("", False) if question is None else run_of(self.thread, question)
-            if question is None or not begun:
+    def _left(self) -> tuple[list[Draft], tuple[Run, Entry] | None]:
+        """What is to be said of a question that is given up for another: what had been done for it, and its run."""
+        question = unanswered(self.thread.log(last=_READ))
+        if question is None:
+            return [], None
+        name, begun = run_of(self.thread, question)
+        if not begun:
+            return left(question, ()), None
+        try:
+            run = self.thread.run(name)
+        except RunHeld:  # somebody is at it: it is not given up
+            return [], None
+        return left(question, steps_taken(run.steps)), (run, question)
+
+    def _tend(self) -> None:
+        """End what a crash left behind an answer: its run, and what was to be learned from it."""
+        for info in self.thread.runs(status="interrupted"):
+            number = info.input.get("question") if isinstance(info.input, dict) else None
+            if not info.handler.startswith(OWN) or type(number) is not int:
                 continue
-            with suppress(RunHeld):  # somebody is at it: it is not left
-                run = self.thread.run(name)
-                over.append((run, question))
-                drafts += left(question, steps_taken(run.steps)) if question is open else []
-        return drafts or ([] if open is None or over else left(open, ())), over
+            with suppress(NotFound, RunHeld):  # rewound, or somebody else is at it
+                question = self.thread.entry(number)
+                answer = recorded(self.thread, question)
+                if answer is not None and info.handler == HANDLER:
+                    end(self.thread.run(info.name), question)
+                elif answer is not None:
+                    self._learned(question, answer, [])
 
     # After a turn
 
@@ -298,20 +327,24 @@ class Session:
         if way != "rules" and self.model is not None:
             try:
                 return self._extracted(question, answer, notes)
-            except HoldfastError as error:
+            except (ModelFailed, Misconfigured, StepFailed) as error:
                 notes.append(f"learned by rules alone: {error}")
         return tuple(self._memory.learn(self.thread.id, after=question.number - 1))
 
     def _extracted(self, question: Entry, answer: Answer, notes: list[str]) -> tuple[Memory, ...]:
         assert self.model is not None
-        run = self.thread.run(f"learn-{answer_key(question)}", handler="holdfast.learn")
+        name = f"learn-{question.number}-{question.digest.hex()[:8]}"
+        run = self.thread.run(name, handler=LEARNER, input={"question": question.number})
         try:
             learned = learning.learn(
                 run, self._memory, self.thread, (question, *answer.entries), self.model,
                 timeout_s=self._ways.get("timeout_s"),
             )  # fmt: skip
-        except HoldfastError as error:
+        except (ModelFailed, Misconfigured, StepFailed) as error:
             run.fail(error)
+            raise
+        except HoldfastError:
+            run.release("it could not be recorded")
             raise
         run.finish()
         self.usage += learned.usage
@@ -389,6 +422,11 @@ class Session:
             self.end()
 
 
+def _checked(changes: Any) -> Mapping[str, Share | float | int]:
+    shares(changes)
+    return changes or {}
+
+
 def _listed(entries: Entry | list[Entry]) -> list[Entry]:
     return entries if isinstance(entries, list) else [entries]
 
@@ -401,6 +439,13 @@ def _check(ways: Ways, model: Model | None) -> None:
         raise Invalid(f"learn is {', '.join(LEARNING)}, not {ways['learn']!r}")
     if ways.get("learn") == "model" and model is None:
         raise Invalid('learn="model" needs a model')
+    rounds, timeout_s = ways.get("rounds", ROUNDS), ways.get("timeout_s")
+    if type(rounds) is not int or rounds < 0:
+        raise Invalid(f"rounds is how often tools may be used in a turn, 0 or more, not {rounds!r}")
+    if timeout_s is not None and (
+        isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or timeout_s <= 0
+    ):
+        raise Invalid(f"timeout_s is a number of seconds over 0, not {timeout_s!r}")
     share = ways.get("hand_off")
     if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1):
         raise Invalid(f"hand_off is the share of the budget at which to hand off, over 0 and up to 1, not {share!r}")

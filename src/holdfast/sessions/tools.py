@@ -7,6 +7,7 @@ declared effect, because after a crash somebody has to know whether they may be 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import re
@@ -15,7 +16,9 @@ from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 
+from holdfast.engine.codec import encode
 from holdfast.errors import Invalid
+from holdfast.ledger import schema as schemas
 from holdfast.memories.handle import Memories
 from holdfast.providers.models.model import ToolCall
 from holdfast.steps.declare import Step, is_async
@@ -85,7 +88,23 @@ def _of_function(given: Any) -> Tool:
         raise Invalid(f"tool {given.name!r}: a name has letters, digits, _ and -, and at most 64 of them")
     takes = _takes(given)
     text = inspect.getdoc(given.fn) or given.name.replace("_", " ")
-    return Tool(given.name, _definition(given.name, text[:_LONG], _schema(takes)), takes, given)
+    step = Step(_storing(given.fn), given.name, given.options)
+    return Tool(given.name, _definition(given.name, text[:_LONG], _schema(takes)), takes, step)
+
+
+def _storing(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose result can always be recorded: what is no data, as the text that a model is shown anyway."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = fn(*args, **kwargs)
+        try:
+            encode(schemas.dump(result))
+        except Invalid:
+            return str(result)
+        return result
+
+    return call
 
 
 def _takes(step: Step) -> type[msgspec.Struct]:

@@ -221,7 +221,7 @@ class Chat:
         """Let an answer out as it comes. Whatever breaks it off leaves the question open."""
         flow = chat_view.Flow(self.screen)
         try:
-            for piece in pieces:
+            for piece in self._awaited(pieces):
                 if not self.desk.options.json:
                     flow.put(piece)
         except KeyboardInterrupt:
@@ -235,6 +235,14 @@ class Chat:
             close = getattr(pieces, "close", None)
             if close is not None:
                 close()
+
+    def _awaited(self, pieces: Iterator[str]) -> Iterator[str]:
+        """The same, with a sign of life on a terminal until there is a first piece."""
+        if self.answers.speaks and self.screen.terminal and not self.desk.options.json:
+            with self.screen.console.status("", spinner="dots", spinner_style="quiet"):
+                first = next(pieces, "")
+            yield first
+        yield from pieces
 
     def _answered(self) -> None:
         answer = self.session.answer

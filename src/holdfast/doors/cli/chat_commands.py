@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HELP = {
     "/state": "the state of this conversation, and what in it is stale",
-    "/memory": "the facts that are known; /memory WORDS recalls",
+    "/memory": "facts, and what else was remembered lately; /memory WORDS recalls",
     "/context": "what the last context was made of, and what was left out",
     "/why": "what the last answer had to go by",
     "/handoff": "the progress document; /handoff write begins afresh from it",
@@ -28,6 +28,7 @@ HELP = {
     "/quit": "hand over and end, as Ctrl-D does",
 }
 _HITS = 10
+_LISTED = 20
 
 
 class Commands:
@@ -72,8 +73,9 @@ class Commands:
         chat = self._chat
         if not query:
             facts = chat.memory.facts()
-            data = {"facts": plain.plain(facts)}
-            chat.tell("facts", data, lambda screen: chat_view.show_facts(chat.desk, screen, facts))
+            others = [memory for memory in chat.memory.memories(limit=_LISTED) if memory.key is None]
+            data = {"facts": plain.plain(facts), "others": plain.plain(others)}
+            chat.tell("memory", data, lambda screen: chat_view.show_memories(chat.desk, screen, facts, others))
             return
         found = chat.memory.recall(query, _HITS)
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from holdfast import config
 from holdfast.errors import HoldfastError, Misconfigured
 from holdfast.providers.models.choose import choose
+from holdfast.providers.models.local import NAME as LOCAL
 from holdfast.providers.models.local import Local
 from holdfast.providers.models.model import Model
 from holdfast.providers.models.quoting import NAME, Quoting
@@ -74,7 +75,9 @@ def _named(spec: str) -> Answerer:
     check = getattr(model, "check", None)
     if check is not None:
         check()  # a missing key or package is better said now than after the first question
-    return Answerer(model, inside=not isinstance(model, Local))
+    if isinstance(model, Local):
+        return Answerer(model, inside=False, why="a very small model: expect little" if model.name == LOCAL else "")
+    return Answerer(model, inside=True)
 
 
 def _reach(spec: str) -> dict[str, Any]:

@@ -141,6 +141,8 @@ class Flow:
 
 def after(screen: Screen, answer: Answer) -> None:
     """What came of a turn besides its text: what was learned, what did not go as it should, what it took."""
+    if not answer.text.strip():
+        screen.line(("(it said nothing)", "quiet"), indent=INDENT)
     for memory in answer.learned:
         screen.line(("✓ ", "good"), (f"remembered: {_one_line(memory.text)}{_key(memory)}", "quiet"), indent=INDENT)
     for note in answer.notes:
@@ -161,10 +163,10 @@ def show_context(screen: Screen, context: Context) -> None:
     report = context.report
     share = report.tokens / report.budget
     full = round(min(1.0, share) * _BAR)
-    exact = "counted" if report.exact else "estimated"
+    exact = " exact," if report.exact else ""
     bar = ("█" * full, "warn" if share > 0.9 else "good"), ("░" * (_BAR - full), "quiet")
     used = f" {report.tokens:,} of {report.budget:,} tokens"
-    screen.line(*bar, used, (f" {exact} by {report.counter}", "quiet"), indent=INDENT)
+    screen.line(*bar, used, (f"{exact} by {report.counter}", "quiet"), indent=INDENT)
     screen.blank()
     rows = [
         (each.name, f"{each.tokens:,}", f"{each.shown:,}", f"{each.dropped:,}" if each.dropped else "")
@@ -275,12 +277,13 @@ def _show_tools(screen: Screen, entries: Sequence[Entry]) -> None:
             screen.line(_glimpse(screen, wording.words(result)), indent=INDENT + 2)
 
 
-def show_facts(desk: Desk, screen: Screen, facts: Sequence[Memory]) -> None:
-    if not facts:
-        screen.line("No facts yet.")
+def show_memories(desk: Desk, screen: Screen, facts: Sequence[Memory], others: Sequence[Memory]) -> None:
+    """What is known: facts, and the newest of what else is remembered."""
+    if not facts and not others:
+        screen.line("Nothing is remembered yet.")
         return
     columns = [Column("fact", "name", fits=True), Column("value", fits=True), Column("since"), Column("id", "quiet")]
-    rows = [(each.key or "", each.text, desk.when(each.valid_from), each.id) for each in facts]
+    rows = [(each.key or each.kind, each.text, desk.when(each.valid_from), each.id) for each in (*facts, *others)]
     screen.table(columns, rows, indent=INDENT)
 
 

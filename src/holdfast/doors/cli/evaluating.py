@@ -88,6 +88,7 @@ def context(
     files: options.DataFiles,
     engine: options.TrialEngine = None,
     embedder: options.EmbedderName = None,
+    tokens: options.CountedBy = None,
     plot: options.MethodsPath = None,
 ) -> None:
     """Measure how much of what answers a question is in a context of 1,000, 4,000 and 8,000 tokens.
@@ -108,7 +109,7 @@ def context(
     groups: list[Group] = []
     for number, (file, conversations) in enumerate(trials):
         with _trial(desk, file, conversations, engine, embedder) as trial:
-            packed = ask_for_contexts(trial)
+            packed = ask_for_contexts(trial, tokens)
         if desk.options.json:
             desk.document(packed.summary(file), indent=None)
         else:

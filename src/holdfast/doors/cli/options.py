@@ -200,6 +200,9 @@ TrialEngine = Annotated[
     _option("--engine", "DATABASE", "Where to ingest: ram:, a file, postgresql://… Otherwise a file that is removed."),
 ]
 PlotPath = Annotated[str | None, _option("--plot", "FILE.svg", "Draw what each stage of recall adds.")]
+CountedBy = Annotated[
+    str | None, _option("--tokens", "NAME", "How tokens are counted: a model, or o200k_base. Otherwise an estimate.")
+]
 MethodsPath = Annotated[str | None, _option("--plot", "FILE.svg", "Draw contexts beside the plain ways.")]
 WithoutStages = Annotated[
     list[str] | None, _option("--without", "STAGE", "Leave out a stage of recall; may be given again.")

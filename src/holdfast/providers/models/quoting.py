@@ -1,9 +1,9 @@
 """An answerer that needs no key and no model: it quotes what it was shown, with where and when, or does not know.
 
 It reads the page that a context makes, by the marks that are on it: facts and summaries in the system text, the turns,
-what was recalled beside the question. What fits the question is quoted word for word. Its few sentences are English; it
-matches words in any script. Deliberately absent: making anything up, extraction (rules do that), and looking like a
-language model.
+the state and what was recalled beside the question. What fits the question is quoted word for word. Its few sentences
+are English; it matches words in any script. Deliberately absent: making anything up, extraction (rules do that), and
+looking like a language model.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import msgspec
 
 from holdfast.errors import ModelFailed
 from holdfast.providers.models.model import Reply, Usage
@@ -32,7 +34,9 @@ _MOST = 3
 _LISTED = 12
 _LONG = 120
 _ENOUGH = 0.4
-_NEAR = 0.6
+_NEAR = 0.8
+_LESS = 0.9  # what an agent said is worth a little less than what the user did
+_AGENT = "The agent"
 _MARKS = ("?", "\uff1f", "\u061f")
 
 _TITLES = {
@@ -41,14 +45,16 @@ _TITLES = {
 }  # fmt: skip
 _BLOCK = re.compile(r"<(news|state|recalled)>\n(.*?)\n</\1>\s*", re.DOTALL)
 _FACT = re.compile(r"- (?P<key>.+?): (?P<text>.+?) \((?P<since>since [^()]+)\)")
+_FIELD = re.compile(r"- (?P<name>[^:]+): (?P<value>.+?)(?: \[(?P<mark>[^\[\]]+)\])?")
 _GROUP = re.compile(r"(?P<day>\d{4}-\d\d-\d\d) \([^()]*\), (?P<thread>.*):")
 _ENTRY = re.compile(r"- #(?P<number>\d+) (?P<who>[^:]+): (?P<text>.+)")
-_SUMMED = re.compile(r"(?:Context: )?(?P<who>[^:“”]{1,40}): (?P<text>.+) \(#(?P<number>\d+)\)")
+_SUMMED = re.compile(r"(?:Context: )?(?:- )?(?P<who>[^:“”]{1,40}): (?P<text>.+) \((?P<at>#\d+[^()]*)\)")
 _MEMORY = re.compile(r"- (?P<text>.+) \((?P<id>m[a-z2-7]{13}), (?P<day>\d{4}-\d\d-\d\d), [^()]*\)")
 
 _ASKS = re.compile(
     r"\W*(?:(?:and|so|but|ok(?:ay)?|please|hey|well)\W+)*(?:what|who|whom|whose|which|where|when|why|how|"
-    r"(?:do|does|did|is|are|was|were|am|can|could|will|would|have|has|had|should) \w+|tell me|remind me|show me)\b",
+    r"(?:do|does|did|is|are|was|were|am|can|could|will|would|have|has|had|should) "
+    r"(?:i|you|we|he|she|it|they|my|your|our|his|her|the|this|that|there|any\w*)|tell me|remind me|show me)\b",
     re.IGNORECASE,
 )
 _GREETS = re.compile(r"\W*(?:hi|hello|hey|good (?:morning|evening|afternoon|day))(?: there)?\W*", re.IGNORECASE)
@@ -73,7 +79,9 @@ _ALIKE = """
     sister brother sibl
     wife husband spous partner marri wed
     eat food diet
+    flight fli flew
 """
+_LIGHT = frozenset(("get", "go", "come", "tell", "told", "know", "rememb", "remind", "say", "said", "show", "thing"))
 _SAME = {word: row.split()[0] for row in _ALIKE.strip().splitlines() for word in row.split()}
 
 
@@ -162,7 +170,7 @@ def _short(text: str) -> str:
 
 def _quoting(asked: str, lines: list[Line]) -> str:
     found = _matching(asked, lines)
-    good = [line for score, line in found if score >= _ENOUGH]
+    good = _different([line for score, line in found if score >= _ENOUGH])
     if not good:
         nearest = f" The nearest I have: {found[0][1].quoted()}." if found else " Tell me, and I will."
         return UNKNOWN + nearest
@@ -171,6 +179,15 @@ def _quoting(asked: str, lines: list[Line]) -> str:
     if len(good) == 1:
         return f"{good[0].quoted()}."
     return _listed("This is what I remember:", good[:_MOST])
+
+
+def _different(lines: list[Line]) -> list[Line]:
+    """Lines that say something which those before them do not say in the same words."""
+    found: list[Line] = []
+    for line in lines:
+        if not any(line.text in other.text or other.text in line.text for other in found if not line.sure):
+            found.append(line)
+    return found
 
 
 def _listed(head: str, lines: Sequence[Line]) -> str:
@@ -182,12 +199,12 @@ def _listed(head: str, lines: Sequence[Line]) -> str:
 
 def _matching(asked: str, lines: list[Line]) -> list[tuple[float, Line]]:
     """Lines that share words with a question and how much of it they cover, best first; of equals the latest said."""
-    wanted = _meant(asked)
+    wanted = _meant(asked) - _LIGHT or _meant(asked)
     having = [_meant(f"{line.topic} {line.text}") for line in lines]
     worth = {term: math.log(2 + len(lines) / (1 + sum(term in words for words in having))) for term in wanted}
     whole = sum(worth.values()) or 1.0
     found = [
-        (sum(worth[term] for term in wanted & words) / whole, line)
+        (sum(worth[term] for term in wanted & words) / whole * (_LESS if line.by == _AGENT else 1), line)
         for line, words in zip(lines, having, strict=True)
         if wanted & words
     ]
@@ -225,6 +242,7 @@ def _remembered(messages: list[dict[str, Any]], blocks: dict[str, str]) -> list[
         *_turns(messages[:-1]),
         *_facts(blocks.get("news", "")),
         *_facts(system.get("fact", "")),
+        *_fields(blocks.get("state", "")),
         *_recalled(blocks.get("recalled", "")),
         *_loose(system.get("summary", ""), "from the summary of earlier"),
         *_loose(system.get("handoff", ""), "from the handoff"),
@@ -258,6 +276,35 @@ def _facts(text: str) -> Iterator[Line]:
             yield Line(fact["text"], "", f"fact {fact['key']}, {fact['since']}", fact["key"], sure=True)
 
 
+def _fields(text: str) -> Iterator[Line]:
+    """The values of a state, each by itself; what is marked on a field goes with all of its values."""
+    for line in text.splitlines():
+        if field := _FIELD.fullmatch(line):
+            mark = f"; {field['mark']}" if field["mark"] else ""
+            for path, value in _leaves(field["name"], _read(field["value"])):
+                yield Line(value, "", f"state {path}{mark}", path.replace(".", " "), sure=True)
+
+
+def _read(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "replace"))
+    except msgspec.DecodeError:
+        return text
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict) and "value" in value:  # with when and by whom it was confirmed
+        yield from _leaves(path, value["value"])
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(f"{path}.{name}", inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(path, inner)
+    elif value not in (None, ""):
+        yield path, str(value)
+
+
 def _recalled(text: str) -> Iterator[Line]:
     """Hits: memories first, then what was said, the latest day first."""
     memories: list[Line] = []
@@ -279,19 +326,19 @@ def _loose(text: str, where: str) -> Iterator[Line]:
         said = _SUMMED.fullmatch(words)
         if said is not None:
             if _is_source(said["text"]):
-                yield Line(said["text"], _called(said["who"]), f"#{said['number']}, {where}")
+                yield Line(said["text"], _called(said["who"]), f"{said['at']}, {where}")
         elif words and _is_source(words) and not re.fullmatch(r"Entries \d+ to \d+:", words):
             yield Line(words, "", where)
 
 
 def _called(who: str) -> str:
-    return "The agent" if who == "assistant" else who
+    return _AGENT if who == "assistant" else who
 
 
 def _is_source(text: str) -> bool:
     """Whether a text says something: no question, no remark of a session, and not what this answerer said itself."""
     if text.endswith(_MARKS) or text.startswith(("[", UNKNOWN, NOTED, _HELLO, _THANKS, ABOUT[:30])):
         return False
-    if _GREETS.fullmatch(text) or _THANKED.fullmatch(text):
+    if _ASKS.match(text) or _GREETS.fullmatch(text) or _THANKED.fullmatch(text):
         return False
     return not re.match(r"(?:You said|The agent said|This is what I (?:know|remember)): ?|“", text)

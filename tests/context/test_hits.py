@@ -1,0 +1,74 @@
+"""Hits on a page: what was said briefly is shown whole, of long texts what matters, and less of what ranks lower."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast.context import hits
+from holdfast.context.hits import extent, recalled
+from holdfast.context.sections import arranged
+from holdfast.records import Entry, Hit
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def hit(number: int, text: str) -> Hit:
+    entry = Entry("t", number, "message", {"role": "user", "content": text}, None, 0, b"")
+    return Hit(text, 1.0, "message", NOW, "stated", entry=entry)
+
+
+def long(size: int) -> str:
+    """So many words, among them in the middle what is asked for."""
+    around = "grass grows there. " * (size // 6)
+    return f"{around}The harbour is closed on Monday. {around}"
+
+
+def shown(text: str, rank: int) -> str:
+    found = [hit(number, f"short {number}") for number in range(rank)] + [hit(rank, text)]
+    return recalled(found, "when is the harbour closed?", NOW, "ana", words)[rank].text.partition(": ")[2]
+
+
+@pytest.mark.parametrize("rank", [0, 2, 3, 9, 10, 150])
+def test_up_to_a_length_a_text_is_shown_whole_and_of_a_longer_one_what_matters(rank: int) -> None:
+    whole, part = extent(rank)
+    fits = "w " * (whole - 1) + "w"
+    assert shown(fits, rank) == fits
+    cut = shown(long(whole + 30), rank)
+    assert "The harbour is closed on Monday." in cut
+    assert words(cut) <= part
+    assert cut.startswith("…")
+
+
+def test_what_ranks_lower_is_shown_shorter() -> None:
+    assert [extent(rank).part for rank in (0, 2)] == [hits.EXCERPT] * 2
+    assert all(extent(rank + 1) <= extent(rank) for rank in range(300))
+    assert extent(300).part < extent(3).part < extent(0).part
+
+
+def test_a_text_of_very_long_words_is_counted_whole() -> None:
+    text = " ".join(["x" * 400] * 20)
+    assert shown(text, 0) == text
+
+
+def test_the_same_hits_make_the_same_bytes_also_without_those_after_them() -> None:
+    found = [hit(number, long(200) if number % 3 else f"harbour {number}") for number in range(30)]
+    whole = recalled(found, "harbour", NOW, "ana", words)
+    assert whole == recalled(found, "harbour", NOW, "ana", words)
+    assert whole[:12] == recalled(found[:12], "harbour", NOW, "ana", words)
+    assert arranged(whole) == arranged(reversed(whole))
+
+
+@pytest.mark.parametrize("room", [0, 1, 40, 400, 10_000])
+def test_with_room_only_what_could_fill_it(room: int) -> None:
+    found = [hit(number, f"harbour {number} " + "and so on " * 5) for number in range(50)]
+    everything = recalled(found, "harbour", NOW, "ana", words)
+    some = recalled(found, "harbour", NOW, "ana", words, room)
+    assert some == everything[: len(some)]
+    assert len(some) == 50 or sum(words(piece.text) for piece in some) >= room
+    assert sum(words(piece.text) for piece in some[:-1]) < max(room, 1)

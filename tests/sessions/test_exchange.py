@@ -1,0 +1,250 @@
+"""Turns in halves, for those who call their model themselves; and streams, for those who listen as it speaks."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.errors import Conflict, Invalid, KeyReused
+from holdfast.providers.models.model import ToolCall, Usage
+from holdfast.sessions.exchange import Answer, Exchange
+from holdfast.sessions.session import Session
+from holdfast.testing.models import Scripted
+
+Told = Callable[[holdfast.Thread], list[str]]
+
+
+@pytest.fixture
+def store(place: Any) -> holdfast.Store:
+    found: holdfast.Store = place.open()
+    return found
+
+
+@pytest.fixture
+def thread(store: holdfast.Store) -> holdfast.Thread:
+    return store.thread("t", user="ana")
+
+
+@pytest.fixture
+def session(store: holdfast.Store, thread: holdfast.Thread) -> Session:
+    return store.session(thread, learn="off")
+
+
+def double(x: int) -> int:
+    return 2 * x
+
+
+# Halves
+
+
+def test_a_turn_in_halves(session: Session, thread: holdfast.Thread, told: Told) -> None:
+    with session.turn("What is 2 x 4?") as turn:
+        assert isinstance(turn, Exchange)
+        assert turn.messages[-1]["role"] == "user"
+        assert "What is 2 x 4?" in turn.messages[-1]["content"]
+        assert turn.context.messages("anthropic")
+        assert told(thread) == ["user: What is 2 x 4?"]  # on record before anything is done about it
+        result = turn.step("double", double, 4, effect="pure")
+        answer = turn.reply(f"It is {result}.")
+    assert isinstance(answer, Answer)
+    assert turn.answer == session.answer == answer
+    assert told(thread) == ["user: What is 2 x 4?", "call double", "result 8", "assistant: It is 8.", "(usage)"]
+
+
+def test_a_client_s_answer_is_recorded_with_its_usage(session: Session, thread: holdfast.Thread) -> None:
+    given = {
+        "model": "gpt", "usage": {"prompt_tokens": 90, "completion_tokens": 3},
+        "choices": [{"message": {"role": "assistant", "content": "Hello."}}],
+    }  # fmt: skip
+    answer = session.turn("hi").reply(given)
+    assert (answer.text, answer.usage) == ("Hello.", Usage(90, 3))
+    usage = thread.log()[-1].content
+    assert (usage["model"], usage["input"], usage["output"]) == ("gpt", 90, 3)
+    assert session.usage == Usage(90, 3)
+    assert session.turn("hi again").reply("Yes?", usage=Usage(7, 1)).usage == Usage(7, 1)
+
+
+def test_a_state_is_saved_with_the_answer_or_not_at_all(session: Session, thread: holdfast.Thread, told: Told) -> None:
+    session.turn("a").reply("b", state={"n": 1})
+    assert thread.state().value == {"n": 1}
+    other = thread._sibling("t", thread._scope, ())
+    other.state()
+    other.save({"n": 2})
+    turn = session.turn("c")
+    with pytest.raises(Conflict):
+        turn.reply("d", state={"n": 3})
+    assert "assistant: d" not in told(thread)
+    thread.state()
+    assert turn.reply("d", state={"n": 3}).text == "d"
+    assert told(thread).count("assistant: d") == 1
+
+
+def test_notes_go_on_record_with_the_answer(session: Session, thread: holdfast.Thread, told: Told) -> None:
+    with session.turn("hi") as turn:
+        turn.append(holdfast.note("looked twice"))
+        assert told(thread) == ["user: hi"]
+        turn.reply("hello")
+    assert told(thread) == ["user: hi", "(note)", "assistant: hello", "(usage)"]
+
+
+@pytest.mark.parametrize("left", ["quietly", "by an error", "by an interrupt"])
+def test_leaving_without_a_reply_leaves_the_question_open(
+    session: Session, store: holdfast.Store, thread: holdfast.Thread, left: str
+) -> None:
+    ways: dict[str, list[type[BaseException]]] = {"by an error": [ValueError], "by an interrupt": [KeyboardInterrupt]}
+    raised = ways.get(left, [])
+    try:
+        with session.turn("What is 2 x 4?") as turn:
+            turn.step("double", double, 4, effect="pure")
+            for error in raised:
+                raise error("in the middle")
+    except (ValueError, KeyboardInterrupt) as error:
+        assert type(error) in raised  # noqa: PT017 - only that it is passed on
+    opening = session.start()
+    assert opening.unanswered is not None
+    assert opening.done == (("double", "8"),)
+    with session.resume() as again:
+        assert again.step("double", _never, 4, effect="pure") == 8
+        again.reply("8")
+    assert session.start().unanswered is None
+    assert [run.status for run in store.runs()] == ["done"]
+
+
+def _never(x: int) -> int:
+    raise AssertionError("done before")
+
+
+def test_what_was_done_in_halves_is_on_record_when_something_else_is_asked(
+    session: Session, thread: holdfast.Thread, told: Told
+) -> None:
+    with session.turn("q") as turn:
+        turn.step("double", double, 4, effect="pure")
+    session.turn("q2").reply("a2")
+    said = [line for line in told(thread) if line != "(unanswered)"]
+    assert said == ["user: q", "call double", "result 8", "user: q2", "assistant: a2", "(usage)"]
+
+
+def test_an_answer_that_comes_late_counts(session: Session, store: holdfast.Store, thread: holdfast.Thread) -> None:
+    turn = session.turn("q")
+    with pytest.raises(ValueError, match="boo"), turn:  # noqa: PT012 - it breaks off in the middle
+        turn.step("double", double, 4, effect="pure")
+        raise ValueError("boo")
+    assert turn.reply("late").text == "late"
+    assert session.start().unanswered is None
+    assert [run.status for run in store.runs()] == ["done"]
+
+
+def test_a_second_reply_is_refused(session: Session, thread: holdfast.Thread, told: Told) -> None:
+    with session.turn("q") as turn:
+        turn.reply("a")
+        for again in (lambda: turn.reply("b"), lambda: turn.step("x", double, 1, effect="pure"), turn.__enter__):
+            with pytest.raises(Invalid, match="answered"):
+                again()
+        with pytest.raises(Invalid, match="answered"):
+            turn.append(holdfast.note("x"))
+    assert told(thread) == ["user: q", "assistant: a", "(usage)"]
+
+
+def test_a_reply_that_is_none_leaves_the_turn_open_for_a_better_one(session: Session) -> None:
+    turn = session.turn("q")
+    wrongs: list[Any] = [None, "", {}, {"choices": []}]
+    for wrong in wrongs:
+        with pytest.raises(Invalid):
+            turn.reply(wrong)
+    assert turn.reply("now").text == "now"
+
+
+def test_two_who_answer_one_question_get_one_answer(place: Any, told: Told) -> None:
+    first, second = place.open(), place.open(own=True)
+    one = first.session("t", learn="off").turn("q", key="k")
+    two = second.session("t", learn="off").turn("q", key="k")
+    assert one.reply("first").repeated is False
+    late = two.reply("second")
+    assert (late.text, late.repeated) == ("first", True)
+    assert told(first.thread("t")) == ["user: q", "assistant: first", "(usage)"]
+
+
+def test_a_repetition_in_halves_is_an_answer_or_an_exchange(session: Session) -> None:
+    """What is answered comes back as the answer, what is not as an exchange; both can be told apart."""
+    assert isinstance(session.turn("q", key="k"), Exchange)
+    again = session.turn("q", key="k")
+    assert isinstance(again, Exchange)
+    again.reply("a")
+    assert isinstance(session.turn("q", key="k"), Answer)
+    with pytest.raises(KeyReused):
+        session.turn("other", key="k")
+
+
+# Steps of a turn
+
+
+def test_a_step_takes_what_a_step_of_a_run_takes(session: Session, thread: holdfast.Thread) -> None:
+    def book(day: datetime.date, *, seat: str) -> dict[str, str]:
+        return {"day": str(day), "seat": seat}
+
+    with session.turn("q") as turn:
+        assert turn.step("book", book, datetime.date(2024, 5, 8), seat="12A", effect="idempotent", retry=2) == {
+            "day": "2024-05-08", "seat": "12A",
+        }  # fmt: skip
+        turn.reply("booked")
+    called = next(entry.content for entry in thread.log() if entry.kind == "tool_call")
+    assert "2024-05-08" in str(called["arguments"])
+    assert "12A" in str(called["arguments"])
+
+
+def test_a_step_that_raises_is_passed_on(session: Session) -> None:
+    def fail() -> None:
+        raise OSError("no way")
+
+    with pytest.raises(holdfast.errors.StepFailed), session.turn("q") as turn:
+        turn.step("fail", fail, effect="pure")
+    opening = session.start()
+    assert opening.unanswered is not None
+    assert opening.done == (("fail", "error: OSError: no way"),)
+
+
+# Streams
+
+
+def spoken(store: holdfast.Store, *items: Any, **ways: Any) -> Session:
+    return store.session(store.thread("t", user="ana"), model=Scripted(*items), learn="off", **ways)
+
+
+def test_a_stream_is_committed_at_its_end(store: holdfast.Store, thread: holdfast.Thread, told: Told) -> None:
+    session = spoken(store, "one two three")
+    pieces = []
+    for piece in session.stream("q"):
+        pieces.append(piece)
+        assert told(thread) == ["user: q"]
+    assert len(pieces) > 1
+    assert "".join(pieces) == "one two three"
+    assert session.answer is not None
+    assert session.answer.text == "one two three"
+    assert told(thread) == ["user: q", "assistant: one two three", "(usage)"]
+
+
+def test_who_stops_listening_leaves_the_question_open(
+    store: holdfast.Store, thread: holdfast.Thread, told: Told
+) -> None:
+    tool = holdfast.step("double", effect="idempotent")(double)
+    session = spoken(store, ToolCall("1", "double", {"x": 4}), "one two three", "eight", tools=[tool])
+    said = session.stream("q")
+    first = next(said)
+    said.close()  # type: ignore[attr-defined]
+    opening = session.start()
+    assert opening.unanswered is not None
+    assert opening.partial.strip() == first.strip()
+    assert opening.done == (("double", "8"),)
+    assert "assistant: one two three" not in told(thread)
+    assert "".join(session.resume_stream()) == "eight"
+    assert told(thread).count("call double") == 1
+    assert list(session.resume_stream()) == []
+
+
+def test_a_stream_nobody_listens_to_asks_nothing(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    spoken(store, "one").stream("q")
+    assert not thread.exists()

@@ -1,0 +1,205 @@
+"""Handing over: what a session leaves in the handoff, and how the next one begins from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.errors import ModelFailed
+from holdfast.providers.models.model import Usage
+from holdfast.sessions.session import Session
+from holdfast.testing.models import Scripted
+
+PROGRESS = {
+    "goal": "Plan the trip to Lisbon", "done": ["chose the flight"], "todo": ["book the hotel"],
+    "blockers": ["waits for the boss"], "next_action": "ask for the dates", "context": "The budget is 900 euro.",
+}  # fmt: skip
+
+
+@pytest.fixture
+def store(place: Any) -> holdfast.Store:
+    found: holdfast.Store = place.open()
+    return found
+
+
+@pytest.fixture
+def thread(store: holdfast.Store) -> holdfast.Thread:
+    return store.thread("t", user="ana")
+
+
+def talk(session: Session, turns: int, words: int = 40) -> None:
+    for number in range(turns):
+        session.turn(f"remark-{number} " + "um " * words).reply(f"noted-{number} " + "ah " * words)
+
+
+def texts(session: Session, input: str = "and now?") -> str:
+    return "\n".join(str(message["content"]) for message in session.context(input).messages("openai"))
+
+
+# The end
+
+
+def test_a_model_says_what_the_next_one_needs(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    session = store.session(thread, model=Scripted("ok", PROGRESS, usage=Usage(10, 1)), learn="off")
+    session.turn("Plan my trip to Lisbon.")
+    revision = session.end()
+    found = thread.handoff.read()
+    assert (found.goal, found.next_action, found.context) == (
+        PROGRESS["goal"], PROGRESS["next_action"], PROGRESS["context"],
+    )  # fmt: skip
+    assert [step.text for step in found.steps] == ["chose the flight", "book the hotel"]
+    assert list(found.blockers) == ["waits for the boss"]
+    assert thread.handoff.history()[-1].number == revision
+    assert session.usage == Usage(20, 2, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "broken", [RuntimeError("broke"), ModelFailed("late", model="m", reason="timeout"), "no JSON", {}]
+)
+def test_without_a_usable_answer_it_is_extractive(ram: holdfast.Store, broken: Any) -> None:
+    thread = ram.thread("t", user="ana")
+    session = ram.session(thread, model=Scripted("Lisbon it is.", broken, broken, broken), learn="off")
+    session.turn("Plan my trip to Lisbon with a budget of 900 euro.")
+    session.end()
+    found = thread.handoff.read()
+    assert "900 euro" in found.context + found.goal
+
+
+def test_an_open_question_is_what_comes_next(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    session = store.session(thread, learn="off")
+    session.turn("Plan my trip to Lisbon.").reply("Gladly.")
+    session.turn("Which hotel do you propose?")
+    session.end()
+    found = thread.handoff.read()
+    assert "Which hotel do you propose?" in found.next_action
+    assert "#4" in found.next_action
+    opening = store.session(thread).start()
+    assert opening.unanswered is not None
+    assert opening.unanswered.content["content"] == "Which hotel do you propose?"
+
+
+def test_an_answered_question_is_no_longer_what_comes_next(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    session = store.session(thread, learn="off")
+    session.turn("Which hotel do you propose?")
+    session.end()
+    session.resume().reply("The one at the river.")
+    session.end()
+    assert "Which hotel" not in thread.handoff.read().next_action
+
+
+@pytest.mark.parametrize("model", [None, "scripted"])
+def test_what_people_wrote_stays(store: holdfast.Store, thread: holdfast.Thread, tmp_path: Any, model: Any) -> None:
+    thread.handoff.update(goal="A goal of a person", todo=["call the bank"], blockers=["the visa"], by="ana")
+    page = tmp_path / "PROGRESS.md"
+    thread.handoff.write(page)
+    page.write_text(page.read_text() + "\n## Remarks\n\nNever fly on a Friday.\n")
+    thread.handoff.load(page)
+    session = store.session(
+        thread, model=Scripted("ok", {"done": ["chose the flight"]}) if model else None, learn="off"
+    )
+    answer = session.turn("Plan my trip.")
+    if model is None:
+        answer.reply("ok")
+    session.end()
+    text = thread.handoff.markdown()
+    for kept in ("A goal of a person", "call the bank", "the visa", "Never fly on a Friday."):
+        assert kept in text, kept
+
+
+def test_the_end_of_the_block_hands_over_once_something_was_said(store: holdfast.Store) -> None:
+    with store.session("quiet", model=Scripted(), learn="off"):
+        pass
+    assert not store.thread("quiet").exists()
+    with store.session("t", model=Scripted("Lisbon it is.", PROGRESS), learn="off") as session:
+        session.turn("Plan my trip.")
+    assert store.thread("t").handoff.read().goal == PROGRESS["goal"]
+    session = store.session("e", model=Scripted("Yes."), learn="off")
+    with pytest.raises(ValueError, match="boo"), session:  # noqa: PT012 - it breaks off in the middle
+        session.turn("Plan my trip.")
+        raise ValueError("boo")
+    assert store.thread("e").handoff.history() == []
+
+
+def test_the_end_keeps_the_window(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    """The next session after ``end`` still sees the recent turns; only ``hand_off`` begins afresh."""
+    session = store.session(thread, learn="off")
+    talk(session, 2, 3)
+    session.end()
+    assert "remark-1" in texts(store.session(thread, recall=False))
+
+
+# Beginning afresh
+
+
+def test_at_its_share_a_session_hands_off_and_begins_afresh(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    model = Scripted(*[f"noted-{number} " + "ah " * 60 for number in range(30)])
+    session = store.session(thread, model=model, learn="off", budget=1_500, hand_off=0.6, summarise=False, recall=False)
+    model.extract = lambda messages, shape, **_: (_progress(shape), Usage())  # type: ignore[method-assign]
+    turns = 0
+    while not session.turn(f"remark-{turns} " + "um " * 60).handed_off:
+        turns += 1
+        assert turns < 20
+    assert turns > 1
+    assert thread.handoff.read().goal == PROGRESS["goal"]
+    text = texts(session)
+    assert str(PROGRESS["goal"]) in text
+    assert "remark-" not in text
+    assert "noted-" not in text
+    assert session.fullness() < 0.1
+    session.turn("a new remark")
+    assert "a new remark" in texts(session)
+    opening = store.session(thread).start()
+    assert opening.recent[0].content["content"] == "a new remark"
+
+
+def _progress(shape: Any) -> Any:
+    return shape(**PROGRESS)
+
+
+def test_what_is_handed_off_is_not_summarised_again(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    session = store.session(thread, learn="off", budget=1_000)
+    talk(session, 4)
+    session.hand_off()
+    mark = thread.count()
+    talk(session, 14)
+    found = [entry.content for entry in thread.log() if entry.kind == "summary" and entry.number > mark]
+    assert found
+    assert found[0]["first"] == mark + 1
+    assert found[0]["previous"] == 0
+
+
+def test_without_a_share_nothing_is_handed_off(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    session = store.session(thread, learn="off", budget=800)
+    talk(session, 20)
+    assert thread.handoff.history() == []
+    assert session.fullness() > 0
+
+
+def test_a_question_asked_before_a_hand_off_can_be_resumed_after_it(
+    store: holdfast.Store, thread: holdfast.Thread
+) -> None:
+    session = store.session(thread, learn="off")
+    talk(session, 2, 3)
+    session.turn("Which hotel?")
+    session.hand_off()
+    later = store.session(thread, model=Scripted("The one at the river."), learn="off")
+    opening = later.start()
+    assert opening.unanswered is not None
+    assert later.resume().text == "The one at the river."
+    assert later.start().unanswered is None
+
+
+def test_a_model_that_cannot_hand_off_does_not_break_the_turn(ram: holdfast.Store) -> None:
+    thread = ram.thread("t", user="ana")
+    for number in range(10):
+        thread.append({"role": "user", "content": f"q {number} " + "um " * 60}, {"role": "assistant", "content": "a"})
+    broken = RuntimeError("broke")
+    session = ram.session(
+        thread, model=Scripted("the answer", broken, broken), learn="off", budget=1_500, hand_off=0.3, summarise=False
+    )
+    answer = session.turn("q")
+    assert answer.text == "the answer"
+    assert answer.handed_off
+    assert thread.handoff.read().context
