@@ -52,7 +52,7 @@ def refunding(bank: Path, *, dies: bool) -> holdfast.Step:
 
     def find_refund(order: str, euros: int) -> str | None:
         say("  (asking the bank whether it has paid that already)")
-        paid = any(holdfast.current_step().key in line for line in payments(bank))
+        paid = holdfast.current_step().key in bank.read_text(encoding="utf-8")
         return f"{euros} EUR for {order} were paid back" if paid else None
 
     @holdfast.step(effect="once", probe=find_refund)
@@ -65,10 +65,6 @@ def refunding(bank: Path, *, dies: bool) -> holdfast.Step:
         return f"{euros} EUR for {order} were paid back"
 
     return refund
-
-
-def payments(bank: Path) -> list[str]:
-    return bank.read_text(encoding="utf-8").splitlines() if bank.exists() else []
 
 
 def agent(store: holdfast.Store, thread: str, given: argparse.Namespace, *, dies: bool = False) -> holdfast.Session:
@@ -107,15 +103,16 @@ def an_hour_later(store: holdfast.Store, given: argparse.Namespace) -> None:
             for tool, result in opening.done:
                 say(f"  done for it: {tool}: {result}")
             tell(answer := session.resume())
-            report, hits = answer.context.report, answer.context.hits
+            report = answer.context.report
             sections = ", ".join(f"{section.name} {section.tokens}" for section in report.sections)
             say(f"  (its context: {report.tokens} of {report.budget:,} tokens: {sections})")
-            say(f"  (recalled for it: {', '.join(hit.id for hit in hits)})")
+            say(f"  (recalled for it: {', '.join(hit.id for hit in answer.context.hits)})")
     memory = store.memory(user="ana")
     homes = [f"{version.memory.text} (since {version.since:%d %B})" for version in memory.history("home")]
     say(f"what became of a fact: {', then '.join(homes)}")
     say(f"always at hand: {', '.join(how.text for how in memory.procedures())}")
-    say(f"the bank paid {len(payments(given.folder / 'bank.txt'))} time(s)")
+    payments = (given.folder / "bank.txt").read_text(encoding="utf-8").splitlines()
+    say(f"the bank paid {len(payments)} time(s)")
 
 
 def tell(answer: holdfast.Answer) -> None:
@@ -143,6 +140,7 @@ def main() -> None:
     parser.add_argument("--model", help="vendor:name of a real model")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)
+    (given.folder / "bank.txt").touch()
     if given.day is not None:
         moment, play = DAYS[given.day]
         with holdfast.open(given.folder / "agent.db", clock=ManualClock(moment)) as store:

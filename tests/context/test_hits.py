@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.context import hits
+from holdfast.context.glimpse import glimpse
 from holdfast.context.hits import extent, recalled
-from holdfast.context.sections import arranged
+from holdfast.context.sections import Count, arranged
 from holdfast.records import Entry, Hit
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -51,17 +54,31 @@ def test_what_ranks_lower_is_shown_shorter() -> None:
     assert extent(300).part < extent(3).part < extent(0).part
 
 
-def test_a_text_of_very_long_words_is_counted_whole() -> None:
-    text = " ".join(["x" * 400] * 20)
-    assert shown(text, 0) == text
-
-
 def test_the_same_hits_make_the_same_bytes_also_without_those_after_them() -> None:
     found = [hit(number, long(200) if number % 3 else f"harbour {number}") for number in range(30)]
     whole = recalled(found, "harbour", NOW, "ana", words)
     assert whole == recalled(found, "harbour", NOW, "ana", words)
     assert whole[:12] == recalled(found[:12], "harbour", NOW, "ana", words)
     assert arranged(whole) == arranged(reversed(whole))
+
+
+@given(st.text(), st.text(max_size=60), st.integers(0, 80), st.sampled_from([words, len]))
+def test_a_glimpse_never_counts_more_than_it_may(text: str, query: str, limit: int, count: Count) -> None:
+    shown = glimpse(text, query, limit, count)
+    assert count(shown) <= limit
+    parts = [part.strip() for part in shown.split("…")]
+    assert all(part in text for part in parts) or "…" in text
+
+
+def test_a_glimpse_is_where_the_words_of_the_question_stand_together() -> None:
+    text = f"The harbour is big. {long(300)} It rains. Is the harbour ever closed? {long(300)}"
+    assert glimpse(text, "which Monday was the harbour closing?", 12, words).startswith(
+        "… The harbour is closed on Monday."
+    )
+    assert glimpse(text, "zebra", 12, words).startswith("The harbour is big.")
+    assert glimpse("港口很大。" * 99 + "星期一港口关闭。" + "天气很好。" * 99, "星期一关闭吗", 30, len).startswith(
+        "… 星期一港口关闭"
+    )
 
 
 @pytest.mark.parametrize("room", [0, 1, 40, 400, 10_000])

@@ -117,7 +117,9 @@ def test_a_section_takes_no_more_than_its_most(name: str) -> None:
     given_ = material(hits=pieces(name, 200)) if name == "recalled" else material(**{name: pieces(name, 200)})
     found = packed(given_, 10_000, {name: 100})
     assert 60 < words(found.page().sections[name]) <= 100
-    assert len(found.dropped) == 200 - len(ids(found, name))
+    *named, more = [one.what for one in found.dropped]
+    assert named == [piece.id for piece in pieces(name, 200)][len(ids(found, name)) :][: len(named)]
+    assert int(more.removesuffix(" more")) == 200 - len(ids(found, name)) - len(named)
     part = packed(given_, 1_000, {name: 0.1})
     assert 60 < words(part.page().sections[name]) <= 100
 

@@ -251,6 +251,13 @@ def test_what_says_nothing_is_not_shown(item: Any) -> None:
     assert talk(item) == []
 
 
+def test_a_turn_is_opened_by_a_user_and_by_no_remark() -> None:
+    found = talk(
+        note("later"), {"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}, result("a", "1")
+    )
+    assert [one.opens for one in found] == [False, True, False, False]
+
+
 def test_an_old_function_call_is_a_call() -> None:
     call = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": '{"n": 1}'}}
     found = talk(call, {"role": "function", "name": "f", "content": "42"})
@@ -280,7 +287,7 @@ def test_pairs_are_whole_whatever_a_log_holds(data: Any, shapes: Any) -> None:
     seen: list[str] = []
     for stretch in stretches:
         first, *rest = stretch.messages
-        assert stretch.opens == (first.role == "user")
+        assert first.role == "user" or not stretch.opens
         ids = [call.id for call in first.calls]
         assert [message.role for message in rest] == (["tool"] if ids else [])
         assert [result.of for message in rest for result in message.results] == ids

@@ -181,7 +181,7 @@ def test_a_model_that_fails_leaves_the_question_open_until_it_is_resumed(with_mo
     failed = ModelFailed("scripted is busy", model="scripted", reason="busy", partial="")
     done = with_model(Scripted(failed, "An aisle seat.", *[{}] * 4), "Which seat?\n/resume\n/resume\n")
     assert done.code == 0, "in the end nothing is left open"
-    assert "Scripted is busy.\nThe question is kept" in done.out
+    assert "error: scripted is busy\nThe question is kept" in done.out
     assert "An aisle seat.\n" in done.out
     assert "Nothing is left open.\n" in done.out
 
@@ -193,6 +193,19 @@ def test_an_interrupted_answer_leaves_the_question_open(with_model: Talk, db: Pa
     again = with_model(Scripted("An aisle seat.", *[{}] * 4))
     assert "never answered (#1)" in again.out
     assert "An aisle seat.\n" in again.out
+
+
+def test_of_two_that_answer_the_same_question_the_first_counts(with_model: Talk, db: Path) -> None:
+    def faster(messages: Any, tools: Any) -> str:
+        with holdfast.open(db, embedder=None) as store:
+            store.session("chat").resume().reply("The window.")
+        return "The aisle."
+
+    done = with_model(Scripted("Noted.", {}, faster, *[{}] * 4), "Hello there, friend.\nWhich seat?\n")
+    assert "Another process was faster, and its answer stands:\n  The window.\n" in done.out
+    with holdfast.open(db, embedder=None) as store:
+        said = [entry.content["content"] for entry in store.thread("chat").log() if entry.kind == "message"]
+    assert said == ["Hello there, friend.", "Noted.", "Which seat?", "The window."]
 
 
 def test_the_end_of_the_last_session_is_told(talk: Talk, db: Path) -> None:

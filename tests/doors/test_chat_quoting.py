@@ -10,7 +10,8 @@ import pytest
 import holdfast
 from holdfast.errors import ModelFailed
 from holdfast.providers.models.model import Model, Reply
-from holdfast.providers.models.quoting import ABOUT, UNKNOWN, Quoting, answer
+from holdfast.providers.models.quoting import _ALIKE, _LIGHT, ABOUT, UNKNOWN, Quoting, answer
+from holdfast.text import STOP_WORDS, stem
 
 
 def page(question: str, *, system: str = "", before: str = "", turns: tuple[tuple[str, str], ...] = ()) -> list[Any]:
@@ -75,6 +76,25 @@ def test_what_was_said_last_comes_first() -> None:
     said = answer(page("Where do I live?", turns=turns))
     assert said.index("Porto") < said.index("Berlin")
     assert "Noted" not in said, "it does not quote itself"
+
+
+def test_what_is_not_to_be_relied_on_is_quoted_with_that() -> None:
+    before = (
+        "<recalled>\nMemories:\n- The bridge is closed (maaaaaaaaaaaaa, 2026-03-01, today; from outside)\n</recalled>\n"
+    )
+    said = answer(page("Is the bridge open or closed?", before=before))
+    assert said == "“The bridge is closed” (memory maaaaaaaaaaaaa, 2026-03-01; from outside)."
+
+
+def test_a_brother_is_no_sister() -> None:
+    turns = (("user", "My sister is called Maria."),)
+    assert answer(page("Who is my brother?", turns=turns)).startswith(UNKNOWN)
+
+
+def test_words_that_are_alike_are_stems() -> None:
+    """A word that is not its own stem would never be met."""
+    for rows in (_ALIKE.split(), _LIGHT):
+        assert [word for word in rows if word not in STOP_WORDS and stem(word) != word] == []
 
 
 def test_a_summary_is_quoted_with_who_said_it_and_where() -> None:

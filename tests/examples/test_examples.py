@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -282,7 +283,7 @@ def test_a_research_agent_hands_off_and_goes_on_from_there(tmp_path: Path) -> No
         assert thread.state(dict).value["found"] == FOUND
         covered = [(one.content["first"], one.content["last"]) for one in thread.log() if one.kind == "summary"]
         assert covered
-        assert all(last < first for (_, last), (first, _) in zip(covered, covered[1:], strict=False))
+        assert all(last < first for (_, last), (first, _) in pairwise(covered))
         fresh = [one for one in thread.log() if one.kind == "event" and one.content.get("fresh")]
         assert len(fresh) == out.count("handed off")
         entries = thread.count()

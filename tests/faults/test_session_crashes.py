@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,9 @@ import msgspec
 import pytest
 
 import holdfast
-from holdfast.errors import Fenced, HoldfastError, RunHeld, Unavailable
+from holdfast.errors import Conflict, HoldfastError, Unavailable
 from holdfast.ledger.core import Core
 from holdfast.providers.models.model import Reply, ToolCall, Usage
-from holdfast.sessions.exchange import Answer
 from holdfast.sessions.session import Session
 from holdfast.steps.current import current_step
 from holdfast.steps.runs import Runs
@@ -144,7 +143,7 @@ def in_halves(life: Life) -> None:
         if life.asked():
             return
         exchange = session.turn(ASKED, key="msg-1")
-        if isinstance(exchange, Answer):
+        if exchange.answer is not None:
             return
     with exchange as turn:
         made = turn.step("charge", charge, "flight")
@@ -224,8 +223,9 @@ def problems(life: Life, ended: bool, answers: int) -> Iterator[str]:
 class Trials:
     """Goes through the points of a program in one place."""
 
-    def __init__(self, place: Place, folder: Path, program: Program, answers: int = 2) -> None:
+    def __init__(self, place: Place, folder: Path, program: Program, answers: int = 2, *, honest: bool = True) -> None:
         self._place, self._world, self._program, self._answers = place, folder / "world.jsonl", program, answers
+        self._honest, self._keyed = honest, False
         self.found: list[str] = []
         self.trials = 0
 
@@ -240,7 +240,7 @@ class Trials:
             contextvars.Context().run(program or self._program, life)
         except Crash:
             pass
-        except (Unavailable, Fenced, RunHeld):
+        except (Unavailable, Conflict):
             if doubt is None and fuse._instead is None:
                 raise
         finally:
@@ -252,7 +252,7 @@ class Trials:
         ids = SeededIds(self._lives)
         engine = MortalEngine(self._place.open(self.clock, ids), fuse, doubt)
         core = Core(engine, "default", self.clock, holdfast.Registry())
-        world = World(self._world, keyed=True, synced=False, point=fuse.point)
+        world = World(self._world, keyed=self._keyed, synced=False, honest=self._honest, point=fuse.point)
         return Life(holdfast.Store(core, Runs(core, ids, LEASE_S)), world, fuse, self._told)
 
     def points(self, *before: int) -> list[str]:
@@ -305,7 +305,11 @@ class Trials:
             self.strike(f"{fate} commit {at}", partial(self.live, Fuse(), doubt))
 
     def pause_everywhere(self) -> None:
-        """Sleep past the lease while another process takes over and ends the turn, and then wake up."""
+        """Sleep past the lease while another process takes over and ends the turn, and then wake up.
+
+        No store can hold back a function that already runs, so the service knows a key when it sees it again.
+        """
+        self._keyed = True
         for at, name in enumerate(self.points()):
             self.strike(f"paused {name}", partial(self.live, Fuse(at, self._other_takes_over)))
 
@@ -373,6 +377,24 @@ def test_a_turn_that_is_struck_anywhere_is_answered_once(name: str, technique: s
     assert_kept(trials, least=10)
 
 
+def test_a_probe_that_lies_is_found_out(tmp_path: Path) -> None:
+    """The negative control: without a truthful probe the charge is made twice, and the sweep must say so."""
+    trials = Trials(InMemory(), tmp_path, repeating, honest=False)
+    trials.crash_everywhere()
+    assert any("charged 2 times" in problem for problem in trials.found), trials.found
+
+
+def test_an_answer_without_a_key_of_its_question_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another negative control: two who answer one question, with nothing that recognises the second."""
+    numbers = count()
+    for module in ("exchange", "session"):
+        where = f"holdfast.sessions.{module}.answer_key"
+        monkeypatch.setattr(where, lambda question: f"answer:{next(numbers)}", raising=False)
+    trials = Trials(InMemory(), tmp_path, repeating)
+    trials.pause_everywhere()
+    assert any("answered twice" in problem for problem in trials.found), trials.found
+
+
 @pytest.mark.parametrize("technique", ["crash_everywhere", "doubt_everywhere"])
 def test_another_question_after_a_blow_knows_what_was_done(technique: str, tmp_path: Path) -> None:
     trials = GoingOn(InMemory(), tmp_path, going_on)
@@ -381,7 +403,7 @@ def test_another_question_after_a_blow_knows_what_was_done(technique: str, tmp_p
 
 
 @pytest.mark.slow
-@by_name
+@pytest.mark.parametrize("name", ["resuming", "in halves"])
 def test_a_second_crash_during_the_recovery_changes_nothing(name: str, tmp_path: Path) -> None:
     trials = Trials(InMemory(), tmp_path, *PROGRAMS[name])
     trials.crash_twice_everywhere()
@@ -389,7 +411,7 @@ def test_a_second_crash_during_the_recovery_changes_nothing(name: str, tmp_path:
 
 
 @pytest.mark.slow
-@by_name
+@pytest.mark.parametrize("name", ["repeating", "in halves"])
 def test_a_turn_that_crashes_anywhere_on_sqlite(name: str, tmp_path: Path) -> None:
     trials = Trials(InFile(tmp_path), tmp_path, *PROGRAMS[name])
     trials.crash_everywhere()

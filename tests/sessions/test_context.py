@@ -236,12 +236,18 @@ def test_a_fact_learned_in_the_window_leaves_the_system_text_alone(
     live(store)
     before = store.context(thread, "and?", recall=False)
     clock.advance(60)
-    said = thread.append(user("I moved to Oslo"))
-    store.memory(user="ana").remember("Oslo", key="home", origin=learned(said.number))
+    said = thread.append(user("I moved to Oslo and drink tea"))
+    memory = store.memory(user="ana")
+    memory.remember("tea", key="drink", origin=learned(said.number))
     after = store.context(thread, "and?", recall=False)
     assert after.system == before.system
     assert after.section("news") == ""
-    assert "I moved to Oslo" in after.section("recent")
+    assert "drink tea" in after.section("recent")
+    memory.remember("Oslo", key="home", origin=learned(said.number))
+    again = store.context(thread, "and?", recall=False)
+    assert again.system == before.system  # which says Lisbon, so that is corrected where the turn begins
+    assert again.section("news").endswith("no longer: Lisbon")
+    assert "tea" not in again.section("news")
 
 
 def test_a_fact_that_changed_elsewhere_is_news(store: holdfast.Store, thread: Any, clock: ManualClock) -> None:
@@ -441,6 +447,23 @@ def test_without_recall_nothing_is_searched(store: holdfast.Store, thread: Any) 
     context = store.context(thread, "the night train?", recall=False)
     assert (context.section("recalled"), context.hits, context.report.relevant) == ("", (), None)
     assert store.context(thread, "the night train?", within_ms=0.001).report.skipped
+
+
+def test_what_a_session_writes_for_itself_changes_nothing_of_what_is_recalled(place: Any) -> None:
+    """Events that say nothing stand between nobody's turns, and make nobody more talkative."""
+    found = []
+    for number, quiet in enumerate(((), (event("recalled", ids=[]), event("usage", tokens=5)))):
+        store = place.open(tenant=f"{place.tenant}-{number}")
+        older = store.thread("older", user="ana")
+        for turn in range(12):
+            older.append(user(f"what of harbour {turn}?"), assistant(f"{turn} is a harbour, with a long pier"), *quiet)
+        found.append([hit.text for hit in store.memory(user="ana").recall("harbour pier", 30)])
+    assert found[0] == found[1]
+
+
+def test_a_thread_in_which_hardly_anything_is_said_can_be_searched(store: holdfast.Store, thread: Any) -> None:
+    thread.append(*[assistant(text) for text in ("yes", "", "")], *[event("recalled", ids=[]) for _ in range(3)])
+    assert store.context(thread, "where do I live?").messages()
 
 
 # Summaries and fresh beginnings

@@ -283,6 +283,51 @@ def test_a_rewind_to_a_question_asks_it_again(store: holdfast.Store, thread: hol
     assert told(thread) == ["user: q", "call add", "result 7", "assistant: seven", "(usage)"]
 
 
+def test_what_was_recalled_for_a_question_can_be_seen_also_after_a_failure(
+    store: holdfast.Store, thread: holdfast.Thread
+) -> None:
+    store.memory(user="ana").remember("Ana likes the window seat")
+    session = plain(store, thread, RuntimeError("down"), "The window.", "Again.")
+    with pytest.raises(ModelFailed):
+        session.turn("window seat?")
+    session.resume()
+    assert [hit.text for hit in session.recalled_for(1)] == ["Ana likes the window seat"]
+    other = session.turn("hello")
+    assert session.recalled_for(other.question.number) == []
+
+
+def test_a_question_that_is_asked_again_after_a_rewind_is_learned_from(
+    store: holdfast.Store, thread: holdfast.Thread
+) -> None:
+    found = {"facts": [{"text": "Ana lives in Porto.", "entry": 1, "quote": "I live in Porto", "key": "home"}]}
+    session = store.session(thread, model=Scripted("one", found, "two", found))
+    session.turn("I live in Porto.")
+    thread.rewind(1)
+    answer = session.resume()
+    assert (answer.text, answer.notes) == ("two", ())
+    assert [memory.text for memory in store.memory(user="ana").facts()] == ["Ana lives in Porto."]
+
+
+def test_a_lesson_that_was_left_does_not_stand_in_the_way_of_a_question(
+    ram: holdfast.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made up for comes after the question is on record, and breaks no turn."""
+
+    class Died(BaseException):
+        """The end of a process."""
+
+    thread = ram.thread("t", user="ana")
+    with pytest.raises(Died):
+        ram.session(thread, model=Scripted("one", Died())).turn("I live in Porto.")
+
+    def fail(*args: Any, **more: Any) -> Any:
+        raise OSError("the disk of the index is full")
+
+    monkeypatch.setattr("holdfast.memories.handle.Memories.learn", fail)
+    monkeypatch.setattr("holdfast.sessions.learning.learn", fail)
+    assert ram.session(thread, model=Scripted("two")).turn("q2").text == "two"
+
+
 def test_a_fork_of_an_open_question_is_answered_apart(store: holdfast.Store, thread: holdfast.Thread) -> None:
     with pytest.raises(ModelFailed):
         plain(store, thread, call(a=1, b=2), RuntimeError("down"), tools=[add]).turn("q")
@@ -588,3 +633,13 @@ def test_a_session_sees_what_is_known_of_its_own_user_only(store: holdfast.Store
     model = Scripted("I do not know.")
     store.session(store.thread("t", user="ana"), model=model, learn="off").turn("window seat?")
     assert "Bob" not in str(model.asked)
+
+
+def test_a_thread_of_nobody_teaches_nobody(store: holdfast.Store) -> None:
+    """What is learned in a thread without a user would be known to every user of the store."""
+    found = {"facts": [{"text": "Ana lives in Zanzibar.", "entry": 1, "quote": "I live in Zanzibar", "key": "home"}]}
+    for ways in ({"model": Scripted("Noted."), "learn": "rules"}, {"model": Scripted("Noted.", found)}):
+        store.session("nobody", **ways).turn("I live in Zanzibar.")
+    model = Scripted("I do not know.")
+    store.session(store.thread("t", user="bob"), model=model, learn="off", recall=False).turn("Where do I live?")
+    assert "Zanzibar" not in str(model.asked)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import holdfast
-from holdfast.errors import Invalid, ModelFailed, ResultInvalid, StepUnknown
+from holdfast.errors import Invalid, ModelFailed, StepUnknown
 from holdfast.providers.models.model import Reply, ToolCall
 from holdfast.sessions.session import Session
 from holdfast.steps.current import current_step
@@ -453,16 +453,18 @@ def test_a_failed_tool_is_not_tried_again_on_resume(store: holdfast.Store) -> No
     assert len(done) == 1
 
 
-def test_a_result_that_cannot_be_stored_stops_the_turn_and_not_the_thread(ram: holdfast.Store) -> None:
+@pytest.mark.parametrize(
+    "result", [object(), float("nan"), "half \ud800", 2**80, b"bytes", {1: object()}, {"a": {7}}, "nul \0", print]
+)
+def test_a_result_of_any_kind_is_told_somehow_and_breaks_nothing(ram: holdfast.Store, result: Any) -> None:
     @holdfast.step(effect="idempotent")
     def odd() -> Any:
-        return object()
+        return result
 
-    asking = session(ram, call("odd"), "and on", tools=[odd])
-    with pytest.raises(ResultInvalid, match="cannot be stored"):
-        asking.turn("q")
-    assert asking.start().unanswered is not None
-    assert asking.turn("something else").text == "and on"
+    asking = session(ram, call("odd"), "and on", "further", tools=[odd])
+    assert asking.turn("q").text == "and on"
+    assert len(heard(asking)) == 1
+    assert asking.turn("something else").text == "further"
 
 
 def test_tools_that_are_gone_on_resume_keep_their_results(store: holdfast.Store) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -113,10 +114,11 @@ class AsyncSession:
 
     async def stream(self, input: Any, *, key: str | None = None) -> AsyncIterator[str]:
         """The text of the answer as it comes. Whoever stops listening leaves the question open, to be resumed."""
-        async for piece in self._spoken(functools.partial(self._session.stream, input, key=key)):
-            yield piece
+        async with aclosing(self._spoken(functools.partial(self._session.stream, input, key=key))) as pieces:
+            async for piece in pieces:
+                yield piece
 
-    async def _spoken(self, stream: Callable[[], Iterator[str]]) -> AsyncIterator[str]:
+    async def _spoken(self, stream: Callable[[], Iterator[str]]) -> AsyncGenerator[str, None]:
         """What a blocking stream says, piece by piece."""
         loop, pieces = asyncio.get_running_loop(), asyncio.Queue[Any]()
         left, wanted = threading.Event(), threading.Semaphore(1)
@@ -150,8 +152,9 @@ class AsyncSession:
         return self._given(await _apart(self._hands, self._session.resume))
 
     async def resume_stream(self) -> AsyncIterator[str]:
-        async for piece in self._spoken(self._session.resume_stream):
-            yield piece
+        async with aclosing(self._spoken(self._session.resume_stream)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def recalled_for(self, number: int) -> list[Hit]:
         return await self._hands.run(self._session.recalled_for, number)

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from holdfast.context.excerpt import excerpt
+from holdfast.context.glimpse import glimpse
 from holdfast.context.sections import MARKS, Count, Piece, day, line, trust
 from holdfast.records import Hit, Memory
 
@@ -26,7 +27,7 @@ class Extent(NamedTuple):
 EXCERPT = 120
 """How many tokens are shown of a long text that was found first."""
 _FIRST, _NEXT, _REST = Extent(300, EXCERPT), Extent(300, 80), Extent(100, 50)
-_PER_TOKEN = 8  # characters; hardly a text has more
+_PER_TOKEN = 8  # characters; hardly a text has more, and counting an essay takes long
 
 
 def extent(rank: int) -> Extent:
@@ -55,12 +56,9 @@ def recalled(
 
 
 def _shown(text: str, query: str, extent: Extent, count: Count) -> str:
-    return line(text if _fits(text, extent.whole, count) else excerpt(text, query, extent.part, count))
-
-
-def _fits(text: str, limit: int, count: Count) -> bool:
-    """Whether a text has at most so many tokens. Of a long one the beginning tells, and counting it all takes time."""
-    return count(text[: limit * _PER_TOKEN]) <= limit and (len(text) <= limit * _PER_TOKEN or count(text) <= limit)
+    if len(text) <= extent.whole * _PER_TOKEN and count(text) <= extent.whole:
+        return line(text)
+    return line((glimpse if extent is _REST else excerpt)(text, query, extent.part, count))
 
 
 def _memory(hit: Hit, memory: Memory, text: str, now: datetime, user: str | None) -> Piece:

@@ -14,14 +14,16 @@ from typing import Any, NamedTuple
 
 from holdfast.context.budget import PER_MESSAGE, PER_PART, Purse, Share, too_small
 from holdfast.context.page import BEFORE, Dropped, Page
-from holdfast.context.sections import TITLES, Count, Piece, arranged
+from holdfast.context.sections import TITLES, Count, Piece, arranged, line
 from holdfast.context.talk import Message, Stretch
-from holdfast.context.window import Viewing, Window, choose, weigh
+from holdfast.context.window import Viewing, Window, choose, clip, weigh
 
 _SYSTEM = ("instructions", "identity", "facts", "handoff", "summary")
 _TAIL = ("news", "state", "recalled")
 _SPARE = 3  # with which every answer begins
 _MUCH = 10**9
+_LISTED = 20
+_CLIPPED = 24
 _BINARY = re.compile(r"(?:data:[^,]{0,100},)?[A-Za-z0-9+/=_-]{200}")
 
 
@@ -47,6 +49,8 @@ class Packed:
         self.chosen: dict[str, list[Piece]] = {name: [] for name in (*_SYSTEM, *_TAIL)}
         self.window = Window()
         self.dropped: list[Dropped] = []
+        self.left: dict[str, int] = {}
+        self.tokens = 0
 
     def page(self) -> Page:
         texts = {name: arranged(pieces) for name, pieces in self.chosen.items()}
@@ -111,7 +115,7 @@ def _block(name: str, text: str) -> str:
 
 def _wanted(material: Material, count: Count) -> dict[str, int]:
     """What each section could use at all, roughly: nobody keeps room for a section that has nothing to show."""
-    found = {name: sum(count(piece.text) + 2 for piece in pieces) for name, pieces in material.pieces.items() if pieces}
+    found = {name: sum(count(piece.text) + 2 for piece in pieces[:_LISTED]) for name, pieces in material.pieces.items()}
     if material.stretches:
         found["recent"] = _MUCH
     return found | dict.fromkeys(material.later, _MUCH)
@@ -136,23 +140,39 @@ def _take(packed: Packed, name: str, pieces: Sequence[Piece], room: int) -> int:
     """Take the pieces of a section that fit, the best first; return what they cost."""
     count = packed.count
     heading = count(f"# {TITLES[name]}\n\n") + 4
-    spent, groups = 0, set[str]()
+    spent, groups, left = 0, set[str](), list[str]()
     for piece in pieces:
         cost = count(piece.text) + 1 + (0 if spent else heading)
         if piece.group and piece.group not in groups:
             cost += count(piece.group) + 1
         if spent + cost > room:
-            packed.dropped.append(Dropped(name, piece.id, "no room in its section" if room else "no room"))
-            continue
+            short = _clipped(name, piece, room - spent - (cost - count(piece.text)), packed)
+            if short is None:
+                left.append(piece.id)
+                continue
+            piece, cost = short, cost - count(piece.text) + count(short.text)
         spent += cost
         groups.add(piece.group)
         packed.chosen[name].append(piece)
+    why = "no room in its section" if room else "no room"
+    packed.dropped += [Dropped(name, id, why) for id in left[:_LISTED]]
+    if len(left) > _LISTED:
+        packed.dropped.append(Dropped(name, f"{len(left) - _LISTED} more", why))
+    packed.left[name] = len(left)
     return spent
+
+
+def _clipped(name: str, piece: Piece, room: int, packed: Packed) -> Piece | None:
+    """What can be shown of a piece that does not fit: a field of the state in part, and of hits the best one."""
+    first = name == "recalled" and not packed.chosen[name]
+    if room < _CLIPPED or not (first or name == "state"):
+        return None
+    return piece._replace(text=line(clip(piece.text, room, packed.count)))
 
 
 def _trim(packed: Packed, budget: int, order: Sequence[str]) -> None:
     """Tokens of joined texts are not always the sum of their tokens: as long as it is over, the least piece goes."""
-    while measure(packed.page(), packed.count) > budget:
+    while (tokens := measure(packed.page(), packed.count)) > budget:
         name = next((name for name in reversed(order) if packed.chosen.get(name)), None)
         why = "over the budget when all was counted together"
         if name is not None:
@@ -161,3 +181,4 @@ def _trim(packed: Packed, budget: int, order: Sequence[str]) -> None:
         gone, *rest = packed.window.stretches
         packed.dropped.append(Dropped("recent", f"entries {gone.first} to {gone.last}", why))
         packed.window = packed.window._replace(stretches=tuple(rest), left=packed.window.left + 1)
+    packed.tokens = tokens

@@ -33,7 +33,7 @@ WHO = frozenset(
 )  # fmt: skip
 """Keys of facts that say who somebody is."""
 _VALUE = 1_200
-_HEADING = re.compile(r"(^|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])([ \t]*)#", re.MULTILINE)
+_HEADING = re.compile(r"(^|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])([ \t]*)#(?=[#\s]|$)", re.MULTILINE)
 MARKS = {"untrusted": "from outside, not verified"}
 
 
@@ -169,13 +169,16 @@ def summaries(found: Sequence[tuple[int, int, str]]) -> list[Piece]:
 
 
 def news(then: Sequence[Memory], now: Sequence[Memory], said: frozenset[EntryRef], user: str | None) -> list[Piece]:
-    """What became known, changed or ended since the facts at the top, unless the conversation itself says it."""
+    """What became known, changed or ended since the facts at the top.
+
+    What is only new, and said in the conversation itself, is not said again; what is said otherwise at the top is.
+    """
     before = {(fact.subject, fact.key): fact for fact in then}
     after = {(fact.subject, fact.key): fact for fact in now}
     found = []
     for name, fact in after.items():
         old = before.get(name)
-        if (old is not None and old.id == fact.id) or not said.isdisjoint(fact.origin.entries):
+        if (old is not None and old.id == fact.id) or (old is None and not said.isdisjoint(fact.origin.entries)):
             continue
         was = "" if old is None else f"; no longer: {line(old.text)}"
         found.append(Piece(fact.id, f"- {_fact(fact, user)}{was}", _keyed(fact)))
@@ -212,7 +215,7 @@ def _field(name: str, value: Any, marks: Sequence[str]) -> str:
 
 
 def day(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d")
+    return moment.date().isoformat()
 
 
 def line(text: str) -> str:

@@ -74,18 +74,19 @@ class Stretch(NamedTuple):
     first: int
     last: int
     messages: tuple[Message, ...]
+    remark: bool = False
 
     @property
     def opens(self) -> bool:
-        """Whether a turn begins here: a user speaks."""
-        return self.messages[0].role == "user"
+        """Whether a turn begins here: a user speaks, and it is no remark about something that happened."""
+        return self.messages[0].role == "user" and not self.remark
 
 
 class _Atom(NamedTuple):
     """One thing that an entry holds, in the order of the log."""
 
     number: int
-    kind: str  # user, assistant, call, result
+    kind: str  # user, assistant, call, result, remark
     text: str
     id: str = ""
     name: str = ""
@@ -110,13 +111,13 @@ def _atoms(entry: Entry) -> Iterator[_Atom]:
     elif entry.kind == "message":
         yield from _said(entry, fields) if not fields or fields.keys() & _KNOWN else _unreadable(entry)
     elif entry.kind != "summary" and not (entry.kind == "event" and fields.get("name") in QUIET):
-        yield _Atom(number, "user", remark(entry))
+        yield _Atom(number, "remark", remark(entry))
 
 
 def _unreadable(entry: Entry) -> list[_Atom]:
     """A message of which nothing else could be made, unless there is nothing in it."""
     told = remark(entry)
-    return [] if told == f"[{entry.kind}: ]" else [_Atom(entry.number, "user", told)]
+    return [] if told == f"[{entry.kind}: ]" else [_Atom(entry.number, "remark", told)]
 
 
 def _said(entry: Entry, fields: dict[str, Any]) -> Iterator[_Atom]:
@@ -279,7 +280,7 @@ def _paired(atoms: list[_Atom]) -> list[_Paired]:
             found.append(_Paired(atom, place=place))
         elif place not in taken:
             told = f"[result of a call before this: {harmless(atom.text)}]"
-            found.append(_Paired(atom._replace(kind="user", text=told), place=place))
+            found.append(_Paired(atom._replace(kind="remark", text=told), place=place))
     return found
 
 
@@ -302,8 +303,9 @@ def _stretches(atoms: list[_Paired]) -> Iterator[Stretch]:
     while place < len(atoms):
         first = atoms[place]
         end = place + 1
-        if first.atom.kind == "user":
-            yield Stretch(first.atom.number, first.atom.number, (Message("user", first.atom.text),))
+        if first.atom.kind in ("user", "remark"):
+            number, said = first.atom.number, (Message("user", first.atom.text),)
+            yield Stretch(number, number, said, first.atom.kind == "remark")
             place = end
             continue
         answered = first.answered

@@ -17,7 +17,10 @@ def asked_of(input: Any) -> Message:
     if isinstance(input, dict):
         if input.get("role") not in (None, "user"):
             raise Invalid(f"the input of a context is what a user says, not a message of role {input['role']!r}")
+        name = input.get("name")
         input = input.get("content")
+        if isinstance(name, str) and isinstance(input, str) and input.strip():
+            input = f"{name}: {input}"  # as it will be shown from the next turn on
     if isinstance(input, str):
         if not input.strip():
             raise Invalid("the input is empty: say what this turn is about")

@@ -19,11 +19,12 @@ from holdfast.context.page import Page
 from holdfast.context.report import Context, ContextReport, SectionReport
 from holdfast.context.sections import Count
 from holdfast.context.talk import Message
-from holdfast.context.window import weigh
+from holdfast.context.window import Viewing, choose, weigh
 from holdfast.ledger.core import Core
 from holdfast.records import Recalled
 from holdfast.sessions.asked import asked_of
-from holdfast.sessions.gathering import Gathering, Masks, Recent, Settings, check_settings
+from holdfast.sessions.gathering import VERBATIM, Gathering, Kept, Recent, Settings, check_settings
+from holdfast.sessions.marks import chain
 
 if TYPE_CHECKING:
     from holdfast.memories.handle import Memories
@@ -43,7 +44,7 @@ class Builder:
         self._core, self._memory, self._choose = core, memory, counter
         self._counters: dict[str | None, Counter] = {}
         self._pages: OrderedDict[str, Page] = OrderedDict()
-        self._masks = Masks()
+        self._kept = Kept()
         self._lock = Lock()
 
     def counter(self, spec: Any) -> Counter:
@@ -72,11 +73,31 @@ class Builder:
 
     def recent(self, thread: Thread, budget: int, settings: Settings) -> Recent:
         """The conversation of a thread since its newest mark, as a context would show it, had it room for all."""
-        counter = self.counter(settings.get("tokens"))
-        gathering = Gathering(
-            self._core, thread, self._memory, Message("user"), settings, (counter.count, budget), self._masks
-        )
+        gathering = self._gathering(thread, Message("user"), settings, budget)
         return gathering.recent()
+
+    def weight(self, thread: Thread, budget: int, settings: Settings) -> int:
+        """What the conversation of a thread since the last handoff takes: its summaries, and its turns as they would be
+        shown if there were room for all."""
+        count = self.counter(settings.get("tokens")).count
+        gathering = self._gathering(thread, Message("user"), settings, budget)
+        _, marks, stretches, _ = gathering.recent()
+        viewing = Viewing(settings.get("verbatim", VERBATIM), gathering.masked, budget // 2)
+        shown = choose(stretches, 100 * budget, viewing, count).messages
+        summaries = (count(summary.text) for summary in chain(marks, thread.entry))
+        return sum(summaries) + sum(weigh(message, count) for message in shown)
+
+    def _gathering(
+        self,
+        thread: Thread,
+        asked: Message,
+        settings: Settings,
+        budget: int,
+        apart: int | None = None,
+        spec: Any = None,
+    ) -> Gathering:
+        count = self.counter(settings.get("tokens") or spec).count
+        return Gathering(self._core, thread, self._memory, asked, settings, (count, budget), self._kept, apart)
 
     def build(
         self,
@@ -94,9 +115,8 @@ class Builder:
         asked = asked_of(input)
         budget, chosen = check_budget(budget), shares(settings.get("shares"))
         counter = self.counter(settings.get("tokens") or model)
-        gathering = Gathering(
-            self._core, thread, self._memory, asked, settings, (counter.count, budget), self._masks, apart
-        )
+        settings = {**settings, "tokens": counter}
+        gathering = self._gathering(thread, asked, settings, budget, apart)
         material = gathering.material(chosen)
         if material.stretches and "recalled" not in (settings.get("shares") or {}):
             chosen["recalled"] = BESIDE
@@ -131,7 +151,7 @@ class _Account(NamedTuple):
         count, window = self.counter.count, self.packed.window
         return ContextReport(
             budget=self.budget,
-            tokens=measure(self.page, count),
+            tokens=self.packed.tokens,
             sections=tuple(_sections(self.packed, self.page, count)),
             dropped=tuple(self.packed.dropped),
             kept=0 if before is None else kept(before, self.page, count),
@@ -147,10 +167,9 @@ class _Account(NamedTuple):
 
 
 def _sections(packed: Packed, page: Page, count: Count) -> Iterator[SectionReport]:
-    left = [dropped.section for dropped in packed.dropped]
     for name, pieces in packed.chosen.items():
         if text := page.sections.get(name):
-            yield SectionReport(name, count(text), len(pieces), left.count(name))
+            yield SectionReport(name, count(text), len(pieces), packed.left.get(name, 0))
     window = packed.window
     if window.stretches:
         cost = sum(weigh(message, count) for message in window.messages)

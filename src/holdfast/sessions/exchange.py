@@ -148,9 +148,10 @@ class Exchange:
         return self.answer
 
     def _over(self) -> None:
-        """The answer is on record, so what was done for it is too."""
-        if (run := self._begun()) is not None:
-            end(run, self.question)
+        """The answer is on record, so what was done for it is too. Nothing may be raised any more."""
+        with suppress(Conflict):  # whoever holds the run meets the answer, and ends it
+            if (run := self._begun()) is not None:
+                end(run, self.question)
 
     def _usage(self, usage: Usage, reply: Reply) -> Draft:
         report = self.context.report
@@ -176,7 +177,6 @@ class Exchange:
             raise Invalid("this exchange is answered; begin another with session.turn(…)")
 
     def __enter__(self) -> Self:
-        self._refuse_answered()
         return self
 
     def __exit__(

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
+from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -27,7 +28,8 @@ from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
 from holdfast.records import Entry, EntryRef, Hit, Memory, Recalled
 from holdfast.sessions.asked import sendable
-from holdfast.sessions.marks import Marks, marks_of, summary_of
+from holdfast.sessions.marks import SESSION, Marks, chain, is_event, marks_of
+from holdfast.sessions.tails import Tails
 
 if TYPE_CHECKING:
     from holdfast.memories.handle import Memories
@@ -36,13 +38,13 @@ if TYPE_CHECKING:
 
 VERBATIM = 3
 _PER_ENTRY = 24
-_READ = 800
 _MARGIN = 32
 _GRID = 64
-_HITS = 200
-_PER_HIT = 24
+_HITS = 100
+_PER_HIT = 32
 _QUERY = 2_000
 _SUMMARIES = 8
+_PROCEDURES = 200
 _MASKS = 2_048
 
 
@@ -69,23 +71,25 @@ class Recent(NamedTuple):
     shown: int
 
 
-class Masks:
-    """Stand-ins that were made already, by what they stand for."""
+class Kept:
+    """What is kept from one context to the next, because it is always the same: ends of logs, and stand-ins."""
 
     def __init__(self) -> None:
-        self._made: OrderedDict[bytes, str] = OrderedDict()
+        self.tails = Tails()
+        self._masks: OrderedDict[bytes, str] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, text: str, fetch: str) -> str:
+    def stand_in(self, text: str, fetch: str) -> str:
+        """What is shown for a tool's output that is some turns old. Making it takes time."""
         name = blake2b(f"{fetch}\0{text}".encode(errors="surrogatepass"), digest_size=16).digest()
         with self._lock:
-            made = self._made.get(name)
+            made = self._masks.get(name)
         if made is None:
             made = mask(text, fetch=fetch).text
             with self._lock:
-                self._made[name] = made
-                while len(self._made) > _MASKS:
-                    self._made.popitem(last=False)
+                self._masks[name] = made
+                while len(self._masks) > _MASKS:
+                    self._masks.popitem(last=False)
         return made
 
 
@@ -114,11 +118,11 @@ class Gathering:
         asked: Message,
         settings: Settings,
         counting: tuple[Count, int],
-        masks: Masks,
+        kept: Kept,
         apart: int | None = None,
     ) -> None:
         self._core, self._thread, self._asked, self._settings = core, thread, asked, settings
-        (self._count, self._budget), self._masks = counting, masks
+        (self._count, self._budget), self._kept = counting, kept
         self.now = to_datetime(core.clock.now())
         record = thread._record()
         scope = thread._scope if record is None else record.scope
@@ -143,16 +147,14 @@ class Gathering:
             instructions=self._settings.get("instructions", ""),
             pieces=pieces,
             stretches=self._stretches(entries, marks) if "recent" in wanted else (),
-            mask=self._masked,
+            mask=self.masked,
             later={name: make for name, make in self._later(marks).items() if name in wanted},
             moment=f"Now: {self.now:%Y-%m-%d %H:%M} UTC, {self.now:%A}",
             verbatim=self._settings.get("verbatim", VERBATIM),
         )
 
-    def _masked(self, text: str, number: int) -> str:
-        """The stand-in for a tool's output. Making one takes time, and it is always the same."""
-        fetch = f"{self._thread.id}#{number}"
-        return self._masks.of(text, fetch)
+    def masked(self, text: str, number: int) -> str:
+        return self._kept.stand_in(text, f"{self._thread.id}#{number}")
 
     # The log
 
@@ -164,8 +166,7 @@ class Gathering:
         return Recent(entries, marks, stretches, most_shown(self._budget))
 
     def _entries(self) -> list[Entry]:
-        entries = self._thread.log(last=_READ)
-        return [entry for entry in entries if entry.number != self._apart]
+        return [entry for entry in self._kept.tails.of(self._thread) if entry.number != self._apart]
 
     def _stretches(self, entries: Sequence[Entry], marks: Marks) -> list[Stretch]:
         """The conversation since the newest mark. What was read before it only tells which call a result is of."""
@@ -175,19 +176,15 @@ class Gathering:
 
     def _summaries(self, marks: Marks) -> list[Piece]:
         """The newest summary and those before it, as many as could be shown."""
-        listed: list[tuple[int, int, str]] = []
-        number, summary = marks.summary or (0, None)
-        while summary is not None and len(listed) < _SUMMARIES:
-            listed.append((summary.first, summary.last, summary.text))
-            number, before = summary.previous, number
-            summary = summary_of(self._thread.entry(number)) if 0 < number < before else None
+        newest = islice(chain(marks, self._thread.entry), _SUMMARIES)
+        listed = [(summary.first, summary.last, summary.text) for summary in newest]
         return sections.summaries(listed)
 
     # What is known
 
     def _makers(self, entries: Sequence[Entry], marks: Marks) -> dict[str, Callable[[], list[Piece]]]:
         return {
-            "instructions": lambda: sections.procedures(self._memory.procedures(50, trust="stated")),
+            "instructions": lambda: sections.procedures(self._memory.procedures(_PROCEDURES, trust="stated")),
             "handoff": lambda: sections.handoff(self._thread._standing()),
             "summary": lambda: self._summaries(marks),
             "state": self._state,
@@ -215,12 +212,12 @@ class Gathering:
 
     def _since(self, entries: Sequence[Entry], marks: Marks) -> datetime:
         """A moment that stays the same for many turns: of the newest mark, or of an entry with a round number."""
-        if marks.start:
-            mark = marks.summary[0] if marks.summary is not None else 0
-            number = max(mark, 0 if marks.fresh is None else marks.fresh.number)
-            return next((entry.time for entry in entries if entry.number == number), self.now)
         if not entries:
             return self.now
+        ended = next((entry.number for entry in reversed(entries) if is_event(entry, SESSION)), 0)  # with its cache
+        number = max(ended, 0 if marks.summary is None else marks.summary[0])
+        if number:
+            return next((entry.time for entry in entries if entry.number == number), self.now)
         round_number = entries[-1].number // _GRID * _GRID
         return next((entry.time for entry in entries if entry.number >= round_number), entries[0].time)
 
@@ -244,7 +241,7 @@ class Gathering:
         shown = {piece.id for pieces in packed.chosen.values() for piece in pieces}
         numbers = packed.window.whole
         self.hits = [hit for hit in self.recalled if hit.id not in shown and not self._is_here(hit, numbers)]
-        return cited.recalled(self.hits, self._asked.text[:_QUERY], self.now, self._user, self._count)
+        return cited.recalled(self.hits, self._asked.text[:_QUERY], self.now, self._user, self._count, room)
 
     def _is_here(self, hit: Hit, numbers: frozenset[int]) -> bool:
         """Whether a hit is in the window, was learned from what is in it, or is the input itself."""

@@ -105,7 +105,7 @@ def _by_model(
             [{"role": "system", "content": _ASKED}, {"role": "user", "content": asked}], Progress, timeout_s=timeout_s
         )
     except Exception as error:  # a model of the caller's may raise anything
-        _log.warning("the handoff is extractive: %s", error)
+        _log.info("the handoff is extractive: %s", error)
         return None, Usage(requests=0)
 
 

@@ -7,7 +7,7 @@ gone. Deliberately absent: when they are written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -70,6 +70,15 @@ class Marks(NamedTuple):
     start: int
     summary: tuple[int, Summary] | None
     fresh: Entry | None
+
+
+def chain(marks: Marks, read: Callable[[int], Entry]) -> Iterator[Summary]:
+    """The newest summary and those before it, the newest first. Each names an earlier one, so it ends."""
+    number, summary = marks.summary or (0, None)
+    while summary is not None:
+        yield summary
+        number, before = summary.previous, number
+        summary = summary_of(read(number)) if 0 < number < before else None
 
 
 def marks_of(entries: Sequence[Entry]) -> Marks:

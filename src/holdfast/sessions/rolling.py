@@ -111,7 +111,7 @@ def _written(
             if reply.text.strip():
                 return clip(reply.text.strip(), limit, count), f"model:{model.name}", reply.usage
         except Exception as error:  # a model of the caller's may raise anything
-            _log.warning("the summary of entries %d to %d is extractive: %s", range.first, range.last, error)
+            _log.info("the summary of entries %d to %d is extractive: %s", range.first, range.last, error)
     return summarise(lines, limit, count), EXTRACTIVE, Usage(requests=0)
 
 

@@ -31,7 +31,6 @@ from holdfast.errors import (
     StepFailed,
 )
 from holdfast.handoff import Document
-from holdfast.ledger.said import spoken
 from holdfast.providers.models.model import Model, Usage
 from holdfast.records import Draft, Entry, Hit, Loaded, Memory, event
 from holdfast.sessions import found, handing, learning, rolling
@@ -40,7 +39,7 @@ from holdfast.sessions.converse import ROUNDS, Conversing, steps_taken
 from holdfast.sessions.exchange import Answer, Exchange, recorded
 from holdfast.sessions.gathering import Settings
 from holdfast.sessions.lookup import lookup_tool
-from holdfast.sessions.marks import SESSION, Recalling, marks_of, recalling_of, summary_of
+from holdfast.sessions.marks import SESSION, Recalling, chain, marks_of, recalling_of
 from holdfast.sessions.questions import HANDLER, end, left, partial_of, role_of, run_of, unanswered
 from holdfast.sessions.tools import Toolbox
 from holdfast.steps.journal import OWN
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from holdfast.thread import Thread
 
 _log = logging.getLogger(__name__)
-SHARES: dict[str, Share | float | int] = {"recent": Share(0.15, 0.75, 5), "recalled": Share(0.02, 320, 3)}
+SHARES: dict[str, Share | float | int] = {"recent": Share(0.15, 0.75, 5), "recalled": Share(160, 320, 3)}
 """A session shows more of its turns, which a provider's cache keeps, and recalls less at once, which it cannot keep."""
 LEARNING = ("auto", "model", "rules", "off")
 LEARNER = "holdfast.learn"
@@ -152,7 +151,8 @@ class Session:
     def turn(self, input: Any, *, key: str | None = None) -> Any:
         """One whole turn: returns its ``Answer``. In a session without a model: an ``Exchange``, to be replied to.
 
-        With ``key`` a repetition is recognised: what was answered is returned again, what was not is resumed.
+        With ``key`` a repetition is recognised: what was answered is returned again (an ``Exchange`` has its ``answer``
+        then), what was not is resumed.
         """
         exchange = self._asked(input, key)
         if isinstance(exchange, Answer) or self.model is None:
@@ -244,7 +244,12 @@ class Session:
             raise KeyReused(
                 f"the key {question.key!r} names other content in thread {self.thread.id!r}", key=question.key
             )
-        return recorded(self.thread, question) or self._taken_up(question)
+        answer = recorded(self.thread, question)
+        if answer is not None and self.model is not None:
+            return answer
+        exchange = self._taken_up(question)
+        exchange.answer = answer
+        return exchange
 
     def _taken_up(self, question: Entry) -> Exchange:
         """Make ready to answer what is on record."""
@@ -378,7 +383,7 @@ class Session:
     def _write_handoff(self) -> int:
         entries = self.thread.log(last=_READ)
         marks = marks_of(entries)
-        earlier = [] if marks.summary is None else [marks.summary[1].text]
+        earlier = [summary.text for summary in chain(marks, self.thread.entry)][::-1]
         recent = [entry for entry in entries if entry.number >= marks.start]
         revision, usage = handing.write(
             self.thread, recent, earlier, unanswered(entries), self._counter.count, self.model,
@@ -394,17 +399,7 @@ class Session:
 
     def fullness(self) -> float:
         """How much of the budget the conversation takes since the last handoff, summaries and turns: 1 is all of it."""
-        entries = self.thread.log(last=_READ)
-        marks = marks_of(entries)
-        summary = None if marks.summary is None else marks.summary[1]
-        texts = []
-        number = 0 if marks.summary is None else marks.summary[0]
-        while summary is not None:
-            texts.append(summary.text)
-            number, before = summary.previous, number
-            summary = summary_of(self.thread.entry(number)) if 0 < number < before else None
-        recent = (spoken(entry.kind, entry.content) for entry in entries if entry.number >= marks.start)
-        return sum(self._counter.count(text) for text in (*texts, *recent) if text) / self.budget
+        return self._builder.weight(self.thread, self.budget, self._settings) / self.budget
 
     def _need_model(self, what: str) -> Model:
         if self.model is None:

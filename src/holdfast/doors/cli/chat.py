@@ -11,10 +11,10 @@ import getpass
 import io
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import count
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -24,9 +24,9 @@ from holdfast.doors.cli.chat_commands import Commands
 from holdfast.doors.cli.chat_model import Answerer, answerer
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
-from holdfast.errors import HoldfastError, SchemaError
+from holdfast.errors import HoldfastError, RunHeld, SchemaError
 from holdfast.providers.models.model import Reply
-from holdfast.sessions.exchange import Exchange
+from holdfast.sessions.exchange import Answer, Exchange
 from holdfast.sessions.session import Session
 
 THREAD = "chat"
@@ -111,6 +111,7 @@ class Chat:
         self.user, self.agent = owner.user, owner.agent or thread._scope.agent
         self.memory = store.memory(user=self.user, agent=self.agent)
         self.session = self._session(budget)
+        self.answer: Answer | None = None
         self.code = exits.OK
         self._info = info
         self._commands = Commands(self)
@@ -133,7 +134,7 @@ class Chat:
     def run(self) -> int:
         with _heard(self.desk):
             self._open()
-            with suppress(KeyboardInterrupt):  # at the prompt: the person is done
+            with suppress(KeyboardInterrupt):  # while it waits for more
                 self._talk()
             self._close()
         return self.code
@@ -177,11 +178,11 @@ class Chat:
         self.tell("opened", data, picture)
         if asked is not None:
             self.resume()
-        elif self.desk.screen.terminal and sys.stdin.isatty():
+        elif _at_a_terminal(self.desk):
             self.desk.note("/help lists what else you can type; Ctrl-D ends.")
 
     def _close(self) -> None:
-        if self.session.answer is None:
+        if self.answer is None:
             return  # nothing came of it, so there is nothing to hand over
         try:
             revision = self.session.end()
@@ -213,7 +214,7 @@ class Chat:
         with begin() as exchange:
             for piece in self.answers.model.stream(exchange.messages):
                 if isinstance(piece, Reply):
-                    exchange.reply(piece)
+                    self.answer = exchange.reply(piece)
                 else:
                     yield piece
 
@@ -221,9 +222,10 @@ class Chat:
         """Let an answer out as it comes. Whatever breaks it off leaves the question open."""
         flow = chat_view.Flow(self.screen)
         try:
-            for piece in self._awaited(pieces):
-                if not self.desk.options.json:
-                    flow.put(piece)
+            with closing(cast("Generator[str]", pieces)):
+                for piece in self._awaited(pieces):
+                    if not self.desk.options.json:
+                        flow.put(piece)
         except KeyboardInterrupt:
             self._broken_off(flow, {"code": "interrupted", "message": "interrupted"}, exits.INTERRUPTED)
         except HoldfastError as error:
@@ -231,10 +233,6 @@ class Chat:
         else:
             flow.end()
             self._answered()
-        finally:
-            close = getattr(pieces, "close", None)
-            if close is not None:
-                close()
 
     def _awaited(self, pieces: Iterator[str]) -> Iterator[str]:
         """The same, with a sign of life on a terminal until there is a first piece."""
@@ -245,14 +243,17 @@ class Chat:
         yield from pieces
 
     def _answered(self) -> None:
-        answer = self.session.answer
+        if self.answers.inside:
+            self.answer = self.session.answer
+        answer = self.answer
         assert answer is not None
         self.code = exits.OK
         data = {
             "question": answer.question.number, "text": answer.text, "model": self.answers.model.name,
             "recalled": [hit.id for hit in answer.context.hits] if answer.context else [],
             "learned": plain.plain(answer.learned), "tokens": answer.context.tokens if answer.context else None,
-            "usage": plain.plain(answer.usage), "handed_off": answer.handed_off, "notes": list(answer.notes),
+            "usage": plain.plain(answer.usage), "repeated": answer.repeated, "handed_off": answer.handed_off,
+            "notes": list(answer.notes),
         }  # fmt: skip
         self.tell("answered", data, lambda screen: chat_view.after(screen, answer))
 
@@ -262,7 +263,12 @@ class Chat:
         kept = self.session.start().unanswered is not None
 
         def picture(screen: Screen) -> None:
-            screen.line((f"{error['message'][:1].upper()}{error['message'][1:].rstrip('.')}.", "bad"))
+            if code == exits.INTERRUPTED:
+                screen.line(("Interrupted.", "warn"))
+            elif error["code"] == RunHeld.code:
+                screen.line(("Another process is answering it just now.", "warn"))
+            else:
+                screen.line(("error:", "bad"), f" {error['message']}")
             if kept:
                 screen.line(("The question is kept: /resume goes on with it, and so does the next start.", "quiet"))
 
@@ -291,22 +297,29 @@ def _heard(desk: Desk) -> Iterator[None]:
         logger.removeHandler(notes)
 
 
+def _at_a_terminal(desk: Desk) -> bool:
+    return desk.screen.terminal and sys.stdin is not None and sys.stdin.isatty()
+
+
 def _lines(desk: Desk) -> Iterator[str]:
     """What is typed, or comes through a pipe, line by line until it ends."""
-    typed = sys.stdin
-    if typed is None:
+    if _at_a_terminal(desk):
+        yield from _typed(desk)
         return
-    if typed.isatty() and desk.screen.terminal:
-        with suppress(ImportError):
-            import readline  # noqa: F401, PLC0415 - lets a person edit the line
-        while True:
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    for line in sys.stdin or ():
+        yield line.strip()
+
+
+def _typed(desk: Desk) -> Iterator[str]:
+    with suppress(ImportError):
+        import readline  # noqa: F401, PLC0415 - lets a person edit the line
+    while True:
+        desk.screen.blank()
+        try:
+            line = input(PROMPT)
+        except (EOFError, KeyboardInterrupt):  # the person is done
             desk.screen.blank()
-            try:
-                yield input(PROMPT).strip()
-            except EOFError:
-                print()
-                return
-    if isinstance(typed, io.TextIOWrapper):
-        typed.reconfigure(errors="replace")
-    for line in typed:
+            return
         yield line.strip()

@@ -89,7 +89,7 @@ class Commands:
         chat.tell("recalled", {"query": query, "relevant": found.relevant, "hits": hits}, picture)
 
     def _context(self, _: str) -> None:
-        answer = self._chat.session.answer
+        answer = self._chat.answer
         if answer is None or answer.context is None:
             self._nothing("context")
             return
@@ -98,7 +98,7 @@ class Commands:
         self._chat.tell("context", data, lambda screen: chat_view.show_context(screen, context))
 
     def _why(self, _: str) -> None:
-        chat, answer = self._chat, self._chat.session.answer
+        chat, answer = self._chat, self._chat.answer
         if answer is None:
             self._nothing("why")
             return

@@ -141,6 +141,9 @@ class Flow:
 
 def after(screen: Screen, answer: Answer) -> None:
     """What came of a turn besides its text: what was learned, what did not go as it should, what it took."""
+    if answer.repeated:
+        screen.line(("Another process was faster, and its answer stands:", "warn"), indent=INDENT)
+        screen.line(answer.text, indent=INDENT)
     if not answer.text.strip():
         screen.line(("(it said nothing)", "quiet"), indent=INDENT)
     for memory in answer.learned:

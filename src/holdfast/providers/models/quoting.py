@@ -49,7 +49,7 @@ _FIELD = re.compile(r"- (?P<name>[^:]+): (?P<value>.+?)(?: \[(?P<mark>[^\[\]]+)\
 _GROUP = re.compile(r"(?P<day>\d{4}-\d\d-\d\d) \([^()]*\), (?P<thread>.*):")
 _ENTRY = re.compile(r"- #(?P<number>\d+) (?P<who>[^:]+): (?P<text>.+)")
 _SUMMED = re.compile(r"(?:Context: )?(?:- )?(?P<who>[^:“”]{1,40}): (?P<text>.+) \((?P<at>#\d+[^()]*)\)")
-_MEMORY = re.compile(r"- (?P<text>.+) \((?P<id>m[a-z2-7]{13}), (?P<day>\d{4}-\d\d-\d\d), [^()]*\)")
+_MEMORY = re.compile(r"- (?P<text>.+) \((?P<id>m[a-z2-7]{13}), (?P<day>\d{4}-\d\d-\d\d), [^();]*(?P<mark>;[^()]*)?\)")
 
 _ASKS = re.compile(
     r"\W*(?:(?:and|so|but|ok(?:ay)?|please|hey|well)\W+)*(?:what|who|whom|whose|which|where|when|why|how|"
@@ -70,14 +70,13 @@ _ALL = re.compile(
 # Words that ask for the same thing; what is compared is the first of each row.
 _ALIKE = """
     home live move resid reloc
-    work job employ employ compani profess occup
+    work job employ compani profess occup
     name call
     birthday born birth
-    like prefer prefer love enjoy favourit favorit
+    like prefer love enjoy favourit favorit
     seat sit
     allerg allergi
-    sister brother sibl
-    wife husband spous partner marri wed
+    marri wed
     eat food diet
     flight fli flew
 """
@@ -86,7 +85,10 @@ _SAME = {word: row.split()[0] for row in _ALIKE.strip().splitlines() for word in
 
 
 class Line(NamedTuple):
-    """Something that can be quoted: its words, who said them (empty for what is known), where that is, and the fact."""
+    """Something that can be quoted: its words, who said them, where that is, and the fact or field that it is about.
+
+    ``sure`` is what is known, rather than said by somebody.
+    """
 
     text: str
     by: str
@@ -313,7 +315,9 @@ def _recalled(text: str) -> Iterator[Line]:
     for line in text.splitlines():
         group = _GROUP.fullmatch(line) or group
         if memory := _MEMORY.fullmatch(line):
-            memories.append(Line(memory["text"], "", f"memory {memory['id']}, {memory['day']}", sure=True))
+            memories.append(
+                Line(memory["text"], "", f"memory {memory['id']}, {memory['day']}{memory['mark'] or ''}", sure=True)
+            )
         elif group and (entry := _ENTRY.fullmatch(line)) and _is_source(entry["text"]):
             where = f"{group['thread']}#{entry['number']}, {group['day']}"
             entries.append(Line(entry["text"], _called(entry["who"]), where))
