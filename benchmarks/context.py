@@ -36,6 +36,7 @@ PASSES, ASKED, TURN, WARM, COLD = 3, 200, 20, 20, 5
 WAYS = {"with recall": True, "without": False}
 USER, AGENT, THREAD = "ana", "travel", "trip-42"
 FACTS, MEMORIES, PROCEDURES = 60, 500, 10
+VERSIONS, EACH = (100, 1_000, 5_000), 3
 LOTS, LOT = 60, 40
 MINUTE = 60.0
 TOKENISER = "o200k_base"
@@ -46,6 +47,7 @@ def run(folder: Path, sizes: tuple[int, ...] = SIZES) -> dict[str, Any]:
     return {
         "warm": _warm(paths),
         "cold": _cold(paths),
+        "facts": _facts(folder),
         "counting": _counting(),
         "masking": _masking(),
     }
@@ -112,9 +114,7 @@ def _warm(paths: dict[int, Path]) -> dict[str, Any]:
     for at in range(0, PASSES * ASKED, TURN):
         for case in cases if at // TURN % 2 else reversed(cases):
             for input in inputs[at : at + TURN]:
-                begin, before = time.perf_counter(), time.process_time()
-                context = _built(stores[case[0]], input, case[1])
-                taken = time.perf_counter() - begin, time.process_time() - before
+                context, taken = _timed(stores[case[0]], input, case[1])
                 spent.setdefault(case, []).append(taken)
                 tokens.setdefault(case, []).append(context.tokens)
     for store in stores.values():
@@ -126,6 +126,13 @@ def _warm(paths: dict[int, Path]) -> dict[str, Any]:
 
 def _built(store: holdfast.Store, input: str, way: str) -> Any:
     return store.context(THREAD, input, budget=BUDGET, recall=WAYS[way])
+
+
+def _timed(store: holdfast.Store, input: str, way: str) -> tuple[Any, tuple[float, float]]:
+    """A context, and the seconds it took by the clock and of the processor."""
+    begin, before = time.perf_counter(), time.process_time()
+    context = _built(store, input, way)
+    return context, (time.perf_counter() - begin, time.process_time() - before)
 
 
 def _row(size: int, way: str, taken: list[tuple[float, float]], tokens: list[int]) -> dict[str, Any]:
@@ -196,6 +203,38 @@ def _first(path: Path, way: str) -> dict[str, float]:
     with holdfast.open(path) as store:
         _built(store, input, way)
         return {"first": time.perf_counter() - begin, "spent": time.process_time() - before}
+
+
+# Facts
+
+
+def _facts(folder: Path) -> list[dict[str, Any]]:
+    """Contexts without recall, by how many values of facts were ever learned; the log is short."""
+    inputs, rows = Talk(7).asked(PASSES * TURN + 1), []
+    for versions in VERSIONS:
+        talk = Talk(8)
+        path = folder / f"facts-{versions}.db"
+        path.unlink(missing_ok=True)
+        with holdfast.open(path) as store:
+            thread = store.thread(THREAD, user=USER, agent=AGENT)
+            thread.append(*(draft for drafts in Talk(9).entries(40) for draft in drafts))
+            values = ({"text": talk.said(at % 100, (3, 10)), "key": f"key_{at // EACH}"} for at in range(versions))
+            store.memory(user=USER, agent=AGENT).remember_all(list(values))
+            _built(store, inputs[-1], "without")
+            taken = [_timed(store, input, "without")[1] for input in inputs[:-1]]
+        rows.append({"versions": versions, "facts": -(-versions // EACH), **_times(taken)})
+    table(f"A context without recall, by what was ever learned: {PASSES * TURN} inputs", rows)
+    return rows
+
+
+def _times(taken: list[tuple[float, float]]) -> dict[str, float]:
+    waits, spent = [wait * 1e3 for wait, _ in taken], [cpu * 1e3 for _, cpu in taken]
+    return {
+        "p50 ms": percentile(waits, 0.5),
+        "p95 ms": percentile(waits, 0.95),
+        "processor p50": percentile(spent, 0.5),
+        "processor p95": percentile(spent, 0.95),
+    }
 
 
 # Counting

@@ -187,9 +187,18 @@ class Store:
         limit = self._contexts().limit(model) if budget is None else budget
         return self._contexts().build(own, input, limit, model, settings)
 
-    def session(self, thread: Thread | str, *, model: ModelSpec = None, **ways: Unpack[Ways]) -> Session:
+    def session(
+        self,
+        thread: Thread | str,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        model: ModelSpec = None,
+        **ways: Unpack[Ways],
+    ) -> Session:
         """Give a session: turns of an agent in a thread, from loading what was left to handing over.
 
+        ``user`` and ``agent`` say whose a thread is that is named by its id; without a user nothing is learned.
         ``model`` answers: "vendor:model", "local", a function of messages, or an object; without one ``turn`` comes in
         halves, and you ask your own. Besides the settings of ``context``: ``budget``, ``tools`` (functions declared
         with ``@holdfast.step``, or a handle of memories), ``learn`` ("auto", "model", "rules", "off"), ``summarise``,
@@ -198,7 +207,8 @@ class Store:
         from holdfast.providers.models.choose import choose as choose_model  # noqa: PLC0415
         from holdfast.sessions.session import Session  # noqa: PLC0415
 
-        return Session(self._thread_of(thread), self._contexts(), self.memory, choose_model(model), **ways)
+        own = self.thread(thread, user=user, agent=agent) if isinstance(thread, str) else self._thread_of(thread)
+        return Session(own, self._contexts(), self.memory, choose_model(model), **ways)
 
     def _thread_of(self, thread: Thread | str) -> Thread:
         if isinstance(thread, str):

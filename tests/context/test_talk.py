@@ -241,7 +241,6 @@ def test_what_cannot_be_shown_as_it_is_leaves_a_trace(item: Any, told: str) -> N
         {"role": "user", "content": []},
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": ""}]},
         event("usage", tokens=7),
-        event("recalled", ids=["m1"]),
         event("session", fresh=True),
         Draft("summary", {"first": 1, "last": 1, "text": "x", "by": "x"}),
     ],

@@ -452,7 +452,7 @@ def test_without_recall_nothing_is_searched(store: holdfast.Store, thread: Any) 
 def test_what_a_session_writes_for_itself_changes_nothing_of_what_is_recalled(place: Any) -> None:
     """Events that say nothing stand between nobody's turns, and make nobody more talkative."""
     found = []
-    for number, quiet in enumerate(((), (event("recalled", ids=[]), event("usage", tokens=5)))):
+    for number, quiet in enumerate(((), (event("session", turn=1), event("usage", tokens=5)))):
         store = place.open(tenant=f"{place.tenant}-{number}")
         older = store.thread("older", user="ana")
         for turn in range(12):
@@ -462,7 +462,7 @@ def test_what_a_session_writes_for_itself_changes_nothing_of_what_is_recalled(pl
 
 
 def test_a_thread_in_which_hardly_anything_is_said_can_be_searched(store: holdfast.Store, thread: Any) -> None:
-    thread.append(*[assistant(text) for text in ("yes", "", "")], *[event("recalled", ids=[]) for _ in range(3)])
+    thread.append(*[assistant(text) for text in ("yes", "", "")], *[event("usage", tokens=5) for _ in range(3)])
     assert store.context(thread, "where do I live?").messages()
 
 

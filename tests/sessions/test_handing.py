@@ -60,7 +60,7 @@ def test_a_model_says_what_the_next_one_needs(store: holdfast.Store, thread: hol
 )
 def test_without_a_usable_answer_it_is_extractive(ram: holdfast.Store, broken: Any) -> None:
     thread = ram.thread("t", user="ana")
-    session = ram.session(thread, model=Scripted("Lisbon it is.", broken, broken, broken), learn="off")
+    session = ram.session(thread, model=Scripted("Lisbon it is.", broken, broken, broken, PROGRESS), learn="off")
     session.turn("Plan my trip to Lisbon with a budget of 900 euro.")
     session.end()
     found = thread.handoff.read()
@@ -196,8 +196,14 @@ def test_a_model_that_cannot_hand_off_does_not_break_the_turn(ram: holdfast.Stor
     for number in range(10):
         thread.append({"role": "user", "content": f"q {number} " + "um " * 60}, {"role": "assistant", "content": "a"})
     broken = RuntimeError("broke")
+    model = Scripted("the answer", broken, broken, PROGRESS)
     session = ram.session(
-        thread, model=Scripted("the answer", broken, broken), learn="off", budget=1_500, hand_off=0.3, summarise=False
+        thread,
+        model=model,
+        learn="off",
+        budget=1_500,
+        hand_off=0.3,
+        summarise=False,
     )
     answer = session.turn("q")
     assert answer.text == "the answer"

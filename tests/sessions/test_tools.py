@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime
 import json
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from enum import Enum
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -527,6 +530,35 @@ def test_what_nobody_can_say_stops_and_goes_on_once_it_is_settled(store: holdfas
     assert len(world.done) == 1
     assert [run.status for run in store.runs()] == ["done"]
     assert asking.turn("and?").text == "and on"
+
+
+def test_what_nobody_can_say_is_seen_and_settled_with_the_command(tmp_path: Path, world: World) -> None:
+    pytest.importorskip("typer", reason="the command's extra is not installed")
+
+    @holdfast.step(effect="once", on_unknown="stop")
+    def pay(what: str) -> str:
+        world.do(what)
+        raise ConnectionError("the answer was lost")
+
+    def command(*words: str) -> str:
+        asked = [sys.executable, "-m", "holdfast", "--db", str(tmp_path / "agent.db"), *words]
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+
+    with holdfast.open(tmp_path / "agent.db", embedder=None) as store:
+        asking = session(store, call("pay", what="flight"), tools=[pay])
+        with pytest.raises(StepUnknown):
+            asking.turn("q")
+        (run,) = store.runs()
+        (step,) = [step.name for step in store.thread("t").timeline(run.name).steps if step.name.startswith("pay")]
+    listed = command("runs")
+    assert run.name in listed
+    assert "settled" in listed
+    command("settle", f"t/{run.name}", step, "--happened", "--result", '"receipt 7"')
+    with holdfast.open(tmp_path / "agent.db", embedder=None) as store:
+        asking = session(store, "paid", tools=[pay])
+        assert asking.resume().text == "paid"
+        assert heard(asking) == ["receipt 7"]
+    assert len(world.done) == 1
 
 
 def test_what_nobody_can_say_stays_visible_when_something_else_is_asked(store: holdfast.Store, world: World) -> None:

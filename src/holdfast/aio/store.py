@@ -133,11 +133,19 @@ class AsyncStore:
         own = thread if isinstance(thread, str) else thread._thread
         return await self._hands.run(self._store.context, own, input, budget, model=model, **settings)
 
-    def session(self, thread: AsyncThread | str, *, model: ModelSpec = None, **ways: Unpack[Ways]) -> AsyncSession:
+    def session(
+        self,
+        thread: AsyncThread | str,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        model: ModelSpec = None,
+        **ways: Unpack[Ways],
+    ) -> AsyncSession:
         from holdfast.aio.session import AsyncSession  # noqa: PLC0415 - it brings all that a session needs
 
         own = thread if isinstance(thread, str) else thread._thread
-        return AsyncSession(self._store.session(own, model=model, **ways), self._hands)
+        return AsyncSession(self._store.session(own, user=user, agent=agent, model=model, **ways), self._hands)
 
     async def threads(
         self,

@@ -26,7 +26,7 @@ class Extent(NamedTuple):
 
 EXCERPT = 120
 """How many tokens are shown of a long text that was found first."""
-_FIRST, _NEXT, _REST = Extent(300, EXCERPT), Extent(300, 80), Extent(100, 50)
+_FIRST, _NEXT, _REST = Extent(300, EXCERPT), Extent(300, 80), Extent(200, 50)
 _PER_TOKEN = 8  # characters; hardly a text has more, and counting an essay takes long
 
 

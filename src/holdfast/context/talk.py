@@ -20,7 +20,7 @@ from holdfast.records import Entry
 
 MISSING = "(no result is recorded for this call)"
 EMPTY = "(empty)"
-QUIET = ("recalled", "usage", "session")
+QUIET = ("usage", "session")
 """Events that a session writes for itself. They are no part of what was said."""
 _REMARK = 400
 _ID = 40

@@ -19,7 +19,7 @@ _NAMES = ("name", "speaker", "author")
 _SPOKEN = ("text", "content", "input_text", "output_text", "thinking", "refusal", "input")
 _VOUCHED = ("system", "developer")
 _OUTSIDE = ("tool", "function")
-_UNSAID = ("recalled", "usage", "session", "unanswered")
+_UNSAID = ("usage", "session", "unanswered")
 _LONG = 64
 
 
@@ -41,10 +41,10 @@ class Said(NamedTuple):
             content = None
         fields = content if isinstance(content, dict) else {}
         role, name = _text(fields, ("role",)), _text(fields, _NAMES)
-        called = event.kind == "tool_call"
+        called, text = event.kind == "tool_call", spoken(event.kind, content)
         return Said(
-            spoken(event.kind, content),
-            "" if called else name or role,
+            text,
+            "" if called or not text else name or role,  # who says nothing is no speaker
             role,
             name if called else "",
             _said_at(fields, event.time),

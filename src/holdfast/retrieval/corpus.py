@@ -155,8 +155,18 @@ class Corpus:
         return Rows(part, row)
 
     def beside(self, rows: Rows, step: int) -> Rows:
-        """The rows that many places later in the same stream; ``row`` is -1 where there is none."""
-        return self.find(self.column("stream", rows), self.column("position", rows) + step)
+        """The rows that many places later in the same stream; ``row`` is -1 where there is none.
+
+        What says nothing stands between nobody's turns: one such row is passed over.
+        """
+        streams, positions = self.column("stream", rows), self.column("position", rows) + step
+        found = self.find(streams, positions)
+        there = np.nonzero(found.row >= 0)[0]
+        silent = there[self.column("chars", found.at(there)) == 0]
+        if len(silent):
+            further = self.find(streams[silent], positions[silent] + (1 if step > 0 else -1))
+            found.part[silent], found.row[silent] = further.part, further.row
+        return found
 
     def marked(self, mark: str) -> list[Array]:
         """For each segment, which rows carry a mark."""

@@ -100,7 +100,7 @@ class Table:
         It is told by how much longer the turns of one side are: who writes short turns says what is worth finding.
         """
         low, high = _ASSISTED
-        share = (np.log(unevenness(self.corpus)) - np.log(low)) / (np.log(high) - np.log(low))
+        share = (np.log(max(unevenness(self.corpus), 1.0)) - np.log(low)) / (np.log(high) - np.log(low))
         return float(np.clip(share, 0.0, 1.0))
 
 

@@ -155,9 +155,11 @@ class Exchange:
 
     def _usage(self, usage: Usage, reply: Reply) -> Draft:
         report = self.context.report
-        spent = {name: value for name, value in msgspec.to_builtins(usage).items() if value}
+        more = {name: value for name, value in msgspec.to_builtins(usage).items() if value}
+        if self.context.hits:
+            more["recalled"] = [hit.id for hit in self.context.hits]
         return event(
-            USAGE, question=self.question.number, model=reply.model, **spent, context=report.tokens, kept=report.kept
+            USAGE, question=self.question.number, model=reply.model, context=report.tokens, kept=report.kept, **more
         )
 
     def _fail(self, error: BaseException | None, said: str = "") -> None:

@@ -256,7 +256,7 @@ class Gathering:
 
 def most_shown(budget: int) -> int:
     """How many entries are looked at for the window of a budget."""
-    return max(128, budget // _PER_ENTRY)
+    return max(192, budget // _PER_ENTRY)
 
 
 def _shown_from(entries: Sequence[Entry], budget: int) -> int:

@@ -1,8 +1,8 @@
-"""What a session writes into the log for itself: summaries, where a fresh session began, what was recalled, and usage.
+"""What a session writes into the log for itself: summaries, where a fresh session began, and what an answer took.
 
 They are entries like any others, so they fork, rewind, export and go with the thread they are in. A summary names the
-range it covers and the summary before it; what was recalled is named by ids, never copied, so that what is erased is
-gone. Deliberately absent: when they are written.
+range it covers and the summary before it; what was recalled for an answer is named by ids, never copied, so that what
+is erased is gone. Deliberately absent: when they are written.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.records import Draft, Entry, event
+from holdfast.records import Draft, Entry
 
 SUMMARY = "summary"
-RECALLED = "recalled"
 SESSION = "session"
 USAGE = "usage"
 UNANSWERED = "unanswered"
@@ -34,22 +33,8 @@ class Summary(msgspec.Struct, frozen=True):
         return Draft(SUMMARY, msgspec.to_builtins(self))
 
 
-class Recalling(msgspec.Struct, frozen=True):
-    """What was recalled for the question before it: ids of memories, and THREAD#NUMBER of entries. ``at`` is when."""
-
-    ids: tuple[str, ...]
-    at: int
-
-    def draft(self) -> Draft:
-        return event(RECALLED, ids=list(self.ids), at=self.at)
-
-
 def summary_of(entry: Entry) -> Summary | None:
     return _read(entry.content, Summary) if entry.kind == SUMMARY else None
-
-
-def recalling_of(entry: Entry) -> Recalling | None:
-    return _read(entry.content, Recalling) if is_event(entry, RECALLED) else None
 
 
 def is_event(entry: Entry, name: str) -> bool:

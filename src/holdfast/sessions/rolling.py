@@ -31,6 +31,7 @@ FULL, KEPT = 0.97, 0.3
 """The part of their room at which the recent turns are summarised, and the part that is kept then."""
 _LEAST, _MOST, _PART = 80, 320, 6
 _TURNS = 2
+_STEP = 80  # entries by which a window can begin later than it must
 _ASKED = (
     "Summarise this part of a conversation for someone who continues it later. Keep decisions, facts, names, numbers, "
     "dates, preferences, promises, results, errors and open questions; leave out greetings and filler. Short bullet "
@@ -51,7 +52,7 @@ def due(recent: Recent, room: int, count: Count) -> tuple[Range, int] | None:
     entries, marks, stretches, shown = recent
     start = marks.start or (entries[0].number if entries else 1)
     costs = [sum(weigh(message, count) for message in stretch.messages) for stretch in stretches]
-    many = len(entries) and entries[-1].number - start > shown * FULL
+    many = len(entries) and entries[-1].number - start > shown - _STEP
     if sum(costs) <= room * FULL and not many:
         return None
     cut = _cut(stretches, costs, int(min(room, sum(costs)) * KEPT))

@@ -19,6 +19,7 @@ import msgspec
 
 from holdfast.context.budget import Share, check_budget, shares, tokens
 from holdfast.context.report import Context
+from holdfast.engine.contract import Scope
 from holdfast.errors import (
     Conflict,
     HoldfastError,
@@ -39,7 +40,7 @@ from holdfast.sessions.converse import ROUNDS, Conversing, steps_taken
 from holdfast.sessions.exchange import Answer, Exchange, recorded
 from holdfast.sessions.gathering import Settings
 from holdfast.sessions.lookup import lookup_tool
-from holdfast.sessions.marks import SESSION, Recalling, chain, marks_of, recalling_of
+from holdfast.sessions.marks import SESSION, chain, marks_of
 from holdfast.sessions.questions import HANDLER, end, left, partial_of, role_of, run_of, unanswered
 from holdfast.sessions.tools import Toolbox
 from holdfast.steps.journal import OWN
@@ -152,7 +153,8 @@ class Session:
         """One whole turn: returns its ``Answer``. In a session without a model: an ``Exchange``, to be replied to.
 
         With ``key`` a repetition is recognised: what was answered is returned again (an ``Exchange`` has its ``answer``
-        then), what was not is resumed.
+        then), what was not is resumed. After ``ModelFailed`` the question stays open: ``resume``, or this again with
+        the same key. After ``StepUnknown`` settle the step first. ``RunHeld``: another process is answering it.
         """
         exchange = self._asked(input, key)
         if isinstance(exchange, Answer) or self.model is None:
@@ -162,7 +164,10 @@ class Session:
         return exchange.answer
 
     def stream(self, input: Any, *, key: str | None = None) -> Iterator[str]:
-        """The same, with the text of the answer as it comes. The turn is committed at the end: see ``answer`` then."""
+        """The same, with the text of the answer as it comes.
+
+        Nothing is asked before it is iterated, and the turn is committed at its end: ``answer`` is its answer then.
+        """
         self._need_model("stream")
         exchange = self._asked(input, key)
         if isinstance(exchange, Answer):
@@ -195,10 +200,9 @@ class Session:
 
     def recalled_for(self, number: int) -> list[Hit]:
         """What was recalled for a question of this thread, as far as it still is there: what its answer could know."""
-        for entry in self.thread.log(after=number, limit=1):
-            note = recalling_of(entry)
-            return [] if note is None else found.again(self.thread._core, self._memory, note.ids)
-        return []
+        answer = recorded(self.thread, self.thread.entry(number))
+        used = [] if answer is None else answer.entries[-1].content.get("recalled", [])
+        return found.again(self.thread._core, self._memory, [id for id in used if isinstance(id, str)])
 
     def context(self, input: Any) -> Context:
         """The context that a turn with this input would have. Nothing is written."""
@@ -207,9 +211,12 @@ class Session:
     @property
     def _memory(self) -> Memories:
         """What is known about the thread's own user, whoever asked for the session."""
-        record = self.thread._record()
-        scope = self.thread._scope if record is None else record.scope
+        scope = self._owner()
         return self._handle(user=scope.user, agent=scope.agent or self.thread._scope.agent)
+
+    def _owner(self) -> Scope:
+        record = self.thread._record()
+        return self.thread._scope if record is None else record.scope
 
     # Inside a turn
 
@@ -219,8 +226,7 @@ class Session:
         if known is not None:
             return self._repeated(known, input)
         self._builder.check(input, self.budget, self._settings)
-        self._tend()
-        drafts, given_up = self._left()
+        drafts, given_up = self._left(key)
         content = input if isinstance(input, dict) else {"role": "user", "content": input}
         *_, question = _listed(self.thread.append(*drafts, Draft("message", {"role": "user", **content}, key)))
         if given_up is not None:
@@ -253,11 +259,7 @@ class Session:
 
     def _taken_up(self, question: Entry) -> Exchange:
         """Make ready to answer what is on record."""
-        context = self._built(question.content, question)
-        exchange = Exchange(self.thread, question, context, self._after)
-        if context.hits:
-            exchange.append(Recalling(tuple(hit.id for hit in context.hits), context.at).draft())
-        return exchange
+        return Exchange(self.thread, question, self._built(question.content, question), self._after)
 
     def _answering(self, exchange: Exchange) -> Iterator[str]:
         """Have a question answered by the model, and record it. What goes wrong leaves it open, with the reason."""
@@ -278,10 +280,10 @@ class Session:
                 raise
         self.answer = exchange.answer
 
-    def _left(self) -> tuple[list[Draft], tuple[Run, Entry] | None]:
+    def _left(self, key: str | None) -> tuple[list[Draft], tuple[Run, Entry] | None]:
         """What is to be said of a question that is given up for another: what had been done for it, and its run."""
         question = unanswered(self.thread.log(last=_READ))
-        if question is None:
+        if question is None or (key is not None and question.key == key):  # asked by somebody else just now
             return [], None
         name, begun = run_of(self.thread, question)
         if not begun:
@@ -314,6 +316,7 @@ class Session:
         learned: tuple[Memory, ...] = ()
         handed_off = False
         try:
+            self._tend()
             learned = self._learned(exchange.question, answer, notes)
             if self._ways.get("summarise", True):
                 self.roll()
@@ -329,6 +332,9 @@ class Session:
         way = self._ways.get("learn", "auto")
         if way == "off":
             return ()
+        if self._owner().user is None:  # what is known about nobody in particular, everybody would be told
+            notes.append("nothing was learned: this thread has no user; name one, as in store.thread(id, user=…)")
+            return ()
         if way != "rules" and self.model is not None:
             try:
                 return self._extracted(question, answer, notes)
@@ -338,7 +344,7 @@ class Session:
 
     def _extracted(self, question: Entry, answer: Answer, notes: list[str]) -> tuple[Memory, ...]:
         assert self.model is not None
-        name = f"learn-{question.number}-{question.digest.hex()[:8]}"
+        name = f"learn-{question.number}-{answer.entries[-1].digest.hex()[:8]}"  # another answer teaches anew
         run = self.thread.run(name, handler=LEARNER, input={"question": question.number})
         try:
             learned = learning.learn(

@@ -101,7 +101,7 @@ def _storing(fn: Callable[..., Any]) -> Callable[..., Any]:
         try:
             encode(schemas.dump(result))
         except Invalid:
-            return str(result)
+            return str(result).encode(errors="replace").decode()
         return result
 
     return call
