@@ -10,7 +10,7 @@ may change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
 from holdfast import errors
 from holdfast.handoff import Document, Handoff, HandoffRevision, Item, Section, Written
@@ -53,7 +53,7 @@ from holdfast.steps.waiting import Signal
 from holdfast.store import Store, open, restore
 from holdfast.thread import Thread
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from holdfast.sessions import (
         Answer,
         Context,
@@ -149,7 +149,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     """The names of contexts and sessions, loaded when they are first asked for: many programs never need them."""
     if name in __all__:
         from holdfast import sessions  # noqa: PLC0415

@@ -12,10 +12,9 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -272,7 +271,8 @@ def test_kills_at_moments_nobody_chose_lose_and_double_nothing(world: World) -> 
         child = world.child("on and on", name=str(len(told)))
         assert child.stdout is not None
         first = line(child)  # it has begun; from here any moment will do
-        time.sleep(chance.random() * 0.3)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(chance.random() * 0.3)
         child.send_signal(signal.SIGKILL)
         rest = child.communicate()[0].splitlines()
         for one in (first, *rest):

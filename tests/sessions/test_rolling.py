@@ -13,7 +13,7 @@ import pytest
 import holdfast
 from holdfast.errors import ModelFailed
 from holdfast.providers.models.model import Reply
-from holdfast.records import Draft
+from holdfast.records import Draft, observation, tool_call
 from holdfast.sessions.marks import Summary, summary_of
 from holdfast.sessions.session import Session
 from holdfast.testing import ManualClock
@@ -158,6 +158,30 @@ def test_calls_and_results_are_on_one_side(store: holdfast.Store) -> None:
         if entry.kind == "observation":
             ends = [summary.last for _, summary in summaries(thread)]
             assert all((calls[entry.content["of"]] <= end) == (entry.number <= end) for end in ends)
+
+
+def test_a_call_whose_result_comes_late_is_not_parted_from_it(store: holdfast.Store) -> None:
+    """Others write into the log as well: a user speaks between a call and its result, wherever one would cut."""
+    thread = store.thread("t", user="ana")
+    for number in range(24):
+        thread.append(
+            tool_call("look", {"at": number}, id=f"call-{number}"),
+            {"role": "user", "content": f"hurry {number} " + "um " * 20},
+            observation(f"seen {number} " + "ah " * 20, of=f"call-{number}"),
+            {"role": "user", "content": f"and then? {number} " + "um " * 20},
+            {"role": "assistant", "content": f"done {number}"},
+        )
+        store.session(thread, learn="off", budget=1_000).roll()
+    assert_chained(thread)
+    calls = {entry.content["id"]: entry.number for entry in thread.log() if entry.kind == "tool_call"}
+    ends = [summary.last for _, summary in summaries(thread)]
+    parted = [
+        (entry.number, end)
+        for entry in thread.log()
+        for end in ends
+        if entry.kind == "observation" and calls[entry.content["of"]] <= end < entry.number
+    ]
+    assert parted == []
 
 
 # Who writes them

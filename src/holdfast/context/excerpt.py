@@ -10,18 +10,22 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from functools import lru_cache
 from heapq import nlargest
+from itertools import islice
 from math import fsum
 
 from holdfast.context.sentences import ELLIPSIS, Count, cut, pieces, word_end
-from holdfast.text import stem, terms, words
+from holdfast.text import STOP_WORDS, terms, words
 
 _LONG_PART = 320  # characters; what is longer is looked at in parts
 _COVERED = 0.4  # what a term is worth that is shown already
 _BEFORE, _AFTER = 0.2, 0.3  # how much of a part's score goes to what is next to it
 _SHORT_PART = 40
 _CONSIDERED = 64
+_HUGE, _NEAR, _PLACES = 20_000, 400, 24
 _MISSES = 4
+_PER_TOKEN = 8  # characters; hardly a text has more
 _WORD = re.compile(r"\S+")
 
 Part = tuple[int, int]
@@ -33,13 +37,14 @@ def excerpt(text: str, query: str, limit: int, count: Count) -> str:
     A text that fits comes back unchanged. Of a longer one whole sentences and lines are shown, and ``…`` for what is
     left out. Only a sentence that is longer than the limit is cut, between words if possible.
     """
-    if count(text) <= limit:
-        return text
-    if limit <= 0:
+    if limit <= 0 and count(text) > limit:
         return ""
-    sought = frozenset(terms(query))
+    if _fits(text, limit, count):
+        return text
+    if len(text) > _HUGE:
+        text = _around(text, query)
     parts = _parts(text)
-    matches = _matches(text, parts, sought, query)
+    matches = _matches(text, parts, query)
     if not any(matches):
         return cut(text, limit, count)
     chosen = _chosen(text, parts, matches, limit, count)
@@ -49,7 +54,26 @@ def excerpt(text: str, query: str, limit: int, count: Count) -> str:
         if count(shown) <= limit:
             return shown
         chosen.pop()
-    return _window(text, parts[best], sought, limit, count)
+    return _window(text, parts[best], _sought(query)[0], limit, count)
+
+
+def _around(text: str, query: str) -> str:
+    """What of a huge text is near the words of a query: of ten thousand lines of a log nobody reads all."""
+    found = islice(_sought(query)[1].finditer(text.lower()), _PLACES)
+    spans: list[list[int]] = []
+    for word in found:
+        start, end = max(0, word.start() - _NEAR), word.end() + _NEAR
+        if spans and start <= spans[-1][1]:
+            spans[-1][1] = end
+        else:
+            spans.append([start, end])
+    return "\n".join(text[start:end] for start, end in spans) or text[:_HUGE]
+
+
+def _fits(text: str, limit: int, count: Count) -> bool:
+    """Whether a text has at most so many tokens. Of a long one the beginning tells, and counting it all takes time."""
+    most = limit * _PER_TOKEN
+    return count(text[:most]) <= limit and (len(text) <= most or count(text) <= limit)
 
 
 def _parts(text: str) -> list[Part]:
@@ -66,20 +90,34 @@ def _parts(text: str) -> list[Part]:
     return found
 
 
-def _matches(text: str, parts: list[Part], sought: frozenset[str], query: str) -> list[frozenset[str]]:
-    """The terms of the query in each part.
+def _matches(text: str, parts: list[Part], query: str) -> list[frozenset[str]]:
+    """The terms of the query in each part."""
+    sought, likely = _sought(query)
+    if not text.isascii():
+        return [sought.intersection(terms(text[start:end])) for start, end in parts]
+    listed: list[set[str]] = [set() for _ in parts]
+    folded, at = text.lower(), 0
+    for word in likely.finditer(folded):
+        place = word.start()
+        if place and folded[place - 1].isalnum():
+            continue
+        while at < len(parts) - 1 and parts[at][1] <= place:
+            at += 1
+        listed[at].update(sought.intersection(terms(word[0])))
+    return [frozenset(found) for found in listed]
 
-    A stem begins like its word in scripts of ASCII letters, so most words need no stemming to be passed over.
+
+@lru_cache(64)
+def _sought(query: str) -> tuple[frozenset[str], re.Pattern[str]]:
+    """The terms of a query, and a pattern for words that may be one of them.
+
+    In ASCII letters a word begins like its stem, but for the last letter, so most words are passed over unlooked at.
     """
-    starts = {word[:2] for word in words(query)} | {term[:2] for term in sought}
-    return [
-        frozenset(
-            term
-            for word in words(text[start:end])
-            if (word[:2] in starts or not word.isascii()) and (term := stem(word)) in sought
-        )
-        for start, end in parts
-    ]
+    sought = frozenset(terms(query))
+    starts = {term[: max(2, min(4, len(term) - 1))] for term in sought}
+    starts |= {word[:4] for word in words(query) if word not in STOP_WORDS}
+    starts = {re.escape(start) for start in starts if start.isascii()} or {"(?!)"}
+    return sought, re.compile(f"(?:{'|'.join(sorted(starts))})[a-z0-9]*(?:'[a-z]+)?")
 
 
 def _weights(matches: list[frozenset[str]]) -> dict[str, float]:

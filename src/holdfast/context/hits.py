@@ -82,14 +82,10 @@ def _entry(hit: Hit, text: str, now: datetime) -> Piece:
 
 def age(then: datetime, now: datetime) -> str:
     """How long ago something was, in one unit that a reader takes in at a glance."""
-    days = (now - then).total_seconds() / 86_400
-    if days < 0:
-        return "ahead"
-    if days < 1:
-        hours = int(days * 24)
-        return "just now" if hours == 0 else f"{hours} h ago"
+    days = (now.date() - then.date()).days  # by the calendar, so that all of one day is equally long ago
+    if days <= 0:
+        return "today" if days == 0 else "ahead"
     for unit, length in (("year", 365.25), ("month", 30.44), ("week", 7.0)):
         if days >= 2 * length:
             return f"{int(days / length)} {unit}s ago"
-    whole = int(days)
-    return f"{whole} day{'s' if whole > 1 else ''} ago"
+    return f"{days} days ago" if days > 1 else "yesterday"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.contract import Query, Record, Scope, View
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 
 _NAMED = 5
 Listed = tuple[Book, list[Memory]]
+
+
+class Standing(NamedTuple):
+    """Facts as they were known at a moment and as they are now, which is so ``until`` one begins or ceases to hold."""
+
+    then: list[Memory]
+    now: list[Memory]
+    until: datetime | None
 
 
 class Shelf:
@@ -153,14 +161,22 @@ class Shelf:
         about = None if subject is None else folded(check_id(subject, "subject"))
         return [memory for memory in found if about is None or folded(memory.subject) == about]
 
-    def then_and_now(self, then: datetime, *, trust: str | None = None) -> tuple[list[Memory], list[Memory]]:
+    def then_and_now(self, then: datetime, *, trust: str | None = None) -> Standing:
         """The value of every fact as it was known at a moment, and as it is now, of one reading."""
         least = _degree(trust)
         with self._core.engine.snapshot() as view:
             books = self.books(view)
             every = [one for book in books for one in book.facts(view)]
             now = self.moment(view, books=books)
-        return facts(every, min(then, now), _checked(then), least), facts(every, now, None, least)
+        bounds = (bound for one in every for bound in (one.valid_from, one.valid_to) if bound is not None)
+        until = min((bound for bound in bounds if bound > now), default=None)
+        before = facts(every, min(then, now), _checked(then), least)
+        return Standing(before, facts(every, now, None, least), until)
+
+    def marks(self) -> tuple[Any, ...]:
+        """How far each of the books is: as long as this is the same, so are their facts."""
+        records = (book.record() for book in self.books())
+        return tuple(None if record is None else (record.id, record.mark) for record in records)
 
     def history(
         self,

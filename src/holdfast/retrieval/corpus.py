@@ -18,6 +18,9 @@ _FEW = 8
 _ROLES = ("user", "assistant", "system", "tool", "developer", "human", "ai", "function")
 
 
+_SILENT = 2
+
+
 class Rows:
     """Rows of a corpus, by segment and by place in it; a place of -1 is none."""
 
@@ -157,14 +160,17 @@ class Corpus:
     def beside(self, rows: Rows, step: int) -> Rows:
         """The rows that many places later in the same stream; ``row`` is -1 where there is none.
 
-        What says nothing stands between nobody's turns: one such row is passed over.
+        What says nothing stands between nobody's turns: a few such rows are passed over.
         """
         streams, positions = self.column("stream", rows), self.column("position", rows) + step
         found = self.find(streams, positions)
-        there = np.nonzero(found.row >= 0)[0]
-        silent = there[self.column("chars", found.at(there)) == 0]
-        if len(silent):
-            further = self.find(streams[silent], positions[silent] + (1 if step > 0 else -1))
+        for _ in range(_SILENT):
+            there = np.nonzero(found.row >= 0)[0]
+            silent = there[self.column("chars", found.at(there)) == 0]
+            if not len(silent):
+                break
+            positions[silent] += 1 if step > 0 else -1
+            further = self.find(streams[silent], positions[silent])
             found.part[silent], found.row[silent] = further.part, further.row
         return found
 

@@ -17,6 +17,7 @@ from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.segment import Array, Segment
 
 EXACT = 50_000
+_LONG = 8  # passages of a text on average
 FIRST_LOOK = 20_000
 """How many passages the signs let through."""
 SECOND_LOOK = 2_000
@@ -236,7 +237,8 @@ def _full(segment: Segment) -> Array:
 
 def _whole(segment: Segment, rows: Array) -> Array:
     """The vectors of whole rows."""
-    if not segment.plain and segment.passages <= EXACT:
+    few = segment.passages <= EXACT or segment.rows * _LONG < segment.passages
+    if not segment.plain and few:  # of few long texts the sums are small, and take long to make again
         return _joined(segment)[rows]
     if not segment.plain:
         return _sums(segment, *segment.passages_of(rows))

@@ -28,11 +28,13 @@ from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
 from holdfast.records import Entry, EntryRef, Hit, Memory, Recalled
 from holdfast.sessions.asked import sendable
+from holdfast.sessions.known import Known
 from holdfast.sessions.marks import SESSION, Marks, chain, is_event, marks_of
 from holdfast.sessions.tails import Tails
 
 if TYPE_CHECKING:
     from holdfast.memories.handle import Memories
+    from holdfast.memory.shelf import Standing
     from holdfast.thread import Thread
 
 
@@ -40,7 +42,7 @@ VERBATIM = 3
 _PER_ENTRY = 24
 _MARGIN = 32
 _GRID = 64
-_HITS = 100
+_HITS = 200
 _PER_HIT = 32
 _QUERY = 2_000
 _SUMMARIES = 8
@@ -72,10 +74,10 @@ class Recent(NamedTuple):
 
 
 class Kept:
-    """What is kept from one context to the next, because it is always the same: ends of logs, and stand-ins."""
+    """What is kept from one context to the next, because it is the same: ends of logs, facts, and stand-ins."""
 
     def __init__(self) -> None:
-        self.tails = Tails()
+        self.tails, self.known = Tails(), Known()
         self._masks: OrderedDict[bytes, str] = OrderedDict()
         self._lock = Lock()
 
@@ -140,7 +142,7 @@ class Gathering:
         marks = marks_of(entries)
         pieces = {name: make() for name, make in self._makers(entries, marks).items() if name in wanted}
         if {"facts", "identity", "news"} & wanted:
-            self._then, self._now_true = self._known(entries, marks)
+            self._then, self._now_true, _ = self._known(entries, marks)
             pieces |= {name: made for name, made in self._facts().items() if name in wanted}
         return Material(
             input=self._asked,
@@ -190,10 +192,10 @@ class Gathering:
             "state": self._state,
         }
 
-    def _known(self, entries: Sequence[Entry], marks: Marks) -> tuple[list[Memory], list[Memory]]:
+    def _known(self, entries: Sequence[Entry], marks: Marks) -> Standing:
         """Facts as they were known at a moment that stays the same for many turns, and as they are now."""
         since = self._since(entries, marks)
-        return self._memory._shelf.then_and_now(since, trust=self._settings.get("trust"))
+        return self._kept.known.of(self._memory._shelf, since, self._settings.get("trust"))
 
     def _facts(self) -> dict[str, list[Piece]]:
         return {
