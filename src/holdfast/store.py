@@ -182,6 +182,8 @@ class Store:
         ``verbatim`` for how many turns tool output is shown whole, ``recall=False``, ``within_ms`` for recall,
         ``trust`` for what may be believed, and ``state`` for the type that the state is loaded as.
         """
+        if model is not None and not isinstance(model, str):
+            raise Invalid(f"model is the name of one, to count its tokens, not {type(model).__name__}")
         given = self._thread_of(thread)
         own = self.thread(given.id, user=given._scope.user, agent=given._scope.agent)  # what it loads, nobody has seen
         limit = self._contexts().limit(model) if budget is None else budget
@@ -207,6 +209,8 @@ class Store:
         from holdfast.providers.models.choose import choose as choose_model  # noqa: PLC0415
         from holdfast.sessions.session import Session  # noqa: PLC0415
 
+        if not isinstance(thread, str) and (user is not None or agent is not None):
+            raise Invalid("user and agent go with the id of a thread; a thread that is given has its own")
         own = self.thread(thread, user=user, agent=agent) if isinstance(thread, str) else self._thread_of(thread)
         return Session(own, self._contexts(), self.memory, choose_model(model), **ways)
 
@@ -215,6 +219,8 @@ class Store:
             return self.thread(thread)
         if not isinstance(thread, Thread):
             raise Invalid(f"give a thread, or the id of one, not {type(thread).__name__}")
+        if thread._core is not self._core:
+            raise Invalid(f"thread {thread.id!r} is of another store; give its id, or ask the store that it is of")
         return thread
 
     def _contexts(self) -> Builder:
@@ -334,6 +340,8 @@ class Store:
         gone = self._erase_learned(scope, touched)
         self._free_books(scope)
         gone += self._core.engine.erase(self._core.tenant, scope, time=self._core.clock.now(), bury=forever)
+        if self._builder is not None:
+            self._builder.forget()
         if touched and self._core.engine.scan(self._core.tenant, Query("index", tag="manifest", limit=1)):
             self._finding().library.purge(touched)
         return gone

@@ -309,7 +309,7 @@ def test_one_key_in_many_processes_is_one_question_and_one_answer(world: World) 
         assert said(thread) == ["user: Charge me for flight", f"assistant: {answers[0][0]}"]
         assert_conversation(thread)
         events = [entry.content["name"] for entry in thread.log() if entry.kind == "event"]
-        assert "unanswered" not in events
+        assert "holdfast.unanswered" not in events
     assert world.effects() == ["flight"]
 
 

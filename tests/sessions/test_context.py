@@ -94,7 +94,9 @@ def test_everything_is_there_once_and_named(store: holdfast.Store, thread: Any) 
     assert (context.report.dropped, context.report.left > 3_000) == ((), True)
     assert context.window == (1, 2)
     assert {hit.id for hit in context.hits} >= {"older#1"}
-    assert context.section("summary") == context.section("nothing of the kind") == ""
+    assert context.section("summary") == ""
+    with pytest.raises(Invalid, match="there is no section"):
+        context.section("nothing of the kind")
 
 
 def test_a_thread_that_is_not_there_yet_has_a_context(store: holdfast.Store) -> None:
@@ -452,7 +454,7 @@ def test_without_recall_nothing_is_searched(store: holdfast.Store, thread: Any) 
 def test_what_a_session_writes_for_itself_changes_nothing_of_what_is_recalled(place: Any) -> None:
     """Events that say nothing stand between nobody's turns, and make nobody more talkative."""
     found = []
-    for number, quiet in enumerate(((), (event("session", turn=1), event("usage", tokens=5)))):
+    for number, quiet in enumerate(((), (event("holdfast.session", turn=1), event("holdfast.usage", tokens=5)))):
         store = place.open(tenant=f"{place.tenant}-{number}")
         older = store.thread("older", user="ana")
         for turn in range(12):
@@ -462,7 +464,9 @@ def test_what_a_session_writes_for_itself_changes_nothing_of_what_is_recalled(pl
 
 
 def test_a_thread_in_which_hardly_anything_is_said_can_be_searched(store: holdfast.Store, thread: Any) -> None:
-    thread.append(*[assistant(text) for text in ("yes", "", "")], *[event("usage", tokens=5) for _ in range(3)])
+    thread.append(
+        *[assistant(text) for text in ("yes", "", "")], *[event("holdfast.usage", tokens=5) for _ in range(3)]
+    )
     assert store.context(thread, "where do I live?").messages()
 
 
@@ -492,7 +496,7 @@ def test_a_summary_counts_however_much_was_said_since(store: holdfast.Store, thr
 
 
 def test_a_fresh_session_does_not_look_back(store: holdfast.Store, thread: Any) -> None:
-    thread.append(user("one"), summary(1, 1, "the first"), event("session", fresh=True), user("two"))
+    thread.append(user("one"), summary(1, 1, "the first"), event("holdfast.session", fresh=True), user("two"))
     context = store.context(thread, "three", recall=False)
     assert context.section("recent") == "user: two"
     assert context.section("summary") == ""

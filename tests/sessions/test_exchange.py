@@ -52,7 +52,13 @@ def test_a_turn_in_halves(session: Session, thread: holdfast.Thread, told: Told)
         answer = turn.reply(f"It is {result}.")
     assert isinstance(answer, Answer)
     assert turn.answer == session.answer == answer
-    assert told(thread) == ["user: What is 2 x 4?", "call double", "result 8", "assistant: It is 8.", "(usage)"]
+    assert told(thread) == [
+        "user: What is 2 x 4?",
+        "call double",
+        "result 8",
+        "assistant: It is 8.",
+        "(holdfast.usage)",
+    ]
 
 
 def test_a_client_s_answer_is_recorded_with_its_usage(session: Session, thread: holdfast.Thread) -> None:
@@ -88,7 +94,7 @@ def test_notes_go_on_record_with_the_answer(session: Session, thread: holdfast.T
         turn.append(holdfast.note("looked twice"))
         assert told(thread) == ["user: hi"]
         turn.reply("hello")
-    assert told(thread) == ["user: hi", "(note)", "assistant: hello", "(usage)"]
+    assert told(thread) == ["user: hi", "(note)", "assistant: hello", "(holdfast.usage)"]
 
 
 @pytest.mark.parametrize("left", ["quietly", "by an error", "by an interrupt"])
@@ -124,8 +130,8 @@ def test_what_was_done_in_halves_is_on_record_when_something_else_is_asked(
     with session.turn("q") as turn:
         turn.step("double", double, 4, effect="pure")
     session.turn("q2").reply("a2")
-    said = [line for line in told(thread) if line != "(unanswered)"]
-    assert said == ["user: q", "call double", "result 8", "user: q2", "assistant: a2", "(usage)"]
+    said = [line for line in told(thread) if line != "(holdfast.unanswered)"]
+    assert said == ["user: q", "call double", "result 8", "user: q2", "assistant: a2", "(holdfast.usage)"]
 
 
 def test_an_answer_that_comes_late_counts(session: Session, store: holdfast.Store, thread: holdfast.Thread) -> None:
@@ -147,7 +153,7 @@ def test_a_second_reply_is_refused(session: Session, thread: holdfast.Thread, to
             turn.step("x", double, 1, effect="pure")
         with pytest.raises(Invalid, match="answered"):
             turn.append(holdfast.note("x"))
-    assert told(thread) == ["user: q", "assistant: a", "(usage)"]
+    assert told(thread) == ["user: q", "assistant: a", "(holdfast.usage)"]
 
 
 def test_a_reply_that_is_none_leaves_the_turn_open_for_a_better_one(session: Session) -> None:
@@ -166,7 +172,7 @@ def test_two_who_answer_one_question_get_one_answer(place: Any, told: Told) -> N
     assert one.reply("first").repeated is False
     late = two.reply("second")
     assert (late.text, late.repeated) == ("first", True)
-    assert told(first.thread("t")) == ["user: q", "assistant: first", "(usage)"]
+    assert told(first.thread("t")) == ["user: q", "assistant: first", "(holdfast.usage)"]
 
 
 def test_a_repetition_in_halves_can_be_entered_and_says_that_it_was_answered(
@@ -181,7 +187,7 @@ def test_a_repetition_in_halves_can_be_entered_and_says_that_it_was_answered(
     assert (turn.answer.text, turn.answer.repeated) == ("a", True)
     with pytest.raises(KeyReused):
         session.turn("other", key="k")
-    assert told(thread) == ["user: q", "assistant: a", "(usage)"]
+    assert told(thread) == ["user: q", "assistant: a", "(holdfast.usage)"]
 
 
 # Steps of a turn
@@ -229,7 +235,7 @@ def test_a_stream_is_committed_at_its_end(store: holdfast.Store, thread: holdfas
     assert "".join(pieces) == "one two three"
     assert session.answer is not None
     assert session.answer.text == "one two three"
-    assert told(thread) == ["user: q", "assistant: one two three", "(usage)"]
+    assert told(thread) == ["user: q", "assistant: one two three", "(holdfast.usage)"]
 
 
 def test_who_stops_listening_leaves_the_question_open(

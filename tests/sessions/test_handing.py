@@ -46,9 +46,8 @@ def test_a_model_says_what_the_next_one_needs(store: holdfast.Store, thread: hol
     session.turn("Plan my trip to Lisbon.")
     revision = session.end()
     found = thread.handoff.read()
-    assert (found.goal, found.next_action, found.context) == (
-        PROGRESS["goal"], PROGRESS["next_action"], PROGRESS["context"],
-    )  # fmt: skip
+    assert (found.goal, found.next_action) == (PROGRESS["goal"], PROGRESS["next_action"])
+    assert found.context.endswith(PROGRESS["context"])
     assert [step.text for step in found.steps] == ["chose the flight", "book the hotel"]
     assert list(found.blockers) == ["waits for the boss"]
     assert thread.handoff.history()[-1].number == revision
@@ -209,3 +208,17 @@ def test_a_model_that_cannot_hand_off_does_not_break_the_turn(ram: holdfast.Stor
     assert answer.text == "the answer"
     assert answer.handed_off
     assert thread.handoff.read().context
+
+
+def test_what_a_person_wrote_as_context_stays_above_what_a_session_writes(
+    store: holdfast.Store, thread: holdfast.Thread
+) -> None:
+    thread.handoff.update(goal="Ship it", context="NEVER deploy on a Friday.", by="zed")
+    for _ in range(2):
+        session = store.session(thread, model=Scripted("ok", PROGRESS, "ok", PROGRESS), learn="off")
+        session.turn("Plan my trip to Lisbon.")
+        session.end()
+    found = thread.handoff.read()
+    assert found.goal == "Ship it"
+    assert found.context.startswith("NEVER deploy on a Friday.")
+    assert found.context.count(str(PROGRESS["context"])) == 1

@@ -96,7 +96,7 @@ def test_who_is_named_is_the_subject(store: holdfast.Store) -> None:
 
 def test_nothing_said_is_nothing_asked(store: holdfast.Store) -> None:
     place = store.thread("t", user="ana")
-    place.append(holdfast.event("usage", input=3), holdfast.event("deployed", version=2), user("  "))
+    place.append(holdfast.event("holdfast.usage", input=3), holdfast.event("deployed", version=2), user("  "))
     model = Scripted()
     learned = learn(None, store.memory(user="ana"), place, place.log(), model)
     assert (learned.memories, learned.refused, learned.ignored, learned.usage.requests) == ((), (), 0, 0)

@@ -59,7 +59,7 @@ def test_a_turn_is_on_record_as_it_was_said(store: holdfast.Store, thread: holdf
     answer = session.turn("What is 1 + 2?")
     assert isinstance(answer, Answer)
     assert (str(answer), answer.repeated, answer.notes) == ("It is 3.", False, ())
-    assert told(thread) == ["user: What is 1 + 2?", "call add", "result 3", "assistant: It is 3.", "(usage)"]
+    assert told(thread) == ["user: What is 1 + 2?", "call add", "result 3", "assistant: It is 3.", "(holdfast.usage)"]
     assert [entry.number for entry in answer.entries] == [2, 3, 4, 5]
     assert session.answer == answer
     assert [run.status for run in store.runs()] == ["done"]
@@ -209,8 +209,8 @@ def test_what_broke_off_is_told_and_resumed(store: holdfast.Store, thread: holdf
     assert answer.text == "You have seat 7."
     assert used == [7]
     assert [line for line in told(thread) if line != "(recalled)"] == [
-        "user: Book seat 7", "(unanswered)", "call book", "result seat 7 is yours", "assistant: You have seat 7.",
-        "(usage)",
+        "user: Book seat 7", "(holdfast.unanswered)", "call book", "result seat 7 is yours",
+        "assistant: You have seat 7.", "(holdfast.usage)",
     ]  # fmt: skip
     assert session.resume() is None
     assert session.start().unanswered is None
@@ -234,8 +234,8 @@ def test_asking_something_else_puts_what_was_done_on_record(
     model = Scripted("second answer")
     store.session(thread, model=model, tools=[add], learn="off").turn("second")
     assert told(thread) == [
-        "user: first", "(unanswered)", "call add", "result 3", "(unanswered)", "user: second",
-        "assistant: second answer", "(usage)",
+        "user: first", "(holdfast.unanswered)", "call add", "result 3", "(holdfast.unanswered)", "user: second",
+        "assistant: second answer", "(holdfast.usage)",
     ]  # fmt: skip
     assert [said["content"] for said in model.asked[0] if said["role"] == "tool"] == ["3"]
     assert [run.status for run in store.runs()] == ["done"]
@@ -280,7 +280,7 @@ def test_a_rewind_to_a_question_asks_it_again(store: holdfast.Store, thread: hol
     session = plain(store, thread, call(a=3, b=4), "seven", tools=[add])
     assert session.start().unanswered is not None
     assert session.resume().text == "seven"
-    assert told(thread) == ["user: q", "call add", "result 7", "assistant: seven", "(usage)"]
+    assert told(thread) == ["user: q", "call add", "result 7", "assistant: seven", "(holdfast.usage)"]
 
 
 def test_what_was_recalled_for_a_question_can_be_seen_also_after_a_failure(
@@ -358,7 +358,7 @@ def test_a_model_that_fails_leaves_the_question_open_and_the_thread_usable(ram: 
     opening = session.start()
     assert opening.unanswered is not None
     failed = thread.log()[-1].content
-    assert (failed["name"], failed["question"]) == ("unanswered", 1)
+    assert (failed["name"], failed["question"]) == ("holdfast.unanswered", 1)
     assert failed["why"]
     assert opening.partial.strip() == ("It is" if name == "breaks off" else "")
     assert session.resume().text == "Now it works."
@@ -463,7 +463,7 @@ def test_many_threads_with_one_key_agree(place: Any, told: Told) -> None:
         worker.join()
     assert len(given) == 6
     assert len(set(given)) == 1
-    assert told(store.thread("t")) == ["user: q", f"assistant: {given[0]}", "(usage)"]
+    assert told(store.thread("t")) == ["user: q", f"assistant: {given[0]}", "(holdfast.usage)"]
 
 
 # Two at once
@@ -479,7 +479,8 @@ def test_two_talk_in_one_thread_while_one_uses_tools(place: Any, told: Told) -> 
     assert plain(first, "t", call(a=1, b=2), meanwhile, tools=[add]).turn("q1").text == "a"
     thread = first.thread("t")
     assert told(thread) == [
-        "user: q1", "user: q2", "assistant: b", "(usage)", "call add", "result 3", "assistant: a", "(usage)",
+        "user: q1", "user: q2", "assistant: b", "(holdfast.usage)", "call add", "result 3", "assistant: a",
+        "(holdfast.usage)",
     ]  # fmt: skip
     assert plain(first, "t").start().unanswered is None
     model = Scripted("c")

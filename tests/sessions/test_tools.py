@@ -394,7 +394,7 @@ def test_words_beside_a_call_are_on_record(store: holdfast.Store, told: Told) ->
     reply = Reply("Let me look.", (call("_plain", city="Porto"),))
     session(store, reply, "Found.", tools=[holdfast.step(effect="pure")(_plain)]).turn("q")
     assert told(store.thread("t")) == [
-        "user: q", "assistant: Let me look.", "call _plain", "result Porto", "assistant: Found.", "(usage)",
+        "user: q", "assistant: Let me look.", "call _plain", "result Porto", "assistant: Found.", "(holdfast.usage)",
     ]  # fmt: skip
 
 

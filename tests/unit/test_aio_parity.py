@@ -27,6 +27,7 @@ TWINS = [
 # What waits for nothing stays an ordinary call.
 NOT_AWAITED = {
     ("Store", "memory"), ("Store", "session"), ("Memories", "tools"), ("Exchange", "append"),
+    ("Session", "turn"), ("Session", "resume"),  # what they give is awaited, or used in ``async with``
     ("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "state"), ("Turn", "save"),
     ("Thread", "run"),  # what it gives is awaited, or used in ``async with``
 }  # fmt: skip

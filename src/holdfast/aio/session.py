@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from holdfast.aio.hands import Hands, to_end
 from holdfast.aio.thread import AsyncThread
 from holdfast.context.report import Context
-from holdfast.errors import Misconfigured
+from holdfast.errors import Invalid, Misconfigured
 from holdfast.providers.models.model import Model, Usage
 from holdfast.records import Draft, Entry, Hit
 from holdfast.sessions.exchange import Answer, Exchange
@@ -73,6 +73,52 @@ class AsyncExchange:
         await _apart(self._hands, self._exchange.__exit__, kind, error, trace)
 
 
+class Turning(Coroutine[Any, Any, Any]):
+    """What ``AsyncSession.turn`` gives: await it for an answer, make a task of it, or in halves enter it.
+
+    ``async with session.turn("…") as turn``: nothing is asked before that.
+    """
+
+    def __init__(self, turn: Callable[[], Any], hands: Hands) -> None:
+        self._turn, self._hands = turn, hands
+        self._exchange: AsyncExchange | None = None
+        self._work: Coroutine[Any, Any, Any] | None = None
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._taken().__await__()
+
+    def send(self, value: Any) -> Any:
+        self._work = self._work or self._taken()
+        return self._work.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._work = self._work or self._taken()
+        return self._work.throw(*error)
+
+    def close(self) -> None:
+        if self._work is not None:
+            self._work.close()
+
+    async def _taken(self) -> Any:
+        found = await _apart(self._hands, self._turn)
+        return AsyncExchange(found, self._hands) if isinstance(found, Exchange) else found
+
+    async def __aenter__(self) -> AsyncExchange:
+        found = await self._taken()
+        if not isinstance(found, AsyncExchange):
+            raise Invalid(
+                "a session with a model answers by itself: await the turn. Halves are for one without"
+            )
+        self._exchange = found
+        return await found.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._exchange is not None
+        await self._exchange.__aexit__(kind, error, trace)
+
+
 class AsyncSession:
     """A ``Session`` whose methods are awaited."""
 
@@ -109,8 +155,8 @@ class AsyncSession:
     async def start(self) -> Opening:
         return await self._hands.run(self._session.start)
 
-    async def turn(self, input: Any, *, key: str | None = None) -> Any:
-        return self._given(await _apart(self._hands, self._session.turn, input, key=key))
+    def turn(self, input: Any, *, key: str | None = None) -> Any:
+        return Turning(functools.partial(self._session.turn, input, key=key), self._hands)
 
     async def stream(self, input: Any, *, key: str | None = None) -> AsyncIterator[str]:
         """The text of the answer as it comes. Whoever stops listening leaves the question open, to be resumed."""
@@ -148,8 +194,8 @@ class AsyncSession:
             wanted.release()
             await task
 
-    async def resume(self) -> Any:
-        return self._given(await _apart(self._hands, self._session.resume))
+    def resume(self) -> Any:
+        return Turning(self._session.resume, self._hands)
 
     async def resume_stream(self) -> AsyncIterator[str]:
         async with aclosing(self._spoken(self._session.resume_stream)) as pieces:
@@ -173,9 +219,6 @@ class AsyncSession:
 
     async def fullness(self) -> float:
         return await self._hands.run(self._session.fullness)
-
-    def _given(self, found: Any) -> Any:
-        return AsyncExchange(found, self._hands) if isinstance(found, Exchange) else found
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -102,6 +103,16 @@ def open(
     )
 
 
+def _awaited(model: Callable[..., Any], loop: asyncio.AbstractEventLoop) -> Callable[..., Any]:
+    """An async function as a model: it runs in the loop of its caller, where its client lives."""
+
+    @functools.wraps(model)
+    def ask(messages: list[dict[str, Any]]) -> Any:
+        return asyncio.run_coroutine_threadsafe(model(messages), loop).result()
+
+    return ask
+
+
 class AsyncStore:
     """A ``Store`` whose methods are awaited."""
 
@@ -145,6 +156,8 @@ class AsyncStore:
         from holdfast.aio.session import AsyncSession  # noqa: PLC0415 - it brings all that a session needs
 
         own = thread if isinstance(thread, str) else thread._thread
+        if inspect.iscoroutinefunction(model):
+            model = _awaited(model, asyncio.get_running_loop())
         return AsyncSession(self._store.session(own, user=user, agent=agent, model=model, **ways), self._hands)
 
     async def threads(

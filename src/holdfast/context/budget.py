@@ -81,7 +81,7 @@ def _check_number(name: str, value: object) -> None:
 
 def check_budget(budget: object) -> int:
     if type(budget) is not int or not 0 < budget < 10**9:
-        raise Invalid(f"a budget is a whole number of tokens over 0, not {budget!r}")
+        raise Invalid(f"a budget is a whole number of tokens over 0 and under a billion, not {budget!r}")
     return budget
 
 

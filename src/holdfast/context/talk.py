@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.ledger.said import spoken
+from holdfast.ledger.said import OURS, is_ours, spoken
 from holdfast.records import Entry
 
 MISSING = "(no result is recorded for this call)"
 EMPTY = "(empty)"
-QUIET = ("usage", "session")
-"""Events that a session writes for itself. They are no part of what was said."""
+_UNANSWERED = f"{OURS}unanswered"
 _REMARK = 400
 _ID = 40
 _PLAIN = {"role", "content"}
@@ -110,7 +109,7 @@ def _atoms(entry: Entry) -> Iterator[_Atom]:
         yield _Atom(number, "result", _shown(fields.get("content", content)), _text(fields.get("of")))
     elif entry.kind == "message":
         yield from _said(entry, fields) if not fields or fields.keys() & _KNOWN else _unreadable(entry)
-    elif entry.kind != "summary" and not (entry.kind == "event" and fields.get("name") in QUIET):
+    elif entry.kind != "summary" and (entry.kind != "event" or not is_ours(fields) or fields["name"] == _UNANSWERED):
         yield _Atom(number, "remark", remark(entry))
 
 

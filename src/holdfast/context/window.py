@@ -124,7 +124,8 @@ class _Shortening(NamedTuple):
                 message._replace(
                     text=clip(message.text, limit, self.count),
                     calls=tuple(
-                        call._replace(arguments=_arguments(call.arguments, limit, self.count)) for call in message.calls
+                        call._replace(arguments=clip_arguments(call.arguments, limit, self.count))
+                        for call in message.calls
                     ),
                     results=tuple(_result(one, old, limit, self.mask, self.count) for one in message.results),
                 )
@@ -152,7 +153,7 @@ def _told(before: Sequence[Stretch], after: Sequence[Stretch]) -> tuple[int, int
     return masked, sum(old.text != new.text or old.calls != new.calls for old, new in pairs)
 
 
-def _arguments(text: str, limit: int, count: Count) -> str:
+def clip_arguments(text: str, limit: int, count: Count) -> str:
     """The arguments of a call, an object still: what is long in it is clipped, or else all of it."""
     if _fits(text, limit, count):
         return text

@@ -19,7 +19,8 @@ _NAMES = ("name", "speaker", "author")
 _SPOKEN = ("text", "content", "input_text", "output_text", "thinking", "refusal", "input")
 _VOUCHED = ("system", "developer")
 _OUTSIDE = ("tool", "function")
-_UNSAID = ("usage", "session", "unanswered")
+OURS = "holdfast."
+"""What the names of events begin with that Holdfast writes for itself. They are no part of what was said."""
 _LONG = 64
 
 
@@ -54,7 +55,7 @@ class Said(NamedTuple):
 
 def spoken(kind: str, content: Any) -> str:
     """The text of an entry."""
-    if kind == "summary" or (kind == "event" and isinstance(content, dict) and content.get("name") in _UNSAID):
+    if kind == "summary" or (kind == "event" and is_ours(content)):
         return ""  # made from what is said elsewhere; what was really said is found there
     if kind == "tool_call" and isinstance(content, dict):
         return "\n".join(_leaves([content.get("name"), content.get("arguments")]))
@@ -64,6 +65,12 @@ def spoken(kind: str, content: Any) -> str:
                 return "\n".join(_leaves(content[name]))
         content = {name: value for name, value in content.items() if name not in ("role", "of", "id", *_TIMES)}
     return "\n".join(_leaves(content))
+
+
+def is_ours(content: Any) -> bool:
+    """Whether an event was written by Holdfast for itself."""
+    name = content.get("name") if isinstance(content, dict) else None
+    return isinstance(name, str) and name.startswith(OURS)
 
 
 def _leaves(value: Any) -> Iterator[str]:

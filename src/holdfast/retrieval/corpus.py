@@ -164,7 +164,7 @@ class Corpus:
         """
         streams, positions = self.column("stream", rows), self.column("position", rows) + step
         found = self.find(streams, positions)
-        for _ in range(_SILENT):
+        for _ in range(_SILENT if any(map(_has_silence, self.segments)) else 0):
             there = np.nonzero(found.row >= 0)[0]
             silent = there[self.column("chars", found.at(there)) == 0]
             if not len(silent):
@@ -265,4 +265,12 @@ def _hidden(segments: Sequence[Segment], reaches: Sequence[Any]) -> dict[int, Ar
         if (ends > limits).any():
             at = np.searchsorted(segment.streams, segment.columns["stream"])
             found[number] = segment.columns["position"] <= limits[at]
+    return found
+
+
+def _has_silence(segment: Segment) -> bool:
+    """Whether some row of a segment says nothing."""
+    if "silence" not in segment.cache:
+        segment.cache["silence"] = bool((segment.columns["chars"] == 0).any())
+    found: bool = segment.cache["silence"]
     return found

@@ -10,10 +10,15 @@ from typing import Any
 from holdfast.context.talk import Message
 from holdfast.engine.codec import encode
 from holdfast.errors import Invalid
+from holdfast.records import Draft
 
 
 def asked_of(input: Any) -> Message:
     """The input as a message: a text, a list of parts, or a whole message of a user."""
+    if isinstance(input, Draft):
+        input = input.content
+    if isinstance(input, dict) and "content" not in input:
+        raise Invalid("the input of a context as a message has content; this dict has none")
     if isinstance(input, dict):
         if input.get("role") not in (None, "user"):
             raise Invalid(f"the input of a context is what a user says, not a message of role {input['role']!r}")

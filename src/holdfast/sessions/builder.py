@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time as _time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.clock import to_micros
+from holdfast.clock import to_datetime, to_micros
 from holdfast.context.budget import BESIDE, check_budget, shares, too_small
 from holdfast.context.pack import Packed, measure, pack
 from holdfast.context.page import Page
@@ -21,14 +21,14 @@ from holdfast.context.sections import Count
 from holdfast.context.talk import Message
 from holdfast.context.window import Viewing, choose, weigh
 from holdfast.ledger.core import Core
-from holdfast.records import Recalled
+from holdfast.records import Entry, Recalled
 from holdfast.sessions.asked import asked_of
-from holdfast.sessions.gathering import VERBATIM, Gathering, Kept, Recent, Settings, check_settings
+from holdfast.sessions.gathering import VERBATIM, Gathering, Kept, Recent, Settings, check_settings, moment
 from holdfast.sessions.marks import chain
 
 if TYPE_CHECKING:
     from holdfast.memories.handle import Memories
-    from holdfast.providers.tokens.counting import Counter
+    from holdfast.providers.tokens.counting import Counted
     from holdfast.thread import Thread
 
 
@@ -40,14 +40,22 @@ _PAGES = 256
 class Builder:
     """Builds the contexts of one store."""
 
-    def __init__(self, core: Core, memory: Callable[..., Memories], counter: Callable[[Any], Counter]) -> None:
+    def __init__(self, core: Core, memory: Callable[..., Memories], counter: Callable[[Any], Counted]) -> None:
         self._core, self._memory, self._choose = core, memory, counter
-        self._counters: dict[str | None, Counter] = {}
+        self._counters: dict[str | None, Counted] = {}
         self._pages: OrderedDict[str, Page] = OrderedDict()
         self._kept = Kept()
         self._lock = Lock()
 
-    def counter(self, spec: Any) -> Counter:
+    def forget(self) -> None:
+        """Forget all that was kept of what threads say: something of it was erased."""
+        with self._lock:
+            self._pages.clear()
+        self._kept = Kept()
+        for counter in self._counters.values():
+            counter.clear()
+
+    def counter(self, spec: Any) -> Counted:
         """What counts tokens: for a model, by the name of an encoding, or as the caller says. It keeps its counts."""
         if spec is not None and not isinstance(spec, str):
             return self._choose(spec)
@@ -55,21 +63,28 @@ class Builder:
             self._counters[spec] = self._choose(spec)
         return self._counters[spec]
 
-    def limit(self, model: str | None) -> int:
+    def limit(self, model: str | None, window: int | None = None) -> int:
         """How many tokens a context may have for a model: its window without room to answer, and never very many."""
+        if window is not None:
+            return min(LARGEST, window - window // 4)
         from holdfast.providers.tokens.windows import window_of  # noqa: PLC0415 - a table that few ask
 
-        window = None if model is None else window_of(model)
-        return BUDGET if window is None else min(LARGEST, window.tokens - min(window.output, window.tokens // 4))
+        known = None if model is None else window_of(model)
+        return BUDGET if known is None else min(LARGEST, known.tokens - min(known.output, known.tokens // 4))
 
     def check(self, input: Any, budget: int, settings: Settings) -> None:
         """Refuse an input that no context could hold, before it goes on record."""
         check_settings(settings)
         count = self.counter(settings.get("tokens")).count
         asked, own = asked_of(input), settings.get("instructions", "").strip()
-        bare = Page("" if not own else f"# Instructions\n{own}", (), "", "", "", asked, {})
+        now = f"<state>\n{moment(to_datetime(self._core.clock.now()))}\n</state>"
+        bare = Page("" if not own else f"# Instructions\n{own}", (), "", "", now, asked, {})
         if (needed := measure(bare, count)) > budget:
             raise too_small(needed, budget, "the input takes" if not own else "input and instructions take")
+
+    def entries(self, thread: Thread) -> Sequence[Entry]:
+        """The end of a thread's log. It is not to be changed."""
+        return self._kept.tails.of(thread)
 
     def recent(self, thread: Thread, budget: int, settings: Settings) -> Recent:
         """The conversation of a thread since its newest mark, as a context would show it, had it room for all."""
@@ -144,7 +159,7 @@ class _Account(NamedTuple):
 
     packed: Packed
     page: Page
-    counter: Counter
+    counter: Counted
     budget: int
 
     def report(self, before: Page | None, recalled: Recalled | None, began: float) -> ContextReport:

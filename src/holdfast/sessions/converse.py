@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +17,23 @@ import msgspec
 
 from holdfast.context.masking import mask
 from holdfast.context.sections import Count
-from holdfast.context.window import clip
+from holdfast.context.window import clip, clip_arguments
+from holdfast.engine.codec import encode
 from holdfast.errors import HoldfastError, Invalid, ModelFailed, StepFailed, StepTimeout
 from holdfast.providers.models.model import Model, Reply, ToolCall, Usage
 from holdfast.records import message
 from holdfast.sessions.exchange import Exchange
 from holdfast.sessions.tools import Tool, Toolbox, shown
-from holdfast.steps import failure
+from holdfast.steps import failure, resolve
+from holdfast.steps.attempt import Attempt
+from holdfast.steps.declare import declare, fingerprint
 from holdfast.steps.timeline import StepInfo
 
 if TYPE_CHECKING:
     from holdfast.steps.run import Run
 
 ROUNDS = 16
+_REPLY = re.compile(r"model-\d+")
 _ID = re.compile(r"[^A-Za-z0-9_-]+")
 _SHARE = 4
 
@@ -58,8 +63,12 @@ class Conversing:
             self.usage += reply.usage
             if not reply.calls or last:
                 if not reply.text.strip():
+                    used = f" after {round} rounds of tools" if round else ""
                     raise ModelFailed(
-                        f"{self._model.name} gave an empty answer", model=self._model.name, reason="empty", partial=""
+                        f"{self._model.name} gave an empty answer{used}",
+                        model=self._model.name,
+                        reason="empty",
+                        partial="",
                     )
                 self.reply = msgspec.structs.replace(reply, calls=(), usage=self.usage)
                 return
@@ -77,7 +86,7 @@ class Conversing:
         try:
             for piece in self._model.stream(self._messages, tools=tools, timeout_s=self._timeout_s):
                 if isinstance(piece, Reply):
-                    whole = piece
+                    whole = self._checked(piece)
                 else:
                     self.said += piece
                     yield piece
@@ -94,6 +103,17 @@ class Conversing:
                 model=self._model.name, reason="incomplete", partial=self.said,
             )  # fmt: skip
         return whole
+
+    def _checked(self, reply: Reply) -> Reply:
+        """A reply that can be recorded and read again, whatever a model of the caller's put together."""
+        try:
+            encode(plain := msgspec.to_builtins(reply), "a reply")
+            return msgspec.convert(plain, Reply)
+        except (TypeError, ValueError, Invalid) as error:
+            raise ModelFailed(
+                f"{self._model.name} gave a reply that is none: {error}",
+                model=self._model.name, reason="unreadable", partial=self.said,
+            ) from error  # fmt: skip
 
     def _recorded(self, round: int) -> Reply | None:
         """The reply of a round that was recorded before a crash."""
@@ -144,16 +164,23 @@ class Conversing:
     def _make_room(self) -> None:
         """Mask what tools gave back first, as long as the turn takes more than the context it began with may."""
         used = self._messages[self._given :]
-        over = sum(self._count(_content(one)) for one in used) - self._exchange.context.report.budget
+        over = sum(map(self._cost, used)) - self._exchange.context.report.budget
         for one in used:
             if over <= 0:
                 return
+            before = self._cost(one)
             if one["role"] == "tool" and one["tool_call_id"] in self.results:
-                before, id = _content(one), one["tool_call_id"]
+                id, old = one["tool_call_id"], _content(one)
                 stand_in = clip(mask(self.results[id], fetch=id).text, self._room // _SHARE, self._count)
-                if len(stand_in) < len(before):
-                    one["content"] = stand_in
-                    over -= self._count(before) - self._count(stand_in)
+                one["content"] = stand_in if len(stand_in) < len(old) else old
+            for call in one.get("tool_calls", ()):
+                given = call["function"]
+                given["arguments"] = clip_arguments(given["arguments"], self._room // _SHARE, self._count)
+            over -= before - self._cost(one)
+
+    def _cost(self, one: dict[str, Any]) -> int:
+        given = (call["function"]["arguments"] for call in one.get("tool_calls", ()))
+        return self._count(_content(one)) + sum(map(self._count, given))
 
     def _fitting(self, id: str, result: str) -> str:
         """What the model is shown of a result: all of it, unless it would push out everything else."""
@@ -185,19 +212,41 @@ def _distinct(calls: tuple[ToolCall, ...], round: int) -> tuple[ToolCall, ...]:
     )
 
 
-def steps_taken(recorded: Iterable[StepInfo]) -> Iterator[tuple[ToolCall, str]]:
-    """What had been done for an answer that broke off: each tool that was called, and what is known of its result."""
+def settle_known(run: Run, toolbox: Toolbox) -> None:
+    """Ask what became of the tools of a turn that is given up, where they have a probe; what it says is recorded."""
+    for call, step in _calls(run.steps):
+        if step is None or step.standing != "intended":
+            continue
+        with suppress(Invalid):  # a tool that this session does not have, or that changed
+            tool = toolbox.find(call.name)
+            arguments = tool.arguments(call)
+            spec = declare(step.name, tool.step, {"log": False})
+            attempt = Attempt(spec, tool.step.fn, (), arguments, fingerprint(step.name, (), arguments), step.key)
+            answer = run._drive(resolve.ask(run._work, attempt, step.attempts))
+            if answer.what != "unknown":
+                run.settle(step.name, happened=answer.what == "happened", result=answer.result)
+
+
+def _calls(recorded: Iterable[StepInfo]) -> Iterator[tuple[ToolCall, StepInfo | None]]:
+    """Every call that a model made in a turn, with the step that it became."""
     steps = {step.name: step for step in recorded}
     for round in count():
-        asked = steps.pop(_reply_name(round), None)
+        asked = steps.get(_reply_name(round))
         if asked is None or asked.standing != "completed":
-            break
+            return
         for number, call in enumerate(_distinct(msgspec.convert(asked.result, Reply).calls, round)):
-            step = steps.pop(_call_name(call, round, number), None)
-            if step is not None:
-                yield call, _known(step)
-    for step in steps.values():  # by hand, in halves
-        yield ToolCall(step.name, step.name, {}), _known(step)
+            yield call, steps.get(_call_name(call, round, number))
+
+
+def steps_taken(recorded: Iterable[StepInfo]) -> Iterator[tuple[ToolCall, str]]:
+    """What had been done for an answer that broke off: each tool that was called, and what is known of its result."""
+    steps = list(recorded)
+    called = [(call, step) for call, step in _calls(steps) if step is not None]
+    yield from ((call, _known(step)) for call, step in called)
+    told = {step.name for _, step in called}
+    for step in steps:
+        if step.name not in told and not _REPLY.fullmatch(step.name):  # by hand, in halves
+            yield ToolCall(step.name, step.name, {}), _known(step)
 
 
 def _known(step: StepInfo) -> str:
@@ -205,7 +254,9 @@ def _known(step: StepInfo) -> str:
         return shown(step.result)
     if step.standing == "failed":
         return f"error: {failure.say(step.error or {})}"
-    return "it is not known whether this happened: it was begun, and its end is not recorded"
+    if step.standing == "intended":
+        return "it is not known whether this happened: it was begun, and its end is not recorded"
+    return "it did not happen"
 
 
 def _reply_name(round: int) -> str:

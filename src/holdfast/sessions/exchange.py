@@ -70,6 +70,7 @@ class Exchange:
         self._run: Run | None = None
         self.question, self.context = question, context
         self.answer: Answer | None = None
+        self._stopped = ""
 
     def __repr__(self) -> str:
         return f"Exchange({self._thread.id!r} #{self.question.number}, {'answered' if self.answer else 'open'})"
@@ -128,6 +129,7 @@ class Exchange:
         """
         self._refuse_answered()
         found = reply_of(reply)
+        self._stopped = found.stop if found.stop not in ("", "end", "tools") else ""
         spent = usage or found.usage
         drafts = [*self._drafts, message("assistant", found.text), self._usage(spent, found)]
         try:
@@ -149,13 +151,15 @@ class Exchange:
 
     def _over(self) -> None:
         """The answer is on record, so what was done for it is too. Nothing may be raised any more."""
-        with suppress(Conflict):  # whoever holds the run meets the answer, and ends it
+        with suppress(HoldfastError):  # whoever holds the run, or comes next, meets the answer, and ends it
             if (run := self._begun()) is not None:
                 end(run, self.question)
 
     def _usage(self, usage: Usage, reply: Reply) -> Draft:
         report = self.context.report
         more = {name: value for name, value in msgspec.to_builtins(usage).items() if value}
+        if self._stopped:
+            more["stop"] = self._stopped
         if self.context.hits:
             more["recalled"] = [hit.id for hit in self.context.hits]
         return event(

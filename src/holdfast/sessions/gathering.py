@@ -26,11 +26,13 @@ from holdfast.context.talk import Message, Stretch, conversation
 from holdfast.errors import Invalid
 from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
+from holdfast.memory.drafts import check_trust
+from holdfast.providers.tokens.choose import check_name
 from holdfast.records import Entry, EntryRef, Hit, Memory, Recalled
 from holdfast.sessions.asked import sendable
 from holdfast.sessions.known import Known
-from holdfast.sessions.marks import SESSION, Marks, chain, is_event, marks_of
-from holdfast.sessions.tails import Tails
+from holdfast.sessions.marks import SESSION, Marks, chain, is_event, marks_of, still_told
+from holdfast.sessions.tails import READ, Tails
 
 if TYPE_CHECKING:
     from holdfast.memories.handle import Memories
@@ -102,8 +104,15 @@ def check_settings(settings: Settings) -> None:
     if not isinstance(settings.get("instructions", ""), str):
         raise Invalid("instructions are text")
     sendable(settings.get("instructions", ""), "the instructions have")
+    if isinstance(tokens := settings.get("tokens"), str):
+        check_name(tokens)
     if type(settings.get("recall", True)) is not bool:
         raise Invalid(f"recall is True or False, not {settings['recall']!r}")
+    if (trust := settings.get("trust")) is not None:
+        check_trust(trust)
+    within = settings.get("within_ms")
+    if within is not None and (isinstance(within, bool) or not isinstance(within, int | float) or within <= 0):
+        raise Invalid(f"within_ms is a number of milliseconds over 0, not {within!r}")
     verbatim = settings.get("verbatim", VERBATIM)
     if type(verbatim) is not int or verbatim < 0:
         raise Invalid(f"verbatim is a number of turns, 0 or more, not {verbatim!r}")
@@ -151,7 +160,7 @@ class Gathering:
             stretches=self._stretches(entries, marks) if "recent" in wanted else (),
             mask=self.masked,
             later={name: make for name, make in self._later(marks).items() if name in wanted},
-            moment=f"Now: {self.now:%Y-%m-%d %H:%M} UTC, {self.now:%A}",
+            moment=moment(self.now),
             verbatim=self._settings.get("verbatim", VERBATIM),
         )
 
@@ -163,7 +172,7 @@ class Gathering:
     def recent(self) -> Recent:
         entries = self._entries()
         marks = marks_of(entries)
-        since = [entry for entry in entries if entry.number >= marks.start - _MARGIN]
+        since = [entry for entry in still_told(entries) if entry.number >= marks.start - _MARGIN]
         stretches = [stretch for stretch in conversation(since) if stretch.first >= marks.start]
         return Recent(entries, marks, stretches, most_shown(self._budget))
 
@@ -172,6 +181,7 @@ class Gathering:
 
     def _stretches(self, entries: Sequence[Entry], marks: Marks) -> list[Stretch]:
         """The conversation since the newest mark. What was read before it only tells which call a result is of."""
+        entries = still_told(entries)
         start = max(marks.start, _shown_from(entries, self._budget))
         since = [entry for entry in entries if entry.number >= start - _MARGIN]
         return [stretch for stretch in conversation(since) if stretch.first >= start]
@@ -256,9 +266,14 @@ class Gathering:
         return hit.entry.number in numbers or hit.entry.number == self._apart
 
 
+def moment(now: datetime) -> str:
+    """What a context says of the time."""
+    return f"Now: {now:%Y-%m-%d %H:%M} UTC, {now:%A}"
+
+
 def most_shown(budget: int) -> int:
     """How many entries are looked at for the window of a budget."""
-    return max(192, budget // _PER_ENTRY)
+    return max(192, min(READ - 160, budget // _PER_ENTRY))
 
 
 def _shown_from(entries: Sequence[Entry], budget: int) -> int:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _TOKENS = 400
+_MARK = "From the last session:"
+"""What a session writes stands under this line; what stands above it is somebody else's, and stays."""
 _ANSWER = re.compile(r"Answer #\d+: ")
 _ITEMS = 12
 _GREETING = 4  # words; who says no more has not said what it is about
@@ -70,13 +72,15 @@ def write(
         progress = msgspec.structs.replace(progress, next_action=f"Answer #{unanswered.number}: {asked}")
     elif not progress.next_action and _ANSWER.match(before.next_action):
         thread.handoff.update(next_action="", by="session")  # it was answered
+    theirs, _, _ = before.context.partition(_MARK)
+    ours = f"{theirs.rstrip()}\n\n{_MARK}\n{progress.context}".lstrip() if progress.context else None
     revision = thread.handoff.update(
-        goal=progress.goal or None,
+        goal=progress.goal if not before.goal and progress.goal else None,
         done=_items(progress.done),
         todo=_items(progress.todo),
         blockers=_items(progress.blockers),
         next_action=progress.next_action or None,
-        context=progress.context or None,
+        context=ours,
         by="session",
     )
     return revision, usage

@@ -5,7 +5,7 @@ Deliberately absent: other threads than those that the session's own user may se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.errors import Invalid, NotFound
@@ -19,27 +19,33 @@ _LINES = 80
 _LONG = 8_000
 
 
-def lookup_tool(thread: Thread, results: Mapping[str, str]) -> Step:
-    """A tool that reads entries of a thread, and results of the turn that is under way."""
+def lookup_tool(thread: Thread, results: Mapping[str, str], elsewhere: Callable[[str], str | None]) -> Step:
+    """A tool that reads entries of a thread, of others that its user may see, and results of the turn under way."""
 
     @step("look_up", effect="pure")
     def look_up(ref: str, find: str = "", line: int = 1, lines: int = _LINES) -> str:
         """Read the whole text of something that is shown in short here: a masked tool result, or a cited entry.
 
-        ref is as it is shown, like trip-42#17, #17 or the id of a call. find gives only the lines that contain a text,
-        with their numbers. line and lines say which lines to read.
+        ref is THREAD#NUMBER, like trip-42#17, with the thread under whose heading it is shown; #17 alone is of this
+        conversation, and the id of a call is a result of this turn. find gives only the lines that contain a text, with
+        their numbers. line and lines say which lines to read.
         """
-        return excerpted(_text(thread, results, ref), find, line, lines)
+        return excerpted(_text(thread, results, elsewhere, ref), find, line, lines)
 
     return look_up
 
 
-def _text(thread: Thread, results: Mapping[str, str], ref: str) -> str:
+def _text(thread: Thread, results: Mapping[str, str], elsewhere: Callable[[str], str | None], ref: str) -> str:
     if ref in results:
         return results[ref]
     name, _, number = ref.strip().rpartition("#")
-    if not number.isdecimal() or name not in ("", thread.id):
-        raise Invalid(f"{ref!r} is none of {thread.id}#NUMBER, #NUMBER and the id of a call of this turn")
+    if not number.isdecimal():
+        raise Invalid(f"{ref!r} is none of THREAD#NUMBER, #NUMBER and the id of a call of this turn")
+    if name not in ("", thread.id):
+        text = elsewhere(ref.strip())
+        if text is None:
+            raise Invalid(f"there is no entry {ref!r} here")
+        return text
     try:
         entry = thread.entry(int(number))
     except NotFound as error:

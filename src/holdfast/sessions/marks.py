@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.ledger.said import OURS
 from holdfast.records import Draft, Entry
 
 SUMMARY = "summary"
-SESSION = "session"
-USAGE = "usage"
-UNANSWERED = "unanswered"
+SESSION = f"{OURS}session"
+USAGE = f"{OURS}usage"
+UNANSWERED = f"{OURS}unanswered"
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -55,6 +56,12 @@ class Marks(NamedTuple):
     start: int
     summary: tuple[int, Summary] | None
     fresh: Entry | None
+
+
+def still_told(entries: Sequence[Entry]) -> list[Entry]:
+    """Entries without the remark that a question is not answered, where it was answered later."""
+    answered = {entry.content.get("question") for entry in entries if is_event(entry, USAGE)}
+    return [e for e in entries if not (is_event(e, UNANSWERED) and e.content.get("question") in answered)]
 
 
 def chain(marks: Marks, read: Callable[[int], Entry]) -> Iterator[Summary]:

@@ -27,14 +27,10 @@ _ASSISTANTS = ("assistant", "model", "ai")
 def unanswered(entries: Sequence[Entry]) -> Entry | None:
     """The newest question of a user that is open."""
     over: set[Any] = set()
-    claimed = 0
     for entry in reversed(entries):
-        if is_event(entry, USAGE):
+        if is_event(entry, USAGE) or (is_event(entry, UNANSWERED) and entry.content.get("left") is True):
             over.add(entry.content.get("question"))
-            claimed = entry.number - 1
-        elif is_event(entry, UNANSWERED) and entry.content.get("left") is True:
-            over.add(entry.content.get("question"))
-        elif role_of(entry) in _ASSISTANTS and entry.number != claimed and not _is_step(entry):
+        elif role_of(entry) in _ASSISTANTS and not _is_ours(entry):
             return None
         elif role_of(entry) == "user" and entry.number not in over:
             return entry
@@ -46,8 +42,8 @@ def role_of(entry: Entry) -> str:
     return role if isinstance(role, str) else ""
 
 
-def _is_step(entry: Entry) -> bool:
-    """Whether an assistant only said something on the way to an answer: entries of an answer have its key."""
+def _is_ours(entry: Entry) -> bool:
+    """Whether something was said in an answer of a session, which names its question: its entries have its key."""
     return entry.key is not None and entry.key.startswith("answer:")
 
 

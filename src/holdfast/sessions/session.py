@@ -36,11 +36,11 @@ from holdfast.providers.models.model import Model, Usage
 from holdfast.records import Draft, Entry, Hit, Loaded, Memory, event
 from holdfast.sessions import found, handing, learning, rolling
 from holdfast.sessions.builder import Builder
-from holdfast.sessions.converse import ROUNDS, Conversing, steps_taken
+from holdfast.sessions.converse import ROUNDS, Conversing, settle_known, steps_taken
 from holdfast.sessions.exchange import Answer, Exchange, recorded
-from holdfast.sessions.gathering import Settings
+from holdfast.sessions.gathering import Settings, check_settings
 from holdfast.sessions.lookup import lookup_tool
-from holdfast.sessions.marks import SESSION, chain, marks_of
+from holdfast.sessions.marks import SESSION, chain
 from holdfast.sessions.questions import HANDLER, end, left, partial_of, role_of, run_of, unanswered
 from holdfast.sessions.tools import Toolbox
 from holdfast.steps.journal import OWN
@@ -112,17 +112,22 @@ class Session:
         self._settings["shares"] = {**SHARES, **_checked(ways.get("shares"))}
         name = None if model is None else model.name
         given = ways.get("budget")
-        self.budget = builder.limit(name) if given is None else check_budget(given)
+        window = getattr(model, "window", None)
+        self.budget = (
+            builder.limit(name, window if type(window) is int else None) if given is None else check_budget(given)
+        )
         self._counter = builder.counter(self._settings.get("tokens") or name)
         self._settings.setdefault("tokens", self._counter)
-        self._toolbox = Toolbox(ways.get("tools", ()))
+        self._toolbox = Toolbox(ways.get("tools", ()), thread._core)
         self._results: dict[str, str] = {}
         if self._toolbox:
-            self._toolbox.add(lookup_tool(thread, self._results))
+            self._toolbox.add(lookup_tool(thread, self._results, self._elsewhere))
         _check(ways, model)
+        check_settings(self._settings)
         self._reading = thread._sibling(thread.id, thread._scope, ())  # what it loads, the caller has not seen
         self.opening: Opening | None = None
         self.answer: Answer | None = None
+        self._handed_off = False
         self.usage = Usage(requests=0)
 
     def __repr__(self) -> str:
@@ -132,7 +137,7 @@ class Session:
 
     def start(self) -> Opening:
         """Read what there is to begin with: handoff, state, recent entries, and what was left unanswered."""
-        entries = self.thread.log(last=_READ)
+        entries, marks, *_ = self._builder.recent(self.thread, self.budget, self._settings)
         question = unanswered(entries)
         name, begun = ("", False) if question is None else run_of(self.thread, question)
         taken = steps_taken(self.thread.timeline(name).steps) if begun else ()
@@ -140,7 +145,7 @@ class Session:
         self.opening = Opening(
             self.thread.handoff.read(),
             self._reading.state(self._settings.get("state")),
-            tuple(entry for entry in entries if entry.number >= marks_of(entries).start),
+            tuple(entry for entry in self.thread.log(last=_READ) if entry.number >= marks.start),
             question,
             done,
             "" if question is None else partial_of(entries, question),
@@ -181,7 +186,7 @@ class Session:
 
         Without a model it is an ``Exchange``, as for ``turn``.
         """
-        question = unanswered(self.thread.log(last=_READ))
+        question = unanswered(self._builder.entries(self.thread))
         if question is None:
             return None
         exchange = self._taken_up(question)
@@ -194,7 +199,7 @@ class Session:
     def resume_stream(self) -> Iterator[str]:
         """The same, with the text of the answer as it comes; nothing where there is nothing to resume."""
         self._need_model("stream")
-        question = unanswered(self.thread.log(last=_READ))
+        question = unanswered(self._builder.entries(self.thread))
         if question is not None:
             yield from self._answering(self._taken_up(question))
 
@@ -214,6 +219,11 @@ class Session:
         scope = self._owner()
         return self._handle(user=scope.user, agent=scope.agent or self.thread._scope.agent)
 
+    def _elsewhere(self, ref: str) -> str | None:
+        """The text of an entry of another thread, if this thread's user may see it."""
+        hits = found.again(self.thread._core, self._memory, [ref])
+        return hits[0].text if hits else None
+
     def _owner(self) -> Scope:
         record = self.thread._record()
         return self.thread._scope if record is None else record.scope
@@ -227,8 +237,9 @@ class Session:
             return self._repeated(known, input)
         self._builder.check(input, self.budget, self._settings)
         drafts, given_up = self._left(key)
-        content = input if isinstance(input, dict) else {"role": "user", "content": input}
-        *_, question = _listed(self.thread.append(*drafts, Draft("message", {"role": "user", **content}, key)))
+        input = input.content if isinstance(input, Draft) else input
+        content = input if isinstance(input, dict) else {"content": input}
+        *_, question = _listed(self.thread.append(*drafts, Draft("message", {**content, "role": "user"}, key)))
         if given_up is not None:
             end(*given_up)
         return self._taken_up(question)
@@ -259,6 +270,7 @@ class Session:
 
     def _taken_up(self, question: Entry) -> Exchange:
         """Make ready to answer what is on record."""
+        self._handed_off = False
         return Exchange(self.thread, question, self._built(question.content, question), self._after)
 
     def _answering(self, exchange: Exchange) -> Iterator[str]:
@@ -282,7 +294,7 @@ class Session:
 
     def _left(self, key: str | None) -> tuple[list[Draft], tuple[Run, Entry] | None]:
         """What is to be said of a question that is given up for another: what had been done for it, and its run."""
-        question = unanswered(self.thread.log(last=_READ))
+        question = unanswered(self._builder.entries(self.thread))
         if question is None or (key is not None and question.key == key):  # asked by somebody else just now
             return [], None
         name, begun = run_of(self.thread, question)
@@ -292,6 +304,7 @@ class Session:
             run = self.thread.run(name)
         except RunHeld:  # somebody is at it: it is not given up
             return [], None
+        settle_known(run, self._toolbox)
         return left(question, steps_taken(run.steps)), (run, question)
 
     def _tend(self) -> None:
@@ -324,6 +337,8 @@ class Session:
         except Exception as error:  # a model of the caller's may raise anything
             _log.warning("after turn %d of %s: %s", exchange.question.number, self.thread.id, error)
             notes.append(f"{type(error).__name__}: {error}")
+        if exchange._stopped:
+            notes.append(f"the model stopped before the end: {exchange._stopped}")
         self.usage += answer.usage
         self.answer = msgspec.structs.replace(answer, learned=learned, handed_off=handed_off, notes=tuple(notes))
         return self.answer
@@ -377,6 +392,7 @@ class Session:
     def hand_off(self) -> int:
         """Write the handoff, and let the next turn begin a fresh session from it; return the handoff's revision."""
         revision = self._write_handoff()
+        self._handed_off = True
         self.thread.append(event(SESSION, fresh=True, handoff=revision))
         return revision
 
@@ -387,8 +403,7 @@ class Session:
         return revision
 
     def _write_handoff(self) -> int:
-        entries = self.thread.log(last=_READ)
-        marks = marks_of(entries)
+        entries, marks, *_ = self._builder.recent(self.thread, self.budget, self._settings)
         earlier = [summary.text for summary in chain(marks, self.thread.entry)][::-1]
         recent = [entry for entry in entries if entry.number >= marks.start]
         revision, usage = handing.write(
@@ -419,7 +434,7 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and self.answer is not None:
+        if kind is None and self.answer is not None and not self._handed_off:
             self.end()
 
 

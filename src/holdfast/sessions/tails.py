@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 READ = 800
 """How many entries the end of a log is."""
 _THREADS = 16
-_BYTES = 4_000_000
+_BYTES = 64_000_000
 
 
 class _Tail(NamedTuple):
@@ -43,11 +43,10 @@ class Tails:
         with self._lock:
             known = self._kept.pop(thread.id, None)
         tail = _read(thread, record.mark, known)
-        if tail.size <= _BYTES:
-            with self._lock:
-                self._kept[thread.id] = tail
-                while len(self._kept) > _THREADS:
-                    self._kept.popitem(last=False)
+        with self._lock:
+            self._kept[thread.id] = tail
+            while self._kept and (len(self._kept) > _THREADS or sum(one.size for one in self._kept.values()) > _BYTES):
+                self._kept.popitem(last=False)
         return tail.entries
 
 

@@ -7,6 +7,7 @@ declared effect, because after a crash somebody has to know whether they may be 
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import json
@@ -19,6 +20,7 @@ import msgspec
 from holdfast.engine.codec import encode
 from holdfast.errors import Invalid
 from holdfast.ledger import schema as schemas
+from holdfast.ledger.core import Core
 from holdfast.memories.handle import Memories
 from holdfast.providers.models.model import ToolCall
 from holdfast.steps.declare import Step, is_async
@@ -51,9 +53,13 @@ class Tool(NamedTuple):
 class Toolbox:
     """The tools of one session, by name."""
 
-    def __init__(self, tools: Iterable[Any] = ()) -> None:
+    def __init__(self, tools: Iterable[Any] = (), core: Core | None = None) -> None:
         self._tools: dict[str, Tool] = {}
+        if not isinstance(tools, list | tuple):
+            raise Invalid(f"tools are given as a list, not as {type(tools).__name__}")
         for given in tools:
+            if isinstance(given, Memories) and core is not None and given._core is not core:
+                raise Invalid("the memories among the tools are of another store than the thread")
             for tool in _of_memory(given) if isinstance(given, Memories) else (_of_function(given),):
                 if tool.name in self._tools:
                     raise Invalid(f"two tools are called {tool.name!r}; give one of them another name")
@@ -78,12 +84,12 @@ class Toolbox:
 
 def _of_function(given: Any) -> Tool:
     if not isinstance(given, Step):
-        name = getattr(given, "__name__", repr(given))
+        name = getattr(given, "__name__", None) or repr(given)
         raise Invalid(
             f"tool {name!r}: say what kind of effect it has, with @holdfast.step(effect=…): pure, idempotent or once"
         )
     if is_async(given.fn):
-        raise Invalid(f"tool {given.name!r} is an async function, which a session does not run")
+        raise Invalid(f"tool {given.name!r} is an async function: give one that waits, as with asyncio.run, instead")
     if not _NAME.fullmatch(given.name):
         raise Invalid(f"tool {given.name!r}: a name has letters, digits, _ and -, and at most 64 of them")
     takes = _takes(given)
@@ -114,17 +120,27 @@ def _takes(step: Step) -> type[msgspec.Struct]:
     for name, parameter in inspect.signature(step.fn).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise Invalid(f"tool {step.name!r}: a model gives arguments by name, so it cannot take {parameter}")
-        kind = hints.get(name, Any)
-        fields.append((name, kind) if parameter.default is parameter.empty else (name, kind, parameter.default))
+        if name == "self" and _is_method(step.fn):
+            raise Invalid(f"tool {step.name!r} is a method: give a function that calls it")
+        kind, default = hints.get(name, Any), parameter.default
+        if isinstance(default, list | dict | set):  # not shared between two calls
+            default = msgspec.field(default_factory=functools.partial(copy.copy, default))
+        fields.append((name, kind) if parameter.default is parameter.empty else (name, kind, default))
     try:
         return msgspec.defstruct(step.name, fields, forbid_unknown_fields=True, kw_only=True)
     except TypeError as error:
         raise Invalid(f"tool {step.name!r}: {error}") from error
 
 
+def _is_method(fn: Callable[..., Any]) -> bool:
+    """Whether a function was defined in a class, so that its first argument is an object of it."""
+    place = getattr(fn, "__qualname__", "").rpartition(".")[0]
+    return bool(place) and not place.endswith("<locals>")
+
+
 def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
     try:
-        return get_type_hints(fn)
+        return get_type_hints(fn, include_extras=True)  # what Annotated says is checked too
     except Exception as error:  # a name that is not there any more, or a type that is none
         raise Invalid(f"tool {getattr(fn, '__name__', fn)!r}: its annotations cannot be read: {error}") from error
 
@@ -133,7 +149,8 @@ def _schema(takes: type[msgspec.Struct]) -> dict[str, Any]:
     try:
         (found,), parts = msgspec.json.schema_components([takes], ref_template="#/$defs/{name}")
     except TypeError as error:
-        raise Invalid(f"tool {takes.__name__!r}: its arguments have no JSON schema: {error}") from error
+        what = str(error).splitlines()[0]
+        raise Invalid(f"tool {takes.__name__!r}: a model cannot give these arguments: {what}") from error
     own = parts.pop(takes.__name__, found)
     schema = {name: value for name, value in own.items() if name != "title"}
     return {**schema, "$defs": parts} if parts else schema

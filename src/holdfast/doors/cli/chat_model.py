@@ -57,9 +57,12 @@ def answerer(named: str | None) -> Answerer:
         named = found[0]
     if named is not None:
         return _named(named.strip())
-    if found is None or importlib.util.find_spec("pydantic_ai") is None:
+    if found is None:
         return Answerer(Quoting(), inside=False, why=_FREE)
     model, variable = found
+    if importlib.util.find_spec("pydantic_ai") is None:
+        why = f"{_FREE}; {variable} is set, and with pip install 'holdfast[llm]' it would ask {model}"
+        return Answerer(Quoting(), inside=False, why=why)
     try:
         return _named(model)._replace(why=f"{variable} is set")
     except HoldfastError as error:  # nobody asked for it by name, so it is no error that it cannot be had

@@ -28,6 +28,14 @@ def counter_for(model: Spec = None) -> Counted:
     return Counted(_counter(model))
 
 
+def check_name(name: str) -> None:
+    """Refuse a name that is neither of an encoding nor of a model that the table knows: it may be a slip of the pen."""
+    kind = name.strip().casefold().partition(":")[0]
+    if kind not in (*ENCODINGS, ESTIMATE) and window_of(name) is None:
+        known = ", ".join((*ENCODINGS, ESTIMATE))
+        raise Misconfigured(f"Nothing is known that counts tokens by the name {name!r}. There are {known}, and models.")
+
+
 def _counter(spec: Spec) -> Counter:
     if spec is None:
         return Estimate(ANY)

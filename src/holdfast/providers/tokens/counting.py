@@ -65,6 +65,11 @@ class Counted:
             self._keep(text, found)
         return found
 
+    def clear(self) -> None:
+        """Forget every text that was counted."""
+        with self._lock:
+            self._young, self._old, self._characters = {}, {}, 0
+
     def _keep(self, text: str, tokens: int) -> None:
         with self._lock:
             full = len(self._young) >= GENERATION_TEXTS or self._characters + len(text) > GENERATION_CHARACTERS
