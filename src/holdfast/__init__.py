@@ -68,6 +68,7 @@ if _typing.TYPE_CHECKING:
         Share,
         ToolCall,
         Usage,
+        model,
     )
 
 __version__ = "0.1.0"
@@ -138,6 +139,7 @@ __all__ = [
     "event",
     "message",
     "migration",
+    "model",
     "note",
     "observation",
     "open",

@@ -153,7 +153,8 @@ class Store:
 
     def memory(self, *, user: str | None = None, agent: str | None = None) -> Memories:
         """Give a handle of what is known about a user, by an agent, or in common when neither is named."""
-        return Memories(self._core, Shelf(self._core, self._ids, _scope(user, agent)), self._finding)
+        shelf = Shelf(self._core, self._ids, _scope(user, agent))
+        return Memories(self._core, shelf, self._finding, self._forget_kept)
 
     def _finding(self) -> Recaller:
         """What recalls, made when it is first asked for: it brings numpy, and many stores never recall."""
@@ -340,11 +341,15 @@ class Store:
         gone = self._erase_learned(scope, touched)
         self._free_books(scope)
         gone += self._core.engine.erase(self._core.tenant, scope, time=self._core.clock.now(), bury=forever)
-        if self._builder is not None:
-            self._builder.forget()
         if touched and self._core.engine.scan(self._core.tenant, Query("index", tag="manifest", limit=1)):
             self._finding().library.purge(touched)
+        self._forget_kept()
         return gone
+
+    def _forget_kept(self) -> None:
+        """Something was erased: contexts keep nothing of it for the next turn."""
+        if self._builder is not None:
+            self._builder.forget()
 
     def _owners(self, scope: Scope) -> set[Scope]:
         """The pairs of user and agent that threads and books of a scope belong to."""

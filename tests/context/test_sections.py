@@ -14,6 +14,7 @@ from holdfast.context import hits, sections
 from holdfast.context.sections import Piece, arranged
 from holdfast.handoff.document import Document, Item
 from holdfast.records import Entry, EntryRef, Hit, Loaded, Memory, Origin, StaleField
+from holdfast.when import ages
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POISON = (
@@ -76,7 +77,7 @@ def test_a_handoff_offers_what_is_next_before_what_is_done() -> None:
     pieces = sections.handoff(document)
     assert [piece.text for piece in pieces][:2] == ["Goal: g", "Next: n"]
     assert [piece.text for piece in pieces][-2:] == ["- [x] two", "- [x] one"]
-    assert arranged(pieces) == "Goal: g\n- [x] one\n- [x] two\n- [ ] three\n- Blocked: b\nNext: n\nContext: c\nd"
+    assert arranged(pieces) == "Goal: g\n- [x] one\n- [x] two\n- [ ] three\n- Blocked: b\nNext: n\nContext:\nc\nd"
     assert sections.handoff(Document()) == []
 
 
@@ -190,7 +191,7 @@ def test_hits_are_cited_dated_and_grouped() -> None:
 @pytest.mark.parametrize(
     ("ago", "said"),
     [
-        (timedelta(days=-5), "ahead"),
+        (timedelta(days=-5), "in 5 days"),
         (timedelta(0), "today"),
         (timedelta(days=1), "yesterday"),
         (timedelta(days=3), "3 days ago"),
@@ -201,7 +202,7 @@ def test_hits_are_cited_dated_and_grouped() -> None:
     ],
 )
 def test_ages(ago: timedelta, said: str) -> None:
-    assert hits.age(NOW - ago, NOW) == said
+    assert ages.age(NOW - ago, NOW) == said
 
 
 def test_a_long_hit_is_an_excerpt_of_what_was_asked() -> None:

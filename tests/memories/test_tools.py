@@ -328,7 +328,7 @@ def test_the_async_twin_gives_the_same() -> None:
 def test_an_age_is_told_in_one_unit(ram: holdfast.Store, clock: ManualClock) -> None:
     memory, now = ram.memory(user="ana"), datetime(2024, 5, 8, 12, tzinfo=UTC)
     clock.set(now)
-    for days, words in ((0, "today"), (1, "1 day ago"), (6, "6 days ago"), (45, "1 month ago"), (800, "2 years ago")):
+    for days, words in ((0, "today"), (1, "yesterday"), (6, "6 days ago"), (45, "6 weeks ago"), (800, "2 years ago")):
         memory.remember(f"tea drunk {days}", kind="episodic", valid_from=now - timedelta(days=days))
         found = memory.use("recall", {"query": f"tea drunk {days}", "k": 20})
         assert any(f"tea drunk {days} (" in line and line.endswith(f", {words})") for line in found.splitlines())

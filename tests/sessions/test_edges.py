@@ -10,7 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import aio
-from holdfast.errors import Invalid, Misconfigured, ModelFailed
+from holdfast.errors import Invalid, Misconfigured, ModelFailed, StepUnknown
 from holdfast.providers.models.model import Reply, ToolCall
 from holdfast.testing.models import Scripted
 
@@ -162,3 +162,117 @@ def test_an_async_function_is_a_model_and_halves_are_entered_without_await() -> 
                     pass
 
     asyncio.run(main())
+
+
+def test_after_a_handoff_the_fresh_session_knows_what_was_handed_over(store: holdfast.Store) -> None:
+    thread = store.thread("t", user="ana")
+    session = store.session(thread, budget=2_000, hand_off=0.7, learn="off")
+    for number in range(60):
+        text = f"Decision {number}: the pier of harbour {number} is painted in the colour {number * 7}."
+        if session.turn(text).reply(f"Noted for harbour {number}, by order of the master.").handed_off:
+            break
+    page = session.context("what did we decide?")
+    assert page.window is None
+    assert "Context:" in page.section("handoff")
+    assert "harbour" in page.section("handoff")
+
+
+def test_what_a_model_is_asked_for_a_summary_with_is_bounded(store: holdfast.Store) -> None:
+    thread = store.thread("t", user="ana")
+    for number in range(300):
+        words = f"word{number} " * 300
+        thread.append({"role": "user", "content": words}, {"role": "assistant", "content": words})
+    model = Scripted("answered", "a summary of it", {})
+    with store.session(
+        thread, model=model, budget=4_000, learn="off", tokens=lambda text: len(text.split())
+    ) as session:
+        session.turn("and now?")
+    assert len(model.asked) == 3
+    for messages in model.asked:
+        assert sum(len(str(message["content"]).split()) for message in messages) <= 4_000 * 1.5
+
+
+def test_a_turn_with_tools_stays_within_the_budget(store: holdfast.Store) -> None:
+    @holdfast.step(effect="pure")
+    def look(at: str) -> str:
+        return "many words of a log " * 400
+
+    rounds = [ToolCall(str(number), "look", {"at": f"place {number} " * 50}) for number in range(14)]
+    count = lambda text: len(text.split())  # noqa: E731
+    model = Scripted(*rounds, "done")
+    session = store.session("t", user="ana", model=model, tools=[look], budget=4_000, learn="off", tokens=count)
+    session.turn("q")
+    assert max(count(str(messages)) for messages in model.asked) <= 4_400
+
+
+def test_hits_that_had_no_room_are_reported(store: holdfast.Store) -> None:
+    older = store.thread("older", user="ana")
+    older.append(*[{"role": "user", "content": f"the harbour {number} has a long pier"} for number in range(300)])
+    report = store.context(store.thread("t", user="ana"), "which harbour has a pier?", 600).report
+    assert any(dropped.section == "recalled" for dropped in report.dropped)
+
+
+def test_a_function_is_told_of_tools_if_it_takes_them(store: holdfast.Store) -> None:
+    told: list[Any] = []
+
+    def model(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> str:
+        told.append([tool["function"]["name"] for tool in tools])
+        return "ok"
+
+    tool = holdfast.step("noop", effect="pure")(lambda: "")
+    store.session("t", user="ana", model=model, tools=[tool], learn="off").turn("q")
+    assert told == [["noop", "look_up"]]
+    with pytest.raises(Invalid, match="not told of tools"):
+        store.session("t", user="ana", model=lambda messages: "ok", tools=[tool])
+
+
+def test_what_was_done_before_a_crash_is_shown_and_recorded_in_halves(store: holdfast.Store) -> None:
+    @holdfast.step(effect="once", on_unknown="stop")
+    def pay(amount: int) -> str:
+        return f"paid {amount}"
+
+    thread = store.thread("t", user="ana")
+    model = Scripted(ToolCall("1", "pay", {"amount": 5}), Killed())
+    with pytest.raises(Killed):
+        store.session(thread, model=model, tools=[pay], learn="off").turn("pay 5")
+    with store.session(thread, learn="off").resume() as turn:
+        assert "paid 5" in str(turn.messages)
+        turn.reply("It is paid.")
+    assert [entry.kind for entry in thread.log() if entry.kind in ("tool_call", "observation")] == [
+        "tool_call", "observation",
+    ]  # fmt: skip
+
+
+def test_a_session_without_the_tool_does_not_call_off_what_may_have_happened(store: holdfast.Store) -> None:
+    @holdfast.step(effect="once", on_unknown="stop")
+    def pay(amount: int) -> str:
+        raise Killed
+
+    thread = store.thread("t", user="ana")
+    model = Scripted(ToolCall("1", "pay", {"amount": 5}))
+    with pytest.raises(Killed):
+        store.session(thread, model=model, tools=[pay], learn="off").turn("pay 5")
+    with pytest.raises(StepUnknown):
+        store.session(thread, model=Scripted("never"), learn="off").resume()
+    assert store.session(thread).start().unanswered is not None
+
+
+def test_arguments_as_clients_give_them_are_read(store: holdfast.Store) -> None:
+    seen: list[int] = []
+
+    @holdfast.step(effect="pure")
+    def add(a: int) -> int:
+        seen.append(a)
+        return a
+
+    reply = Reply(calls=(ToolCall("1", "add", '{"a": 3}'), ToolCall("2", "add", "no json")))  # type: ignore[arg-type]
+    session = store.session("t", user="ana", model=Scripted(reply, "ok"), tools=[add], learn="off")
+    session.turn("q")
+    assert seen == [3]
+    assert "could not be read" in asked(session)
+
+
+@pytest.mark.parametrize("part", [{"type": "text"}, {"type": "text", "text": 5}, {"type": "image_url"}])
+def test_parts_that_say_nothing_are_refused(store: holdfast.Store, part: Any) -> None:
+    with pytest.raises(Invalid):
+        store.context("t", ["look", part])

@@ -106,9 +106,7 @@ class Turning(Coroutine[Any, Any, Any]):
     async def __aenter__(self) -> AsyncExchange:
         found = await self._taken()
         if not isinstance(found, AsyncExchange):
-            raise Invalid(
-                "a session with a model answers by itself: await the turn. Halves are for one without"
-            )
+            raise Invalid("a session with a model answers by itself: await the turn. Halves are for one without")
         self._exchange = found
         return await found.__aenter__()
 

@@ -107,8 +107,8 @@ def _awaited(model: Callable[..., Any], loop: asyncio.AbstractEventLoop) -> Call
     """An async function as a model: it runs in the loop of its caller, where its client lives."""
 
     @functools.wraps(model)
-    def ask(messages: list[dict[str, Any]]) -> Any:
-        return asyncio.run_coroutine_threadsafe(model(messages), loop).result()
+    def ask(*asked: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(model(*asked), loop).result()
 
     return ask
 

@@ -15,6 +15,7 @@ from holdfast.context.excerpt import excerpt
 from holdfast.context.glimpse import glimpse
 from holdfast.context.sections import MARKS, Count, Piece, day, line, trust
 from holdfast.records import Hit, Memory
+from holdfast.when.ages import age
 
 
 class Extent(NamedTuple):
@@ -78,14 +79,3 @@ def _entry(hit: Hit, text: str, now: datetime) -> Piece:
         who = f"{who} ({MARKS[hit.trust]})"
     place = (1, day(hit.time), entry.thread, entry.number)
     return Piece(hit.id, f"- #{entry.number} {line(who)}: {text}", place, group)
-
-
-def age(then: datetime, now: datetime) -> str:
-    """How long ago something was, in one unit that a reader takes in at a glance."""
-    days = (now.date() - then.date()).days  # by the calendar, so that all of one day is equally long ago
-    if days <= 0:
-        return "today" if days == 0 else "ahead"
-    for unit, length in (("year", 365.25), ("month", 30.44), ("week", 7.0)):
-        if days >= 2 * length:
-            return f"{int(days / length)} {unit}s ago"
-    return f"{days} days ago" if days > 1 else "yesterday"

@@ -50,6 +50,7 @@ class Packed:
         self.window = Window()
         self.dropped: list[Dropped] = []
         self.left: dict[str, int] = {}
+        self.unmade: dict[str, int] = {}
         self.tokens = 0
 
     def page(self) -> Page:

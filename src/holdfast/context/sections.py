@@ -148,11 +148,10 @@ def handoff(document: Document) -> list[Piece]:
         parts.append((4, f"Next: {line(document.next_action)}"))
     parts += [(3, f"- Blocked: {line(blocker)}") for blocker in document.blockers]
     parts += [(2, f"- [ ] {line(step.text)}") for step in document.steps if not step.done]
-    if document.context:
-        parts.append((5, f"Context: {document.context.strip()}"))
+    parts += [(5, text.rstrip()) for text in document.context.splitlines() if text.strip()]
     parts += [(1, f"- [x] {line(step.text)}") for step in reversed(document.steps) if step.done]
     return [
-        Piece(f"{place}.{number}", text, (place, -number if place == 1 else number))
+        Piece(f"{place}.{number}", text, (place, -number if place == 1 else number), "Context:" if place == 5 else "")
         for number, (place, text) in enumerate(parts)
     ]
 

@@ -63,8 +63,10 @@ class Details(TypedDict, total=False):
 class Memories:
     """What is known in one scope. ``store.memory(user="ana")`` gives one."""
 
-    def __init__(self, core: Core, shelf: Shelf, finding: Callable[[], Recaller]) -> None:
-        self._core, self._shelf, self._finding = core, shelf, finding
+    def __init__(
+        self, core: Core, shelf: Shelf, finding: Callable[[], Recaller], erased: Callable[[], None] | None = None
+    ) -> None:
+        self._core, self._shelf, self._finding, self._erased = core, shelf, finding, erased
 
     def __repr__(self) -> str:
         return f"Memories(user={self._shelf.scope.user!r}, agent={self._shelf.scope.agent!r})"
@@ -218,6 +220,8 @@ class Memories:
         for one in ids:
             self._shelf.erase(one)
         self._finding().library.purge(scopes)  # indexes still know the words of what is gone
+        if self._erased is not None:
+            self._erased()
         return chosen
 
     def _chosen(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.context.budget import Share
 from holdfast.context.page import Dropped
 from holdfast.context.report import Context, ContextReport, SectionReport
+from holdfast.providers.models.choose import choose as model
 from holdfast.providers.models.model import Model, Reply, ToolCall, Usage
 from holdfast.sessions.exchange import Answer, Exchange
 from holdfast.sessions.session import Opening, Session
@@ -27,4 +28,5 @@ __all__ = [
     "Share",
     "ToolCall",
     "Usage",
+    "model",
 ]

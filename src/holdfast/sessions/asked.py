@@ -46,6 +46,10 @@ def _part(part: str | dict[str, Any]) -> dict[str, Any]:
     """A part of the input; a text in the one form that all take."""
     if isinstance(part, str) or isinstance(part.get("text"), str):
         return {"type": "text", "text": part if isinstance(part, str) else part["text"]}
+    if part.get("type") == "text":
+        raise Invalid("a part of the input is of type text, and has no text")
+    if part.get("type") == "image_url" and not part.get("image_url"):
+        raise Invalid("a part of the input is an image without an address")
     try:
         encode(part, "a part of the input")
     except Invalid as error:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 BUDGET = 8_000
 LARGEST = 32_000
-_PAGES = 256
+_PAGES, _COUNTERS = 256, 16
 
 
 class Builder:
@@ -52,16 +52,21 @@ class Builder:
         with self._lock:
             self._pages.clear()
         self._kept = Kept()
-        for counter in self._counters.values():
+        for counter in list(self._counters.values()):
             counter.clear()
 
     def counter(self, spec: Any) -> Counted:
         """What counts tokens: for a model, by the name of an encoding, or as the caller says. It keeps its counts."""
         if spec is not None and not isinstance(spec, str):
             return self._choose(spec)
-        if spec not in self._counters:
-            self._counters[spec] = self._choose(spec)
-        return self._counters[spec]
+        known = self._counters.get(spec)
+        if known is None:
+            known = self._choose(spec)
+            with self._lock:
+                self._counters[spec] = known
+                while len(self._counters) > _COUNTERS:
+                    del self._counters[next(iter(self._counters))]
+        return known
 
     def limit(self, model: str | None, window: int | None = None) -> int:
         """How many tokens a context may have for a model: its window without room to answer, and never very many."""
@@ -184,7 +189,7 @@ class _Account(NamedTuple):
 def _sections(packed: Packed, page: Page, count: Count) -> Iterator[SectionReport]:
     for name, pieces in packed.chosen.items():
         if text := page.sections.get(name):
-            yield SectionReport(name, count(text), len(pieces), packed.left.get(name, 0))
+            yield SectionReport(name, count(text), len(pieces), packed.left.get(name, 0) + packed.unmade.get(name, 0))
     window = packed.window
     if window.stretches:
         cost = sum(weigh(message, count) for message in window.messages)

@@ -19,12 +19,12 @@ from holdfast.context.masking import mask
 from holdfast.context.sections import Count
 from holdfast.context.window import clip, clip_arguments
 from holdfast.engine.codec import encode
-from holdfast.errors import HoldfastError, Invalid, ModelFailed, StepFailed, StepTimeout
+from holdfast.errors import HoldfastError, Invalid, ModelFailed, StepFailed, StepTimeout, StepUnknown
 from holdfast.providers.models.model import Model, Reply, ToolCall, Usage
 from holdfast.records import message
 from holdfast.sessions.exchange import Exchange
 from holdfast.sessions.tools import Tool, Toolbox, shown
-from holdfast.steps import failure, resolve
+from holdfast.steps import ending, failure, resolve
 from holdfast.steps.attempt import Attempt
 from holdfast.steps.declare import declare, fingerprint
 from holdfast.steps.timeline import StepInfo
@@ -42,13 +42,20 @@ class Conversing:
     """One question, put to a model until it is answered. ``usage`` is what that cost so far."""
 
     def __init__(
-        self, exchange: Exchange, model: Model, toolbox: Toolbox, count: Count, timeout_s: float | None, rounds: int
+        self,
+        exchange: Exchange,
+        model: Model,
+        toolbox: Toolbox,
+        counting: tuple[Count, int],
+        timeout_s: float | None,
+        rounds: int,
     ) -> None:
-        self._exchange, self._model, self._toolbox, self._count = exchange, model, toolbox, count
+        self._exchange, self._model, self._toolbox = exchange, model, toolbox
+        self._count, self._limit = counting
         self._timeout_s, self._rounds = timeout_s, rounds
         self._messages = exchange.messages
         self._given = len(self._messages)
-        self._room = max(200, exchange.context.report.budget // _SHARE)
+        self._room = max(200, self._limit // _SHARE)
         self.usage = Usage(requests=0)
         self.results: dict[str, str] = {}
         self.reply = Reply()
@@ -107,7 +114,9 @@ class Conversing:
     def _checked(self, reply: Reply) -> Reply:
         """A reply that can be recorded and read again, whatever a model of the caller's put together."""
         try:
-            encode(plain := msgspec.to_builtins(reply), "a reply")
+            plain = msgspec.to_builtins(reply)
+            plain["calls"] = [_call_read(call) for call in plain.get("calls", ())]
+            encode(plain, "a reply")
             return msgspec.convert(plain, Reply)
         except (TypeError, ValueError, Invalid) as error:
             raise ModelFailed(
@@ -155,6 +164,11 @@ class Conversing:
             tool = self._toolbox.find(call.name)
             arguments = tool.arguments(call)
         except Invalid as error:
+            if step is not None and step.standing == "intended" and step.effect == "once":
+                raise StepUnknown(
+                    f"step {name!r} was begun, its end is not recorded, and this session cannot ask about it: {error}",
+                    step=name, thread=self._exchange.question.thread, key=step.key,
+                ) from error  # fmt: skip
             return f"error: {error}"
         try:
             return shown(use(self._exchange._opened(), name, tool, arguments))
@@ -162,9 +176,9 @@ class Conversing:
             return f"error: {_plain(error)}"
 
     def _make_room(self) -> None:
-        """Mask what tools gave back first, as long as the turn takes more than the context it began with may."""
+        """Mask what tools gave back first, as long as all that is sent takes more than it may."""
         used = self._messages[self._given :]
-        over = sum(map(self._cost, used)) - self._exchange.context.report.budget
+        over = self._exchange.context.tokens + self._defined() + sum(map(self._cost, used)) - self._limit
         for one in used:
             if over <= 0:
                 return
@@ -178,6 +192,10 @@ class Conversing:
                 given["arguments"] = clip_arguments(given["arguments"], self._room // _SHARE, self._count)
             over -= before - self._cost(one)
 
+    def _defined(self) -> int:
+        """What the definitions of the tools take."""
+        return self._count(msgspec.json.encode(self._toolbox.definitions()).decode())
+
     def _cost(self, one: dict[str, Any]) -> int:
         given = (call["function"]["arguments"] for call in one.get("tool_calls", ()))
         return self._count(_content(one)) + sum(map(self._count, given))
@@ -187,6 +205,16 @@ class Conversing:
         if len(result) <= self._room or self._count(result) <= self._room:
             return result
         return f"{clip(result, self._room, self._count)}\n(the whole result can be looked up as {id})"
+
+
+def _call_read(call: Any) -> Any:
+    """A call whose arguments may be JSON text, as clients give them."""
+    if not isinstance(call, dict) or not isinstance(call.get("arguments"), str):
+        return call
+    try:
+        return {**call, "arguments": msgspec.json.decode(call["arguments"], type=dict)}
+    except msgspec.DecodeError as error:
+        return {**call, "arguments": {"raw": call["arguments"]}, "invalid": str(error)}
 
 
 def _content(message: dict[str, Any]) -> str:
@@ -224,7 +252,8 @@ def settle_known(run: Run, toolbox: Toolbox) -> None:
             attempt = Attempt(spec, tool.step.fn, (), arguments, fingerprint(step.name, (), arguments), step.key)
             answer = run._drive(resolve.ask(run._work, attempt, step.attempts))
             if answer.what != "unknown":
-                run.settle(step.name, happened=answer.what == "happened", result=answer.result)
+                happened = answer.what == "happened"
+                run._drive(ending.settle(run._work, step.name, happened, answer.result, "the probe found"))
 
 
 def _calls(recorded: Iterable[StepInfo]) -> Iterator[tuple[ToolCall, StepInfo | None]]:

@@ -8,7 +8,7 @@ an answer comes from (``converse``, or the caller).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -19,7 +19,7 @@ from holdfast.context.report import Context
 from holdfast.errors import Conflict, HoldfastError, Invalid, KeyReused, ModelFailed, NotFound
 from holdfast.ledger import typed
 from holdfast.ledger.said import spoken
-from holdfast.providers.models.model import Reply, Usage
+from holdfast.providers.models.model import Reply, ToolCall, Usage
 from holdfast.records import Draft, Entry, Memory, event, message, observation, tool_call
 from holdfast.sessions.marks import UNANSWERED, USAGE, is_event
 from holdfast.sessions.questions import HANDLER, answer_key, end, run_name, run_of
@@ -67,6 +67,7 @@ class Exchange:
     ) -> None:
         self._thread, self._then = thread, then
         self._drafts: list[Draft] = []
+        self._done: list[tuple[ToolCall, str]] = []
         self._run: Run | None = None
         self.question, self.context = question, context
         self.answer: Answer | None = None
@@ -79,7 +80,16 @@ class Exchange:
     def messages(self) -> list[dict[str, Any]]:
         """What goes into the model, as OpenAI's clients take it; ``context.messages("anthropic")`` for the other."""
         found: list[dict[str, Any]] = self.context.messages("openai")
+        for call, result in self._done:
+            found.append(Reply(calls=(call,)).message())
+            found.append({"role": "tool", "tool_call_id": call.id, "content": result})
         return found
+
+    def _take_up(self, done: Iterable[tuple[ToolCall, str]]) -> None:
+        """Show and put on record what was done for this question before a crash."""
+        self._done = list(done)
+        for call, result in self._done:
+            self._note(call.name, call.arguments, result, call.id)
 
     # What is done to answer
 
@@ -106,6 +116,8 @@ class Exchange:
         """
         self._refuse_answered()
         result = self._opened().step(name, fn, *args, log=False, **options)
+        if any(call.name == name for call, _ in self._done):
+            return result  # on record with what was done before the crash
         given = {"args": list(args)} if args else {}
         given |= {what: value for what, value in options.items() if what not in OPTIONS}
         self._note(name, typed.to_plain(given), shown(result), f"{name}-{self.question.number}")
@@ -205,4 +217,5 @@ def recorded(thread: Thread, question: Entry) -> Answer | None:
             break
     said = [entry for entry in found if entry.kind == "message"]
     text = spoken(said[-1].kind, said[-1].content) if said else ""
-    return Answer(text, question, tuple(found), Usage(requests=0), repeated=True)
+    spent = {name: found[-1].content[name] for name in Usage.__struct_fields__ if name in found[-1].content}
+    return Answer(text, question, tuple(found), Usage(**{"requests": 0, **spent}), repeated=True)

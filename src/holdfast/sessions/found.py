@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.clock import to_datetime
-from holdfast.engine.contract import Mark
+from holdfast.engine.contract import Mark, Scope
 from holdfast.errors import Corrupt, HoldfastError, Unsupported
 from holdfast.ledger import log
 from holdfast.ledger.core import Core
@@ -26,6 +26,11 @@ def again(core: Core, memory: Memories, ids: Sequence[str]) -> list[Hit]:
     return [hit for hit in found if hit is not None]
 
 
+def _sees(own: Scope, theirs: Scope) -> bool:
+    """Whether a handle may see what a thread says, as recall has it: its own user's, with its own agent or any."""
+    return theirs.user == own.user and (own.agent is None or theirs.agent in (None, own.agent))
+
+
 def _memory(memory: Memories, id: str) -> Hit | None:
     try:
         one = memory.get(id)
@@ -38,8 +43,7 @@ def _entry(core: Core, memory: Memories, id: str) -> Hit | None:
     """An entry of a thread that this handle may see."""
     thread, _, number = id.rpartition("#")
     record = core.engine.get(core.tenant, "thread", thread)
-    own = memory._shelf.scope.user
-    if record is None or not number.isdecimal() or record.scope.user not in (None, own):
+    if record is None or not number.isdecimal() or not _sees(memory._shelf.scope, record.scope):
         return None
     place = int(number)
     if not 1 <= place <= record.head:

@@ -21,6 +21,7 @@ from holdfast.context import sections
 from holdfast.context.budget import Share
 from holdfast.context.masking import mask
 from holdfast.context.pack import Material, Packed
+from holdfast.context.page import Dropped
 from holdfast.context.sections import Count, Piece
 from holdfast.context.talk import Message, Stretch, conversation
 from holdfast.errors import Invalid
@@ -49,7 +50,7 @@ _PER_HIT = 32
 _QUERY = 2_000
 _SUMMARIES = 8
 _PROCEDURES = 200
-_MASKS = 2_048
+_MASKS, _LONG = 2_048, 4_000
 
 
 class Settings(TypedDict, total=False):
@@ -90,6 +91,8 @@ class Kept:
             made = self._masks.get(name)
         if made is None:
             made = mask(text, fetch=fetch).text
+            if len(made) > _LONG:
+                return made
             with self._lock:
                 self._masks[name] = made
                 while len(self._masks) > _MASKS:
@@ -253,7 +256,13 @@ class Gathering:
         shown = {piece.id for pieces in packed.chosen.values() for piece in pieces}
         numbers = packed.window.whole
         self.hits = [hit for hit in self.recalled if hit.id not in shown and not self._is_here(hit, numbers)]
-        return cited.recalled(self.hits, self._asked.text[:_QUERY], self.now, self._user, self._count, room)
+        if len(self.recalled) == k:
+            packed.dropped.append(Dropped("recalled", f"whatever ranks after the first {k} hits", "no room"))
+        pieces = cited.recalled(self.hits, self._asked.text[:_QUERY], self.now, self._user, self._count, room)
+        if (more := len(self.hits) - len(pieces)) > 0:
+            packed.unmade["recalled"] = more
+            packed.dropped.append(Dropped("recalled", f"{more} more hits", "no room in its section"))
+        return pieces
 
     def _is_here(self, hit: Hit, numbers: frozenset[int]) -> bool:
         """Whether a hit is in the window, was learned from what is in it, or is the input itself."""

@@ -21,17 +21,19 @@ from holdfast.handoff import Document
 from holdfast.ledger.said import spoken
 from holdfast.providers.models.model import Model, Usage
 from holdfast.records import Entry
-from holdfast.sessions.rolling import lines_of
+from holdfast.sessions.rolling import lines_of, transcript
 
 if TYPE_CHECKING:
     from holdfast.thread import Thread
 
 _log = logging.getLogger(__name__)
+BY = "session"
 _TOKENS = 400
 _MARK = "From the last session:"
 """What a session writes stands under this line; what stands above it is somebody else's, and stays."""
 _ANSWER = re.compile(r"Answer #\d+: ")
 _ITEMS = 12
+_LOOKED_BACK = 50
 _GREETING = 4  # words; who says no more has not said what it is about
 _LONG = 300
 _ASKED = (
@@ -58,32 +60,45 @@ def write(
     entries: Sequence[Entry],
     earlier: Sequence[str],
     unanswered: Entry | None,
-    count: Count,
+    counting: tuple[Count, int],
     model: Model | None,
     timeout_s: float | None,
 ) -> tuple[int, Usage]:
-    """Bring the handoff of a thread up to date from what was said; return its revision."""
-    before = thread.handoff.read()
-    progress, usage = _by_model(entries, earlier, before, count, model, timeout_s)
+    """Bring the handoff of a thread up to date from what was said; return its revision.
+
+    ``counting`` is how tokens are counted, and how many a model may be asked with.
+    """
+    before, count = thread.handoff.read(), counting[0]
+    progress, usage = _by_model(entries, earlier, before, counting, model, timeout_s)
     if progress is None or progress == Progress():
         progress = _extracted(entries, earlier, before, count)
     if unanswered is not None:
         asked = " ".join(spoken(unanswered.kind, unanswered.content).split())[:_LONG]
         progress = msgspec.structs.replace(progress, next_action=f"Answer #{unanswered.number}: {asked}")
     elif not progress.next_action and _ANSWER.match(before.next_action):
-        thread.handoff.update(next_action="", by="session")  # it was answered
+        thread.handoff.update(next_action="", by=BY)  # it was answered
     theirs, _, _ = before.context.partition(_MARK)
     ours = f"{theirs.rstrip()}\n\n{_MARK}\n{progress.context}".lstrip() if progress.context else None
     revision = thread.handoff.update(
-        goal=progress.goal if not before.goal and progress.goal else None,
+        goal=progress.goal if progress.goal and not _is_theirs(thread, before) else None,
         done=_items(progress.done),
         todo=_items(progress.todo),
         blockers=_items(progress.blockers),
         next_action=progress.next_action or None,
         context=ours,
-        by="session",
+        by=BY,
     )
     return revision, usage
+
+
+def _is_theirs(thread: Thread, before: Document) -> bool:
+    """Whether somebody else than a session wrote the goal: that stays."""
+    by = ""
+    for revision in reversed(thread.handoff.history(last=_LOOKED_BACK)):
+        if thread.handoff.read(revision.number).goal != before.goal:
+            break
+        by = revision.by
+    return bool(before.goal) and by != BY
 
 
 def _items(given: Sequence[str]) -> list[str] | None:
@@ -94,14 +109,15 @@ def _by_model(
     entries: Sequence[Entry],
     earlier: Sequence[str],
     before: Document,
-    count: Count,
+    counting: tuple[Count, int],
     model: Model | None,
     timeout_s: float | None,
 ) -> tuple[Progress | None, Usage]:
+    count, room = counting
     if model is None:
         return None, Usage(requests=0)
-    said = "\n".join(f"#{line.number} {line.speaker}: {clip(line.text, 300, count)}" for line in lines_of(entries))
-    known = "\n".join(earlier)
+    said = transcript(lines_of(entries), room, count)
+    known = clip("\n".join(earlier), room // 4, count)
     document = msgspec.json.encode(before).decode()
     asked = f"Progress document:\n{document}\n\nEarlier:\n{known}\n\nConversation:\n{said}"
     try:

@@ -37,6 +37,12 @@ def unanswered(entries: Sequence[Entry]) -> Entry | None:
     return None
 
 
+def is_left(entries: Sequence[Entry], number: int) -> bool:
+    """Whether a question was given up for another."""
+    marks = (entry.content for entry in entries if is_event(entry, UNANSWERED))
+    return any(mark.get("question") == number and mark.get("left") is True for mark in marks)
+
+
 def role_of(entry: Entry) -> str:
     role = entry.content.get("role") if entry.kind == "message" and isinstance(entry.content, dict) else ""
     return role if isinstance(role, str) else ""

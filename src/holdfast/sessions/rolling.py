@@ -31,6 +31,7 @@ FULL, KEPT = 0.97, 0.3
 """The part of their room at which the recent turns are summarised, and the part that is kept then."""
 _LEAST, _MOST, _PART = 80, 320, 6
 _TURNS = 2
+_LINE, _LONG = 40, 400
 _STEP = 80  # entries by which a window can begin later than it must
 _ASKED = (
     "Summarise this part of a conversation for someone who continues it later. Keep decisions, facts, names, numbers, "
@@ -90,7 +91,7 @@ def roll(
         return None
     range, cost = found
     limit = max(_LEAST, min(_MOST, cost // _PART))
-    text, by, usage = _written(range, limit, count, model, timeout_s)
+    text, by, usage = _written(range, limit, room, count, model, timeout_s)
     previous = 0 if recent.marks.summary is None else recent.marks.summary[0]
     summary = Summary(range.first, range.last, text, by, previous)
     try:
@@ -100,12 +101,12 @@ def roll(
 
 
 def _written(
-    range: Range, limit: int, count: Count, model: Model | None, timeout_s: float | None
+    range: Range, limit: int, room: int, count: Count, model: Model | None, timeout_s: float | None
 ) -> tuple[str, str, Usage]:
     lines = lines_of(range.entries)
     if model is not None:
         try:
-            said = "\n".join(f"#{line.number} {line.speaker}: {clip(line.text, 400, count)}" for line in lines)
+            said = transcript(lines, room, count)
             asked = _ASKED.format(limit=limit * 3 // 4)
             reply = model.reply([{"role": "system", "content": asked}, {"role": "user", "content": said}],
                                 timeout_s=timeout_s)  # fmt: skip
@@ -114,6 +115,19 @@ def _written(
         except Exception as error:  # a model of the caller's may raise anything
             _log.info("the summary of entries %d to %d is extractive: %s", range.first, range.last, error)
     return summarise(lines, limit, count), EXTRACTIVE, Usage(requests=0)
+
+
+def transcript(lines: Sequence[Line], room: int, count: Count) -> str:
+    """What was said, for a model that is to say what of it matters, in some room: the newest, and none at length."""
+    each = max(_LINE, min(_LONG, room // max(1, len(lines))))
+    told: list[str] = []
+    for line in reversed(lines):
+        text = f"#{line.number} {line.speaker}: {clip(line.text, each, count)}"
+        room -= count(text) + 1
+        if room < 0:
+            break
+        told.append(text)
+    return "\n".join(reversed(told))
 
 
 def lines_of(entries: Sequence[Entry]) -> list[Line]:

@@ -41,7 +41,16 @@ from holdfast.sessions.exchange import Answer, Exchange, recorded
 from holdfast.sessions.gathering import Settings, check_settings
 from holdfast.sessions.lookup import lookup_tool
 from holdfast.sessions.marks import SESSION, chain
-from holdfast.sessions.questions import HANDLER, end, left, partial_of, role_of, run_of, unanswered
+from holdfast.sessions.questions import (
+    HANDLER,
+    end,
+    is_left,
+    left,
+    partial_of,
+    role_of,
+    run_of,
+    unanswered,
+)
 from holdfast.sessions.tools import Toolbox
 from holdfast.steps.journal import OWN
 
@@ -120,6 +129,8 @@ class Session:
         self._settings.setdefault("tokens", self._counter)
         self._toolbox = Toolbox(ways.get("tools", ()), thread._core)
         self._results: dict[str, str] = {}
+        if self._toolbox and getattr(model, "takes_tools", True) is False:
+            raise Invalid("this function is not told of tools: let it take them too, as in def model(messages, tools)")
         if self._toolbox:
             self._toolbox.add(lookup_tool(thread, self._results, self._elsewhere))
         _check(ways, model)
@@ -247,7 +258,8 @@ class Session:
     def _built(self, input: Any, question: Entry | None = None) -> Context:
         name = None if self.model is None else self.model.name
         apart = None if question is None else question.number
-        return self._builder.build(self._reading, input, self.budget, name, self._settings, apart=apart)
+        budget = self.budget * 2 // 3 if self._toolbox else self.budget  # the rest is for what tools give back
+        return self._builder.build(self._reading, input, budget, name, self._settings, apart=apart)
 
     def _known(self, key: str) -> Entry | None:
         try:
@@ -271,13 +283,17 @@ class Session:
     def _taken_up(self, question: Entry) -> Exchange:
         """Make ready to answer what is on record."""
         self._handed_off = False
-        return Exchange(self.thread, question, self._built(question.content, question), self._after)
+        exchange = Exchange(self.thread, question, self._built(question.content, question), self._after)
+        if self.model is None and (run := exchange._begun()) is not None:
+            exchange._take_up(steps_taken(run.steps))
+        return exchange
 
     def _answering(self, exchange: Exchange) -> Iterator[str]:
         """Have a question answered by the model, and record it. What goes wrong leaves it open, with the reason."""
         model = self._need_model("answer")
         rounds = self._ways.get("rounds", ROUNDS)
-        work = Conversing(exchange, model, self._toolbox, self._counter.count, self._ways.get("timeout_s"), rounds)
+        counting = (self._counter.count, self.budget)
+        work = Conversing(exchange, model, self._toolbox, counting, self._ways.get("timeout_s"), rounds)
         work.results = self._results
         self._results.clear()
         try:
@@ -316,9 +332,11 @@ class Session:
             with suppress(NotFound, RunHeld):  # rewound, or somebody else is at it
                 question = self.thread.entry(number)
                 answer = recorded(self.thread, question)
-                if answer is not None and info.handler == HANDLER:
+                if info.handler == HANDLER and (
+                    answer is not None or is_left(self._builder.entries(self.thread), number)
+                ):
                     end(self.thread.run(info.name), question)
-                elif answer is not None:
+                elif info.handler == LEARNER and answer is not None:
                     self._learned(question, answer, [])
 
     # After a turn
@@ -326,22 +344,27 @@ class Session:
     def _after(self, exchange: Exchange, answer: Answer) -> Answer:
         """Learn from a turn and keep the window small. The answer stands, whatever becomes of this."""
         notes: list[str] = []
-        learned: tuple[Memory, ...] = ()
-        handed_off = False
-        try:
-            self._tend()
-            learned = self._learned(exchange.question, answer, notes)
-            if self._ways.get("summarise", True):
-                self.roll()
-            handed_off = self._full() and bool(self.hand_off())
-        except Exception as error:  # a model of the caller's may raise anything
-            _log.warning("after turn %d of %s: %s", exchange.question.number, self.thread.id, error)
-            notes.append(f"{type(error).__name__}: {error}")
+        learned: list[Memory] = []
+        for work in (self._tend, lambda: learned.extend(self._learned(exchange.question, answer, notes)), self._tidied):
+            try:
+                work()
+            except Exception as error:  # a model of the caller's may raise anything
+                _log.warning("after turn %d of %s: %s", exchange.question.number, self.thread.id, error)
+                notes.append(f"{type(error).__name__}: {error}")
         if exchange._stopped:
             notes.append(f"the model stopped before the end: {exchange._stopped}")
         self.usage += answer.usage
-        self.answer = msgspec.structs.replace(answer, learned=learned, handed_off=handed_off, notes=tuple(notes))
+        self.answer = msgspec.structs.replace(
+            answer, learned=tuple(learned), handed_off=self._handed_off, notes=tuple(notes)
+        )
         return self.answer
+
+    def _tidied(self) -> None:
+        """Keep the window small: summarise what outgrew it, and begin afresh where it is nearly full."""
+        if self._ways.get("summarise", True):
+            self.roll()
+        if self._full():
+            self.hand_off()
 
     def _learned(self, question: Entry, answer: Answer, notes: list[str]) -> tuple[Memory, ...]:
         way = self._ways.get("learn", "auto")
@@ -407,7 +430,7 @@ class Session:
         earlier = [summary.text for summary in chain(marks, self.thread.entry)][::-1]
         recent = [entry for entry in entries if entry.number >= marks.start]
         revision, usage = handing.write(
-            self.thread, recent, earlier, unanswered(entries), self._counter.count, self.model,
+            self.thread, recent, earlier, unanswered(entries), (self._counter.count, self.budget), self.model,
             self._ways.get("timeout_s"),
         )  # fmt: skip
         self.usage += usage

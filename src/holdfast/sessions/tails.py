@@ -26,7 +26,11 @@ _BYTES = 64_000_000
 class _Tail(NamedTuple):
     mark: Mark
     entries: tuple[Entry, ...]
-    size: int
+    sizes: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(self.sizes)
 
 
 class Tails:
@@ -43,6 +47,8 @@ class Tails:
         with self._lock:
             known = self._kept.pop(thread.id, None)
         tail = _read(thread, record.mark, known)
+        if tail.size > _BYTES:
+            return tail.entries
         with self._lock:
             self._kept[thread.id] = tail
             while self._kept and (len(self._kept) > _THREADS or sum(one.size for one in self._kept.values()) > _BYTES):
@@ -57,9 +63,9 @@ def _read(thread: Thread, mark: Mark, known: _Tail | None) -> _Tail:
         if known.mark == mark:
             return known
         events = core.engine.read(core.tenant, mark, after=known.mark.position)
-        before, size = known.entries, known.size
+        before, sizes = known.entries, known.sizes
     else:
         events = core.engine.read(core.tenant, mark, limit=READ, newest=True)
-        before, size = (), 0
+        before, sizes = (), ()
     entries = (*before, *(log.to_entry(thread.id, event) for event in events))[-READ:]
-    return _Tail(mark, entries, size + sum(len(event.body) for event in events))
+    return _Tail(mark, entries, (*sizes, *(len(event.body) for event in events))[-READ:])

@@ -229,8 +229,8 @@ def _owner(work: Work, name: str) -> Work | None:
     return next((owner for owner in found if owner is not None), None)
 
 
-def settle(work: Work, name: str, happened: bool, result: Any = None) -> Flow[None]:
-    """Record what a person found out about a step that is in doubt."""
+def settle(work: Work, name: str, happened: bool, result: Any = None, source: str = "a person said") -> Flow[None]:
+    """Record what a person, or whoever else is named, found out about a step that is in doubt."""
     check_id(name, "step name")
     if not isinstance(happened, bool):
         raise Invalid(f"happened is True or False, not {happened!r}", step=name)
@@ -246,7 +246,7 @@ def settle(work: Work, name: str, happened: bool, result: Any = None) -> Flow[No
         raise Invalid(f"step {name!r} is {known.standing}; there is nothing to settle", step=name)
     plain, time = schemas.dump(result), work.time()
     check_room(plain, f"the result of step {name!r}")
-    why = "a person said that it happened" if happened else "a person said that it did not happen"
+    why = f"{source} that it happened" if happened else f"{source} that it did not happen"
     decision = "recorded" if happened else "dropped"
     facts = (
         fact("completed", time, step=name, attempt=known.attempt, result=plain, how="settled")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -13,15 +14,17 @@ T = TypeVar("T")
 
 
 class FunctionModel:
-    """``function(messages)`` gives a text or a Reply. It is not told of tools, and streams its answer in one piece.
+    """``function(messages)``, or ``function(messages, tools)``, gives a text or a Reply, and streams it in one piece.
 
-    ``name`` is what context sizes are looked up by; without one it is the function's own.
+    The first form is not told of tools (``takes_tools`` is False). ``name`` is what context sizes are looked up by;
+    without one it is the function's own.
     """
 
-    def __init__(self, function: Callable[[list[dict[str, Any]]], str | Reply], *, name: str | None = None) -> None:
+    def __init__(self, function: Callable[..., str | Reply], *, name: str | None = None) -> None:
         if not callable(function):
             raise Misconfigured(f"A function of messages is needed; got {type(function).__name__}.")
         self._function = function
+        self.takes_tools = _takes_two(function)
         own = getattr(function, "__qualname__", None) or type(function).__qualname__
         self.name = name or f"function:{own}"
 
@@ -36,7 +39,7 @@ class FunctionModel:
         timeout_s: float | None = None,
     ) -> Reply:
         try:
-            answer = self._function(messages)
+            answer = self._function(messages, list(tools)) if self.takes_tools else self._function(messages)
         except HoldfastError:
             raise
         except Exception as error:
@@ -62,7 +65,7 @@ class FunctionModel:
         tools: Sequence[dict[str, Any]] = (),
         timeout_s: float | None = None,
     ) -> Iterator[str | Reply]:
-        whole = self.reply(messages)
+        whole = self.reply(messages, tools=tools)
         if whole.text:
             yield whole.text
         yield whole
@@ -77,3 +80,12 @@ class FunctionModel:
             return answer.text, answer.usage
 
         return extracted(ask, messages, shape, model=self.name)
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    """Whether a function can be given messages and tools."""
+    try:
+        inspect.signature(function).bind([], [])
+    except (TypeError, ValueError):
+        return False
+    return True
