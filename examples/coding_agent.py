@@ -72,7 +72,7 @@ def tools(project: Path) -> list[holdfast.Step]:
     return [run_tests, read_file, edit_file]
 
 
-def stand_in(messages: list[dict[str, Any]]) -> str | holdfast.Reply:
+def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast.Reply:
     """Plays the language model. It knows nothing but what is in the messages, as a real one would."""
     if "one JSON object" in messages[0]["content"]:
         return "{}"  # asked for a handoff at the end of a session; it has nothing to add

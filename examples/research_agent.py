@@ -65,7 +65,7 @@ def note(module: Module, finding: str) -> str:
     return f"Noted: {module} {finding}."
 
 
-def stand_in(messages: list[dict[str, Any]]) -> str | holdfast.Reply:
+def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast.Reply:
     """Plays the language model. It knows nothing but what is in the messages, as a real one would."""
     page = "\n".join(str(message["content"]) for message in messages)
     asked, last = messages[0]["content"], messages[-1]["content"]
@@ -121,7 +121,7 @@ def main() -> None:
     given.folder.mkdir(exist_ok=True)
     clock = ManualClock(datetime(2026, 3, 2, 9, tzinfo=UTC))
     ways: Any = {"model": given.model} if given.model else {"model": stand_in, "learn": "rules"}
-    ways |= {"tools": [read_docs, note], "state": Survey, "instructions": HOW, "budget": 1_100, "hand_off": 0.9}
+    ways |= {"tools": [read_docs, note], "state": Survey, "instructions": HOW, "budget": 1_650, "hand_off": 0.9}
     ways |= {"shares": {"recalled": holdfast.Share(least=0.15, most=0.25)}}  # of a budget as small as this
     with holdfast.open(given.folder / "agent.db", clock=clock) as store:
         thread = store.thread("queue", user="ana", agent="research")

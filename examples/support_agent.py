@@ -32,7 +32,7 @@ MONEY_BACK = "The new kettle leaks as well. I would like my money back."
 HOW = "You answer for a shop of kitchenware. Be short. Refund what is broken, once; say what you did."
 
 
-def stand_in(messages: list[dict[str, Any]]) -> str | holdfast.Reply:
+def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast.Reply:
     """Plays the language model. It knows nothing but what is in the messages, as a real one would."""
     page = "\n".join(str(message["content"]) for message in messages)
     if "one JSON object" in page:
@@ -81,12 +81,12 @@ def monday(store: holdfast.Store, given: argparse.Namespace) -> None:
 
 def wednesday(store: holdfast.Store, given: argparse.Namespace) -> None:
     """A colleague answers. Without a model a turn comes in halves, also for a model that you call yourself."""
-    turn = store.session(store.thread("chat", user="ana", agent="desk")).turn(MOVED, key="chat-2")
-    if isinstance(turn, holdfast.Answer):
-        return tell(turn)  # it was answered before
-    with turn:
+    session = store.session(store.thread("chat", user="ana", agent="desk"))
+    with session.turn(MOVED, key="chat-2") as turn:
         say(f"  (Bo is shown {turn.context.report.tokens} tokens: what is known, and what was said)")
-        tell(turn.reply("Noted: Braga, and refunds are confirmed by mail. Bo"))
+        if turn.answer is None:  # a repetition has its answer already
+            turn.reply("Noted: Braga, and refunds are confirmed by mail. Bo")
+    tell(turn.answer)
 
 
 def next_monday(store: holdfast.Store, given: argparse.Namespace) -> None:

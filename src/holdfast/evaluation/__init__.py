@@ -9,7 +9,7 @@ absent: printing, and answers written by a model.
 from __future__ import annotations
 
 from holdfast.evaluation.dataset import Conversation, Question, Said, read
-from holdfast.evaluation.gold import BUDGETS, Packed, Shares, ask_for_contexts, rounded
+from holdfast.evaluation.gold import BUDGETS, Held, Shares, ask_for_contexts, rounded
 from holdfast.evaluation.ladder import LADDER, Rung, stage_names
 from holdfast.evaluation.measures import Measured, Scores
 from holdfast.evaluation.picture import Group, picture
@@ -20,8 +20,8 @@ __all__ = [
     "LADDER",
     "Conversation",
     "Group",
+    "Held",
     "Measured",
-    "Packed",
     "Question",
     "Rung",
     "Said",

@@ -45,7 +45,7 @@ class Asked(msgspec.Struct, frozen=True):
     over: int
 
 
-class Packed(msgspec.Struct, frozen=True):
+class Held(msgspec.Struct, frozen=True):
     """How contexts did on one file. ``tokens`` is the mean that was used of each budget, ``over`` how many exceeded it.
 
     ``questions`` counts those that have an answer; the others are not asked.
@@ -91,7 +91,7 @@ def rounded(shares: Shares) -> dict[str, float]:
     return {name: round(shares[name], 4) for name in NAMES}
 
 
-def ask_for_contexts(trial: Trial, tokens: str | None = None) -> Packed:
+def ask_for_contexts(trial: Trial, tokens: str | None = None) -> Held:
     """Build a context for every question that has an answer, at each budget, and measure what is on the page.
 
     ``tokens`` says how tokens are counted, by all methods alike: as a model or an encoding does, else by the estimate.
@@ -108,7 +108,7 @@ def ask_for_contexts(trial: Trial, tokens: str | None = None) -> Packed:
                 trial.tell("asking", len(asked), total)
     times = [ms for one in asked for ms in one.ms]
     model = trial.store._embedder
-    return Packed(
+    return Held(
         overall=_averaged([one.shares for one in asked]),
         kinds=dict(_by_kind(asked)),
         questions=len(asked),

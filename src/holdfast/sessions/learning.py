@@ -122,7 +122,7 @@ class Learned(msgspec.Struct, frozen=True):
     by: str
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Proposed(msgspec.Struct, frozen=True):
     """What the step that asks the model leaves behind: its facts, and how many more there were than are looked at."""
 
     facts: tuple[Fact, ...]
@@ -197,18 +197,20 @@ def _heard(entry: Entry) -> Heard:
 # Asking
 
 
-def _answer(run: Run | None, memory: Memories, heard: Sequence[Heard], model: Model, timeout_s: float | None) -> Answer:
+def _answer(
+    run: Run | None, memory: Memories, heard: Sequence[Heard], model: Model, timeout_s: float | None
+) -> Proposed:
     def ask(of: str) -> Any:
         known = known_about(heard, memory.facts(), memory._shelf.scope.user)
         messages = extract_prompt(heard, known, memory._shelf.subject)
         found, usage = model.extract(messages, Facts, timeout_s=timeout_s)
         facts = tuple(map(_bounded, found.facts[:_LOOKED_AT]))
-        return msgspec.to_builtins(Answer(facts, len(found.facts) - len(facts), usage, model.name))
+        return msgspec.to_builtins(Proposed(facts, len(found.facts) - len(facts), usage, model.name))
 
     digests = blake2b(b"".join(one.entry.digest for one in heard), digest_size=16).hexdigest()
     try:
         plain = ask(digests) if run is None else run.step(EXTRACT, ask, digests, effect="pure", log=False)
-        return msgspec.convert(plain, Answer)
+        return msgspec.convert(plain, Proposed)
     except StepFailed as failed:
         error = _of_model(failed)
     raise error
@@ -314,7 +316,7 @@ def _line(text: str, most: int) -> str:
 # Deciding
 
 
-def take(memory: Memories, heard: Sequence[Heard], answer: Answer) -> Learned:
+def take(memory: Memories, heard: Sequence[Heard], answer: Proposed) -> Learned:
     """Judge what a model found, and remember what stands up, in one commit."""
     lesson = _Lesson(memory, heard, answer.by)
     refused: list[Refused] = []

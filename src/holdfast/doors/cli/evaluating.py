@@ -19,8 +19,8 @@ from holdfast.evaluation import (
     LADDER,
     Conversation,
     Group,
+    Held,
     Measured,
-    Packed,
     Scores,
     Shares,
     Trial,
@@ -189,7 +189,7 @@ def _show(screen: Screen, file: str, measured: Measured, *, first: bool) -> None
     screen.line(" · ".join(said), indent=2)
 
 
-def _show_packed(desk: Desk, file: str, packed: Packed, *, first: bool) -> None:
+def _show_packed(desk: Desk, file: str, packed: Held, *, first: bool) -> None:
     screen = desk.screen
     if not first:
         screen.blank()
@@ -217,7 +217,7 @@ def _show_packed(desk: Desk, file: str, packed: Packed, *, first: bool) -> None:
         desk.note(f"{note[:1].upper()}{note[1:]}")
 
 
-def _ways(packed: Packed) -> list[str]:
+def _ways(packed: Held) -> list[str]:
     """What is compared. Without vectors there is one plain ranking, not two."""
     return [way for way in _WAYS if way != "topk" or packed.embedder != "none"]
 
@@ -231,11 +231,11 @@ def _row(kind: str, scores: Scores, count: int) -> tuple[str, ...]:
     return (kind, *(f"{named[name]:.3f}" for name in _MEASURES), str(count))
 
 
-def _counts(measured: Measured | Packed) -> str:
+def _counts(measured: Measured | Held) -> str:
     return f"{counted(measured.questions, 'question')} · {counted(measured.conversations, 'conversation')}"
 
 
-def _kept(measured: Measured | Packed) -> str:
+def _kept(measured: Measured | Held) -> str:
     return f"{database(measured.engine)} · {'no embedder' if measured.embedder == 'none' else measured.embedder}"
 
 
