@@ -167,6 +167,8 @@ def test_the_story_leaves_out_no_method() -> None:
     named = {name.split()[0] for name, _ in story(ManualClock())}
     public = {name for name in (*dir(holdfast.Thread), *dir(holdfast.Store)) if not name.startswith("_")}
     elsewhere = {
+        "context",  # tests/sessions
+        "session",
         "turn",
         "watch",
         "verify",

@@ -247,9 +247,9 @@ def test_something_else_can_be_asked_after_a_kill(world: World, point: str) -> N
         assert world.effects() == effects
         assert said(thread) == ["user: Charge me for flight", "user: What time is it?", "assistant: It is late."]
         assert_conversation(thread)
-        if point != "in the model":
-            shown = " ".join(str(message["content"]) for message in model.asked[0] if message["role"] == "tool")
-            assert "flight" in shown or "not known" in shown
+        shown = " ".join(str(message["content"]) for message in model.asked[0] if message["role"] == "tool")
+        assert ("flight" in shown) == bool(effects)  # the probe was asked, and what it found is on record
+        assert "not known" not in shown
         assert session.start().unanswered is None
 
 

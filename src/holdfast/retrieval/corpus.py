@@ -163,7 +163,7 @@ class Corpus:
         What says nothing stands between nobody's turns: a few such rows are passed over.
         """
         streams, positions = self.column("stream", rows), self.column("position", rows) + step
-        found = self.find(streams, positions)
+        found = self._next_to(rows, step, streams, positions)
         for _ in range(_SILENT if any(map(_has_silence, self.segments)) else 0):
             there = np.nonzero(found.row >= 0)[0]
             silent = there[self.column("chars", found.at(there)) == 0]
@@ -173,6 +173,18 @@ class Corpus:
             further = self.find(streams[silent], positions[silent])
             found.part[silent], found.row[silent] = further.part, further.row
         return found
+
+    def _next_to(self, rows: Rows, step: int, streams: Array, positions: Array) -> Rows:
+        """The rows of these places, which mostly lie as many rows away in a segment; only others are searched."""
+        last = np.array([segment.rows - 1 for segment in self.segments], dtype=np.int64)
+        near = Rows(rows.part, np.clip(rows.row + step, 0, last[rows.part] if len(last) else 0))
+        there = (self.column("stream", near) == streams) & (self.column("position", near) == positions)
+        row = np.where(there, near.row, -1)
+        part = near.part.copy()
+        if len(rest := np.nonzero(~there)[0]):
+            searched = self.find(streams[rest], positions[rest])
+            part[rest], row[rest] = searched.part, searched.row
+        return Rows(part, row)
 
     def marked(self, mark: str) -> list[Array]:
         """For each segment, which rows carry a mark."""

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
+_TRIES, _PATIENCE_S = 20, 0.25
 T = TypeVar("T")
 P = TypeVar("P")
 
@@ -60,9 +61,20 @@ def listen(make: Callable[[Callable[[P], None]], Coroutine[Any, Any, T]]) -> Gen
             raise item.error
         yield item.value
     finally:
+        _stop(loop, thread)
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """End the work, whose caller may have been interrupted and does not wait for ever.
+
+    A cancellation can be swallowed by a client that was just closing something, so it is repeated.
+    """
+    for _ in range(_TRIES):
         with contextlib.suppress(RuntimeError):  # the loop is closed: the work is over
             loop.call_soon_threadsafe(_cancel_all, loop)
-        thread.join()
+        thread.join(_PATIENCE_S)
+        if not thread.is_alive():
+            return
 
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
