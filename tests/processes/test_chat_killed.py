@@ -209,8 +209,9 @@ def test_one_that_is_killed_at_any_moment_loses_nothing_that_it_answered(tmp_pat
 
 
 AT_A_TERMINAL = """
-import fcntl, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C reaches this process
+import fcntl, signal, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C reaches this process,
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background, which ignores it
 from holdfast.doors.cli import main
 main()
 """
