@@ -111,6 +111,12 @@ class Thread(LedgerThread):
 
     # Inside
 
+    def _owner(self) -> tuple[str | None, str | None]:
+        """Whose thread it is: its user, as recorded, and its agent, or the one that this handle names."""
+        record = self._record()
+        scope = self._scope if record is None else record.scope
+        return scope.user, scope.agent or self._scope.agent
+
     def _replaying(self, name: str) -> Work:
         self._existing()
         return reading(self._runs, self, self._runs.record(self.id, name), replaying=True)

@@ -136,6 +136,13 @@ def test_a_thread_or_memories_of_another_store_are_refused(store: holdfast.Store
             store.session("t", user="ana", tools=[other.memory(user="ana")])
 
 
+def test_a_message_that_is_repeated_with_its_key_is_recognised(store: holdfast.Store) -> None:
+    asked_once = holdfast.message("user", "hi")
+    session = store.session("t", user="ana", model=Scripted("hello"), learn="off")
+    assert session.turn(asked_once, key="k").text == "hello"
+    assert session.turn(asked_once, key="k").repeated
+
+
 def test_an_answer_that_was_cut_off_says_so(store: holdfast.Store) -> None:
     session = store.session("t", user="ana", model=Scripted(Reply("half an ans", stop="length")), learn="off")
     assert "length" in session.turn("q").notes[0]

@@ -57,14 +57,13 @@ class Context(msgspec.Struct, frozen=True):
     """What goes into the model for this turn. ``messages("openai")`` or ``messages("anthropic")`` renders it.
 
     ``hits`` are what recall found and the page shows; ``window`` are the numbers of the first and the last entry that
-    it shows as they were said, where it shows any. ``at`` is the moment it was built for, in microseconds.
+    it shows as they were said, where it shows any.
     """
 
     page: Page
     report: ContextReport
     hits: tuple[Hit, ...] = ()
     window: tuple[int, int] | None = None
-    at: int = 0
 
     def messages(self, format: str = "openai") -> Any:
         """The messages for a client of OpenAI or Anthropic; with ``plain`` one text."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import email.utils
 import http.client
-import ipaddress
 import json
 import logging
 import threading
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.clock import Clock, SystemClock, sleep, to_micros
 from holdfast.errors import Invalid, Misconfigured, Unavailable
+from holdfast.providers.address import is_loopback
 
 if TYPE_CHECKING:
     from holdfast.providers.embedding import Vectors
@@ -112,7 +112,7 @@ class _Line:
         self._timeout = timeout
         self._retries = retries
         self._clock = clock
-        near = [urllib.request.ProxyHandler({})] if _is_loopback(url) else []  # no proxy leads to this machine
+        near = [urllib.request.ProxyHandler({})] if is_loopback(url) else []  # no proxy leads to this machine
         self._opener = urllib.request.build_opener(_StayHere(), *near)
 
     def ask(self, wanted: dict[str, Any]) -> Any:
@@ -256,11 +256,3 @@ def _key(api_key: str | None) -> str | None:
     if api_key is not None and (not api_key.isascii() or not api_key.isprintable() or " " in api_key):
         raise Misconfigured("The key for the embedding server holds characters that no key has, such as a line break.")
     return api_key or None
-
-
-def _is_loopback(url: str) -> bool:
-    host = urllib.parse.urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.clock import to_datetime, to_micros
+from holdfast.clock import to_datetime
 from holdfast.context.budget import BESIDE, check_budget, shares, too_small
 from holdfast.context.pack import Packed, measure, pack
 from holdfast.context.page import Page
@@ -93,8 +93,7 @@ class Builder:
 
     def recent(self, thread: Thread, budget: int, settings: Settings) -> Recent:
         """The conversation of a thread since its newest mark, as a context would show it, had it room for all."""
-        gathering = self._gathering(thread, Message("user"), settings, budget)
-        return gathering.recent()
+        return self._gathering(thread, Message("user"), settings, budget).recent()
 
     def weight(self, thread: Thread, budget: int, settings: Settings) -> int:
         """What the conversation of a thread since the last handoff takes: its summaries, and its turns as they would be
@@ -114,9 +113,8 @@ class Builder:
         settings: Settings,
         budget: int,
         apart: int | None = None,
-        spec: Any = None,
     ) -> Gathering:
-        count = self.counter(settings.get("tokens") or spec).count
+        count = self.counter(settings.get("tokens")).count
         return Gathering(self._core, thread, self._memory, asked, settings, (count, budget), self._kept, apart)
 
     def build(
@@ -153,7 +151,7 @@ class Builder:
         shown = {piece.id for piece in packed.chosen["recalled"]}
         hits = tuple(hit for hit in gathering.hits if hit.id in shown)
         span = (window[0].first, window[-1].last) if window else None
-        return Context(page, report, hits, span, to_micros(gathering.now))
+        return Context(page, report, hits, span)
 
 
 # The account

@@ -138,9 +138,7 @@ class Gathering:
         self._core, self._thread, self._asked, self._settings = core, thread, asked, settings
         (self._count, self._budget), self._kept = counting, kept
         self.now = to_datetime(core.clock.now())
-        record = thread._record()
-        scope = thread._scope if record is None else record.scope
-        self._user, self._agent = scope.user, scope.agent or thread._scope.agent
+        self._user, self._agent = thread._owner()
         self._memory = memory(user=self._user, agent=self._agent)
         self._apart = apart
         self._then: list[Memory] = []
@@ -152,7 +150,7 @@ class Gathering:
         wanted = {name for name, share in chosen.items() if share.most > 0}
         entries = self._entries()
         marks = marks_of(entries)
-        pieces = {name: make() for name, make in self._makers(entries, marks).items() if name in wanted}
+        pieces = {name: make() for name, make in self._makers(marks).items() if name in wanted}
         if {"facts", "identity", "news"} & wanted:
             self._then, self._now_true, _ = self._known(entries, marks)
             pieces |= {name: made for name, made in self._facts().items() if name in wanted}
@@ -162,7 +160,7 @@ class Gathering:
             pieces=pieces,
             stretches=self._stretches(entries, marks) if "recent" in wanted else (),
             mask=self.masked,
-            later={name: make for name, make in self._later(marks).items() if name in wanted},
+            later={name: make for name, make in self._later().items() if name in wanted},
             moment=moment(self.now),
             verbatim=self._settings.get("verbatim", VERBATIM),
         )
@@ -197,7 +195,7 @@ class Gathering:
 
     # What is known
 
-    def _makers(self, entries: Sequence[Entry], marks: Marks) -> dict[str, Callable[[], list[Piece]]]:
+    def _makers(self, marks: Marks) -> dict[str, Callable[[], list[Piece]]]:
         return {
             "instructions": lambda: sections.procedures(self._memory.procedures(_PROCEDURES, trust="stated")),
             "handoff": lambda: sections.handoff(self._thread._standing()),
@@ -216,7 +214,7 @@ class Gathering:
             "facts": sections.known(self._then, self._user),
         }
 
-    def _later(self, marks: Marks) -> dict[str, Callable[[int, Packed], list[Piece]]]:
+    def _later(self) -> dict[str, Callable[[int, Packed], list[Piece]]]:
         recalls = self._settings.get("recall", True)
         return {"news": self._news, "recalled": self._find} if recalls else {"news": self._news}
 

@@ -19,7 +19,6 @@ import msgspec
 
 from holdfast.context.budget import Share, check_budget, shares, tokens
 from holdfast.context.report import Context
-from holdfast.engine.contract import Scope
 from holdfast.errors import (
     Conflict,
     HoldfastError,
@@ -227,28 +226,24 @@ class Session:
     @property
     def _memory(self) -> Memories:
         """What is known about the thread's own user, whoever asked for the session."""
-        scope = self._owner()
-        return self._handle(user=scope.user, agent=scope.agent or self.thread._scope.agent)
+        user, agent = self.thread._owner()
+        return self._handle(user=user, agent=agent)
 
     def _elsewhere(self, ref: str) -> str | None:
         """The text of an entry of another thread, if this thread's user may see it."""
         hits = found.again(self.thread._core, self._memory, [ref])
         return hits[0].text if hits else None
 
-    def _owner(self) -> Scope:
-        record = self.thread._record()
-        return self.thread._scope if record is None else record.scope
-
     # Inside a turn
 
     def _asked(self, input: Any, key: str | None) -> Exchange | Answer:
         """Put a question on record, unless it is already, and make ready to answer it."""
+        input = input.content if isinstance(input, Draft) else input
         known = None if key is None else self._known(key)
         if known is not None:
             return self._repeated(known, input)
         self._builder.check(input, self.budget, self._settings)
         drafts, given_up = self._left(key)
-        input = input.content if isinstance(input, Draft) else input
         content = input if isinstance(input, dict) else {"content": input}
         *_, question = _listed(self.thread.append(*drafts, Draft("message", {**content, "role": "user"}, key)))
         if given_up is not None:
@@ -370,7 +365,7 @@ class Session:
         way = self._ways.get("learn", "auto")
         if way == "off":
             return ()
-        if self._owner().user is None:  # what is known about nobody in particular, everybody would be told
+        if self.thread._owner()[0] is None:  # what is known about nobody in particular, everybody would be told
             notes.append("nothing was learned: this thread has no user; name one, as in store.thread(id, user=…)")
             return ()
         if way != "rules" and self.model is not None:

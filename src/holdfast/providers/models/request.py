@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
-import urllib.parse
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +24,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from holdfast.errors import HoldfastError, Invalid, Misconfigured, ModelFailed, TooLarge
+from holdfast.providers.address import is_loopback
 from holdfast.providers.models.blocking import listen, wait_for
 from holdfast.providers.models.model import Reply, Usage
 from holdfast.providers.models.translation import answer_of, definitions, from_vendor, to_vendor, usage_of
@@ -122,7 +121,7 @@ class Line:
         from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider  # noqa: PLC0415
 
         client = None
-        if _is_loopback(base_url):  # no proxy leads to this machine
+        if is_loopback(base_url):  # no proxy leads to this machine
             client = create_async_httpx2_client(transport=httpx2.AsyncHTTPTransport())
             await stack.enter_async_context(client)
         profile = OpenAIModelProfile(
@@ -244,11 +243,3 @@ def _text_of(event: Any) -> str:
     if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
         return event.delta.content_delta
     return ""
-
-
-def _is_loopback(url: str) -> bool:
-    host = urllib.parse.urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
