@@ -13,7 +13,7 @@ import contextvars
 import functools
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from holdfast.engine.contract import Notify, Outcome, Receipt, Submits
 from holdfast.errors import Misconfigured
@@ -91,7 +91,7 @@ async def to_end(executor: Executor | None, work: Callable[[], T]) -> T:
                 raise
             cancelled = error
     if cancelled is None:
-        return future.result()
+        return cast(T, future.result())  # it began, as nobody was cancelled
     try:
         future.cancelled() or future.exception()  # looked at, so that nobody is told that it was not
         raise cancelled
@@ -99,9 +99,9 @@ async def to_end(executor: Executor | None, work: Callable[[], T]) -> T:
         del cancelled  # it refers to this frame
 
 
-def _begun(gate: Future[None], context: contextvars.Context, work: Callable[[], T]) -> T:
+def _begun(gate: Future[None], context: contextvars.Context, work: Callable[[], T]) -> T | None:
     if not gate.set_running_or_notify_cancel():
-        raise asyncio.CancelledError  # nobody hears it
+        return None  # nobody hears it, and so it must not be an error: asyncio would log one that nobody looked at
     try:
         return context.run(work)
     except StopIteration as error:
