@@ -15,6 +15,7 @@ import typing as _typing
 from holdfast import errors
 from holdfast.handoff import Document, Handoff, HandoffRevision, Item, Section, Written
 from holdfast.ledger.agent_state import AgentState, Fact, Task
+from holdfast.ledger.folder import Deleting, Folder, Writing
 from holdfast.ledger.schema import Registry, migration, refresher, schema
 from holdfast.ledger.turn import Turn
 from holdfast.memories.handle import Memories
@@ -25,6 +26,8 @@ from holdfast.records import (
     Checkpoint,
     Entry,
     EntryRef,
+    File,
+    FolderInfo,
     Hit,
     Loaded,
     Memory,
@@ -80,6 +83,7 @@ __all__ = [
     "Context",
     "ContextReport",
     "Contradiction",
+    "Deleting",
     "Document",
     "Done",
     "Dropped",
@@ -87,6 +91,9 @@ __all__ = [
     "EntryRef",
     "Exchange",
     "Fact",
+    "File",
+    "Folder",
+    "FolderInfo",
     "Handoff",
     "HandoffRevision",
     "Hit",
@@ -132,6 +139,7 @@ __all__ = [
     "Unknown",
     "Usage",
     "Version",
+    "Writing",
     "Written",
     "__version__",
     "current_step",

@@ -184,8 +184,32 @@ class Memory(msgspec.Struct, frozen=True):
     helped: int = 0
 
 
+class File(msgspec.Struct, frozen=True):
+    """One version of a file in a folder: plain data, or bytes. ``deleted`` marks the version that ended it."""
+
+    path: str
+    content: Any
+    version: int
+    created: datetime
+    time: datetime
+    expires: datetime | None = None
+    deleted: bool = False
+    folder: str = ""
+    tags: tuple[str, ...] = ()
+
+
+class FolderInfo(msgspec.Struct, frozen=True):
+    """What a listing says about a folder: whose it is, how many files are in it, and when one was written last."""
+
+    name: str
+    user: str | None
+    agent: str | None
+    files: int
+    active: datetime
+
+
 class Hit(msgspec.Struct, frozen=True):
-    """Something that recall found: a memory or an entry of a log, never both.
+    """Something that recall found: a memory, an entry of a log or a file, exactly one of them.
 
     ``score`` orders the hits of one recall and means nothing across two. ``why`` has every stage's part of it when
     ``explain`` was asked for. ``disputed_by`` names memories that say otherwise.
@@ -200,12 +224,15 @@ class Hit(msgspec.Struct, frozen=True):
     entry: Entry | None = None
     why: dict[str, float] = {}
     disputed_by: tuple[str, ...] = ()
+    file: File | None = None
 
     @property
     def id(self) -> str:
-        """The id of the memory, or the thread and number of the entry."""
+        """The id of the memory, the thread and number of the entry, or the folder, path and version of the file."""
         if self.memory is not None:
             return self.memory.id
+        if self.file is not None:
+            return f"{self.file.folder}/{self.file.path}@{self.file.version}"
         assert self.entry is not None
         return f"{self.entry.thread}#{self.entry.number}"
 

@@ -24,6 +24,7 @@ from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound,
 from holdfast.ids import Ids, check_id
 from holdfast.ledger import checkpoints
 from holdfast.ledger.core import Core, scan_all
+from holdfast.ledger.folder import FILE, Folder, folders, path_of, wrong
 from holdfast.ledger.schema import DEFAULT, Registry
 from holdfast.ledger.thread import check_count, check_tags, to_info
 from holdfast.memories.handle import Memories
@@ -34,7 +35,7 @@ from holdfast.memory.shelf import Shelf
 from holdfast.memory.stored import to_memory
 from holdfast.providers.choose import AUTO, Spec, choose
 from holdfast.providers.embedding import Embedder
-from holdfast.records import Report, ThreadInfo
+from holdfast.records import FolderInfo, Report, ThreadInfo
 from holdfast.steps import resume
 from holdfast.steps.resume import Handlers, Resumed
 from holdfast.steps.run import Run
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from holdfast.sessions.gathering import Settings
     from holdfast.sessions.session import Session, Ways
     from holdfast.transfer import ImportReport, Manifest, Progress, Restored
+
+_PAGE = 500
 
 
 def open(
@@ -155,6 +158,14 @@ class Store:
         """Give a handle of what is known about a user, by an agent, or in common when neither is named."""
         shelf = Shelf(self._core, self._ids, _scope(user, agent))
         return Memories(self._core, shelf, self._finding, self._forget_kept)
+
+    def folder(self, name: str, *, user: str | None = None, agent: str | None = None) -> Folder:
+        """Give a handle of a folder: files by path, every version kept. It comes into being with its first file."""
+        return Folder(self._core, name, _scope(user, agent), self._finding)
+
+    def folders(self, *, user: str | None = None, agent: str | None = None) -> list[FolderInfo]:
+        """List the folders that hold files, by name, without reading what is in them."""
+        return folders(self._core, _scope(user, agent))
 
     def _finding(self) -> Recaller:
         """What recalls, made when it is first asked for: it brings numpy, and many stores never recall."""
@@ -339,7 +350,8 @@ class Store:
             raise Invalid("say what to erase: a thread, a user or an agent")
         touched = self._owners(scope)
         gone = self._erase_learned(scope, touched)
-        self._free_books(scope)
+        self._free(BOOK, scope)
+        gone += self._free(FILE, scope)
         gone += self._core.engine.erase(self._core.tenant, scope, time=self._core.clock.now(), bury=forever)
         if touched and self._core.engine.scan(self._core.tenant, Query("index", tag="manifest", limit=1)):
             self._finding().library.purge(touched)
@@ -352,8 +364,8 @@ class Store:
             self._builder.forget()
 
     def _owners(self, scope: Scope) -> set[Scope]:
-        """The pairs of user and agent that threads and books of a scope belong to."""
-        kinds = (BOOK, "thread") if scope.thread is None else ("thread",)
+        """The pairs of user and agent that threads, books and files of a scope belong to."""
+        kinds = (BOOK, FILE, "thread") if scope.thread is None else (FILE, "thread")
         queries = [Query(kind, user=scope.user, agent=scope.agent, thread=scope.thread) for kind in kinds]
         found = (record for query in queries for record in scan_all(self._core.engine, self._core.tenant, query))
         return {Scope(record.scope.user, record.scope.agent) for record in found}
@@ -374,13 +386,14 @@ class Store:
                         gone += 1
         return gone
 
-    def _free_books(self, scope: Scope) -> None:
-        """Delete books before the rest is erased, so that their ids, which are not the caller's, stay free."""
-        if scope.thread is None:
-            books = scan_all(self._core.engine, self._core.tenant, Query(BOOK, user=scope.user, agent=scope.agent))
-            ops = [Delete(BOOK, record.id) for record in books]
-            if ops:
-                self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
+    def _free(self, kind: str, scope: Scope) -> int:
+        """Delete books or files before the rest is erased, so that their ids, which are not the caller's, stay free."""
+        query, gone = Query(kind, user=scope.user, agent=scope.agent, limit=_PAGE), 0
+        while scope.thread is None and (found := self._core.engine.scan(self._core.tenant, query)):
+            ops = [Delete(kind, record.id) for record in found]
+            self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
+            gone += len(ops)
+        return gone
 
     def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Make every saved index again from what is stored; return how many documents they hold."""
@@ -397,6 +410,7 @@ class Store:
                 threads, entries = threads + 1, entries + record.head
             problems += self._wrong_checkpoints(tenant)
             problems += self._wrong_memories(tenant)
+            problems += self._wrong_files(tenant)
             problems += self._wrong_indexes(tenant)
         return Report(threads, entries, tuple(problems))
 
@@ -413,6 +427,14 @@ class Store:
                         yield Problem(f"memory {record.id!r}", "its book is missing", tenant, MEMORY, record.id)
                 except (Corrupt, Unsupported) as error:
                     yield Problem(f"memory {record.id!r}", str(error), tenant, MEMORY, record.id)
+
+    def _wrong_files(self, tenant: str) -> Iterator[Problem]:
+        """Files whose record does not agree with their newest version, or that cannot be read."""
+        with self._core.engine.snapshot() as view:
+            for record in scan_all(view, tenant, Query(FILE)):
+                for event in view.read(tenant, record.mark, after=record.head - 1):
+                    if (what := wrong(record, event)) is not None:
+                        yield Problem(f"file {path_of(record)!r}", what, tenant, FILE, record.id)
 
     def _wrong_indexes(self, tenant: str) -> Iterable[Problem]:
         if not self._core.engine.scan(tenant, Query("index", limit=1)):

@@ -480,6 +480,7 @@ def test_a_plain_role_cannot_write_for_another_tenant(furnished: PostgresEngine,
         ("SELECT run, number, kind, content FROM holdfast_steps", []),
         ("SELECT thread, revision, content FROM holdfast_handoffs", []),
         ("SELECT memory, user_id, content FROM holdfast_memories", []),
+        ("SELECT folder, path, version, user_id, content FROM holdfast_files", []),
     ],
 )
 def test_people_can_look_with_their_own_tools(

@@ -541,8 +541,13 @@ def test_a_damaged_store_is_not_backed_up(furnished: Path, tmp_path: Path) -> No
             "tenant, user_id, content ->> '$.text', recorded",
             [("acme", "ana", "aisle seats", "2026-01-01T00:01:00Z")],
         ),
+        (
+            "holdfast_files",
+            "tenant, folder, path, version, user_id, content ->> '$.content'",
+            [("acme", "notes", "a/b.md", 2, "ana", "new"), ("acme", "notes", "raw", 1, "ana", None)],
+        ),
     ],
-    ids=["threads", "entries", "states", "checkpoints", "runs", "steps", "handoffs", "memories"],
+    ids=["threads", "entries", "states", "checkpoints", "runs", "steps", "handoffs", "memories", "files"],
 )
 def test_the_views_show_what_is_stored(view: str, columns: str, rows: list[tuple[Any, ...]], path: Path) -> None:
     clock = ManualClock()
@@ -557,6 +562,12 @@ def test_the_views_show_what_is_stored(view: str, columns: str, rows: list[tuple
         thread.run("book").release()
         thread.handoff.update(goal="Fly")
         store.memory(user="ana").remember("aisle seats")
+        notes = store.folder("notes", user="ana")
+        notes.write("a/b.md", "old")
+        notes.write("a/b.md", "new")
+        notes.write("raw", b"bytes")
+        notes.write("gone", "deleted")
+        notes.delete("gone")
     assert sql(path, f"SELECT {columns} FROM {view}") == rows
 
 

@@ -182,6 +182,8 @@ def test_the_story_leaves_out_no_method() -> None:
         "handoff",
         "memory",
         "rebuild",
+        "folder",  # test_folder
+        "folders",
     }
     assert public - elsewhere <= named
 

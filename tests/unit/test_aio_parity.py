@@ -21,12 +21,13 @@ TWINS = [
     (holdfast.Subtask, aio.AsyncSubtask),
     (holdfast.Handoff, aio.AsyncHandoff),
     (holdfast.Memories, aio.AsyncMemories),
+    (holdfast.Folder, aio.AsyncFolder),
     (holdfast.Session, aio.AsyncSession),
     (holdfast.Exchange, aio.AsyncExchange),
 ]
 # What waits for nothing stays an ordinary call.
 NOT_AWAITED = {
-    ("Store", "memory"), ("Store", "session"), ("Memories", "tools"), ("Exchange", "append"),
+    ("Store", "memory"), ("Store", "folder"), ("Store", "session"), ("Memories", "tools"), ("Exchange", "append"),
     ("Session", "turn"), ("Session", "resume"),  # what they give is awaited, or used in ``async with``
     ("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "state"), ("Turn", "save"),
     ("Thread", "run"),  # what it gives is awaited, or used in ``async with``
@@ -35,6 +36,7 @@ RETURNS = {
     "Thread": "AsyncThread",
     "Turn": "AsyncTurn",
     "Memories": "AsyncMemories",
+    "Folder": "AsyncFolder",
     "Session": "AsyncSession",
     "Run": "RunOpening",
     "Self": "AsyncThread",  # a fork is a thread of the same kind
@@ -59,6 +61,7 @@ def instances() -> Iterator[dict[type, Any]]:
         made = (store, thread, thread.turn(), run, twin, twin_thread, twin_thread.turn())
         runs = (AsyncRun(run._work, twin._hands), holdfast.Subtask(run._work), AsyncSubtask(run._work, twin._hands))
         twins = (*runs, thread.handoff, twin_thread.handoff, store.memory(), twin.memory())
+        twins += (store.folder("f"), twin.folder("f"))
         session = store.session("talk")
         exchange = session.turn("hello")
         twins += (session, exchange, twin.session("talk"), aio.AsyncExchange(exchange, twin._hands))

@@ -6,6 +6,7 @@ rules of its own. Each class wraps its blocking twin or drives the same flows, a
 
 from __future__ import annotations
 
+from holdfast.aio.folder import AsyncFolder
 from holdfast.aio.handoff import AsyncHandoff
 from holdfast.aio.memory import AsyncMemories
 from holdfast.aio.runs import AsyncRun, AsyncStepContext, AsyncSubtask
@@ -15,6 +16,7 @@ from holdfast.aio.thread import AsyncThread, AsyncTurn
 
 __all__ = [
     "AsyncExchange",
+    "AsyncFolder",
     "AsyncHandoff",
     "AsyncMemories",
     "AsyncRun",

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar, Unpack
 
 from holdfast import store as blocking
+from holdfast.aio.folder import AsyncFolder
 from holdfast.aio.hands import Hands
 from holdfast.aio.memory import AsyncMemories
 from holdfast.aio.runs import resuming, work
@@ -28,7 +29,7 @@ from holdfast.ids import Ids
 from holdfast.ledger.schema import Registry
 from holdfast.ledger.thread import check_count
 from holdfast.providers.choose import AUTO, Spec
-from holdfast.records import Report, ThreadInfo
+from holdfast.records import FolderInfo, Report, ThreadInfo
 from holdfast.steps.resume import Handlers, Resumed
 from holdfast.steps.runs import LEASE_S
 from holdfast.steps.timeline import RunInfo
@@ -131,6 +132,12 @@ class AsyncStore:
 
     def memory(self, *, user: str | None = None, agent: str | None = None) -> AsyncMemories:
         return AsyncMemories(self._store.memory(user=user, agent=agent), self._hands)
+
+    def folder(self, name: str, *, user: str | None = None, agent: str | None = None) -> AsyncFolder:
+        return AsyncFolder(self._store.folder(name, user=user, agent=agent), self._hands)
+
+    async def folders(self, *, user: str | None = None, agent: str | None = None) -> list[FolderInfo]:
+        return await self._hands.run(self._store.folders, user=user, agent=agent)
 
     async def context(
         self,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from holdfast.context.excerpt import excerpt
 from holdfast.context.glimpse import glimpse
 from holdfast.context.sections import MARKS, Count, Piece, day, line, trust
-from holdfast.records import Hit, Memory
+from holdfast.records import File, Hit, Memory
 from holdfast.when.ages import age
 
 
@@ -39,7 +39,7 @@ def extent(rank: int) -> Extent:
 def recalled(
     hits: Sequence[Hit], query: str, now: datetime, user: str | None, count: Count, room: int | None = None
 ) -> list[Piece]:
-    """Hits, the best first; on the page memories first, then what was said, by day and thread.
+    """Hits, the best first; on the page memories first, then what was said, by day and thread, then files.
 
     Each names where it is from, so that it can be cited and looked up, and how old it is. With ``room`` only as many
     come as could fill so many tokens.
@@ -49,7 +49,10 @@ def recalled(
         if room is not None and room <= 0:
             break
         text = _shown(hit.memory.text if hit.memory else hit.text, query, extent(rank), count)
-        piece = _memory(hit, hit.memory, text, now, user) if hit.memory else _entry(hit, text, now)
+        if hit.file is not None:
+            piece = _file(hit, hit.file, text, now)
+        else:
+            piece = _memory(hit, hit.memory, text, now, user) if hit.memory else _entry(hit, text, now)
         found.append(piece)
         if room is not None:
             room -= count(piece.text)
@@ -67,6 +70,12 @@ def _memory(hit: Hit, memory: Memory, text: str, now: datetime, user: str | None
     disputed = f"; disputed by {', '.join(hit.disputed_by)}" if hit.disputed_by else ""
     about = f"{memory.id}, {day(memory.valid_from)}, {age(memory.valid_from, now)}{trust(memory, '; ')}{disputed}"
     return Piece(hit.id, f"- {whose}{text} ({about})", (0, "", memory.valid_from, memory.id), "Memories:")
+
+
+def _file(hit: Hit, file: File, text: str, now: datetime) -> Piece:
+    marked = f"; {MARKS[hit.trust]}" if hit.trust in MARKS else ""
+    about = f"{line(hit.id)}, {day(file.time)}, {age(file.time, now)}{marked}"
+    return Piece(hit.id, f"- {text} ({about})", (2, file.folder, file.path, file.version), "Files:")
 
 
 def _entry(hit: Hit, text: str, now: datetime) -> Piece:

@@ -126,7 +126,7 @@ def _said(entry: Entry, fields: dict[str, Any]) -> Iterator[_Atom]:
         if content.strip():
             yield _Atom(number, role, content)
         return
-    if role in ("tool", "function"):
+    if role in ("tool", "function") and not _answers(content):
         of = fields.get("tool_call_id")
         yield _Atom(number, "result", _shown(content), _text(of))
         return
@@ -136,7 +136,12 @@ def _said(entry: Entry, fields: dict[str, Any]) -> Iterator[_Atom]:
     for call in [*_listed(fields.get("tool_calls")), *_listed([fields.get("function_call")])]:
         inner = call.get("function")
         function = inner if isinstance(inner, dict) else call
-        yield _call(number, call.get("id"), function.get("name"), function.get("arguments"))
+        yield _call(number, call.get("id"), function.get("name"), function.get("arguments", function.get("args")))
+
+
+def _answers(content: Any) -> bool:
+    """Whether a content is a list of results that each name their call."""
+    return isinstance(content, list) and any(isinstance(b, dict) and b.get("type") in _RESULTS for b in content)
 
 
 def _merged(atoms: Iterable[_Atom | None]) -> Iterator[_Atom]:
@@ -165,7 +170,8 @@ def _block(entry: Entry, block: Any, speaker: str) -> _Atom | None:
     if kind in _THOUGHTS:
         return None  # a model's own thoughts are of the turn that they were thought in
     if kind in _CALLS:
-        return _call(number, block.get("id") or block.get("call_id"), block.get("name"), _arguments(block))
+        # One that has both is of OpenAI's Responses, whose results name the second.
+        return _call(number, block.get("call_id") or block.get("id"), block.get("name"), _arguments(block))
     if kind in _RESULTS:
         of = block.get("tool_use_id") or block.get("call_id")
         return _Atom(number, "result", _shown(block.get("content", block.get("output"))), _text(of))

@@ -23,6 +23,14 @@ OURS = "holdfast."
 """What the names of events begin with that Holdfast writes for itself. They are no part of what was said."""
 _LONG = 64
 
+FRAMEWORKS = frozenset({"adk", "autogen", "claude", "crewai", "langchain", "openai_agents", "pydantic_ai"})
+"""Fields in which an adapter keeps what its framework alone understands. They are no part of what was said either."""
+
+
+def without_frameworks(content: dict[str, Any]) -> dict[str, Any]:
+    """A content as people and models are shown it."""
+    return {name: value for name, value in content.items() if name not in FRAMEWORKS}
+
 
 class Said(NamedTuple):
     """One entry, read. ``speaker`` is the name that it gives, else its role."""

@@ -1,8 +1,9 @@
 """What changed since the last look, for every index of a store at once.
 
-The feed says which threads and books a commit touched. One cursor follows it for the whole process; what was touched is
-read once and given to whichever indexes it concerns. Where too much happened meanwhile, or something was erased, each
-index lists what it covers again. No clock is involved, so none can mislead. Deliberately absent: the indexes.
+The feed says which threads, books and files a commit touched. One cursor follows it for the whole process; what was
+touched is read once and given to whichever indexes it concerns. Where too much happened meanwhile, or something was
+erased, each index lists what it covers again. No clock is involved, so none can mislead. Deliberately absent: the
+indexes.
 """
 
 from __future__ import annotations
@@ -12,25 +13,26 @@ from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakSet
 
-from holdfast.engine.contract import Record, Scope, View
+from holdfast.engine.contract import Query, Record, Scope, View
 from holdfast.ledger.core import Core
+from holdfast.ledger.folder import FILE
 from holdfast.memory.names import BOOK
 
 Name = tuple[str, str]
-KINDS = ("thread", BOOK)
+_KINDS = ("thread", BOOK, FILE)
 _MANY = 500
 _KNOWN = 100_000
 
 
 class Concerned(Protocol):
-    """Whoever wants to know of some threads and books."""
+    """Whoever wants to know of some threads, books or files."""
 
     def wants(self, name: Name, owner: Scope) -> bool:
-        """Whether a thread or book of this owner concerns it."""
+        """Whether a thread, book or file of this owner concerns it."""
         ...
 
     def notice(self, name: Name, record: Record | None) -> None:
-        """A thread or book changed, or is gone."""
+        """A thread, book or file changed, or is gone."""
         ...
 
     def lose_track(self) -> None:
@@ -47,6 +49,16 @@ class Follower:
         self._after: int | None = None
         self._concerned: WeakSet[Concerned] = WeakSet()  # whoever is let go of need not be told
         self._owners: dict[Name, Scope] = {}
+        self._filed, self._unsure = False, True
+
+    @property
+    def files(self) -> bool:
+        """Whether there are files at all, as of the last look. Most stores have none, and pay nothing for them."""
+        with self._lock:
+            if not self._filed and self._unsure:
+                self._filed = bool(self._core.engine.scan(self._core.tenant, Query(FILE, limit=1)))
+                self._unsure = False
+            return self._filed
 
     def join(self, concerned: Concerned) -> None:
         with self._lock:
@@ -60,11 +72,13 @@ class Follower:
             if self._after is None or len(commits) == _MANY:
                 end = _feed_end(engine, tenant, commits[-1].position if commits else 0)
                 self._tell(lambda one: one.lose_track())
+                self._unsure = True
                 self._after = end  # only now: whoever is interrupted in between looks again
                 return
             touched: dict[Name, None] = {}
             for commit in commits:
-                touched.update(((change.kind, change.id), None) for change in commit.changes if change.kind in KINDS)
+                touched.update(((change.kind, change.id), None) for change in commit.changes if change.kind in _KINDS)
+            self._filed = self._filed or any(kind == FILE for kind, _ in touched)
             if any(not id for _, id in touched):  # something was erased, and the feed does not say what
                 self._tell(lambda one: one.lose_track())
             else:

@@ -1,11 +1,13 @@
 """Ground as documents: which streams one index covers, how far they reach now, and what their events say.
 
-An index is about a user (the user's threads and books), about a book that belongs to no user, or about the threads that
-belong to none. What changed is learned from the feed. Deliberately absent: the index, and any rule about memories.
+An index is about a user (the user's threads and books), about a book that belongs to no user, about the threads that
+belong to none, or about files: those of a user, of an agent, or common ones. What changed is learned from the feed.
+Deliberately absent: the index, and any rule about memories.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -17,9 +19,10 @@ from holdfast.engine import lineage
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event, Mark, Query, Record, Scope, Strand, View
 from holdfast.errors import Corrupt, Invalid, Unsupported
-from holdfast.ledger.core import Core, fetch, scan_all
+from holdfast.ledger.core import Core, fetch, fetch_events, scan_all
+from holdfast.ledger.folder import FILE, edition, listing, path_of, text_of
 from holdfast.ledger.said import Said
-from holdfast.memories.following import KINDS, Follower, Name
+from holdfast.memories.following import Follower, Name
 from holdfast.memory.facts import silent
 from holdfast.memory.names import BOOK, MEMORY, folded, number_of
 from holdfast.memory.stored import to_memory
@@ -28,23 +31,29 @@ from holdfast.retrieval.segment import FOREVER, Document
 from holdfast.retrieval.source import Reach
 
 _MANY = 500
+_NAME = re.compile(r"(?<![^\W_])[^\W\d_]{3,}(?![^\W_])")
+"""A word of a path; what has digits in it is a number or was made by a machine."""
 
 
 class Place(msgspec.Struct, frozen=True):
     """What an index is about: a user, a book that belongs to no user (``agent`` says whose it is), or, when neither is
-    named, the threads that belong to no user."""
+    named, the threads that belong to no user. With ``files``: those of a user, else of an agent, else common ones."""
 
     user: str | None = None
     book: str | None = None
     agent: str | None = None
+    files: bool = False
 
     @property
     def scope(self) -> Scope:
         return Scope(user=self.user, agent=self.agent)
 
     def takes(self, name: Name, owner: Scope) -> bool:
-        """Whether a thread or a book of an owner belongs in the index."""
+        """Whether a thread, a book or a file of an owner belongs in the index."""
         kind, id = name
+        if self.files or kind == FILE:
+            own = owner.user == self.user and (self.user is not None or owner.agent == self.agent)
+            return self.files and kind == FILE and own
         if self.book is not None:
             return kind == BOOK and id == self.book
         return owner.user == self.user and (kind == "thread" or self.user is not None)
@@ -61,6 +70,8 @@ class Ground:
         self._parts: dict[Name, tuple[Reach, ...]] = {}
         self._strands: dict[int, Strand] = {}
         self._books: set[int] = set()
+        self._files: dict[int, str] = {}
+        self._ahead: dict[Mark, Event] = {}
         self._shown: tuple[Reach, ...] = ()
         follower.join(self)
 
@@ -102,7 +113,10 @@ class Ground:
             record = self._view.get(tenant, BOOK, place.book)
             yield from () if record is None else (record,)
             return
-        for kind in ("thread",) if place.user is None else KINDS:
+        if place.files:
+            yield from scan_all(self._view, tenant, listing(place.scope))
+            return
+        for kind in ("thread",) if place.user is None else ("thread", BOOK):
             for record in scan_all(self._view, tenant, Query(kind, user=place.user)):
                 if place.takes((kind, record.id), record.scope):
                     yield record
@@ -125,6 +139,10 @@ class Ground:
     def _reach(self, owner: Record) -> tuple[Reach, ...]:
         if owner.stream is None:
             return ()
+        if owner.kind == FILE:
+            self._files[owner.stream] = path_of(owner)
+            until = decode(owner.body).get("expires")
+            return (Reach(owner.stream, edition(owner) - 1, owner.head, None, owner.scope.agent, owner.id, until),)
         thread = owner.id if owner.kind == "thread" else None
         if thread is None:
             self._books.add(owner.stream)
@@ -141,16 +159,28 @@ class Ground:
 
     # What the events say
 
+    def ahead(self, parts: Sequence[Reach]) -> None:
+        """Read files by one question: each is a stream, and a question may be a journey."""
+        marks = [
+            Mark(part.stream, part.upto) for part in parts if part.file is not None and part.upto - part.after == 1
+        ]
+        self._ahead = fetch_events(self._view, self._core.tenant, marks) if len(marks) > 1 else {}
+
     def documents(self, stream: int, after: int, upto: int) -> Iterator[Document]:
         """One document for each event, in order. One that cannot be read says nothing; ``verify`` names it."""
         while after < upto:
-            events = self._view.read(self._core.tenant, Mark(stream, upto), after=after, limit=_MANY)
+            mark = Mark(stream, upto)
+            known = self._ahead.pop(mark, None) if upto - after == 1 else None
+            events = self._view.read(self._core.tenant, mark, after=after, limit=_MANY) if known is None else [known]
             if not events:
                 return
-            records = self._remembered(events) if stream in self._books else None
+            records = self._remembered(events) if stream in self._books else {}
             for event in events:
                 try:
-                    yield _of_entry(stream, event) if records is None else _of_book(stream, event, records)
+                    if stream in self._files:
+                        yield _of_file(stream, event, self._files[stream])
+                    else:
+                        yield _of_book(stream, event, records) if stream in self._books else _of_entry(stream, event)
                 except (Corrupt, Unsupported, Invalid, LookupError, TypeError, ValueError):
                     yield Document(stream, event.position, "event", event.time, event.time)
             after = events[-1].position
@@ -213,4 +243,19 @@ def _of_entry(stream: int, event: Event) -> Document:
         from_user=said.role == "user",
         trust=TRUST.index(said.trust),
         marks=tuple(f"{what}:{value}" for what, value in told if value),
+    )
+
+
+def _of_file(stream: int, event: Event, path: str) -> Document:
+    """A version of a file as a document. The words of its path are part of what it is found by."""
+    stored = decode(event.body)
+    text, names = text_of(stored.get("content")), " ".join(_NAME.findall(path))
+    return Document(
+        stream,
+        event.position,
+        "file",
+        event.time,
+        event.time,
+        text=f"{text}\n{names}" if text and names else text,
+        marks=tuple(f"tag:{tag}" for tag in stored.get("tags", ())),
     )

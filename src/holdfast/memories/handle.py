@@ -45,6 +45,7 @@ class Only(TypedDict, total=False):
     thread: str | None
     subject: str | None
     log: bool
+    files: bool
 
 
 class Details(TypedDict, total=False):
@@ -285,12 +286,13 @@ class Memories:
         without: Collection[str] = (),
         **only: Unpack[Only],
     ) -> Recalled:
-        """Find what is relevant to a question or a text: memories, and messages of the threads in this scope.
+        """Find what is relevant to a question or a text: memories, messages of the threads in this scope, and files.
 
         Best first, at most ``k``. Facts that are superseded, corrected or over are left out, as are those not yet true;
         ``as_of`` asks what was true and said at an earlier moment. ``within_ms`` is a budget: stages that do not fit
         are dropped, and the report says which. ``only`` narrows down: ``kind``, ``tag``, ``since``, ``until``, ``by``,
-        ``channel``, ``tool``, ``trust`` (at least), ``thread``, ``subject``, ``log`` (False: memories alone).
+        ``channel``, ``tool``, ``trust`` (at least), ``thread``, ``subject``, ``log`` (False: no messages),
+        ``files`` (False: no files).
         ``without`` names stages to leave out, to see what they are worth.
         """
         return self._finding().recall(self._shelf.scope, query, k, as_of, explain, within_ms, only, frozenset(without))

@@ -26,7 +26,7 @@ from holdfast.retrieval.source import Embeds, Progress, Reach
 
 _KEPT = 64
 _PASSAGES = 2_000_000
-_COMMON, _THREADS = "common", "threads"
+_COMMON, _THREADS, _FILES = "common", "threads", "files/"
 
 
 class Library:
@@ -62,19 +62,31 @@ class Library:
             return wanted
         return _installed(recorded)
 
+    @property
+    def files(self) -> bool:
+        """Whether any index can hold files, as of the last time that one of any kind was brought up to date."""
+        return self._follower.files
+
+    def _places(self, scope: Scope) -> Iterator[Place]:
+        """All places that a handle of a scope looks into."""
+        yield from (place for place, _ in places(scope))
+        self._follower.look()
+        if self.files:
+            yield from (place for place, _ in filing_places(scope))
+
     def rebuild(self, scope: Scope, progress: Progress | None = None) -> int:
         """Make the indexes that a handle of a scope looks into again; return how many documents they hold."""
-        return sum(self.index(place).rebuild(progress) for place, _ in places(scope))
+        return sum(self.index(place).rebuild(progress) for place in self._places(scope))
 
     def reembed(self, scope: Scope, progress: Progress | None = None) -> int:
         """Move those indexes to the model that the store was opened with; return how many vectors were made."""
         if self._wanted is None:
             raise Misconfigured("this store was opened without an embedder; open it with the one to move to")
-        return sum(moving.move(self.index(place), self._wanted, progress) for place, _ in places(scope))
+        return sum(moving.move(self.index(place), self._wanted, progress) for place in self._places(scope))
 
     def rollback(self, scope: Scope) -> str:
         """Move those indexes back to the model before; return its name."""
-        found = [index for place, _ in places(scope) if (index := self.index(place)).previous() is not None]
+        found = [index for place in self._places(scope) if (index := self.index(place)).previous() is not None]
         if not found:
             raise Invalid("there is no earlier model to go back to")
         names = [moving.back(index) for index in found]
@@ -82,8 +94,10 @@ class Library:
 
     def purge(self, scopes: Iterable[Scope]) -> None:
         """Have nothing saved of what is gone from some scopes: words and vectors go with what they were made from."""
+        self._follower.look()
         for place in {place for scope in scopes for place in holding(scope)}:
-            self.index(place).purge()
+            if self.files or not place.files:
+                self.index(place).purge()
 
     def saved(self) -> Iterator[Place]:
         """Every place whose index is saved in this store."""
@@ -102,6 +116,7 @@ class Library:
 
 def holding(scope: Scope) -> Iterator[Place]:
     """The places whose indexes hold what belongs to a scope."""
+    yield filing(scope)
     if scope.user is not None:
         yield Place(user=scope.user)
         return
@@ -112,6 +127,8 @@ def holding(scope: Scope) -> Iterator[Place]:
 def place_of(record: Record) -> Place:
     """The place that a saved manifest is about."""
     user, agent = record.scope.user, record.scope.agent
+    if record.id.startswith(_FILES):
+        return filing(record.scope)
     if user is not None:
         return Place(user=user)
     if agent is None and record.id.startswith(f"{_THREADS}/"):
@@ -135,6 +152,24 @@ def places(scope: Scope) -> Iterator[tuple[Place, Callable[[Reach], bool]]]:
     yield Place(book=book_id(Scope())), lambda reach: True
 
 
+def filing(scope: Scope) -> Place:
+    """The place whose index holds the files of an owner: of a user, else of an agent, else common ones."""
+    return Place(user=scope.user, agent=scope.agent if scope.user is None else None, files=True)
+
+
+def filing_places(scope: Scope) -> Iterator[tuple[Place, Callable[[Reach], bool]]]:
+    """The places whose files a handle of a scope looks into, each with what of it the handle may see.
+
+    As with books: its user's, of all agents or of the agent it names and of none; the agent's own; and common ones.
+    """
+    user, agent = scope.user, scope.agent
+    if user is not None:
+        yield filing(scope), lambda reach: agent is None or reach.agent in (agent, None)
+    if agent is not None:
+        yield filing(Scope(agent=agent)), lambda reach: True
+    yield filing(Scope()), lambda reach: True
+
+
 @lru_cache(8)
 def _installed(model: str) -> Embeds | None:
     """What makes vectors of a model that comes in a wheel, if it is installed."""
@@ -150,18 +185,21 @@ def _installed(model: str) -> Embeds | None:
 
 def name_of(place: Place) -> str:
     """What the records of a place's index are called. The feed keeps such names, so they do not say whose it is."""
-    if place.user is not None:
-        return f"user/{_hidden(place.user)}"
-    if place.agent is not None:
-        return f"agent/{_hidden(place.agent)}"
-    return _COMMON if place.book is not None else _THREADS
+    return _named(place, _hidden)
 
 
 def described(place: Place) -> str:
     """A place as people call it."""
+    return _named(place, str)
+
+
+def _named(place: Place, naming: Callable[[str], str]) -> str:
+    what = _FILES if place.files else ""
     if place.user is not None:
-        return f"user/{place.user}"
-    return name_of(place) if place.agent is None else f"agent/{place.agent}"
+        return f"{what}user/{naming(place.user)}"
+    if place.agent is not None:
+        return f"{what}agent/{naming(place.agent)}"
+    return f"{what}{_COMMON}" if place.files or place.book is not None else _THREADS
 
 
 def _hidden(name: str) -> str:

@@ -7,9 +7,9 @@ Deliberately absent: ranking (``retrieval``), and what is true (``memory``).
 from __future__ import annotations
 
 import time as _time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,24 +19,60 @@ from holdfast.errors import Corrupt, HoldfastError, Invalid, Unsupported
 from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import Core, fetch, fetch_events
+from holdfast.ledger.folder import FILE, Within, here, text_of, to_file
 from holdfast.ledger.said import spoken
+from holdfast.memories.ground import Place
 from holdfast.memories.handle import Only
-from holdfast.memories.library import Library, places
+from holdfast.memories.library import Library, filing, filing_places, places
 from holdfast.memory.conflicts import contradictions
 from holdfast.memory.names import MEMORY, folded, memory_id, subject_of
 from holdfast.memory.stored import to_memory
-from holdfast.records import ENTRY_KINDS, MEMORY_KINDS, TRUST, Entry, Hit, Memory, Recalled, RecallReport
+from holdfast.records import ENTRY_KINDS, MEMORY_KINDS, TRUST, Entry, File, Hit, Memory, Recalled, RecallReport
 from holdfast.retrieval import asking
 from holdfast.retrieval import index as indexes
 from holdfast.retrieval.asking import Asked
 from holdfast.retrieval.corpus import Corpus
 from holdfast.retrieval.pipeline import OPTIONAL, Found, Stopwatch, search
+from holdfast.retrieval.segment import CODES
+from holdfast.retrieval.source import Reach
 
 MOST = 1_000
 _FIRST = 10
 _SPARE = 5
 _PATIENT_MS = 200
 """With less time than this, a recall waits neither for an embedder far away nor for an index to be saved."""
+
+
+Looked = tuple[Place, Callable[[Reach], bool]]
+"""A place to look into, and what of it may be seen."""
+
+
+class Seen(NamedTuple):
+    """All that a question may be answered from, the models of its vectors and how long those are, and what is to be
+    said."""
+
+    corpus: Corpus
+    models: dict[str, int]
+    notes: list[str]
+
+
+class Row(NamedTuple):
+    """What an index says of something that it found."""
+
+    ref: int
+    stream: int
+    position: int
+    time: int
+    trust: int
+    kind: int
+
+
+class Read(NamedTuple):
+    """What was read from ground for some rows."""
+
+    memories: Mapping[str, Record]
+    files: Mapping[str, Record]
+    events: Mapping[Mark, Event]
 
 
 class Recaller:
@@ -62,26 +98,48 @@ class Recaller:
             raise Invalid(f"there is no stage {', '.join(unknown)} to leave out; there are {', '.join(OPTIONAL)}")
         began = _time.perf_counter()
         asked = self._asked(query, k, as_of, within_ms, only, folded(subject_of(scope)))
-        corpus, models, notes = self._corpus(
-            scope, only.get("thread"), patient=within_ms is None or within_ms >= _PATIENT_MS
-        )
-        if as_of is None:  # what was acknowledged is true now, whatever this clock says
-            asked = msgspec.structs.replace(asked, now=max(asked.now, corpus.latest()))
-        reading = asking.read(query, asked.now)
         run = Stopwatch(began, within_ms, without)
-        run.timed("catch up", began)
+        seen = self._seen(scope, only.get("thread"), asked.kinds, patient=_patient(within_ms))
+        return self._answered(asked, seen, run, explain)
+
+    def search(self, within: Within, query: str, k: int, *, explain: bool, within_ms: float | None) -> Recalled:
+        """See ``Folder.search``: a recall from some files of one owner alone."""
+        began = _time.perf_counter()
+        asked = self._asked(query, k, None, within_ms, {"tag": within.tag}, "")
+        run = Stopwatch(began, within_ms, frozenset())
+        under, among = within.under, within.among
+
+        def sees(reach: Reach) -> bool:
+            file = reach.file or ""
+            return file.startswith(under) and (among is None or file in among)
+
+        name = ("under", under, among)
+        seen = self._looked_into([(filing(within.scope), sees)], None, name, patient=_patient(within_ms))
+        return self._answered(asked, seen, run, explain)
+
+    def purge(self, scope: Scope) -> None:
+        """Have nothing saved of files that are gone. What was never searched is not indexed only for that."""
+        if any(place == filing(scope) for place in self.library.saved()):
+            self.library.purge([scope])
+
+    def _answered(self, asked: Asked, seen: Seen, run: Stopwatch, explain: bool) -> Recalled:
+        corpus, models, notes = seen
+        if asked.as_of is None:  # what was acknowledged is true now, whatever this clock says
+            asked = msgspec.structs.replace(asked, now=max(asked.now, corpus.latest()))
+        reading = asking.read(asked.text, asked.now)
+        run.timed("catch up", run.began)
         vectors = self._vectors(asking.without_names(reading, corpus), models, run, notes)
         found = search(corpus, asked, reading, vectors, run)
-        hits = self._hits(corpus, found, k, explain)
+        hits = self._hits(corpus, found, asked.k, explain)
         if run.may("disputes"):
             start = _time.perf_counter()
             hits = disputed(hits)
             run.timed("disputes", start)
         report = RecallReport(
-            query=query,
+            query=asked.text,
             searched=corpus.rows,
             candidates=found.candidates,
-            ms=(_time.perf_counter() - began) * 1_000,
+            ms=(_time.perf_counter() - run.began) * 1_000,
             model=next(iter(vectors), None),
             stages=tuple(run.reports),
             pending=_pending(corpus, models),
@@ -108,7 +166,7 @@ class Recaller:
             k=k,
             now=now,
             as_of=None if as_of is None else now,
-            kinds=_kinds(only.get("kind"), only.get("log") is not False),
+            kinds=_kinds(only.get("kind"), log=only.get("log") is not False, files=only.get("files") is not False),
             marks=tuple(_marks(only)),
             since=None if only.get("since") is None else to_micros(only["since"]),  # type: ignore[arg-type]
             until=None if only.get("until") is None else to_micros(only["until"]),  # type: ignore[arg-type]
@@ -118,22 +176,31 @@ class Recaller:
 
     # What there is
 
-    def _corpus(self, scope: Scope, thread: str | None, *, patient: bool) -> tuple[Corpus, dict[str, int], list[str]]:
-        """All that a handle may see, the models of its vectors and how long those are, and what is to be said."""
+    def _seen(self, scope: Scope, thread: str | None, kinds: tuple[str, ...] | None, *, patient: bool) -> Seen:
+        """All that a handle may see: what was said and remembered, and files where there are any that may answer."""
         if thread is not None:
             check_id(thread, "thread id")
+        name = (scope.agent, thread)
+        seen = self._looked_into(places(scope), thread, name, patient=patient)
+        if thread is not None or (kinds is not None and FILE not in kinds) or not self.library.files:
+            return seen
+        files = self._looked_into(filing_places(scope), None, name, patient=patient)
+        models, notes = {**files.models, **seen.models}, list(dict.fromkeys([*seen.notes, *files.notes]))
+        return Seen(Corpus.of([seen.corpus, files.corpus]), models, notes)
+
+    def _looked_into(self, places: Iterable[Looked], thread: str | None, name: object, *, patient: bool) -> Seen:
         found: list[Corpus] = []
         models: dict[str, int] = {}
         notes: list[str] = []
-        for place, sees in places(scope):
+        for place, sees in places:
             index = self.library.index(place)
-            found.append(index.corpus(patient=patient).seen(sees, thread, (scope.agent, thread)))
+            found.append(index.corpus(patient=patient).seen(sees, thread, name))
             embedder, recorded = index.embedder, index.model
             if embedder is not None and found[-1].segments:
                 models.setdefault(embedder.name, index.dimension)
             if embedder is None and recorded is not None and found[-1].segments:
                 notes.append(f"by words alone: the vectors are of {recorded}, and this store was not opened with it")
-        return Corpus.of(found), models, notes
+        return Seen(Corpus.of(found), models, notes)
 
     def _vectors(self, topic: str, models: dict[str, int], run: Stopwatch, notes: list[str]) -> dict[str, Any]:
         """The query's vector by each model that an index uses; what fails is left out, and said."""
@@ -164,28 +231,55 @@ class Recaller:
     # What is shown
 
     def _hits(self, corpus: Corpus, found: Found, k: int, explain: bool) -> tuple[Hit, ...]:
-        columns = [corpus.column(name, found.rows).tolist() for name in ("ref", "stream", "position", "time", "trust")]
-        wanted = [memory_id(ref) for ref in columns[0][: k + _SPARE] if ref]
-        memories = fetch(self._core.engine, self._core.tenant, MEMORY, wanted)
-        first = list(zip(*columns, strict=True))[: k + _SPARE]
-        marks = [Mark(stream, position) for ref, stream, position, *_ in first if not ref]
-        events = fetch_events(self._core.engine, self._core.tenant, marks)
+        columns = [corpus.column(name, found.rows).tolist() for name in Row._fields]
+        rows = [Row(*values) for values in zip(*columns, strict=True)]
+        read = self._read(corpus, rows[: k + _SPARE])
         hits: list[Hit] = []
-        for number, (ref, stream, position, time, trust) in enumerate(zip(*columns, strict=True)):
+        for number, row in enumerate(rows):
             if len(hits) == k:
                 break
             score = float(found.scores[number])
             why = {name: round(float(values[number]), 4) for name, values in found.parts.items()} if explain else {}
-            if ref:
-                memory = self._memory(memory_id(ref), memories)
+            if row.ref:
+                memory = self._memory(memory_id(row.ref), read.memories)
                 if memory is not None:
                     hits.append(Hit(memory.text, score, memory.kind, memory.valid_from, memory.trust, memory, why=why))
-                continue
-            entry = self._entry(corpus, Mark(stream, position), events)
-            if entry is not None:
-                shown, said = spoken(entry.kind, entry.content), to_datetime(time)
-                hits.append(Hit(shown, score, entry.kind, said, TRUST[trust], entry=entry, why=why))
+            elif row.kind == CODES[FILE]:
+                file = self._file(corpus.file_of(row.stream), row, read)
+                if file is not None:
+                    hits.append(
+                        Hit(text_of(file.content), score, FILE, file.time, TRUST[row.trust], why=why, file=file)
+                    )
+            elif (entry := self._entry(corpus, Mark(row.stream, row.position), read.events)) is not None:
+                shown, said = spoken(entry.kind, entry.content), to_datetime(row.time)
+                hits.append(Hit(shown, score, entry.kind, said, TRUST[row.trust], entry=entry, why=why))
         return tuple(hits)
+
+    def _read(self, corpus: Corpus, rows: Sequence[Row]) -> Read:
+        """What the first rows are about, by few questions."""
+        engine, tenant = self._core.engine, self._core.tenant
+        memories = [memory_id(row.ref) for row in rows if row.ref]
+        files = [id for row in rows if row.kind == CODES[FILE] and (id := corpus.file_of(row.stream)) is not None]
+        marks = [Mark(row.stream, row.position) for row in rows if not row.ref]
+        return Read(
+            fetch(engine, tenant, MEMORY, memories),
+            fetch(engine, tenant, FILE, files) if files else {},
+            fetch_events(engine, tenant, marks),
+        )
+
+    def _file(self, id: str | None, row: Row, read: Read) -> File | None:
+        """The version of a file that was found, if the file is still there."""
+        record = None if id is None else read.files.get(id) or self._core.engine.get(self._core.tenant, FILE, id)
+        if record is None or record.stream != row.stream:
+            return None
+        try:
+            event = self._event(Mark(row.stream, row.position), read.events)
+            return to_file(record, event) if event is not None and here(record, self._core.clock.now()) else None
+        except (Corrupt, Unsupported):  # verify names it
+            return None
+
+    def _event(self, mark: Mark, fetched: Mapping[Mark, Event]) -> Event | None:
+        return fetched.get(mark) or fetch_events(self._core.engine, self._core.tenant, [mark]).get(mark)
 
     def _memory(self, id: str, fetched: Mapping[str, Record]) -> Memory | None:
         record = fetched.get(id) or self._core.engine.get(self._core.tenant, MEMORY, id)
@@ -197,9 +291,7 @@ class Recaller:
 
     def _entry(self, corpus: Corpus, mark: Mark, fetched: Mapping[Mark, Event]) -> Entry | None:
         thread = corpus.thread_of(mark.stream, mark.position)
-        event = fetched.get(mark)
-        if event is None:
-            event = fetch_events(self._core.engine, self._core.tenant, [mark]).get(mark)
+        event = self._event(mark, fetched)
         try:
             return log.to_entry(thread, event) if thread is not None and event is not None else None
         except (Corrupt, Unsupported):  # verify names it
@@ -220,15 +312,20 @@ def disputed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     return tuple(msgspec.structs.replace(hit, disputed_by=tuple(against.get(hit.id, ()))) for hit in hits)
 
 
-def _kinds(kind: str | Iterable[str] | None, with_log: bool) -> tuple[str, ...] | None:
-    if kind is None:
-        return None if with_log else MEMORY_KINDS
-    kinds = _several(kind, "kind")
-    known = (*MEMORY_KINDS, *ENTRY_KINDS)
+def _kinds(kind: str | Iterable[str] | None, *, log: bool, files: bool) -> tuple[str, ...] | None:
+    known = (*MEMORY_KINDS, *ENTRY_KINDS, FILE)
+    left_out = (() if log else ENTRY_KINDS) + (() if files else (FILE,))
+    if kind is None and not left_out:
+        return None
+    kinds = known if kind is None else _several(kind, "kind")
     for one in kinds:
         if one not in known:
             raise Invalid(f"kind must be one of {', '.join(known)}, not {one!r}")
-    return kinds if with_log else tuple(one for one in kinds if one in MEMORY_KINDS)
+    return tuple(one for one in kinds if one not in left_out)
+
+
+def _patient(within_ms: float | None) -> bool:
+    return within_ms is None or within_ms >= _PATIENT_MS
 
 
 def _marks(only: Only) -> Iterable[str]:

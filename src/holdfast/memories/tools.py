@@ -225,6 +225,8 @@ def _hit(hit: Hit, now: datetime, chars: int) -> str:
 def _whose(hit: Hit) -> str:
     if hit.memory is not None:
         return f"{_fact(hit.memory)}: "
+    if hit.file is not None:
+        return ""
     fields = hit.entry.content if hit.entry is not None and isinstance(hit.entry.content, dict) else {}
     named = (fields[name] for name in ("name", "speaker", "role") if isinstance(fields.get(name), str))
     return f"{_line(next(named, hit.kind))}: "

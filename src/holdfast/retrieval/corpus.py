@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.retrieval.segment import CHANGE, MEMORY, Array, Segment, hashed
+from holdfast.retrieval.segment import CHANGE, FILE, FOREVER, MEMORY, Array, Segment, hashed
 
 _FEW = 8
 _ROLES = ("user", "assistant", "system", "tool", "developer", "human", "ai", "function")
@@ -54,7 +54,7 @@ def _grouped(part: Array) -> list[tuple[int, Any]]:
 
 
 class Corpus:
-    """Everything that one recall can find. ``reaches`` are (stream, after, upto, thread) of what is visible."""
+    """Everything that one recall can find. ``reaches`` are (stream, after, upto, thread, …) of what is visible."""
 
     def __init__(self, segments: Sequence[Segment], reaches: Sequence[Any]) -> None:
         self.segments = [segment for segment in segments if segment.rows]
@@ -99,6 +99,20 @@ class Corpus:
             self.cache["threads"] = shown
         names = [thread for thread, upto in self.cache["threads"].get(stream, ()) if position <= upto]
         return min(names, default=None)
+
+    def file_of(self, stream: int) -> str | None:
+        """The id of the file whose versions a stream holds."""
+        if "files" not in self.cache:
+            self.cache["files"] = {reach.stream: reach.file for reach in self.reaches if reach.file is not None}
+        found: str | None = self.cache["files"].get(stream)
+        return found
+
+    def expiries(self, rows: Rows) -> Array:
+        """When the files that rows are versions of expire."""
+        if "expiries" not in self.cache:
+            self.cache["expiries"] = {reach.stream: reach.until for reach in self.reaches if reach.until is not None}
+        known, streams = self.cache["expiries"], self.column("stream", rows).tolist()
+        return np.array([known.get(stream, FOREVER) for stream in streams], dtype=np.int64)
 
     def speakers(self) -> set[int]:
         """Every speaker's name, as a number, but those that are only roles."""
@@ -211,7 +225,7 @@ class Corpus:
             rows = [order[a:b] for a, b in zip(low.tolist(), high.tolist(), strict=True) if b > a]
             at = np.concatenate(rows) if rows else order[:0]
             kinds = segment.columns["kind"][at]
-            at = at[(kinds >= MEMORY) & (kinds < CHANGE)]
+            at = at[(kinds >= MEMORY) & (kinds < FILE)]
             found.append(at)
             parts.append(np.full(len(at), number))
         return rows_of(parts, found)
@@ -225,7 +239,8 @@ def _kept(segment: Segment, name: str, make: Callable[[Segment], Any]) -> Any:
 
 
 def _latest(segment: Segment) -> int:
-    times = segment.columns["recorded"][segment.columns["kind"] >= MEMORY]
+    kinds = segment.columns["kind"]
+    times = segment.columns["recorded"][(kinds >= MEMORY) & (kinds != FILE)]
     return int(times.max()) if len(times) else 0
 
 
@@ -266,18 +281,44 @@ def _total(segment: Segment) -> int:
 
 
 def _hidden(segments: Sequence[Segment], reaches: Sequence[Any]) -> dict[int, Array]:
-    """For segments with rows that a rewind or an erasure took out of sight: which rows are left."""
-    upto: dict[int, int] = {}
-    for reach in reaches:
-        upto[reach[0]] = max(reach[2], upto.get(reach[0], 0))
+    """For segments with rows that a rewind, an erasure or a newer version took out of sight: which rows are left."""
+    streams = np.array([reach[0] for reach in reaches], dtype=np.int64)
+    names, which = np.unique(streams, return_inverse=True)
+    upto = np.zeros(len(names) + 1, dtype=np.int64)
+    np.maximum.at(upto, which, np.array([reach[2] for reach in reaches], dtype=np.int64))
+    outdated = Outdated(reaches)
     found: dict[int, Array] = {}
     for number, segment in enumerate(segments):
-        limits = np.array([upto.get(stream, 0) for stream in segment.streams.tolist()], dtype=np.int64)
-        ends = np.array(list(segment.reaches().values()), dtype=np.int64)
-        if (ends > limits).any():
-            at = np.searchsorted(segment.streams, segment.columns["stream"])
-            found[number] = segment.columns["position"] <= limits[at]
+        limits = upto[_looked_up(names, segment.streams)]
+        if (segment.ends > limits).any():
+            found[number] = segment.columns["position"] <= limits[segment.stream_of]
+        if outdated and (older := outdated.rows(segment)).any():
+            found[number] = found.get(number, True) & ~older
     return found
+
+
+def _looked_up(names: Array, wanted: Array) -> Array:
+    """Where each of the wanted is among names in order; one place further than the last where it is not."""
+    at = np.searchsorted(names, wanted)
+    return np.where(np.append(names, -1)[at] == wanted, at, len(names))
+
+
+class Outdated:
+    """The versions of files that newer ones, or a deletion, came after."""
+
+    def __init__(self, reaches: Sequence[Any]) -> None:
+        files = sorted((reach[0], reach[1]) for reach in reaches if reach[1] and reach.file is not None)
+        self._names = np.array([stream for stream, _ in files], dtype=np.int64)
+        self._after = np.array([*(after for _, after in files), 0], dtype=np.int64)
+
+    def __bool__(self) -> bool:
+        return len(self._names) > 0
+
+    def rows(self, segment: Segment) -> Array:
+        """Which rows of a segment are such versions."""
+        after = self._after[_looked_up(self._names, segment.streams)]
+        found: Array = segment.columns["position"] <= after[segment.stream_of]
+        return found
 
 
 def _has_silence(segment: Segment) -> bool:

@@ -26,7 +26,7 @@ from holdfast.retrieval.segment import Segment, Vectors
 
 KIND = "index"
 MANIFEST = "manifest"
-FORM = 1
+FORM = 2
 _PART_BYTES = 8 * 1024 * 1024
 
 

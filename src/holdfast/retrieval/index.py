@@ -30,7 +30,7 @@ from holdfast.errors import (
     Unavailable,
     Unsupported,
 )
-from holdfast.retrieval.corpus import Corpus
+from holdfast.retrieval.corpus import Corpus, Outdated
 from holdfast.retrieval.depot import Depot, Manifest, Overtaken
 from holdfast.retrieval.segment import CHANGE, MEMORY, Array, Document, Segment, Vectors, build, merge, only
 from holdfast.retrieval.source import Embedders, Embeds, Progress, Reach, Source, agrees, texts_of
@@ -42,6 +42,7 @@ _BATCH = 4_096
 RETRY_S = 5.0
 _TRIES = 8
 _PORTION = 4_096
+_TOGETHER = 500
 
 _log = logging.getLogger(__name__)
 
@@ -141,27 +142,31 @@ class Index:
         behind = self._behind(reaches)
         total, done = sum(part.upto - part.after for part in behind), 0
         batch: list[Document] = []
-        for part in behind:
+        for number, part in enumerate(behind):
+            if number % _TOGETHER == 0:
+                self._source.ahead(behind[number : number + _TOGETHER])
             for document in self._source.documents(part.stream, part.after, part.upto):
                 batch.append(document)
                 if len(batch) >= _BATCH:
                     done += len(batch)
                     self._add(batch)
                     batch = []
-                    self._save_grown()
+                    self._save_grown(reaches)
                     if progress is not None:
                         progress(done, total)
             self._reached[part.stream] = part.upto
         self._add(batch)
         if progress is not None and total:
             progress(total, total)
-        self._save_grown()
+        self._save_grown(reaches)
 
     def _drop_hidden(self, reaches: Sequence[Reach]) -> None:
         """Let go of what nothing shows any more: what was erased must not be saved again."""
         upto: dict[int, int] = {}
-        for reach in reaches:
-            upto[reach.stream] = max(reach.upto, upto.get(reach.stream, 0))
+        for reach in reaches:  # there may be one for each of many files, so nothing more is done with it than must be
+            stream, end = reach[0], reach[2]
+            if end > upto.get(stream, 0):
+                upto[stream] = end
         if all(reached <= upto.get(stream, 0) for stream, reached in self._reached.items()):
             return
 
@@ -192,11 +197,13 @@ class Index:
         """What is visible and not covered yet, each stream once, from where its coverage ends."""
         wanted: dict[int, Reach] = {}
         for part in reaches:
+            if part[2] <= self._reached.get(part[0], 0):
+                continue
             start = max(part.after, self._reached.get(part.stream, 0))
             known = wanted.get(part.stream)
             if part.upto > start and (known is None or known.upto < part.upto):
-                wanted[part.stream] = Reach(part.stream, start, part.upto, part.thread)
-        return sorted(wanted.values())
+                wanted[part.stream] = part._replace(after=start)
+        return sorted(wanted.values(), key=lambda part: part.stream)
 
     def _add(self, batch: list[Document]) -> None:
         """Add a segment for new documents, joined with small ones that are not saved yet."""
@@ -406,7 +413,7 @@ class Index:
 
     # Being saved
 
-    def _save_grown(self) -> None:
+    def _save_grown(self, reaches: Sequence[Reach]) -> None:
         """Save when the unsaved tail has grown, or when its vectors were dear."""
         tail = [held for held in self._held if held.saved is None]
         rows = sum(held.segment.rows for held in tail)
@@ -415,7 +422,22 @@ class Index:
         if rows >= 8 * SAVE_AT:  # nobody has the time, and a new process would have to read it all
             self._saving_on = True
         if rows >= SAVE_AT or dear:
-            self._save(tiered(self._held, SAVE_AT))
+            self._save(tiered(self._without_outdated(reaches), SAVE_AT))
+
+    def _without_outdated(self, reaches: Sequence[Reach]) -> list[Held]:
+        """What is held, without older versions of files: none in what is not saved yet, and where they are the most.
+
+        They are not shown in any case; a file that is written often must not let an index grow.
+        """
+        outdated = Outdated(reaches)
+        if not outdated:
+            return self._held
+        kept = []
+        for held in self._held:
+            older = outdated.rows(held.segment)
+            many = int(older.sum()) * 2 > held.segment.rows if held.saved is not None else bool(older.any())
+            kept.append(Held(only(held.segment, ~older)) if many else held)
+        return [held for held in kept if held.segment.rows]
 
     def _save(self, wanted: list[Held]) -> None:
         """Save these segments in place of what is saved. Where that cannot be done now, reading goes on without."""

@@ -56,6 +56,7 @@ class Stopwatch:
     """The stages of one recall, timed."""
 
     def __init__(self, began: float, within_ms: float | None, without: frozenset[str]) -> None:
+        self.began = began
         self._until = None if within_ms is None else began + within_ms / 1_000
         self.without = without
         self.reports: list[StageReport] = []
@@ -216,7 +217,7 @@ def _made_mask(corpus: Corpus, part: int, segment: Segment, asked: Asked) -> Arr
     if visible is not None:
         mask &= visible
     if asked.kinds is not None:
-        mask &= np.isin(columns["kind"], [CODES[kind] for kind in asked.kinds])
+        mask &= np.isin(columns["kind"], [CODES[kind] for kind in asked.kinds if kind in CODES])
     for mark in asked.marks:
         carrying = np.zeros(segment.rows, dtype=bool)
         carrying[segment.marked(mark)] = True

@@ -29,11 +29,13 @@ FOREVER = 2**63 - 1
 KINDS = (
     "message", "tool_call", "observation", "event", "note",
     "semantic", "episodic", "procedural",
+    "file",
     "forget", "restore", "erase",
 )  # fmt: skip
-"""What a row is: a kind of entry, a kind of memory, or something that happened to a memory."""
+"""What a row is: a kind of entry, a kind of memory, a file, or something that happened to a memory."""
 CODES = {kind: code for code, kind in enumerate(KINDS)}
 MEMORY = CODES["semantic"]
+FILE = CODES["file"]
 CHANGE = CODES["forget"]
 ENDED, FROM_USER = 1, 2
 
@@ -131,10 +133,18 @@ class Segment:
             "holder": self.holder, "count": self.count,
         }  # fmt: skip
 
-    def reaches(self) -> dict[int, int]:
+    @property
+    def ends(self) -> Array:
         """The last position of each stream that this segment covers."""
-        ends = np.append(self._starts[1:], self.rows)[: len(self.streams)] - 1
-        return dict(zip(self.streams.tolist(), self.columns["position"][ends].tolist(), strict=True))
+        if "ends" not in self.cache:
+            ends = np.append(self._starts[1:], self.rows)[: len(self.streams)] - 1
+            self.cache["ends"] = self.columns["position"][ends]
+        found: Array = self.cache["ends"]
+        return found
+
+    def reaches(self) -> dict[int, int]:
+        """The last position of each stream that this segment covers, by stream."""
+        return dict(zip(self.streams.tolist(), self.ends.tolist(), strict=True))
 
     def holders(self, terms: Sequence[int]) -> list[tuple[Array, Array]]:
         """For each term the passages that hold it, and how often each does."""

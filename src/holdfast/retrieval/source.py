@@ -16,13 +16,17 @@ from holdfast.retrieval.segment import Array, Document, Segment, build, passages
 
 
 class Reach(NamedTuple):
-    """Positions ``after`` < n <= ``upto`` of a stream that are visible: in a thread, or in a book when that is None."""
+    """Positions ``after`` < n <= ``upto`` of a stream that are visible: in a thread, as a file, or in a book when
+    neither is named. Of a file's versions that is the newest, or none once it was deleted; ``until`` is when the file
+    expires, which may be put off without another version."""
 
     stream: int
     after: int
     upto: int
     thread: str | None
     agent: str | None = None
+    file: str | None = None
+    until: int | None = None
 
 
 class Source(Protocol):
@@ -30,6 +34,10 @@ class Source(Protocol):
 
     def reaches(self) -> Sequence[Reach]:
         """What is visible now. The same object is returned as long as nothing changed."""
+        ...
+
+    def ahead(self, parts: Sequence[Reach]) -> None:
+        """The documents of these parts are asked for next: they may be read together."""
         ...
 
     def documents(self, stream: int, after: int, upto: int) -> Iterator[Document]:

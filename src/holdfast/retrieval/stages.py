@@ -15,7 +15,7 @@ from holdfast.retrieval import asking
 from holdfast.retrieval.corpus import Rows
 from holdfast.retrieval.cues import BITS
 from holdfast.retrieval.lexical import Lexical, saturated
-from holdfast.retrieval.segment import CODES, MEMORY, Array, hashed
+from holdfast.retrieval.segment import CODES, FILE, Array, hashed
 from holdfast.retrieval.table import Table, share, spread
 
 _DAY = 86_400_000_000
@@ -108,7 +108,9 @@ def looks(table: Table) -> dict[str, Array]:
         "asks": table.cue("question"),
         "own": np.minimum(table.stored("own") / 100.0, 1.5).astype(np.float32),
         "names": table.stored("names").astype(np.float32) / 4,
-        "length": ((np.log1p(table.stored("chars")) - 5) / 2).astype(np.float32),
+        "length": np.where(table.stored("kind") == FILE, 0.0, (np.log1p(table.stored("chars")) - 5) / 2).astype(
+            np.float32
+        ),
     }
 
 
@@ -121,12 +123,11 @@ def time(table: Table) -> dict[str, Array]:
     for since, until in _told_by_events(table):
         meant = np.maximum(meant, 0.5 * ((said >= since) & (said < until)).astype(np.float32))
     age = np.maximum(table.asked.now - said, 0) / _DAY
-    memory = table.stored("kind") >= MEMORY
     return {
         "time": meant,
         "recent": np.exp2(-age / _HALF_LIFE_DAYS).astype(np.float32),
         "faded": np.where(table.stored("kind") == CODES["episodic"], 1 - np.exp2(-age / _HALF_LIFE_DAYS), 0.0),
-        "important": np.where(memory, table.stored("importance") - 0.5, 0.0).astype(np.float32),
+        "important": np.where(table.remembered, table.stored("importance") - 0.5, 0.0).astype(np.float32),
     }
 
 
@@ -134,7 +135,7 @@ def facts(table: Table) -> dict[str, Array]:
     """Whether a row is a fact, and so an answer rather than a mention."""
     return {
         "fact": (table.stored("fact") != 0).astype(np.float32),
-        "memory": (~table.spoken).astype(np.float32),
+        "memory": table.remembered.astype(np.float32),
     }
 
 
@@ -245,7 +246,7 @@ def _has_cue(table: Table, rows: Rows, cue: str) -> Array:
 
 def _instructions(table: Table) -> Array:
     """1 for the standing instruction whose occasion is most like the query, 2/3 for the next one."""
-    rows = np.nonzero(table.cue("instruction") * np.maximum(table.from_user, ~table.spoken))[0]
+    rows = np.nonzero(table.cue("instruction") * np.maximum(table.from_user, table.remembered))[0]
     found = np.zeros(len(table), dtype=np.float32)
     if not len(rows):
         return found

@@ -16,7 +16,7 @@ from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.cues import BITS
 from holdfast.retrieval.lexical import Lexical
 from holdfast.retrieval.links import Linked
-from holdfast.retrieval.segment import FROM_USER, MEMORY, Array, Segment
+from holdfast.retrieval.segment import FILE, FROM_USER, MEMORY, Array, Segment
 from holdfast.retrieval.vector import Nearness
 
 _ASSISTED = (2.0, 4.5)
@@ -62,13 +62,19 @@ class Table:
         return found
 
     @cached_property
+    def remembered(self) -> Array:
+        """Whether a row is a memory."""
+        found: Array = ~self.spoken & (self.stored("kind") < FILE)
+        return found
+
+    @cached_property
     def from_user(self) -> Array:
         found: Array = ((self.stored("flags") & FROM_USER) > 0).astype(np.float32)
         return found
 
     @cached_property
     def streams(self) -> tuple[Array, Array]:
-        """The streams of the rows, and for each row which of them it is in; a memory is in one of its own."""
+        """The streams of the rows, and for each row which of them it is in; a memory or a file is in one of its own."""
         names, which = np.unique(self.stored("stream"), return_inverse=True)
         return names, np.where(self.spoken, which, len(names) + np.arange(len(self)))
 

@@ -1,8 +1,8 @@
 """What of the candidates is true at the moment of asking: nothing forgotten, corrected, superseded or over.
 
 The same rule as ``memory.facts``, on the columns of an index; a test holds them against each other. A fact whose old
-value was found brings its present value along. Deliberately absent: entries of a log, which only say that something was
-said.
+value was found brings its present value along. A file is there until it expires. Deliberately absent: entries of a log,
+which only say that something was said.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.retrieval.corpus import Corpus, Rows
-from holdfast.retrieval.segment import CHANGE, CODES, ENDED, MEMORY, Array
+from holdfast.retrieval.segment import CHANGE, CODES, ENDED, FILE, MEMORY, Array
 
 _FORGET, _RESTORE, _ERASE = CODES["forget"], CODES["restore"], CODES["erase"]
 
@@ -24,9 +24,11 @@ def standing(corpus: Corpus, rows: Rows, moment: int, trust: int = 0) -> Rows:
         return rows
     kinds = corpus.column("kind", rows)
     entries = rows.at(kinds < MEMORY)
-    memories = rows.at((kinds >= MEMORY) & (kinds < CHANGE))
+    memories = rows.at((kinds >= MEMORY) & (kinds < FILE))
+    files = rows.at(kinds == FILE)
+    files = files.at(corpus.expiries(files) > moment)
     if not len(memories):
-        return entries
+        return _joined([entries, files]) if len(files) else entries
     gone, corrected, ended = verdicts(corpus, moment, trust)
     facts = np.unique(corpus.column("fact", memories))
     versions = corpus.by("fact", facts[facts != 0])
@@ -37,7 +39,7 @@ def standing(corpus: Corpus, rows: Rows, moment: int, trust: int = 0) -> Rows:
     outside = (corpus.column("until", loose) <= moment) | (corpus.column("time", loose) > moment)
     outside &= corpus.column("kind", loose) != CODES["episodic"]  # what happened has happened, and plans are plans
     loose = loose.at(~outside & ((corpus.column("flags", loose) & ENDED) == 0))
-    return _joined([entries, loose, holding])
+    return _joined([entries, loose, holding, files])
 
 
 def verdicts(corpus: Corpus, moment: int, trust: int = 0) -> tuple[Array, Array, Array]:

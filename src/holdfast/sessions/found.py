@@ -6,6 +6,7 @@ Deliberately absent: searching.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from holdfast.clock import to_datetime
@@ -13,6 +14,7 @@ from holdfast.engine.contract import Mark, Scope
 from holdfast.errors import Corrupt, HoldfastError, Unsupported
 from holdfast.ledger import log
 from holdfast.ledger.core import Core
+from holdfast.ledger.folder import FILE, Folder, text_of
 from holdfast.ledger.said import Said
 from holdfast.records import Hit
 
@@ -22,8 +24,13 @@ if TYPE_CHECKING:
 
 def again(core: Core, memory: Memories, ids: Sequence[str]) -> list[Hit]:
     """The hits of these ids that still are there, in the same order. What was forgotten or erased is not."""
-    found = (_entry(core, memory, id) if "#" in id else _memory(memory, id) for id in ids)
-    return [hit for hit in found if hit is not None]
+    return [hit for id in ids if (hit := _again(core, memory, id)) is not None]
+
+
+def _again(core: Core, memory: Memories, id: str) -> Hit | None:
+    if id.rpartition("#")[2].isdecimal():  # a file's id ends with its version, behind an @
+        return _entry(core, memory, id)
+    return _file(core, memory, id) if "/" in id else _memory(memory, id)
 
 
 def _sees(own: Scope, theirs: Scope) -> bool:
@@ -56,3 +63,18 @@ def _entry(core: Core, memory: Memories, id: str) -> Hit | None:
     if said is None or entry is None:
         return None
     return Hit(said.text, 0.0, entry.kind, to_datetime(said.time), said.trust, entry=entry)
+
+
+def _file(core: Core, memory: Memories, id: str) -> Hit | None:
+    """A file that this handle may see, in the version that was found. Folder and path may both hold a slash."""
+    named, _, version = id.rpartition("@")
+    own, parts = memory._shelf.scope, named.split("/")
+    agents = [own.agent, None] if own.agent is not None else [None]
+    owners = [Scope(user, agent) for user in dict.fromkeys((own.user, None)) for agent in agents]
+    for owner in owners if version.isdecimal() else []:
+        for at in range(1, len(parts)):
+            with suppress(HoldfastError):
+                file = Folder(core, "/".join(parts[:at]), owner).read("/".join(parts[at:]))
+                if file.version == int(version):
+                    return Hit(text_of(file.content), 0.0, FILE, file.time, "stated", file=file)
+    return None

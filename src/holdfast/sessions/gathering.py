@@ -236,7 +236,10 @@ class Gathering:
 
     def _state(self) -> list[Piece]:
         loaded = self._thread.state(self._settings.get("state"))
-        return sections.state(loaded, schemas.dump(loaded.value) if loaded else None)
+        shown = schemas.dump(loaded.value) if loaded else None
+        if isinstance(shown, dict):
+            shown.pop("pydantic_ai", None)  # what that adapter keeps beside the state is no part of it
+        return sections.state(loaded, shown)
 
     # What is recalled
 
@@ -267,8 +270,7 @@ class Gathering:
         if hit.memory is not None:
             refs = hit.memory.origin.entries
             return bool(refs) and all(ref.thread == self._thread.id and ref.number in numbers for ref in refs)
-        assert hit.entry is not None
-        if hit.entry.thread != self._thread.id:
+        if hit.entry is None or hit.entry.thread != self._thread.id:
             return False
         return hit.entry.number in numbers or hit.entry.number == self._apart
 

@@ -1,4 +1,4 @@
-"""The tool with which a model fetches what its context shows in short: masked tool output, and entries it cites.
+"""The tool with which a model fetches what its context shows in short: masked tool output, entries and files it cites.
 
 Deliberately absent: other threads than those that the session's own user may see.
 """
@@ -24,11 +24,11 @@ def lookup_tool(thread: Thread, results: Mapping[str, str], elsewhere: Callable[
 
     @step("look_up", effect="pure")
     def look_up(ref: str, find: str = "", line: int = 1, lines: int = _LINES) -> str:
-        """Read the whole text of something that is shown in short here: a masked tool result, or a cited entry.
+        """Read the whole text of something that is shown in short here: a masked tool result, a cited entry or file.
 
         ref is THREAD#NUMBER, like trip-42#17, with the thread under whose heading it is shown; #17 alone is of this
-        conversation, and the id of a call is a result of this turn. find gives only the lines that contain a text, with
-        their numbers. line and lines say which lines to read.
+        conversation, FOLDER/PATH@VERSION a file, and the id of a call a result of this turn. find gives only the lines
+        that contain a text, with their numbers. line and lines say which lines to read.
         """
         return excerpted(_text(thread, results, elsewhere, ref), find, line, lines)
 
@@ -39,12 +39,15 @@ def _text(thread: Thread, results: Mapping[str, str], elsewhere: Callable[[str],
     if ref in results:
         return results[ref]
     name, _, number = ref.strip().rpartition("#")
-    if not number.isdecimal():
-        raise Invalid(f"{ref!r} is none of THREAD#NUMBER, #NUMBER and the id of a call of this turn")
-    if name not in ("", thread.id):
+    is_file = "/" in ref and ref.strip().rpartition("@")[2].isdecimal()
+    if not number.isdecimal() and not is_file:
+        raise Invalid(
+            f"{ref!r} is none of THREAD#NUMBER, #NUMBER, FOLDER/PATH@VERSION and the id of a call of this turn"
+        )
+    if is_file or name not in ("", thread.id):
         text = elsewhere(ref.strip())
         if text is None:
-            raise Invalid(f"there is no entry {ref!r} here")
+            raise Invalid(f"there is no {'file' if is_file else 'entry'} {ref!r} here")
         return text
     try:
         entry = thread.entry(int(number))

@@ -29,7 +29,10 @@ from holdfast.errors import Corrupt, Invalid, Unsupported
 
 FORMAT = "holdfast-archive"
 VERSION = 1
-KINDS = ("thread", "state", "checkpoint", "run", "handoff", "memories", "memory")
+KINDS = (
+    "thread", "state", "checkpoint", "run", "handoff", "memories", "memory", "file",
+    "graph", "segment", "blob", "graph run",
+)  # fmt: skip
 LEASE = "lease"  # who works on a run belongs to a store, not to what is moved out of it: in backups alone
 ABSENT = msgspec.Raw()
 
@@ -77,6 +80,7 @@ class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strands: int = 0
     events: int = 0
     memories: int = 0
+    files: int = 0
 
     def plus(self, other: Counts) -> Counts:
         pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)

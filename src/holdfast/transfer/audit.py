@@ -189,7 +189,7 @@ class Audit:
                 self._count_schemas(strand.events)
         counts = Counts(
             kinds.count("thread"), events["thread"], events["state"], kinds.count("checkpoint"),
-            len(kinds), len(section.strands), sum(events.values()), kinds.count("memory"),
+            len(kinds), len(section.strands), sum(events.values()), kinds.count("memory"), kinds.count("file"),
         )  # fmt: skip
         self._counts[section.tenant] = self._counts.get(section.tenant, Counts()).plus(counts)
 

@@ -23,6 +23,7 @@ from holdfast.doors.cli import (
     demo,
     evaluating,
     exits,
+    files,
     handoff,
     log,
     looking,
@@ -92,7 +93,7 @@ def _add(panel: str, *commands: Callable[..., int | None], to: typer.Typer = app
 
 
 _add("Begin", demo.demo, chat.chat)
-_add("Look", looking.threads, looking.show, log.log, state.state)
+_add("Look", looking.threads, looking.show, log.log, state.state, files.files, files.file)
 _add("Remember", memory.remember, memory.learn, memory.correct, memory.end, memory.forget)
 _add(
     "Recall", recalling.recall, memory.facts, recalling.links, memory.procedures, memory.contradictions, memory.rebuild

@@ -1,4 +1,4 @@
-"""The functions that carry runs on, from the module that the person named in the call.
+"""Functions that carry runs on, and classes that a state holds, from the module that the person named in the call.
 
 This is the one place that imports by name, and the name comes from whoever types the command, as ``python -m`` takes
 one. Deliberately absent: names that were stored. A run says only which of these functions it wants.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,6 +33,18 @@ def handlers(given: str) -> dict[str, Handler]:
         raise _broken(name, error, "does not give its functions") from error
 
 
+def classes(given: Sequence[str]) -> list[type]:
+    """The classes that are named as ``MODULE:CLASS``."""
+    found = []
+    for each in given:
+        name, _, attribute = each.partition(":")
+        value = _attribute(_module(name, each, "--type"), attribute) if attribute else None
+        if not isinstance(value, type):
+            raise Invalid(f"--type is MODULE:CLASS, as in myapp.state:Trip, and {each!r} names no class")
+        found.append(value)
+    return found
+
+
 def _named(found: Any, given: str) -> dict[str, Handler]:
     if callable(found) and not isinstance(found, Mapping):
         found = [found]
@@ -45,11 +57,11 @@ def _named(found: Any, given: str) -> dict[str, Handler]:
     return named
 
 
-def _module(name: str, given: str) -> ModuleType:
+def _module(name: str, given: str, option: str = "--handlers") -> ModuleType:
     if name.endswith(".py") or "/" in name:
-        raise Invalid(f"--handlers names a module, not a file: {_as_module(name)}, not {name}")
+        raise Invalid(f"{option} names a module, not a file: {_as_module(name)}, not {name}")
     if not all(part.isidentifier() for part in name.split(".")):
-        raise Invalid(f"--handlers is MODULE or MODULE:NAME, as in myapp.work:HANDLERS, not {given!r}")
+        raise Invalid(f"{option} is MODULE or MODULE:NAME, as in myapp.work:HANDLERS, not {given!r}")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

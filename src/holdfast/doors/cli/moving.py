@@ -1,21 +1,27 @@
 """Commands that move and keep whole stores: export, import, backup, restore, verify.
 
-Deliberately absent: what an archive contains and how it is proved sound; the transfer room knows.
+Deliberately absent: what an archive contains and how it is proved sound (the transfer room knows), and what other
+programs keep (``holdfast.moving`` knows).
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import holdfast
-from holdfast.doors.cli import exits, options, plain
+from holdfast.doors.cli import exits, importing, options, plain
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
 from holdfast.doors.cli.wording import counted, database
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, NotFound
 from holdfast.records import Report
+
+if TYPE_CHECKING:
+    from holdfast.moving import Taken
+
+_ONE = {"entities": "entity", "memories": "memory", "entries": "entry"}
 
 
 def export(
@@ -58,23 +64,91 @@ def _content(counts: Any) -> str:
         counted(counts.checkpoints, "checkpoint"),
         counted(counts.memories, "memory", "memories"),
     ]
-    return ", ".join(parts)
+    return ", ".join([*parts, counted(counts.files, "file")] if counts.files else parts)
 
 
-def import_(desk: Desk, path: options.ImportPath, dry_run: options.DryRun = False) -> None:
-    """Bring in what export wrote.
+def import_(  # noqa: PLR0913 - each option of the command is a parameter
+    desk: Desk,
+    path: options.ImportPath,
+    kind: options.FromKind = None,
+    dry_run: options.DryRun = False,
+    user: options.WhoseUser = None,
+    agent: options.WhoseAgent = None,
+    history: options.HistoryPath = None,
+    originals: options.Originals = False,
+    types: options.OwnTypes = None,
+    skip: options.Skip = False,
+) -> None:
+    """Bring in what export wrote, or what another program keeps.
 
-    The file is checked whole before anything is written, and repeating an import is harmless.
+    Archives, LangGraph's SQLite and Postgres checkpoints, a Mem0 store, a folder of notes (MEMORY.md, SOUL.md,
+    memory/YYYY-MM-DD.md), the MCP memory server's file, and sessions of the OpenAI Agents SDK. What it is, its content
+    says. All of it is checked before anything is written and read back afterwards; the source is left as it is, and
+    repeating an import is harmless.
 
     \b
     Examples:
       holdfast import everything.json --dry-run
       holdfast --db new.db import everything.json
+      holdfast import ~/.agent/workspace --user ana
+      holdfast import /tmp/qdrant --history ~/.mem0/history.db
+      holdfast import postgresql://localhost/graphs
     """
+    from holdfast import moving  # noqa: PLC0415 - it brings the readers of other programs' files
+
+    given = (user, agent, history, types, originals or None, skip or None)
+    chosen = moving.ARCHIVE if path == options.STANDARD and kind is None else kind or moving.recognise(path)
+    if chosen == moving.ARCHIVE:
+        if any(value is not None for value in given):
+            raise Invalid(f"{path} is an archive, which holds all that is to be said; leave the other options away")
+        _import_archive(desk, path, dry_run)
+        return
+    own = importing.classes(types or ())
+    with (
+        moving.read(path, chosen, user=user, agent=agent, history=history, originals=originals, types=own) as source,
+        _target(desk, dry_run) as store,
+        desk.notes.progress() as progress,
+    ):
+        taken = moving.take_in(store, source, dry_run=dry_run, skip=skip, progress=progress)
+    desk.tell(plain.plain(taken), lambda screen: _show_taken(screen, taken))
+
+
+def _target(desk: Desk, dry_run: bool) -> holdfast.Store:
+    """The store to import into. To see what would come in, one that is not there yet is an empty one."""
+    try:
+        return desk.open(create=not dry_run)
+    except NotFound:
+        return holdfast.open("ram:", tenant=desk.options.tenant, embedder="none")
+
+
+def _import_archive(desk: Desk, path: str, dry_run: bool) -> None:
     source = sys.stdin.buffer if path == options.STANDARD else Path(path)
     with desk.open(create=not dry_run) as store, desk.notes.progress() as progress:
         report = store.import_from(source, dry_run=dry_run, progress=progress)
     desk.tell({"path": path, **plain.plain(report)}, lambda screen: _show_import(screen, report))
+
+
+def _show_taken(screen: Screen, taken: Taken) -> None:
+    screen.line((taken.place, "name"), f": {taken.title}, {_amounts(taken.counts)}.")
+    if taken.new:
+        screen.line(f"{'Would bring in' if taken.dry_run else 'Brought in'} {_amounts(taken.new)}.")
+    else:
+        screen.line("Nothing in it is new.")
+    if taken.here:
+        screen.line(f"Here already: {_amounts(taken.here)}.")
+    if taken.erased:
+        screen.line(f"Erased here, and left so: {_amounts(taken.erased)}.")
+    if not taken.dry_run:
+        screen.line(f"Read back and compared: all {taken.compared:,} agree.")
+    for one in taken.refused:
+        screen.line(("left out", "warn"), f": {one.where}: {one.why}")
+    for note in taken.notes:
+        screen.line(("note", "quiet"), f": {note}")
+
+
+def _amounts(counts: dict[str, int]) -> str:
+    named = (counted(count, _ONE.get(what, what.removesuffix("s")), what) for what, count in counts.items())
+    return ", ".join(named) or "nothing"
 
 
 def _show_import(screen: Screen, report: Any) -> None:

@@ -14,6 +14,7 @@ from holdfast.steps.timeline import STATUSES
 
 WINDOW = 50
 FORMATS = ("json", "yaml", "msgpack")
+SOURCES = ("archive", "langgraph", "mem0", "memory-files", "mcp-memory", "openai-agents")
 STANDARD = "-"  # standard input or output, where a path could stand
 
 
@@ -107,6 +108,17 @@ NewAgent = Annotated[str | None, _option("--agent", "NAME", "The new thread's ag
 Point = Annotated[str, _argument("POINT", "A checkpoint, or the number of an entry.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
+# Folders
+
+MaybeFolder = Annotated[str | None, _argument("FOLDER", "The name of a folder; without one, folders are listed.")]
+InFolder = Annotated[str, _argument("FOLDER", "The name of a folder.")]
+FilePath = Annotated[str, _argument("PATH", "The path of a file in it.")]
+FolderUser = Annotated[str | None, _option("--user", "NAME", "The user that the folder belongs to.")]
+FolderAgent = Annotated[str | None, _option("--agent", "NAME", "The agent that the folder belongs to.")]
+PathPrefix = Annotated[str, _option("--prefix", "TEXT", "Only files whose paths begin like this.")]
+OfVersion = Annotated[int | None, _option("--version", "N", "An older version.", least=1)]
+Versions = Annotated[bool, typer.Option("--history", help="List the versions.")]
+
 # Files
 
 ExportPath = Annotated[str, typer.Argument(metavar="PATH", help="The file to write; - for standard output.")]
@@ -114,7 +126,24 @@ OneThread = Annotated[str | None, _option("--thread", "ID", "Only this thread.")
 Format = Annotated[
     str | None, _option("--format", "FORMAT", f"{', '.join(FORMATS)}; otherwise the file's suffix says.")
 ]
-ImportPath = Annotated[str, _argument("PATH", "A file that export wrote; - for standard input.")]
+ImportPath = Annotated[
+    str, _argument("PATH", "A file that export wrote (- for standard input), or what another program keeps.")
+]
+FromKind = Annotated[
+    str | None,
+    _option("--from", "KIND", f"What it is: {', '.join(SOURCES)}. Otherwise what is in it says so."),
+]
+WhoseUser = Annotated[str | None, _option("--user", "NAME", "Whose things are that do not say so themselves.")]
+WhoseAgent = Annotated[str | None, _option("--agent", "NAME", "Whose things are that do not say so themselves.")]
+HistoryPath = Annotated[str | None, _option("--history", "FILE", "Mem0's history, where it is not beside its store.")]
+Originals = Annotated[
+    bool, typer.Option("--originals", help="Keep what memories are made of too, as files of the folder imported.")
+]
+OwnTypes = Annotated[
+    list[str] | None,
+    _option("--type", "MODULE:CLASS", "A class of your own that a LangGraph state holds; may be given again."),
+]
+Skip = Annotated[bool, typer.Option("--skip", help="Leave out what cannot be stored, and say what that is.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would come in; write nothing.")]
 BackupPath = Annotated[str, _argument("PATH", "The file to write the copy to.")]
 Backup = Annotated[str, _argument("BACKUP", "What backup wrote.")]
@@ -160,9 +189,8 @@ Explain = Annotated[bool, typer.Option("--explain", help="Show what each score i
 WithinMs = Annotated[
     float | None, _option("--within-ms", "MS", "Leave out what does not fit into so many milliseconds.")
 ]
-WithLog = Annotated[
-    bool, typer.Option("--log/--no-log", help="Whether messages of threads are found, or memories alone.")
-]
+WithLog = Annotated[bool, typer.Option("--log/--no-log", help="Whether messages of threads are found.")]
+WithFiles = Annotated[bool, typer.Option("--files/--no-files", help="Whether files in folders are found.")]
 GraphPath = Annotated[
     str | None, _option("--graph", "FILE", "Draw the links around what was found, two hops far: .svg or .dot.")
 ]

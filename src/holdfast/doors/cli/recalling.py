@@ -46,10 +46,11 @@ def recall(  # noqa: PLR0913 - each option of the command is a parameter
     explain: options.Explain = False,
     within_ms: options.WithinMs = None,
     log: options.WithLog = True,
+    files: options.WithFiles = True,
     graph: options.GraphPath = None,
     embedder: options.EmbedderName = None,
 ) -> None:
-    """Find what is relevant: memories, and messages of threads.
+    """Find what is relevant: memories, messages and files.
 
     Best first. What is superseded, corrected or over is left out. It says so when nothing relevant was found.
 
@@ -67,7 +68,7 @@ def recall(  # noqa: PLR0913 - each option of the command is a parameter
         found = memory.recall(
             query, k, as_of=moment, explain=explain, within_ms=within_ms, kind=kind or None, tag=tag or None,
             since=desk.moment(since), until=desk.moment(until), thread=thread, subject=subject, by=by, channel=channel,
-            tool=tool, trust=trust, log=log,
+            tool=tool, trust=trust, log=log, files=files,
         )  # fmt: skip
         near = [] if graph is None else _around(memory.links(as_of=moment), query, found)
     _draw(graph, near, query)
@@ -101,6 +102,7 @@ def _hit(rank: int, hit: Hit) -> dict[str, Any]:
         "text": hit.text,
         "memory": plain.plain(hit.memory),
         "entry": None if hit.entry is None else {"thread": hit.entry.thread, **plain.entry(hit.entry)},
+        "file": plain.plain(hit.file),
         "why": hit.why,
         "disputed_by": list(hit.disputed_by),
     }
@@ -135,6 +137,8 @@ def _left(desk: Desk, rank: int, hit: Hit) -> list[str]:
 def _who(hit: Hit) -> str:
     if hit.memory is not None:
         return hit.memory.subject
+    if hit.file is not None:
+        return hit.kind
     assert hit.entry is not None
     content = hit.entry.content
     name = content.get("name") if hit.kind == "message" and isinstance(content, dict) else None

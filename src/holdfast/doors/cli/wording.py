@@ -14,6 +14,7 @@ from typing import Any
 
 from holdfast.clock import Clock, to_datetime
 from holdfast.errors import Invalid
+from holdfast.ledger.said import without_frameworks
 from holdfast.ledger.schema import duration
 from holdfast.records import Entry
 
@@ -98,6 +99,7 @@ def words(entry: Entry) -> str:
     content = entry.content
     if not isinstance(content, dict):
         return as_text(content)
+    content = without_frameworks(content)
     said = {
         "message": _message,
         "tool_call": _tool_call,

@@ -152,3 +152,13 @@ CREATE VIEW holdfast_memories WITH (security_invoker = true) AS
            to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS recorded,
            CASE WHEN substr(body, 1, 2) = 'j1'::bytea THEN convert_from(substr(body, 3), 'UTF8') END AS content
     FROM records WHERE kind = 'memory';
+
+-- The newest version of every file that was not deleted. What is in it is the field "content" of the content.
+CREATE VIEW holdfast_files WITH (security_invoker = true) AS
+    SELECT r.tenant, convert_from(substr(r.body, 3), 'UTF8')::json ->> 'folder' AS folder, substr(r.id, 34) AS path,
+           r.head AS version, r.scope_user AS user_id, r.scope_agent AS agent_id,
+           to_char(to_timestamp(r.created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
+           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
+           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
+    FROM records r JOIN events e ON e.tenant = r.tenant AND e.stream = r.stream AND e.position = r.head
+    WHERE r.kind = 'file' AND e.kind = 'written';

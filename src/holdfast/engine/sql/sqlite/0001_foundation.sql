@@ -135,3 +135,15 @@ CREATE VIEW holdfast_memories AS
            strftime('%Y-%m-%dT%H:%M:%SZ', created / 1000000, 'unixepoch') AS recorded,
            CASE WHEN substr(body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(body, 3) AS TEXT) END AS content
     FROM records r JOIN tenants t ON t.num = r.tenant WHERE kind = 'memory';
+
+-- The newest version of every file that was not deleted. What is in it is the field "content" of the content.
+CREATE VIEW holdfast_files AS
+    SELECT t.name AS tenant, CAST(substr(r.body, 3) AS TEXT) ->> '$.folder' AS folder, substr(r.id, 34) AS path,
+           r.head AS version, r.scope_user AS user_id, r.scope_agent AS agent_id,
+           strftime('%Y-%m-%dT%H:%M:%SZ', r.created / 1000000, 'unixepoch') AS created,
+           strftime('%Y-%m-%dT%H:%M:%SZ', e.time    / 1000000, 'unixepoch') AS time,
+           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
+    FROM records r JOIN tenants t ON t.num = r.tenant
+         JOIN strands s ON s.tenant = r.tenant AND s.stream = r.stream
+         JOIN events e ON e.tenant = r.tenant AND e.stream = s.num AND e.position = r.head
+    WHERE r.kind = 'file' AND e.kind = 'written';
