@@ -4,7 +4,7 @@
 SHELL         := /bin/bash
 .SHELLFLAGS   := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test unit fast crash lint format coverage bench docs clean
+.PHONY: help run test test-adapters unit fast crash lint format coverage bench docs clean
 MAKEFLAGS     += --no-print-directory
 
 VENV ?= .venv
@@ -20,7 +20,7 @@ MODEL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --const
 BACKENDS := ram,sqlite,postgres
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Holdfast needs Python 3.11 or newer with its venv module, and none was found on PATH." \
@@ -52,6 +52,9 @@ run: $(VENV)/.ready ## set up, then watch an agent survive being killed
 
 test: $(VENV)/.ready-dev ## every test, on every engine; a missing engine is a failure
 	@HOLDFAST_REQUIRE_BACKENDS=$(BACKENDS) $(BIN)/python -m pytest -q --hypothesis-profile=ci $(ARGS)
+
+test-adapters: $(BIN)/python ## the adapters, each in an environment of its own with its framework
+	@$(BIN)/python tools/adapters.py $(ARGS)
 
 unit: $(VENV)/.ready-dev ## the unit tests, the contract on ram and SQLite, and the gates: under 20 s
 	@$(BIN)/python -m pytest -q -m 'not slow' tests/unit tests/contract tests/gates $(ARGS)

@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+collect_ignore = ["adapters"]  # each in an environment of its own: make test-adapters
+
 _KEEP = "HOLDFAST_TEST_"  # addresses of servers that a person gave to the tests
 _REQUIRED = tuple(name.strip() for name in os.environ.get("HOLDFAST_REQUIRE_BACKENDS", "").split(",") if name.strip())
 _GRACE_S = 2.0

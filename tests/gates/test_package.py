@@ -43,8 +43,16 @@ def test_the_changelog_and_the_code_name_one_version(root: Path) -> None:
     assert headings[1] == holdfast.__version__
 
 
-def test_constraints_pin_exactly_and_name_no_host(root: Path) -> None:
-    lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+def _pinned(root: Path) -> list[Path]:
+    """What pins versions: one file for the project, and one for each framework that has an environment of its own."""
+    return [root / "constraints.txt", *sorted((root / "tests" / "adapters").glob("*/pins.txt"))]
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_pins_are_exact_and_name_no_host(root: Path, number: int) -> None:
+    files = _pinned(root)
+    assert len(files) == 9, "one for the project and one for each adapter: say so here when there is another"
+    lines = files[number].read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
     odd = [line for line in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[\w.!+]+( ; .+)?", line)]
     assert pins
@@ -54,7 +62,8 @@ def test_constraints_pin_exactly_and_name_no_host(root: Path) -> None:
 def test_every_dependency_is_pinned(root: Path, project: dict[str, Any]) -> None:
     pinned = {
         re.sub(r"[-_.]+", "-", line.split("==")[0]).lower()
-        for line in (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        for file in _pinned(root)
+        for line in file.read_text(encoding="utf-8").splitlines()
         if "==" in line
     }
     wanted = [
@@ -62,7 +71,7 @@ def test_every_dependency_is_pinned(root: Path, project: dict[str, Any]) -> None
         *(item for extra in project["optional-dependencies"].values() for item in extra),
     ]
     names = {re.sub(r"[-_.]+", "-", re.split(r"[\[<>=! ]", item)[0]).lower() for item in wanted} - {"holdfast"}
-    assert names <= pinned, f"not in constraints.txt: {sorted(names - pinned)}"
+    assert names <= pinned, f"in no file of pins: {sorted(names - pinned)}"
 
 
 @pytest.mark.slow

@@ -1,0 +1,578 @@
+"""The checkpoints of one saver: found, put together, saved, and kept apart from runs that were overtaken.
+
+Deliberately absent: LangGraph's interface (``saver``), what goes when (``pruning``), and what a value is (``values``).
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from itertools import chain
+from typing import Any, NamedTuple
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ERROR, WRITES_IDX_MAP, ChannelVersions, Checkpoint, CheckpointTuple
+
+from holdfast.adapters.langgraph import pruning
+from holdfast.adapters.langgraph.evolution import Evolution
+from holdfast.adapters.langgraph.known import Known
+from holdfast.adapters.langgraph.line import Line, Writing
+from holdfast.adapters.langgraph.saving import Saving, Written
+from holdfast.adapters.langgraph.values import Kinds
+from holdfast.engine.contract import Query, Record
+from holdfast.errors import Conflict, Erased, Invalid, NotFound
+from holdfast.ids import check_id
+from holdfast.ledger import frames
+from holdfast.ledger.core import scan_all
+from holdfast.ledger.frames import GRAPH, Channel, Frame, Write
+from holdfast.store import Store
+from holdfast.thread import Thread
+
+_TRIES = 100
+_LINES = 256
+_HELD = 1_000
+_NODE = "~__pregel_pull, "
+_START = f"{_NODE}__start__"
+_MOMENT_S = 0.02
+_HASTE = 16
+_FEW = 16
+
+
+class Handed(NamedTuple):
+    """A checkpoint that was handed out to the code of one context: by which keeper, of what, and how it was asked for.
+
+    LangGraph, asked to go on from an old checkpoint, asks for that one and then for the newest. So one that was named
+    stays named when the newest turns out to be the same.
+    """
+
+    keeper: int
+    thread: str
+    namespace: str
+    checkpoint: str | None
+    newest: bool
+
+
+_handed: ContextVar[tuple[Handed, ...]] = ContextVar("holdfast_langgraph_handed", default=())
+
+
+class Spot(NamedTuple):
+    """What a config names: a thread, a namespace in it, and a checkpoint or none."""
+
+    thread: str
+    namespace: str
+    checkpoint: str | None
+
+    @staticmethod
+    def of(config: RunnableConfig) -> Spot:
+        named = config.get("configurable") or {}
+        if "thread_id" not in named:
+            raise Invalid('a checkpoint is kept by its thread: {"configurable": {"thread_id": "…"}}')
+        thread = named["thread_id"]
+        id = check_id(str(thread) if isinstance(thread, int) else thread, "thread_id")
+        return Spot(id, named.get("checkpoint_ns") or "", named.get("checkpoint_id") or None)
+
+    def config(self, checkpoint: str) -> RunnableConfig:
+        named = {"thread_id": self.thread, "checkpoint_ns": self.namespace, "checkpoint_id": checkpoint}
+        return {"configurable": named}
+
+
+class Keeper:
+    """The checkpoints of one saver. ``evolution`` is how older ones are read."""
+
+    def __init__(self, store: Store, kinds: Kinds, evolution: Evolution, user: str, *, branches: bool) -> None:
+        self.store, self.kinds, self.evolution = store, kinds, evolution
+        self._user, self._branches = user, branches
+        self._lock = threading.Lock()
+        self._lines: OrderedDict[tuple[str, str], Line] = OrderedDict()
+        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._held: OrderedDict[Spot, list[Writing]] = OrderedDict()
+        self._own: OrderedDict[tuple[str, str, str | None], bool] = OrderedDict()
+
+    # Reading
+
+    def tuple_at(self, spot: Spot) -> CheckpointTuple | None:
+        line = self._line(spot)
+        with line.lock:
+            self._look(line)
+            self._turn(line)
+            frame = line.tip if spot.checkpoint is None else line.frame(spot.checkpoint)
+            return None if frame is None else self._tuple(line, frame)
+
+    def _turn(self, line: Line) -> None:
+        """A turn begins: what is known of the thread's messages is of this very thread, and of the last turns."""
+        thread = self.store._core.engine.get(self.store.tenant, "thread", line.thread)
+        if thread is not None:
+            line.known.begin(thread.created)
+        line.known.turn()
+
+    def each(
+        self, config: RunnableConfig | None, wanted: dict[str, Any] | None, before: RunnableConfig | None
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, the newest first. Nothing is locked while the caller looks at one."""
+        for line, frame in self._listed(config, before):
+            if not any(frame.metadata.get(name) != value for name, value in (wanted or {}).items()):
+                with line.lock:
+                    self._look(line)
+                    current = line.frame(frame.id)  # it may have been pruned since, or written anew
+                    found = None if current is None else self._tuple(line, current)
+                if found is not None:
+                    yield found
+
+    def _listed(self, config: RunnableConfig | None, before: RunnableConfig | None) -> Iterator[tuple[Line, Frame]]:
+        named = (config or {}).get("configurable") or {}
+        limit = None if before is None else (before.get("configurable") or {}).get("checkpoint_id")
+        lines = [self._line(Spot(thread, space, None)) for thread, space in self._places(config)]
+        each = [[(line, frame) for frame in self._frames(line, limit)] for line in lines]
+        merged = heapq.merge(*each, key=lambda pair: pair[1].id, reverse=True) if len(each) > 1 else chain(*each)
+        wanted = named.get("checkpoint_id")
+        return ((line, frame) for line, frame in merged if wanted is None or frame.id == wanted)
+
+    def _frames(self, line: Line, before: str | None) -> list[Frame]:
+        with line.lock:
+            self._look(line)
+            found = line.frames()
+        if before is None:
+            return found
+        ids = [frame.id for frame in found]
+        return found[ids.index(before) + 1 :] if before in ids else [frame for frame in found if frame.id < before]
+
+    def _places(self, config: RunnableConfig | None) -> list[tuple[str, str]]:
+        """The threads and namespaces that a config means."""
+        named = (config or {}).get("configurable") or {}
+        if "thread_id" in named and "checkpoint_ns" in named:
+            spot = Spot.of(config or {})
+            return [(spot.thread, spot.namespace)]
+        thread = Spot.of(config or {}).thread if "thread_id" in named else None
+        return [(record.scope.thread or "", frames.namespace_of(record)) for record in self._graphs(thread)]
+
+    def _graphs(self, thread: str | None) -> list[Record]:
+        core = self.store._core
+        return list(scan_all(core.engine, core.tenant, Query(GRAPH, thread=thread)))
+
+    def _look(self, line: Line) -> None:
+        if line.waiting:
+            self._flush(line)
+        line.look()
+
+    def _tuple(self, line: Line, frame: Frame) -> CheckpointTuple:
+        spot = Spot(line.thread, line.namespace, frame.id)
+        loading = line.loading(pending=frame is line.tip and not line.namespace)
+        values = {
+            name: line.value(name, channel.ref, loading)
+            for name, channel in frame.channels.items()
+            if channel.ref is not None
+        }
+        written = [
+            (write.task, write.channel, line.value(write.channel, write.ref, loading)) for write in line.writes(frame)
+        ]
+        checkpoint: dict[str, Any] = {
+            "v": 1, "ts": frame.time, "id": frame.id, "channel_values": values,
+            "channel_versions": {name: channel.version for name, channel in frame.channels.items()},
+            "versions_seen": {node: dict(seen) for node, seen in frame.seen.items()},
+            "updated_channels": None if frame.updated is None else [*frame.updated],
+            **{name: line.value(name, (held[0], held[1]), loading) for name, held in frame.more.items()},
+        }  # fmt: skip
+        versions = checkpoint["channel_versions"]
+        checkpoint["channel_versions"] = {name: held for name, held in versions.items() if held is not None}
+        written = self.evolution.applied(line.thread, frame.schema, checkpoint, written)
+        metadata = loading.value(frame.metadata, f"thread {line.thread!r}, metadata")
+        parent = None if frame.parent is None else spot.config(frame.parent)
+        return CheckpointTuple(spot.config(frame.id), checkpoint, metadata, parent, written)
+
+    def history(self, spot: Spot, channels: Sequence[str]) -> dict[str, Any]:
+        """What was written to channels since their last snapshot, along the line of parents, oldest first."""
+        line = self._line(spot)
+        writes: dict[str, list[tuple[str, str, Any]]] = {name: [] for name in channels}
+        seeds: dict[str, Any] = {}
+        with line.lock:
+            self._look(line)
+            frame = line.tip if spot.checkpoint is None else line.frame(spot.checkpoint)
+            loading, open_ = line.loading(), set(channels)
+            while frame is not None and open_ and frame.parent is not None:
+                frame = line.frame(frame.parent)
+                if frame is None:
+                    break
+                for write in reversed(line.writes(frame)):
+                    if write.channel in open_:
+                        value = line.value(write.channel, write.ref, loading)
+                        writes[write.channel].append((write.task, write.channel, value))
+                for name in [*open_]:
+                    held = frame.channels.get(name)
+                    if held is not None and held.ref is not None:
+                        seeds[name] = line.value(name, held.ref, loading)
+                        open_.discard(name)
+        seeded = {name: {"seed": seed} for name, seed in seeds.items()}
+        return {name: {"writes": writes[name][::-1], **seeded.get(name, {})} for name in channels}
+
+    # Writing
+
+    def put(
+        self, spot: Spot, config: RunnableConfig, checkpoint: Checkpoint, told: dict[str, Any], fresh: ChannelVersions
+    ) -> None:
+        """Save a checkpoint that follows the one that a spot names, durably.
+
+        ``told`` is its metadata as it is stored, ``fresh`` the channels that changed. A run that was overtaken by
+        another, or whose thread was deleted meanwhile, is refused.
+        """
+        guarded = self._began_newest(spot)
+
+        def judge(line: Line) -> None:
+            self._refuse_late(line, spot, told)
+            self._refuse_overtaken(line, spot)
+
+        self._save(spot, config, checkpoint, told, fresh, judge)
+        self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
+        while len(self._own) > _HELD:
+            self._own.popitem(last=False)
+
+    def _save(
+        self,
+        spot: Spot,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        told: dict[str, Any],
+        fresh: ChannelVersions,
+        judge: Callable[[Line], None],
+    ) -> None:
+        line = self._line(spot)
+        with line.lock:
+            if any(each.checkpoint != spot.checkpoint for each in line.waiting):
+                self._flush(line)
+            self._committed(line, config, lambda saving: self._put(line, spot, saving, checkpoint, told, fresh, judge))
+            for writing in self._held.pop(spot._replace(checkpoint=checkpoint["id"]), ()):
+                self._write(line, config, writing)
+        if isinstance(run := told.get("run_id"), str):
+            pruning.note_run(self.store._core, line, run)
+
+    def _put(
+        self,
+        line: Line,
+        spot: Spot,
+        saving: Saving,
+        checkpoint: Checkpoint,
+        metadata: dict[str, Any],
+        new_versions: ChannelVersions,
+        judge: Callable[[Line], None],
+    ) -> Written | None:
+        parent = None if spot.checkpoint is None else line.frame(spot.checkpoint)
+        if (same := line.frame(checkpoint["id"])) is not None:
+            self._refuse_other(line, same, checkpoint)
+            return None
+        judge(line)
+        along = [*line.waiting] if line.tip is parent else []
+        written = [each for writing in along if (each := self._fresh(line, saving, writing)) is not None]
+        channels = self._channels(saving, checkpoint, parent, new_versions)
+        more = {name: held for name, held in checkpoint.items() if name not in _FIELDS and held not in (None, [], {})}
+        if checkpoint["v"] != 1:
+            more["v"] = checkpoint["v"]
+        frame = Frame(
+            id=check_id(checkpoint["id"], "the id of a checkpoint"),
+            position=1 if line.record is None else line.record.head + 1,
+            full=0,
+            parent=spot.checkpoint,
+            time=checkpoint["ts"],
+            metadata=metadata,
+            channels=channels,
+            seen={node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
+            updated=_listed(checkpoint.get("updated_channels")),
+            more={name: [*saving.small(held, f"checkpoint.{name}")] for name, held in more.items()},
+            schema=self.evolution.version,
+            strays=checkpoint["id"] <= line.highest,
+        )
+        event, full = frames.frame_event(frame, parent, saving.time, written)
+
+        def then() -> None:
+            kept = frame._replace(full=full)
+            line.keep(kept)
+            line.tip = kept
+            line.highest = max(line.highest, kept.id)
+            for writing in along:
+                line.waiting.remove(writing)
+                writing.done.set()
+
+        return saving.written(event, then)
+
+    def _channels(
+        self, saving: Saving, checkpoint: Checkpoint, parent: Frame | None, new_versions: ChannelVersions
+    ) -> dict[str, Channel]:
+        """How every channel is held now: what did not change is as the checkpoint before has it."""
+        values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
+        channels = {}
+        for name in (*versions, *(name for name in values if name not in versions)):
+            version = versions.get(name)
+            before = None if parent is None else parent.channels.get(name)
+            same = before is not None and name not in new_versions and before.version == version and name in versions
+            if same and before is not None and (name not in values or self._as_saved(parent)):
+                channels[name] = before
+            elif name in values:
+                ref = saving.ref(name, values[name], None if before is None else before.ref)
+                channels[name] = Channel(version, ref)
+            else:
+                channels[name] = Channel(version, None)
+        return channels
+
+    def _as_saved(self, parent: Frame | None) -> bool:
+        """Whether values of a frame were read as they were saved, and not migrated on the way."""
+        return parent is not None and parent.schema == self.evolution.version
+
+    def _refuse_other(self, line: Line, stored: Frame, checkpoint: Checkpoint) -> None:
+        """The same checkpoint may be saved again; another one under its id may not."""
+        found = self._tuple(line, stored).checkpoint
+        if found["channel_versions"] != checkpoint["channel_versions"] or found["ts"] != checkpoint["ts"]:
+            raise Conflict(
+                f"thread {line.thread!r} has another checkpoint {stored.id!r} already", thread=line.thread,
+                checkpoint=stored.id,
+            )  # fmt: skip
+
+    def _refuse_late(self, line: Line, spot: Spot, told: dict[str, Any]) -> None:
+        """A run whose thread was deleted meanwhile does not bring it back, nor do the graphs that begin inside it."""
+        if spot.checkpoint is not None and line.frame(spot.checkpoint) is None:
+            self._refuse_deleted(line, spot.checkpoint)
+        if spot.checkpoint is None and spot.namespace and line.record is None:
+            for checkpoint in (told.get("parents") or {}).values():
+                self._refuse_deleted(line, checkpoint)
+
+    def _refuse_deleted(self, line: Line, parent: str) -> None:
+        if pruning.deleted_since(self.store._core, line.thread, parent):
+            raise Erased(
+                f"thread {line.thread!r} was deleted while this run was under way: it stays deleted; a new run begins "
+                "it anew",
+                thread=line.thread,
+            )
+
+    def _refuse_overtaken(self, line: Line, spot: Spot) -> None:
+        """A run that began at the newest checkpoint goes on from the newest one, or not at all."""
+        if self._branches or not self._began_newest(spot):
+            return
+        tip = None if line.tip is None else line.tip.id
+        if tip != spot.checkpoint:
+            raise Conflict(
+                f"thread {spot.thread!r} was changed by another run or update since this run began; nothing of this "
+                "step was saved. Run one at a time on a thread, and invoke again",
+                thread=spot.thread, expected=spot.checkpoint, found=tip,
+            )  # fmt: skip
+
+    def put_writes(self, spot: Spot, config: RunnableConfig, writing: Writing) -> None:
+        """Keep what a task gave, durably, with its checkpoint; or with that, where it is not saved yet."""
+        line = self._line(spot)
+        with line.lock:
+            line.look()
+            if line.frame(writing.checkpoint) is None:
+                self._refuse_deleted(line, writing.checkpoint)
+                self._held.setdefault(spot, []).append(writing)
+                while len(self._held) > _HELD:
+                    self._held.popitem(last=False)
+                return
+            newest = line.tip is not None and line.tip.id == spot.checkpoint
+            if not newest or not writing.path.startswith(_NODE) or line.hasty:
+                line.hasty = max(0, line.hasty - 1)
+                self._write(line, config, writing)
+                return
+            line.waiting.append(writing)
+        if writing.path != _START:  # that one only passes the input on: made again, it is the same
+            self._joined(line, config, writing)
+
+    def _joined(self, line: Line, config: RunnableConfig, writing: Writing) -> None:
+        """Wait a moment for the frame that follows, to be saved with it by one commit; then do without."""
+        joined = writing.done.wait(_MOMENT_S)
+        with line.lock:
+            if writing.done.is_set():
+                return
+            line.hasty = 0 if joined else _HASTE  # other tasks are under way, or nobody is there to save the frame
+            line.waiting.remove(writing)
+            self._write(line, config, writing)
+
+    def _write(self, line: Line, config: RunnableConfig, writing: Writing) -> None:
+        def work(saving: Saving) -> Written | None:
+            frame = line.frame(writing.checkpoint)
+            if frame is None:
+                self._refuse_deleted(line, writing.checkpoint)
+                return None
+            there = {(write.task, write.number) for write in line.writes(frame)}
+            written = self._fresh(line, saving, writing, there)
+            if written is None:
+                return None
+            late = None
+            if line.tip is not None and line.tip.id != frame.id:
+                late = frames.late_key(frame.position, self._count_late(line, frame))
+            return saving.written(frames.writes_event(frame.position, written, saving.time, late), lambda: None)
+
+        self._committed(line, config, work)
+
+    def _fresh(
+        self, line: Line, saving: Saving, writing: Writing, there: Collection[tuple[str, int]] = ()
+    ) -> frames.Written | None:
+        """What a task wrote and is not there yet, or None."""
+        path = f"thread {line.thread!r}, a write to"
+        fresh = [
+            Write(
+                writing.task, writing.path, number, channel, saving.small(_told(channel, value), f"{path} {channel!r}")
+            )
+            for position, (channel, value) in enumerate(writing.writes)
+            if (number := WRITES_IDX_MAP.get(channel, position)) < 0 or (writing.task, number) not in there
+        ]
+        return frames.Written(writing.task, writing.path, fresh) if fresh else None
+
+    def _flush(self, line: Line) -> None:
+        """Save what waits for the next frame, because somebody looks before it comes."""
+        for writing in [*line.waiting]:
+            line.waiting.remove(writing)
+            self._write(line, {"configurable": {"thread_id": line.thread}}, writing)
+            writing.done.set()
+
+    def _count_late(self, line: Line, frame: Frame) -> int:
+        number, core = 1, self.store._core
+        assert line.record is not None
+        while core.engine.read(core.tenant, line.record.mark, key=frames.late_key(frame.position, number)):
+            number += 1
+        return number
+
+    def _committed(self, line: Line, config: RunnableConfig, work: Callable[[Saving], Written | None]) -> None:
+        """Work out a commit from what is there and carry it out; where somebody else was faster, work it out again."""
+        core = self.store._core
+        thread = self._thread(line, config)
+        last: Exception | None = None
+        for _ in range(_TRIES):
+            line.look()
+            log = self._log(thread)
+            line.known.begin(log.created)
+            written = work(Saving(line, log, thread._scope, core.clock.now()))
+            if written is None:
+                return
+            try:
+                receipt = core.engine.commit(core.tenant, written.ops, core.clock.now())
+            except (Conflict, NotFound) as error:
+                line.forget()
+                last = error
+                continue
+            written.known()
+            line.advance(receipt.heads[-1])
+            return
+        raise last or Conflict(f"thread {line.thread!r} keeps changing", thread=line.thread)
+
+    def _thread(self, line: Line, config: RunnableConfig) -> Thread:
+        named = {**(config.get("metadata") or {}), **(config.get("configurable") or {})}
+        user = named.get(self._user)
+        found = self.store._core.engine.get(self.store.tenant, "thread", line.thread)
+        if found is not None:
+            return self.store.thread(line.thread, user=found.scope.user, agent=found.scope.agent)
+        return self.store.thread(line.thread, user=user if isinstance(user, str) and user else None)
+
+    def _log(self, thread: Thread) -> Record:
+        record = thread._record()
+        if record is None:
+            thread._commit_ops((thread._touch(),))
+            record = thread._existing()
+        return record
+
+    # Lines, and how runs began
+
+    def _line(self, spot: Spot) -> Line:
+        with self._lock:
+            key = (spot.thread, spot.namespace)
+            line = self._lines.get(key)
+            if line is None:
+                known = self._known.setdefault(spot.thread, Known())
+                line = self._lines[key] = Line(self.store._core, self.kinds, spot.thread, spot.namespace, known)
+            self._lines.move_to_end(key)
+            self._known.move_to_end(spot.thread)
+            while len(self._lines) > _LINES:
+                self._lines.popitem(last=False)
+            while len(self._known) > _LINES:
+                self._known.popitem(last=False)
+            return line
+
+    def hand_out(self, spot: Spot, found: CheckpointTuple | None) -> None:
+        """Note in this context how a checkpoint was come by: saves after it, from whatever thread, are judged by it."""
+        given = None if found is None else found.checkpoint["id"]
+        handed = Handed(id(self), spot.thread, spot.namespace, given, newest=spot.checkpoint is None)
+        earlier = _handed.get()
+        if earlier and earlier[-1] == handed._replace(newest=False):
+            return
+        _handed.set((*(each for each in earlier if each[:4] != handed[:4]), handed)[-_FEW:])
+
+    def _began_newest(self, spot: Spot) -> bool:
+        """Whether the run that saves on top of a checkpoint began with the newest one there was."""
+        for each in reversed(_handed.get()):
+            if each[:4] == (id(self), spot.thread, spot.namespace, spot.checkpoint):
+                return each.newest
+        return self._own.get((spot.thread, spot.namespace, spot.checkpoint), False)
+
+    # Copying and forgetting
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy every checkpoint of a thread, with its writes, to a new thread: all of them, or none."""
+        if self._graphs(target):
+            raise Conflict(f"thread {target!r} has checkpoints already; copy to a new thread", thread=target)
+        try:
+            for record in self._graphs(source):
+                self._copy(self._line(Spot(source, frames.namespace_of(record), None)), target)
+        except BaseException:
+            pruning.retain(self.store._core, self.kinds, [target], pruning.Rule(keep=0), dry_run=False)
+            self.forget([target])
+            raise
+
+    def _copy(self, line: Line, target: str) -> None:
+        with line.lock:
+            self._look(line)
+            found = [frame.id for frame in line.frames()]
+        for id in reversed(found):
+            with line.lock:
+                self._look(line)
+                frame = line.frame(id)
+                if frame is None:
+                    raise Conflict(f"thread {line.thread!r} was pruned while it was copied", thread=line.thread)
+                each, written = self._tuple(line, frame), line.writes(frame)
+                values = [line.value(write.channel, write.ref, line.loading()) for write in written]
+                versions = _fresh_versions(line, frame)
+                user = line.record and line.record.scope.user
+            spot = Spot(target, line.namespace, frame.parent)
+            config: RunnableConfig = {"configurable": {"thread_id": target, self._user: user}}
+            self._save(spot, config, each.checkpoint, frame.metadata, versions, lambda _: None)
+            for write, value in zip(written, values, strict=True):
+                self._put_one(spot._replace(checkpoint=frame.id), config, write, value)
+
+    def _put_one(self, spot: Spot, config: RunnableConfig, write: Write, value: Any) -> None:
+        """One write under the number that it had."""
+        line = self._line(spot)
+
+        def work(saving: Saving) -> Written | None:
+            frame = line.frame(spot.checkpoint or "")
+            assert frame is not None
+            ref = saving.small(value, f"thread {line.thread!r}, a write to {write.channel!r}")
+            one = frames.Written(write.task, write.path, [write._replace(ref=ref)])
+            event = frames.writes_event(frame.position, one, saving.time, None)
+            return saving.written(event, lambda: None)
+
+        with line.lock:
+            self._committed(line, config, work)
+
+    def forget(self, threads: Iterable[str] | None) -> None:
+        with self._lock:
+            gone = None if threads is None else set(threads)
+            for key in [key for key in self._lines if gone is None or key[0] in gone]:
+                del self._lines[key]
+            for id in [id for id in self._known if gone is None or id in gone]:
+                del self._known[id]
+
+
+_FIELDS = {"v", "id", "ts", "channel_values", "channel_versions", "versions_seen", "updated_channels"}
+
+
+def _told(channel: str, value: Any) -> Any:
+    """What a task wrote: an error is told, not kept to be raised again."""
+    return repr(value) if channel == ERROR and isinstance(value, BaseException) else value
+
+
+def _listed(names: Any) -> list[str] | None:
+    return None if names is None else [*names]
+
+
+def _fresh_versions(line: Line, frame: Frame) -> ChannelVersions:
+    """The channels of a frame that its parent has otherwise."""
+    parent = None if frame.parent is None else line.frame(frame.parent)
+    before = {} if parent is None else parent.channels
+    return {name: held.version for name, held in frame.channels.items() if before.get(name) != held}

@@ -1,0 +1,42 @@
+"""The types of LangGraph and LangChain that a graph's state may hold without being registered.
+
+Messages are not here: they go into the log of their thread. Deliberately absent: how types are stored (``values``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.documents import Document
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Command, Interrupt, Overwrite, Send
+
+from holdfast.adapters.langgraph.values import Kind
+
+
+def _interrupt(held: dict[str, Any]) -> Interrupt:
+    more = {"response_schema": held["schema"]} if "schema" in held else {}
+    return Interrupt(value=held["value"], id=held["id"], **more)
+
+
+def _told(interrupt: Interrupt) -> dict[str, Any]:
+    told = {"value": interrupt.value, "id": interrupt.id}
+    schema = getattr(interrupt, "response_schema", None)
+    return {**told, "schema": schema} if isinstance(schema, dict) else told  # a class is asked for again by the node
+
+
+LANGGRAPH = (
+    Kind("send", Send, lambda value: [value.node, value.arg], lambda held: Send(held[0], held[1])),
+    Kind("interrupt", Interrupt, _told, _interrupt),
+    Kind(
+        "command", Command, lambda value: [value.graph, value.update, value.resume, value.goto],
+        lambda held: Command(graph=held[0], update=held[1], resume=held[2], goto=held[3]),
+    ),
+    Kind("overwrite", Overwrite, lambda value: value.value, Overwrite),
+    Kind("delta snapshot", _DeltaSnapshot, lambda value: value.value, _DeltaSnapshot),
+    Kind(
+        "document", Document,
+        lambda value: {"id": value.id, "metadata": value.metadata, "page_content": value.page_content},
+        lambda held: Document(**held),
+    ),
+)  # fmt: skip

@@ -1,0 +1,172 @@
+"""What one process knows of the messages of a thread, so that a long conversation is not read and written at each turn.
+
+A message is stored once. Each turn a graph asks for all of them and, at each step, hands all of them back: so the ones
+that were read stay here, and an object that was handed out and comes back unchanged is recognised without being
+encoded. Unchanged is looked at field by field, for messages of text alone; others, whose lists and dicts may have been
+changed inside, are encoded and compared.
+
+Most people give a message without an id, and LangGraph gives it one after it was said: it is in the log without, and
+the graph's list holds its place and the id. Deliberately absent: anything that is not in the store.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from holdfast.adapters.langgraph import messages
+from holdfast.engine.codec import decode
+from holdfast.ledger.segments import Place, digest_of
+
+_REMEMBERED = 50_000
+
+
+class Said(NamedTuple):
+    """Where a message is in the log, and the id it has, if its entry was written before it had one."""
+
+    place: Place
+    id: str | None = None
+
+
+class _Pattern(NamedTuple):
+    """A message of text alone: what its copies are made from."""
+
+    kind: Any
+    fields: dict[str, Any]
+    empty: tuple[tuple[str, Any], ...]
+    names: set[str]
+
+
+class Known:
+    """The messages of one thread that this process has seen."""
+
+    def __init__(self) -> None:
+        self.born = 0
+        self.forget()
+
+    def forget(self) -> None:
+        self._said: dict[bytes, Said] = {}
+        self._loose: dict[bytes, list[Place]] = {}
+        self._read: dict[Place, _Pattern | bytes] = {}
+        self._given: dict[int, tuple[Any, dict[str, Any], Said]] = {}
+        self._given_before: dict[int, tuple[Any, dict[str, Any], Said]] = {}
+
+    def begin(self, born: int) -> None:
+        """Forget everything when the thread is another one than before, of the same name."""
+        if born != self.born:
+            self.forget()
+            self.born = born
+
+    def turn(self) -> None:
+        """Let go of the objects that were handed out before the last time: another turn has begun."""
+        self._given_before, self._given = self._given, {}
+        self._loose = {}
+
+    # Where messages are
+
+    def find(self, digest: bytes) -> Said | None:
+        """Where a message is, by the digest of all that it holds, its id included."""
+        return self._said.get(digest)
+
+    def given(self, message: Any) -> Said | None:
+        """Where a message is that was handed out or taken in here, if it is still what it was."""
+        held = self._given.get(id(message)) or self._given_before.get(id(message))
+        if held is None or held[0] is not message or held[1] != message.__dict__ or message.__pydantic_extra__:
+            return None
+        return held[2]
+
+    def loose(self, digest: bytes) -> list[Place]:
+        """The entries without an id that no message with one has been found to be yet."""
+        return self._loose.get(digest, [])
+
+    def learn(self, digest: bytes, said: Said, message: Any, fields: dict[str, Any]) -> None:
+        """A message is known to be somewhere; and so is its object, as long as it holds these fields."""
+        if len(self._said) > _REMEMBERED:
+            self._said.clear()
+        self._said[digest] = said
+        if _is_text(fields):
+            if len(self._given) > _REMEMBERED:
+                self.turn()
+            self._given[id(message)] = (message, _own(fields), said)
+
+    def loosen(self, digest: bytes, place: Place) -> None:
+        """An entry has no id, and its message may be given one."""
+        places = self._loose.setdefault(digest, [])
+        if place not in places:
+            places.append(place)
+
+    def claim(self, digest: bytes, place: Place) -> None:
+        """A message with an id turned out to be the one of an entry without."""
+        if place in self._loose.get(digest, ()):
+            self._loose[digest].remove(place)
+
+    # Reading
+
+    def missing(self, places: Iterable[Place]) -> list[Place]:
+        if len(self._read) > _REMEMBERED:
+            self._read.clear()
+        return [place for place in places if place not in self._read]
+
+    def read(self, place: Place, body: bytes) -> None:
+        """Keep what is at a place."""
+        self._said[digest_of(body)] = Said(place)
+        self._read[place] = body if b'"$"' in body else _pattern(body) or body
+
+    def messages(self, said: Sequence[Said]) -> list[Any]:
+        """New objects of some messages; None where a body says more than this room can tell.
+
+        Thousands of objects that are all wanted make Python look for garbage among everything there is, again and
+        again; for the few milliseconds of making them it is asked not to.
+        """
+        looks = gc.isenabled()
+        gc.disable()
+        try:
+            return [self._message(each) for each in said]
+        finally:
+            if looks:
+                gc.enable()
+
+    def _message(self, said: Said) -> Any:
+        held = self._read[said.place]
+        if isinstance(held, bytes):
+            return None if b'"$"' in held else identified(messages.from_content(decode(held)), said.id)
+        fields, snapshot = held.fields.copy(), held.fields
+        if said.id is not None:
+            fields["id"] = said.id
+            snapshot = {**snapshot, "id": said.id}
+        for name, make in held.empty:
+            fields[name] = make()
+        made = messages.assembled(held.kind, fields, held.names)
+        self._given[id(made)] = (made, snapshot, said)
+        return made
+
+    def body(self, place: Place) -> bytes:
+        held = self._read[place]
+        assert isinstance(held, bytes)
+        return held
+
+
+def identified(message: Any, id: str | None) -> Any:
+    if id is not None:
+        message.id = id
+    return message
+
+
+def _pattern(body: bytes) -> _Pattern | None:
+    message = messages.from_content(decode(body))
+    fields = message.__dict__
+    if not _is_text(fields) or message.__pydantic_extra__:
+        return None
+    empty = tuple((name, type(value)) for name, value in fields.items() if isinstance(value, list | dict))
+    return _Pattern(type(message), fields, empty, set(fields))
+
+
+def _is_text(fields: dict[str, Any]) -> bool:
+    """Whether a message consists of text alone, and of lists and dicts that are empty."""
+    return all(type(value) is str or not value for value in fields.values())
+
+
+def _own(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same fields, with lists and dicts that nobody else can change."""
+    return {name: type(value)() if isinstance(value, list | dict) else value for name, value in fields.items()}

@@ -1,0 +1,265 @@
+"""One graph in one thread: its frames, lists and writes, with what of them is known in this process.
+
+What is known is never trusted for long: each use compares it with the record in the store, reads what was added since,
+and forgets everything when the record is another one. Every commit expects what was known, so that of two writers one
+has to look again. Deliberately absent: LangGraph's configs and tuples (``saver``) and what values mean (``values``).
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.adapters.langgraph import messages
+from holdfast.adapters.langgraph.known import Known, Said, identified
+from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds, Loading
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Event, Record
+from holdfast.errors import Corrupt
+from holdfast.ledger import frames, segments
+from holdfast.ledger.core import Core
+from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, PAIRS, Frame, Ref, Write
+from holdfast.ledger.segments import SEGMENT, Place, Version
+
+ENTRY, MESSAGE = "entry", "message"
+"""The tags of a message that is in the log, and of one that is not."""
+_FRAMES, _VERSIONS = 64, 8
+
+
+class Segment:
+    """What is known of a channel's list: its stream, where it ends, and some of its versions."""
+
+    def __init__(self, stream: int = 0, head: int = 0) -> None:
+        self.stream, self.head = stream, head
+        self.versions: OrderedDict[int, Version] = OrderedDict()
+
+    def keep(self, version: Version) -> None:
+        self.versions[version.position] = version
+        self.versions.move_to_end(version.position)
+        while len(self.versions) > _VERSIONS:
+            self.versions.popitem(last=False)
+
+
+class Writing(NamedTuple):
+    """What a task wrote on top of a checkpoint, on its way in. ``done`` is set once it is saved."""
+
+    checkpoint: str
+    writes: list[tuple[str, Any]]
+    task: str
+    path: str
+    done: threading.Event
+
+
+class Line:
+    """One graph in one thread, as one process sees it. Its lock is held by whoever uses it."""
+
+    def __init__(self, core: Core, kinds: Kinds, thread: str, namespace: str, known: Known) -> None:
+        self.core, self.kinds, self.thread, self.namespace, self.known = core, kinds, thread, namespace, known
+        self.id = frames.graph_id(thread, namespace)
+        self.lock = threading.RLock()
+        self.waiting: list[Writing] = []
+        self.hasty = 0
+        self.forget()
+
+    def forget(self) -> None:
+        self.record: Record | None = None
+        self.tip: Frame | None = None
+        self._frames: OrderedDict[str, Frame] = OrderedDict()
+        self._segments: dict[str, Segment] = {}
+        self.home, self.highest = 0, ""
+
+    # What is there
+
+    def look(self) -> Record | None:
+        """Bring what is known up to date with the store."""
+        record = self.core.engine.get(self.core.tenant, GRAPH, self.id)
+        if record is None:
+            self.forget()
+            return None
+        if self.record is None or record.stream != self.record.stream or record.head < self.record.head:
+            self.forget()
+            self.home = frames.home_of(record)  # of a newer version: refused here
+        if self.record is None or record.head != self.record.head:
+            self.record = record
+            self.tip = self._newest(record)
+        self.record = record
+        return record
+
+    def advance(self, head: int) -> None:
+        """What this process wrote itself is known already: the next look finds nothing new."""
+        if self.record is not None:
+            self.record = msgspec.structs.replace(self.record, head=head)
+        elif (record := self.core.engine.get(self.core.tenant, GRAPH, self.id)) is not None:
+            self.record, self.home = record, frames.home_of(record)
+
+    def _newest(self, record: Record) -> Frame | None:
+        tip = None
+        for event in frames.newest(self.core.engine, self.core.tenant, record.mark):
+            if frames.is_frame(event):
+                tip = tip or self._frame(event)
+                if event.key is None:
+                    self.highest = frames.id_of(event)
+                    return tip
+        return tip
+
+    def _frame(self, event: Event) -> Frame:
+        assert self.record is not None
+        frame = self._frames.get(frames.id_of(event))
+        if frame is None:
+            frame = frames.frame_at(self.core.engine, self.core.tenant, self.record.mark.stream, event)
+            self.keep(frame)
+        return frame
+
+    def keep(self, frame: Frame) -> None:
+        self._frames[frame.id] = frame
+        self._frames.move_to_end(frame.id)
+        while len(self._frames) > _FRAMES:
+            self._frames.popitem(last=False)
+
+    def frame(self, id: str) -> Frame | None:
+        """The frame with an id, or None."""
+        if self.record is None:
+            return None
+        if id in self._frames:
+            return self._frames[id]
+        event = frames.found(self.core.engine, self.core.tenant, self.record.mark, id)
+        return None if event is None else self._frame(event)
+
+    def frames(self) -> list[Frame]:
+        """Every frame, the newest first."""
+        return [] if self.record is None else frames_of(self.core, self.record)
+
+    def writes(self, frame: Frame) -> list[Write]:
+        if self.record is None:
+            return []
+        last = self.tip is not None and self.tip.id == frame.id
+        return frames.writes_of(self.core.engine, self.core.tenant, self.record.mark, frame, last=last)
+
+    # Values out
+
+    def value(self, channel: str, ref: Ref, loading: Loading) -> Any:
+        """A value as it was."""
+        way, held = ref
+        path = f"thread {self.thread!r}, channel {channel!r}"
+        if way == INLINE:
+            return loading.value(held, path)
+        if way == KEPT:
+            return loading.value(self._blob(held), path)
+        if way == ENTRIES:
+            return self._said(held)
+        values = self._values(channel, held, loading, path)
+        return dict(values) if way == PAIRS else values
+
+    def _values(self, channel: str, position: int, loading: Loading, path: str) -> list[Any]:
+        """The elements of a list: entries of the log, or what the list's own stream holds."""
+        bodies, places = self.elements(channel, position)
+        held = [None if place.stream else decode(body) for body, place in zip(bodies, places, strict=True)]
+        said = [
+            Said(place) if plain is None else self._referred(plain) for plain, place in zip(held, places, strict=True)
+        ]
+        talk = iter(self._messages([each for each in said if each is not None]))
+        return [
+            loading.value(plain, path) if each is None else next(talk) for plain, each in zip(held, said, strict=True)
+        ]
+
+    def _referred(self, plain: Any) -> Said | None:
+        """The message that an element stands for, if it does nothing else."""
+        if type(plain) is not dict or plain.get(TAG) != ENTRY:
+            return None
+        stream, position, *id = plain["v"]
+        return Said(Place(stream or self.home, position), id[0] if id else None)
+
+    def _said(self, ranges: Sequence[Sequence[int]]) -> list[Any]:
+        """Messages that are entries of the log."""
+        spans = [(stream or self.home, range(first, last + 1)) for stream, first, last in ranges]
+        return self._messages([Said(Place(stream, position)) for stream, positions in spans for position in positions])
+
+    def _messages(self, said: Sequence[Said]) -> list[Any]:
+        if missing := self.known.missing(each.place for each in said):
+            bodies = segments.bodies_at(self.core.engine, self.core.tenant, 0, missing)
+            for place, body in zip(missing, bodies, strict=True):
+                self.known.read(place, body)
+        made = zip(self.known.messages(said), said, strict=True)
+        return [message if message is not None else self._unusual(each) for message, each in made]
+
+    def _unusual(self, said: Said) -> Any:
+        """A message that holds values of types that are not plain data."""
+        return identified(self._message(decode(self.known.body(said.place))), said.id)
+
+    def _message(self, content: Any) -> Any:
+        return messages.from_content(Loading(self.kinds).value(content, f"thread {self.thread!r}, a message"))
+
+    def loading(self, *, pending: bool = False) -> Loading:
+        """What puts values together, with the messages that are in the log.
+
+        With ``pending`` they are of the newest frame: entries without an id in it are yet to become messages with one.
+        """
+
+        def entry(held: Sequence[Any]) -> Any:
+            said = self._referred({TAG: ENTRY, "v": held})
+            assert said is not None
+            message = self._messages([said])[0]
+            if pending and message.id is None:
+                self.known.loosen(self._digest(message), said.place)
+            return message
+
+        return Loading(self.kinds, {ENTRY: entry, MESSAGE: self._message})
+
+    def _digest(self, message: Any) -> bytes:
+        plain = Dumping(self.kinds).plain(messages.to_content(message), "a message")
+        return segments.digest_of(encode(plain))
+
+    def _blob(self, id: str) -> Any:
+        record = self.core.engine.get(self.core.tenant, BLOB, id)
+        if record is None:
+            raise Corrupt(f"thread {self.thread!r}: a value that a frame holds is gone", blob=id)
+        return decode(zlib.decompress(decode(record.body)))
+
+    def elements(self, channel: str, position: int) -> tuple[list[bytes], tuple[Place, ...]]:
+        segment = self.segment(channel)
+        version = segment.versions.get(position)
+        places, noted = (
+            (version.places, version.noted)
+            if version is not None
+            else segments.places_at(self.core.engine, self.core.tenant, segment.stream, position)
+        )
+        bodies = segments.bodies_at(self.core.engine, self.core.tenant, segment.stream, places)
+        if version is None:
+            digests = tuple(map(segments.digest_of, bodies))
+            segment.keep(Version(position, places, digests, noted))
+        return bodies, places
+
+    def segment(self, channel: str) -> Segment:
+        """What is known of a channel's list, if it still ends where it did."""
+        id = frames.segment_id(self.id, channel)
+        record = self.core.engine.get(self.core.tenant, SEGMENT, id)
+        known = self._segments.get(channel)
+        if record is None:
+            self._segments.pop(channel, None)
+            return Segment()
+        if known is None or known.stream != record.mark.stream:
+            known = self._segments[channel] = Segment(record.mark.stream, record.head)
+        known.head = record.head
+        return known
+
+    def version(self, channel: str, position: int) -> Version:
+        """A version of a channel's list, known also by the digests of its elements."""
+        segment = self.segment(channel)
+        if position not in segment.versions:
+            self.elements(channel, position)
+        return segment.versions[position]
+
+
+def frames_of(core: Core, record: Record) -> list[Frame]:
+    """Every frame of a graph, the newest first, by one reading."""
+    found: dict[int, Frame] = {}
+    for event in core.engine.read(core.tenant, record.mark):
+        if frames.is_frame(event):
+            base = frames.base_of(event)
+            found[event.position] = frames.to_frame(event, None if base is None else found[base])
+    return [found[position] for position in sorted(found, reverse=True)]

@@ -1,0 +1,246 @@
+"""LangGraph's checkpoints in Holdfast: each message once, in the thread's own log, and each step a small difference.
+
+What a graph saves belongs to the thread of the same id: messages are entries of its log, so the command, contexts and
+recall see them. A run that began at the newest checkpoint must find it still the newest at every save: the second of
+two runs on one thread gets ``Conflict``. Deliberately absent: pickle, import by name, and threads of our own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_serializable_checkpoint_metadata,
+)
+
+from holdfast.adapters.langgraph import pruning
+from holdfast.adapters.langgraph.evolution import Evolution
+from holdfast.adapters.langgraph.keeper import Keeper, Spot
+from holdfast.adapters.langgraph.kinds import LANGGRAPH
+from holdfast.adapters.langgraph.line import Writing
+from holdfast.adapters.langgraph.pruning import Pruned
+from holdfast.adapters.langgraph.saving import plain_metadata
+from holdfast.adapters.langgraph.serde import Serde
+from holdfast.adapters.langgraph.values import Kinds
+from holdfast.adapters.opening import Given, away, opened
+from holdfast.errors import Invalid
+from holdfast.ids import check_id
+from holdfast.store import Store
+
+T = TypeVar("T")
+
+
+class HoldfastSaver(BaseCheckpointSaver[int]):
+    """A checkpointer: ``graph = builder.compile(checkpointer=HoldfastSaver("agent.db"))``.
+
+    ``types`` are the classes of your own that the state may hold: a list, or a mapping of stored names. ``version`` is
+    the version of your graph's state, ``migrations`` lead older ones to it, by the version they begin at;
+    ``renamed`` and ``dropped`` say what became of channels and nodes. ``user`` names the key of the config that says
+    whose a thread is. ``branches`` lets several runs go on from one checkpoint instead of refusing the second.
+    """
+
+    def __init__(
+        self,
+        store: Given,
+        *,
+        types: Mapping[str, type] | Iterable[type] = (),
+        version: int = 0,
+        migrations: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] | None = None,
+        renamed: Mapping[str, str] | None = None,
+        dropped: Collection[str] = (),
+        user: str = "user_id",
+        branches: bool = False,
+    ) -> None:
+        self.store: Store = opened(store)
+        self._owned = isinstance(store, str | Path)
+        self.kinds = Kinds(self.store._core.schemas, LANGGRAPH)
+        self.kinds.register(types)
+        super().__init__(serde=Serde(self.kinds))
+        evolution = Evolution(version, migrations or {}, renamed or {}, frozenset(dropped))
+        self._keeper = Keeper(self.store, self.kinds, evolution, user, branches=branches)
+
+    def close(self) -> None:
+        """Close the store, if it was opened by this saver."""
+        if self._owned:
+            self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def guard(self, graph: T) -> T:
+        """Refuse threads that hold channels or wait for nodes that a compiled graph does not have; return the graph."""
+        self._keeper.evolution = self._keeper.evolution.knowing(graph)
+        return graph
+
+    # Reading
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """A checkpoint with all its values: the one that the config names, or the newest."""
+        spot = Spot.of(config)
+        found = self._keeper.tuple_at(spot)
+        self._keeper.hand_out(spot, found)
+        return found
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, the newest first: of a thread, of a namespace in it, or of all threads.
+
+        ``filter`` names values of metadata, ``before`` a checkpoint that they are older than.
+        """
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise Invalid(f"limit is a whole number of 0 or more, not {limit!r}")
+        return islice(self._keeper.each(config, filter, before), limit)
+
+    # Writing
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint that follows the one the config names, durably; return its config."""
+        spot = Spot.of(config)
+        told = plain_metadata(self.kinds, get_serializable_checkpoint_metadata(config, metadata), spot.thread)
+        self._keeper.put(spot, config, checkpoint, told, new_versions)
+        return spot.config(checkpoint["id"])
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Keep what a task gave, durably, with the checkpoint that the config names.
+
+        A task's writes are kept once; errors, interrupts and resumes replace those of before. Writes of a checkpoint
+        that is not saved yet are saved with it.
+        """
+        spot = Spot.of(config)
+        if spot.checkpoint is None:
+            raise Invalid("writes belong to a checkpoint: the config must name one")
+        writing = Writing(spot.checkpoint, [*writes], task_id, task_path, threading.Event())
+        self._keeper.put_writes(spot, config, writing)
+
+    # Tending
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete a thread: checkpoints, log, state and all that was learned from it alone. Runs under way stay out."""
+        thread = check_id(str(thread_id), "thread_id")
+        pruning.note_deletion(self.store._core, thread)
+        self.store.erase(thread=thread, forever=False)
+        self._keeper.forget([thread])
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints that runs made, in every thread."""
+        self._keeper.forget(pruning.delete_runs(self.store._core, self.kinds, run_ids))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy every checkpoint of a thread, with its writes, to a new thread."""
+        source, target = check_id(str(source_thread_id), "thread_id"), check_id(str(target_thread_id), "thread_id")
+        self._keeper.copy(source, target)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep the newest checkpoint of each namespace alone, or with "delete" none. The log stays as it is."""
+        if strategy not in ("keep_latest", "delete"):
+            raise Invalid(f'a strategy is "keep_latest" or "delete", not {strategy!r}')
+        self.retain(thread_ids, keep=1 if strategy == "keep_latest" else 0)
+
+    def retain(
+        self,
+        thread_ids: Sequence[str] | None = None,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | None = None,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
+    ) -> Pruned:
+        """Drop old checkpoints of some threads, or of all; say how many went, and how many bytes they took.
+
+        ``keep`` the newest so many of each namespace; drop what is ``older_than`` a timedelta; drop the oldest until a
+        namespace takes at most ``max_bytes``. The newest one always stays, unless ``keep`` is 0. Nothing that a
+        remaining checkpoint needs is dropped. Messages stay in the log of their thread.
+        """
+        rule = pruning.Rule(keep, older_than, max_bytes)
+        ids = None if thread_ids is None else [check_id(str(id), "thread_id") for id in thread_ids]
+        report = pruning.retain(self.store._core, self.kinds, ids, rule, dry_run=dry_run)
+        if not dry_run:
+            self._keeper.forget(ids)
+        return report
+
+    # Delta channels
+
+    def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
+        """What was written to channels since their last snapshot, along the line of parents, oldest first."""
+        return self._keeper.history(Spot.of(config), channels)
+
+    # The same, awaited
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        spot = Spot.of(config)
+        found = await away(self._keeper.tuple_at, spot)
+        self._keeper.hand_out(spot, found)  # here, and not in the thread: it is this context that the saves inherit
+        return found
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while (each := await away(next, found, None)) is not None:
+            yield each
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await away(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await away(self.put_writes, config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await away(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        await away(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await away(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        await away(self.prune, thread_ids, strategy=strategy)
+
+    async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
+        return await away(self.get_delta_channel_history, config=config, channels=channels)
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
+        """Nothing is imported by name here, so there is nothing to allow: ``types=`` registers classes."""
+        return self

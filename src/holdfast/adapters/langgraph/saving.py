@@ -1,0 +1,237 @@
+"""One commit of a graph in the making: values made plain, lists grown, messages put into the log, all as operations.
+
+Deliberately absent: what is committed and when (``keeper``), and reading (``line``).
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.adapters.langgraph import messages
+from holdfast.adapters.langgraph.known import Said
+from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, Line
+from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds
+from holdfast.engine.codec import MSGPACK, encode
+from holdfast.engine.contract import Append, Event, Guard, Op, Put, Record, Scope
+from holdfast.ledger import frames, segments
+from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, HOME, INLINE, KEPT, LIST, PAIRS, Ref
+from holdfast.ledger.segments import SEGMENT, Element, Place, Version
+
+_SMALL = 400  # bytes of a list that is not worth a segment of its own
+_LARGE = 2_048  # bytes of a value that goes into a blob
+_RANGES = 64  # of entries that are named in the frame itself
+_MANY = 16  # pairs of a dict from which on it is kept as a list of pairs
+
+
+class Written(NamedTuple):
+    """What a commit would add: its operations, and what is then known."""
+
+    ops: list[Op]
+    known: Callable[[], None]
+
+
+class Saving:
+    """One commit in the making: values made plain, lists grown, messages put into the log, all as operations."""
+
+    def __init__(self, line: Line, log: Record, scope: Scope, time: int) -> None:
+        self._line, self._log, self._scope, self.time = line, log, scope, time
+        self._entries: list[Event] = []
+        self._fresh: dict[bytes, Said] = {}
+        self._claims: set[Place] = set()
+        self._then: list[Callable[[], None]] = []
+        self._ops: list[Op] = []
+        self._blobs: set[str] = set()
+        self._versions: list[tuple[str, Version, int]] = []
+        self.home = line.home or log.mark.stream
+        self._dumping = Dumping(line.kinds, self._aside)
+        self._inner = Dumping(line.kinds, self._whole)
+
+    def ref(self, channel: str, value: Any, before: Ref | None) -> Ref:
+        """How a channel's new value is held. ``before`` is how the one before it was."""
+        path = f"thread {self._line.thread!r}, channel {channel!r}"
+        if type(value) is list and value:
+            listed = self._list(channel, value, before, path)
+        elif type(value) is dict and len(value) >= _MANY and TAG not in value:
+            listed = self._pairs(channel, value, before, path)
+        else:
+            listed = None
+        return listed or self.small(value, path)
+
+    def small(self, value: Any, path: str) -> Ref:
+        """A value in the frame itself, or as a blob when it is large."""
+        plain = self._dumping.plain(value, path)
+        if type(plain) in (str, list, dict):
+            body = encode(plain, path)
+            if len(body) > _LARGE:
+                return KEPT, self._blob(body)
+        else:
+            encode(plain, path)
+        return INLINE, plain
+
+    def _list(self, channel: str, value: list[Any], before: Ref | None, path: str) -> Ref | None:
+        grown = before is not None and before[0] == LIST
+        if not self._line.namespace and all(map(messages.spoken, value)):
+            said = [self._said(message) for message in value]
+            ranges = [] if any(each.id is not None for each in said) else self._ranges(said)
+            if 0 < len(ranges) <= _RANGES:
+                return ENTRIES, ranges
+            elements = [self._spoken(each) for each in said]
+        else:
+            elements = [
+                self._element(self._dumping.plain(item, f"{path}[{number}]"), path) for number, item in enumerate(value)
+            ]
+            if not grown and sum(len(element.body) for element in elements) < _SMALL:
+                return None
+        return LIST, self._grown(channel, elements, before if grown else None)
+
+    def _ranges(self, said: Sequence[Said]) -> list[list[int]]:
+        ranges = segments.ranges_of(each.place for each in said)
+        return [[HOME if stream == self.home else stream, first, last] for stream, first, last in ranges]
+
+    def _spoken(self, said: Said) -> Element:
+        """A message as an element of a list: its entry, or a note of its entry and its id."""
+        if said.id is None:
+            return Element(b"%d/%d" % said.place, b"", said.place)
+        return self._element(self._reference(said), "a message")
+
+    def _pairs(self, channel: str, value: dict[Any, Any], before: Ref | None, path: str) -> Ref:
+        elements = [
+            self._element([self._dumping.plain(name, path), self._dumping.plain(item, f"{path}[{name!r}]")], path)
+            for name, item in value.items()
+        ]
+        grown = before is not None and before[0] == PAIRS
+        return PAIRS, self._grown(channel, elements, before if grown else None)
+
+    def _element(self, plain: Any, path: str) -> Element:
+        body = encode(plain, path)
+        return Element(segments.digest_of(body), body)
+
+    def _grown(self, channel: str, elements: Sequence[Element], before: Ref | None) -> int:
+        line = self._line
+        segment = line.segment(channel)
+        version = segments.EMPTY if before is None else line.version(channel, before[1])
+        events, version = segments.saved(version, segment.head, elements, self.time)
+        if events:
+            id = frames.segment_id(line.id, channel)
+            new = Put(SEGMENT, id, encode({"graph": line.id, "channel": channel}), scope=self._scope)
+            self._ops.append(Append(SEGMENT, id, tuple(events), segment.head, new))
+            if segment.stream:
+                self._ops.append(Guard(SEGMENT, id, 1, segment.stream))
+        self._versions.append((channel, version, segment.stream))
+        return version.position
+
+    # Messages
+
+    def _aside(self, value: Any) -> Any:
+        """Messages go into the log of the thread, once, and everything else refers to them there."""
+        if not messages.is_message(value):
+            return None
+        if not messages.spoken(value):
+            return self._whole(value)
+        if self._line.namespace:
+            digest, plain = self._encoded(value, messages.fields_of(value))[:2]
+            said = self._line.known.find(digest)
+            return {TAG: MESSAGE, "v": plain} if said is None else self._reference(said)
+        return self._reference(self._said(value, listed=False))
+
+    def _whole(self, value: Any) -> Any:
+        """A message inside a message stays where it is."""
+        if not messages.is_message(value):
+            return None
+        return {TAG: MESSAGE, "v": self._inner.plain(messages.to_content(value), "a message")}
+
+    def _reference(self, said: Said) -> dict[str, Any]:
+        stream, position = said.place
+        place = [HOME if stream == self.home else stream, position]
+        return {TAG: ENTRY, "v": place if said.id is None else [*place, said.id]}
+
+    def _encoded(self, message: Any, fields: dict[str, Any]) -> tuple[bytes, Any, bytes]:
+        """A message's digest, its content as plain data, and that as bytes."""
+        path = f"thread {self._line.thread!r}, a message"
+        plain = self._inner.plain(messages.to_content(message, fields), path)
+        body = encode(plain, path)
+        return segments.digest_of(body), plain, body
+
+    def _said(self, message: Any, *, listed: bool = True) -> Said:
+        """Where a message is in the log; one that is not there goes in.
+
+        One without an id is looked for by what it says only in a list of messages that were all said: anywhere else
+        the same words are said once more.
+        """
+        known = self._line.known
+        found = known.given(message)
+        if found is not None:
+            return found
+        fields = messages.fields_of(message)
+        digest, plain, body = self._encoded(message, fields)
+        identity = fields["id"]
+        if listed or identity is not None:
+            found = self._fresh.get(digest) or known.find(digest)
+        if found is None and identity is not None:
+            found = self._claimed(plain, identity)
+        if found is None:
+            found = Said(Place(self._log.mark.stream, self._log.head + len(self._entries) + 1))
+            self._entries.append(Event("message", body, self.time))
+            if identity is None:
+                self._then.append(functools.partial(known.loosen, digest, found.place))
+        self._fresh[digest] = found
+        self._then.append(functools.partial(known.learn, digest, found, message, fields))
+        return found
+
+    def _claimed(self, plain: dict[str, Any], id: str) -> Said | None:
+        """The entry of a message that was said before it was given its id."""
+        body = encode({name: value for name, value in plain.items() if name != "id"})
+        digest = segments.digest_of(body)
+        free = [place for place in self._line.known.loose(digest) if place not in self._claims]
+        if not free:
+            return None
+        place = free[0]
+        self._claims.add(place)
+        self._then.append(functools.partial(self._line.known.claim, digest, place))
+        return Said(place, id)
+
+    def _blob(self, body: bytes) -> str:
+        id = frames.blob_id(self._line.thread, body)
+        if id not in self._blobs and self._line.core.engine.get(self._line.core.tenant, BLOB, id) is None:
+            packed = MSGPACK + msgspec.msgpack.encode(zlib.compress(body))
+            self._ops.append(Put(BLOB, id, packed, scope=self._scope))
+        self._blobs.add(id)
+        return id
+
+    # The commit
+
+    def written(self, event: Event, then: Callable[[], None]) -> Written:
+        """The operations, with the event of the graph itself, and what is known once they are done."""
+        line = self._line
+        ops = list(self._ops)
+        if self._entries:
+            ops.append(Append("thread", line.thread, tuple(self._entries), self._log.head))
+        # Places are of this very thread: one of the same name that was begun anew has none of them.
+        ops.append(Guard("thread", line.thread, self._log.version, self._log.mark.stream))
+        head = 0 if line.record is None else line.record.head
+        new = Put(GRAPH, line.id, frames.graph_body(line.namespace, self.home), scope=self._scope)
+        ops.append(Append(GRAPH, line.id, (event,), head, new))
+        if line.record is not None:
+            ops.append(Guard(GRAPH, line.id, line.record.version, line.record.mark.stream))
+
+        def known() -> None:
+            for learn in self._then:
+                learn()
+            for channel, version, stream in self._versions:
+                if stream:
+                    line.segment(channel).keep(version)
+            then()
+
+        return Written(ops, known)
+
+
+def plain_metadata(kinds: Kinds, metadata: Mapping[str, Any], thread: str) -> dict[str, Any]:
+    """Metadata as it is stored: plain data, with tags where it has to be."""
+    found = Dumping(kinds).plain(dict(metadata), f"thread {thread!r}, metadata")
+    encode(found, f"thread {thread!r}, metadata")
+    return dict(found)

@@ -1,0 +1,398 @@
+"""Long-term memory of LangGraph: its ``BaseStore`` on a folder of a Holdfast store.
+
+An item is one file, whose versions are the item's history. All puts of a batch are one commit, and the reads of a
+batch see what was there before it. An item whose time to live is over is not there, from that moment on, whether or
+not anybody has swept. Deliberately absent: a thread that sweeps (call ``sweep``), and an embedder of LangGraph's own
+(the store that is given has one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+try:
+    from langgraph.store.base import (
+        NOT_PROVIDED,
+        BaseStore,
+        GetOp,
+        Item,
+        ListNamespacesOp,
+        NotProvided,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+        TTLConfig,
+    )
+except ImportError as error:
+    raise ImportError("LangGraph is not installed: pip install 'holdfast[langgraph]'") from error
+
+from holdfast.adapters.langgraph import items
+from holdfast.adapters.langgraph.items import Index, ItemVersion
+from holdfast.adapters.langgraph.matching import check_filter, matches, names_match
+from holdfast.adapters.opening import Given, away, opened
+from holdfast.clock import to_datetime
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Delete, Put, Query, Record, View
+from holdfast.errors import Conflict, Invalid
+from holdfast.ledger.core import fetch, scan_all
+from holdfast.ledger.folder import FILE, Deleting, Writing, here, path_of
+from holdfast.records import File, Recalled, RecallReport
+
+__all__ = ["Explained", "Explanation", "HoldfastStore", "ItemVersion"]
+
+T = TypeVar("T")
+_PAGE = 500
+_MOST = 1_000  # what one recall gives
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """One item that a search found, and what each stage of the search gave it."""
+
+    item: SearchItem
+    why: dict[str, float]
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """How a search came to what it found, best first. See ``Recalled`` for ``confidence`` and ``relevant``."""
+
+    found: tuple[Explained, ...]
+    confidence: float
+    relevant: bool
+    report: RecallReport
+
+    def __iter__(self) -> Iterator[Explained]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+
+class HoldfastStore(BaseStore):
+    """LangGraph's store on a Holdfast store, or on the address of one, which it then opens and closes itself.
+
+    ``fields`` is what a search looks at in items that do not say so themselves, everything without it. ``ttl`` is
+    LangGraph's own configuration. ``folder``, ``user`` and ``agent`` say where the items are kept: what belongs to a
+    user is erased with the user.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        store: Given,
+        *,
+        fields: Sequence[str] | None = None,
+        ttl: TTLConfig | None = None,
+        folder: str = "langgraph",
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> None:
+        items.text_of({}, fields := (items.WHOLE,) if fields is None else fields)  # to hear of nonsense now
+        items.check_ttl((ttl or {}).get("default_ttl"))
+        self._fields, self.ttl_config = tuple(fields), ttl
+        self._store, self._own = opened(store), isinstance(store, str | Path)
+        self._core = self._store._core
+        self._folder = self._store.folder(folder, user=user, agent=agent)
+
+    def __repr__(self) -> str:
+        return f"HoldfastStore({self._folder!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await away(self.close)
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._own:
+            self._store.close()
+
+    # The interface of LangGraph
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out several operations: first all reads, then all puts in one commit, the last of each key."""
+        asked = list(ops)
+        puts: dict[str, PutOp] = {}
+        for op in asked:
+            if isinstance(op, PutOp):
+                puts[items.path_of(op.namespace, op.key)] = op
+        changes = self._changes(puts)
+        results = self._reads(asked)
+        if changes:
+            self._folder.commit(changes)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """``batch``, away from the event loop. A caller that is cancelled leaves it whole, never half written."""
+        return await away(self.batch, list(ops))
+
+    # Beyond it
+
+    def current(self, namespace: tuple[str, ...], key: str) -> ItemVersion | None:
+        """The item with its version, as ``compare_and_put`` wants it, or None. Reading so refreshes nothing."""
+        path = items.path_of(namespace, key)
+        file = self._files([path]).get(path)
+        return None if file is None else items.to_version(file)
+
+    def compare_and_put(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        expect: int,
+        index: Index = None,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
+    ) -> int:
+        """Write an item that is still at version ``expect`` (0: that is not there), and return its new version.
+
+        ``Conflict`` says that somebody else was first: read it again.
+        """
+        if type(expect) is not int or expect < 0:
+            raise Invalid(f"expect is the version that was read, or 0 where there is none, not {expect!r}")
+        lasting = (self.ttl_config or {}).get("default_ttl") if isinstance(ttl, NotProvided) else ttl
+        path = items.path_of(namespace, key)
+        put = PutOp(namespace, key, value, index=index, ttl=lasting)
+        writing = self._writing(path, put, self._files([path]).get(path))
+        return self._folder.commit([writing._replace(expect=expect)])[0].version
+
+    def history(self, namespace: tuple[str, ...], key: str) -> list[ItemVersion]:
+        """Every version of an item, oldest first, deletions among them."""
+        return [items.to_version(file) for file in self._folder.history(items.path_of(namespace, key))]
+
+    def explain(
+        self,
+        namespace_prefix: tuple[str, ...],
+        /,
+        query: str,
+        *,
+        filter: dict[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+    ) -> Explanation:
+        """Search as ``search`` does, and say what each stage of it gave to each item. Refreshes nothing."""
+        _check_window(limit, offset)
+        recalled = self._recalled(SearchOp(namespace_prefix, filter, limit, offset, query), explain=True)
+        hits = recalled.hits[offset : offset + limit]
+        return Explanation(
+            tuple(Explained(items.to_found(file, hit.score), hit.why) for hit in hits if (file := hit.file)),
+            recalled.confidence, recalled.relevant, recalled.report,
+        )  # fmt: skip
+
+    def erase(self, namespace: tuple[str, ...], key: str) -> bool:
+        """Remove an item with its history. Return whether there was anything."""
+        return self._folder.delete(items.path_of(namespace, key), erase=True)
+
+    def sweep(self) -> int:
+        """Remove what has expired, with its history, and return how many items that were.
+
+        Nobody sees them any more in any case; this gives back the space that they take.
+        """
+        swept, now = 0, self._core.clock.now()
+        with self._core.engine.snapshot() as view:
+            listed = list(scan_all(view, self._core.tenant, Query(FILE, tag=self._folder._place)))
+        for expired in _pages(record for record in listed if not here(record, now)):
+            swept += self._unless_changed([Delete(FILE, record.id, record.version) for record in expired])
+        return swept
+
+    async def acurrent(self, namespace: tuple[str, ...], key: str) -> ItemVersion | None:
+        return await away(self.current, namespace, key)
+
+    async def acompare_and_put(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        expect: int,
+        index: Index = None,
+        ttl: float | NotProvided | None = NOT_PROVIDED,
+    ) -> int:
+        return await away(self.compare_and_put, namespace, key, value, expect=expect, index=index, ttl=ttl)
+
+    async def ahistory(self, namespace: tuple[str, ...], key: str) -> list[ItemVersion]:
+        return await away(self.history, namespace, key)
+
+    async def aexplain(
+        self,
+        namespace_prefix: tuple[str, ...],
+        /,
+        query: str,
+        *,
+        filter: dict[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+    ) -> Explanation:
+        return await away(self.explain, namespace_prefix, query, filter=filter, limit=limit, offset=offset)
+
+    async def aerase(self, namespace: tuple[str, ...], key: str) -> bool:
+        return await away(self.erase, namespace, key)
+
+    async def asweep(self) -> int:
+        return await away(self.sweep)
+
+    # Writing
+
+    def _changes(self, puts: Mapping[str, PutOp]) -> list[Writing | Deleting]:
+        """What puts come to as changes of files; one that is refused is refused before anything is done."""
+        changes: list[Writing | Deleting] = []
+        before = self._files(list(puts)) if puts else {}
+        for path, op in puts.items():
+            changes.append(Deleting(path) if op.value is None else self._writing(path, op, before.get(path)))
+        return changes
+
+    def _writing(self, path: str, op: PutOp, before: File | None) -> Writing:
+        now, ttl = self._core.clock.now(), items.check_ttl(op.ttl)
+        index = self._fields if op.index is None else op.index
+        created = now if before is None else before.content["created"]
+        content = items.content_of(op.namespace, op.key, op.value, index, ttl, created)
+        return Writing(path, content, tags=items.tags_of(op.namespace), expires=items.ends(now, ttl))
+
+    def _refresh(self, read: Iterable[File]) -> None:
+        """Let what was read live on for its whole time; its versions and their times stay as they are."""
+        mortal = {self._folder._id(file.path): file for file in read if file.expires is not None}
+        if not mortal:
+            return
+        now = self._core.clock.now()
+        found = fetch(self._core.engine, self._core.tenant, FILE, list(mortal))
+        puts = [
+            Put(FILE, id, encode(head | {"expires": items.ends(now, ttl)}), record.version, record.scope, record.tags)
+            for id, record in found.items()
+            if record.head == mortal[id].version and here(record, now)
+            if (ttl := mortal[id].content["ttl"]) and (head := decode(record.body))
+        ]
+        self._unless_changed(puts)  # whoever wrote or read one of them meanwhile did as much for it
+
+    def _unless_changed(self, ops: Sequence[Put | Delete]) -> int:
+        """Carry out what still finds the version that it expects, and return how many that were."""
+        if not ops:
+            return 0
+        try:
+            self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
+        except Conflict:
+            return 0 if len(ops) == 1 else sum(self._unless_changed([op]) for op in ops)
+        return len(ops)
+
+    # Reading
+
+    def _reads(self, ops: Sequence[Op]) -> list[Result]:
+        paths = {at: items.path_of(op.namespace, op.key) for at, op in enumerate(ops) if isinstance(op, GetOp)}
+        got = self._files(list(dict.fromkeys(paths.values()))) if paths else {}
+        results: list[Result] = []
+        read: list[File] = []
+        for at, op in enumerate(ops):
+            result, files = self._read(op, got.get(paths.get(at, "")))
+            results.append(result)
+            read += files
+        self._refresh(read)
+        return results
+
+    def _read(self, op: Op, got: File | None) -> tuple[Result, list[File]]:
+        """What an operation gives, and the files whose time begins anew by it."""
+        if isinstance(op, GetOp):
+            item: Item | None = None if got is None else items.to_item(got)
+            return item, [got] if got is not None and op.refresh_ttl else []
+        if isinstance(op, SearchOp):
+            found = self._found(op)
+            return [items.to_found(*pair) for pair in found], [file for file, _ in found] if op.refresh_ttl else []
+        if isinstance(op, ListNamespacesOp):
+            return self._namespaces(op), []
+        if isinstance(op, PutOp):
+            return None, []
+        raise Invalid(f"{type(op).__name__} is no operation of a store")
+
+    def _found(self, op: SearchOp) -> list[tuple[File, float | None]]:
+        _check_window(op.limit, op.offset)
+        end = op.offset + op.limit
+        if not op.limit:
+            return []
+        if op.query and op.query.strip():
+            return [(file, hit.score) for hit in self._recalled(op).hits[op.offset : end] if (file := hit.file)]
+        with self._core.engine.snapshot() as view:
+            if op.filter:
+                return [(file, None) for file in islice(self._matching(op, view), op.offset, end)]
+            records = list(islice(self._records(op.namespace_prefix, view, end), op.offset, end))
+            return [(file, None) for file in self._folder._files(records, view)]
+
+    def _recalled(self, op: SearchOp, *, explain: bool = False) -> Recalled:
+        """What a query finds among the items that a prefix and a filter leave."""
+        among: set[str] | None = None
+        if op.filter:
+            with self._core.engine.snapshot() as view:
+                among = {file.path for file in self._matching(op, view)}
+        k, prefix = min(op.offset + op.limit, _MOST), items.prefix_of(op.namespace_prefix)
+        return self._folder.search(op.query or "", k, prefix=prefix, among=among, explain=explain)
+
+    def _matching(self, op: SearchOp, view: View) -> Iterator[File]:
+        """The files under a prefix that fit a filter, latest first."""
+        check_filter(wanted := op.filter or {})
+        for records in _pages(self._records(op.namespace_prefix, view)):
+            files = self._folder._files(records, view)
+            yield from (file for file in files if matches(file.content["value"], wanted))
+
+    def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        _check_window(op.limit, op.offset)
+        if op.max_depth is not None and (type(op.max_depth) is not int or op.max_depth < 1):
+            raise Invalid(f"max_depth is a whole number over 0, not {op.max_depth!r}")
+        conditions = op.match_conditions or ()
+        sure = max((_sure(path) for kind, path in conditions if kind == "prefix"), key=len, default=())
+        with self._core.engine.snapshot() as view:
+            spaces = {items.name_of(path_of(record))[0] for record in self._records(sure, view)}
+        met = (space for space in spaces if all(names_match(space, *condition) for condition in conditions))
+        return sorted({space[: op.max_depth] for space in met})[op.offset : op.offset + op.limit]
+
+    def _records(self, namespace: Sequence[str], view: View, wanted: int | None = None) -> Iterator[Record]:
+        """The records of what is in a namespace and below, latest first."""
+        prefix, now = items.prefix_of(namespace), self._core.clock.now()
+        query = Query(FILE, tag=self._folder._tag(prefix) if prefix else self._folder._place)
+        return (record for record in scan_all(view, self._core.tenant, query, wanted) if here(record, now))
+
+    def _files(self, paths: Sequence[str]) -> dict[str, File]:
+        """Those of some files that are there now, by path."""
+        now, engine = self._core.clock.now(), self._core.engine
+        found = fetch(engine, self._core.tenant, FILE, [self._folder._id(path) for path in paths])
+        records = [record for record in found.values() if here(record, now)]
+        ends = {path_of(record): decode(record.body).get("expires") for record in records}
+        files = self._folder._files(records, engine)
+        return {file.path: _ending(file, ends[file.path]) for file in files}
+
+
+def _check_window(limit: Any, offset: Any) -> None:
+    for name, value in (("limit", limit), ("offset", offset)):
+        if type(value) is not int or value < 0:
+            raise Invalid(f"{name} is a whole number, at least 0, not {value!r}")
+
+
+def _ending(file: File, expires: int | None) -> File:
+    """A file as it expires now: a version says when it did as it was written, and a read may have put that off."""
+    return file if expires is None else msgspec.structs.replace(file, expires=to_datetime(expires))
+
+
+def _sure(pattern: Sequence[str]) -> tuple[str, ...]:
+    """The labels of a pattern before its first wildcard."""
+    return tuple(takewhile(lambda label: label != "*", pattern))
+
+
+def _pages(things: Iterable[T]) -> Iterator[list[T]]:
+    rest = iter(things)
+    while page := list(islice(rest, _PAGE)):
+        yield page

@@ -1,0 +1,433 @@
+"""Values of a graph's state as plain data, and back, exactly or not at all.
+
+Plain data stays as it is; everything else is a tag and what it holds. Only types that are registered here or by the
+caller go in, under a name that the caller chose, and nothing is ever imported or called because stored data names it.
+What is not known is refused with the path to it, and the sentence to write. Deliberately absent: bytes (``codec``) and
+where a value is kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from base64 import b64decode, b64encode
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from hashlib import blake2b
+from math import isfinite
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from holdfast.errors import HoldfastError, Invalid, Unsupported
+from holdfast.ids import check_id
+from holdfast.ledger.schema import Registry, Schema
+
+TAG = "$"
+_DEPTH = 180  # below what the codec allows, because a tag is a level of its own
+_BIG = 2**63
+_RESERVED = ("int", "float", "dict", "entry", "message")
+_SHOWN_PATH = 120
+_FACTORIES: dict[Any, str] = {
+    None: "", list: "list", dict: "dict", set: "set", int: "int", float: "float", str: "str", bool: "bool",
+}  # fmt: skip
+_MADE = {name: factory for factory, name in _FACTORIES.items()}
+
+Dump = Callable[[Any], Any]
+"""Gives what a value holds, as values that are dumped in their turn."""
+Load = Callable[[Any], Any]
+
+
+class Kind(NamedTuple):
+    """How a type is taken apart and put together again. ``name`` is what is stored."""
+
+    name: str
+    type: type
+    dump: Dump
+    load: Load
+
+
+class Kinds:
+    """The types that a saver accepts besides plain data."""
+
+    def __init__(self, schemas: Registry, more: Iterable[Kind] = ()) -> None:
+        self._schemas = schemas
+        self._types: dict[type, Kind] = {}
+        self._names: dict[str, Kind] = {}
+        for kind in (*_BUILT_IN, *more):
+            self.add(kind)
+
+    def add(self, kind: Kind) -> None:
+        """Register a type under a name; another type of the same name is refused."""
+        if kind.name in _RESERVED:
+            raise Invalid(f"the name {kind.name!r} is taken; choose another")
+        old = self._names.get(kind.name)
+        if old is not None and old.type is not kind.type:
+            raise Invalid(f"the name {kind.name!r} stands for {old.type.__qualname__} already; choose another")
+        self._names[kind.name] = self._types[kind.type] = kind
+
+    def register(self, types: Mapping[str, type] | Iterable[type]) -> None:
+        """Accept classes of the caller's: by a mapping of names, or under the names of the classes themselves."""
+        pairs = types.items() if isinstance(types, Mapping) else [(_named(each), each) for each in types]
+        for name, each in pairs:
+            if (schema := self._schemas.declared(each)) is not None:
+                self.add(self._of_schema(schema))
+            else:
+                self.add(_of_class(check_id(name, "the name of a type"), each))
+
+    def of(self, type: type) -> Kind | None:
+        found = self._types.get(type)
+        if found is None and (schema := self._schemas.declared(type)) is not None:
+            found = self._of_schema(schema)
+            self.add(found)
+        return found
+
+    def named(self, name: str) -> Kind | None:
+        found = self._names.get(name)
+        if found is None and name.startswith("schema:") and (schema := self._schemas.named(name[7:])) is not None:
+            found = self._of_schema(schema)
+            self.add(found)
+        return found
+
+    def _of_schema(self, schema: Schema) -> Kind:
+        """A class with a declared schema: its version goes along, and older ones are migrated."""
+        inner = _of_class(schema.name, schema.type)
+
+        def load(held: Any) -> Any:
+            version, fields = held
+            if version == schema.version:
+                return inner.load(fields)
+            told = {name: value for name, value in fields[0].items() if not name.startswith("__")}
+            return inner.load(_migrated(self._schemas, schema, version, told))
+
+        return Kind(f"schema:{schema.name}", schema.type, lambda value: [schema.version, inner.dump(value)], load)
+
+
+def _migrated(schemas: Registry, schema: Schema, version: int, fields: Any) -> Any:
+    if version > schema.version:
+        raise Unsupported(
+            f"a stored {schema.name!r} is of version {version}, this program knows {schema.version}: upgrade it"
+        )
+    while version < schema.version:
+        step = schemas.step(schema.name, version)
+        if step is None:
+            raise Unsupported(
+                f"a stored {schema.name!r} is of version {version}; declare a migration of it from {version}"
+            )
+        version, fields = step[0], step[1](dict(fields))
+    return fields
+
+
+# Types
+
+
+def _named(kind: Any) -> str:
+    if not isinstance(kind, type):
+        raise Invalid(f"types are classes, not {kind!r}")
+    return kind.__name__
+
+
+def _of_class(name: str, kind: Any) -> Kind:
+    _named(kind)
+    if issubclass(kind, enum.Enum):
+        return Kind(name, kind, lambda value: value.value, kind)
+    if hasattr(kind, "model_fields") and hasattr(kind, "model_validate"):
+        return _of_fields(name, kind, _Pydantic)
+    if issubclass(kind, msgspec.Struct):
+        return _of_fields(name, kind, _Struct)
+    if hasattr(kind, "__dataclass_fields__"):
+        return _of_fields(name, kind, _Dataclass)
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return Kind(name, kind, lambda value: value._asdict(), lambda fields: kind(**fields))
+    raise Invalid(
+        f"{name} is neither a pydantic model, a dataclass, a msgspec Struct, a NamedTuple nor an Enum: "
+        "turn it into one, or keep plain data in the state"
+    )
+
+
+class _Made(Protocol):
+    """How values of one kind of class are taken apart, put together as they were, and made by today's rules."""
+
+    @staticmethod
+    def shape(kind: Any) -> list[tuple[str, str]]: ...
+    @staticmethod
+    def fields(value: Any) -> dict[str, Any]: ...
+    @staticmethod
+    def as_it_was(kind: Any, fields: dict[str, Any]) -> Any: ...
+    @staticmethod
+    def as_it_is(kind: Any, fields: dict[str, Any]) -> Any: ...
+
+
+def _of_fields(name: str, kind: Any, made: type[_Made]) -> Kind:
+    """A class with fields. As long as they are the same, a value is put together as it was, without running any code of
+    the class; when they have changed, the class itself decides what it makes of the old ones, or refuses."""
+    shape = blake2b(repr(made.shape(kind)).encode(), digest_size=6).hexdigest()
+
+    def load(held: Any) -> Any:
+        fields, then = (held[0], held[1]) if isinstance(held, list) else (held, "")
+        return made.as_it_was(kind, fields) if then == shape else made.as_it_is(kind, fields)
+
+    return Kind(name, kind, lambda value: [made.fields(value), shape], load)
+
+
+_PRIVATE, _GIVEN = "__private__", "__given__"
+
+
+class _Pydantic:
+    @staticmethod
+    def shape(kind: Any) -> list[tuple[str, str]]:
+        return [(name, repr(field.annotation)) for name, field in kind.model_fields.items()]
+
+    @staticmethod
+    def fields(value: Any) -> dict[str, Any]:
+        fields = {**value.__dict__, **(value.__pydantic_extra__ or {})}
+        if value.__pydantic_private__:
+            fields[_PRIVATE] = dict(value.__pydantic_private__)
+        return {**fields, _GIVEN: sorted(value.__pydantic_fields_set__)}
+
+    @staticmethod
+    def as_it_was(kind: Any, fields: dict[str, Any]) -> Any:
+        private, given = fields.pop(_PRIVATE, None), set(fields.pop(_GIVEN))
+        extra = {name: fields.pop(name) for name in [name for name in fields if name not in kind.model_fields]}
+        made = kind.__new__(kind)
+        object.__setattr__(made, "__dict__", fields)
+        object.__setattr__(made, "__pydantic_fields_set__", given)
+        allowed = kind.model_config.get("extra") == "allow"
+        object.__setattr__(made, "__pydantic_extra__", extra if allowed else None)
+        if private is None and kind.__private_attributes__:
+            made.model_post_init(None)
+        else:
+            object.__setattr__(made, "__pydantic_private__", private)
+        return made
+
+    @staticmethod
+    def as_it_is(kind: Any, fields: dict[str, Any]) -> Any:
+        given = {name: value for name, value in fields.items() if name not in (_PRIVATE, _GIVEN)}
+        names = {name: field.alias or name for name, field in kind.model_fields.items()}
+        if lost := sorted(set(given) - set(names)) if kind.model_config.get("extra") != "allow" else []:
+            raise ValueError(f"the stored field {lost[0]!r} is not in {kind.__name__} any more")
+        return kind.model_validate({names.get(name, name): value for name, value in given.items()})
+
+
+class _Dataclass:
+    @staticmethod
+    def shape(kind: Any) -> list[tuple[str, str]]:
+        return [(field.name, str(field.type)) for field in dataclasses.fields(kind)]
+
+    @staticmethod
+    def fields(value: Any) -> dict[str, Any]:
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        if more := sorted(set(getattr(value, "__dict__", ())) - set(fields)):
+            raise Invalid(f"{more[0]!r} is no field of {type(value).__name__}, and would be lost")
+        return fields
+
+    @staticmethod
+    def as_it_was(kind: Any, fields: dict[str, Any]) -> Any:
+        made = object.__new__(kind)
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    @staticmethod
+    def as_it_is(kind: Any, fields: dict[str, Any]) -> Any:
+        known = {field.name: field.init for field in dataclasses.fields(kind)}
+        if lost := sorted(set(fields) - set(known)):
+            raise ValueError(f"the stored field {lost[0]!r} is not in {kind.__name__} any more")
+        made = kind(**{name: value for name, value in fields.items() if known[name]})
+        for name, value in fields.items():
+            if not known[name]:
+                object.__setattr__(made, name, value)
+        return made
+
+
+class _Struct:
+    @staticmethod
+    def shape(kind: Any) -> list[tuple[str, str]]:
+        return [(field.name, repr(field.type)) for field in msgspec.structs.fields(kind)]
+
+    @staticmethod
+    def fields(value: Any) -> dict[str, Any]:
+        return msgspec.structs.asdict(value)
+
+    @staticmethod
+    def as_it_was(kind: Any, fields: dict[str, Any]) -> Any:
+        made = kind.__new__(kind)
+        for name, value in fields.items():
+            msgspec.structs.force_setattr(made, name, value)
+        return made
+
+    @staticmethod
+    def as_it_is(kind: Any, fields: dict[str, Any]) -> Any:
+        return kind(**fields)
+
+
+def _moment(value: datetime) -> Any:
+    zone = value.tzinfo
+    if zone is None or zone is UTC or (type(zone) is timezone and repr(zone) == repr(timezone(zone.utcoffset(None)))):
+        return [value.isoformat(), 1] if value.fold else value.isoformat()
+    if isinstance(zone, ZoneInfo) and zone.key:
+        return [value.replace(tzinfo=None).isoformat(), value.fold, zone.key]
+    raise Invalid(f"a moment in the zone {zone!r} would come back in another: use UTC, an offset or a ZoneInfo")
+
+
+def _from_moment(held: Any) -> datetime:
+    if isinstance(held, str):
+        return datetime.fromisoformat(held)
+    found = datetime.fromisoformat(held[0]).replace(fold=held[1])
+    return found.replace(tzinfo=ZoneInfo(held[2])) if len(held) > 2 else found
+
+
+_BUILT_IN = (
+    Kind("tuple", tuple, list, tuple),
+    Kind("set", set, list, set),
+    Kind("frozenset", frozenset, list, frozenset),
+    Kind("bytes", bytes, lambda value: b64encode(value).decode(), b64decode),
+    Kind("bytearray", bytearray, lambda value: b64encode(value).decode(), lambda held: bytearray(b64decode(held))),
+    Kind("datetime", datetime, _moment, _from_moment),
+    Kind("date", date, date.isoformat, date.fromisoformat),
+    Kind("time", time, time.isoformat, time.fromisoformat),
+    Kind(
+        "timedelta", timedelta, lambda value: [value.days, value.seconds, value.microseconds],
+        lambda held: timedelta(*held),
+    ),
+    Kind("decimal", Decimal, str, Decimal),
+    Kind("uuid", UUID, str, UUID),
+    Kind("path", type(Path()), str, Path),
+    Kind("posix path", PurePosixPath, str, PurePosixPath),
+    Kind("windows path", PureWindowsPath, str, PureWindowsPath),
+    Kind("deque", deque, lambda value: [value.maxlen, list(value)], lambda held: deque(held[1], held[0])),
+    Kind("counter", Counter, lambda value: [list(pair) for pair in value.items()], lambda held: Counter(dict(held))),
+    Kind(
+        "ordered dict", OrderedDict, lambda value: [list(pair) for pair in value.items()],
+        OrderedDict,
+    ),
+    Kind(
+        "default dict", defaultdict, lambda value: [_factory(value), [list(pair) for pair in value.items()]],
+        lambda held: defaultdict(_MADE[held[0]], held[1]),
+    ),
+)  # fmt: skip
+
+
+def _factory(value: defaultdict[Any, Any]) -> str:
+    try:
+        return _FACTORIES[value.default_factory]
+    except (KeyError, TypeError):
+        raise Invalid(
+            f"a defaultdict that makes {value.default_factory!r} would come back without it: make it a dict"
+        ) from None
+
+
+# Values
+
+
+class Dumping:
+    """Turns values into plain data. ``aside`` may keep a value elsewhere: it gives what to store instead, or None."""
+
+    def __init__(self, kinds: Kinds, aside: Callable[[Any], Any] | None = None) -> None:
+        self._kinds, self._aside = kinds, aside
+
+    def plain(self, value: Any, path: str, depth: int = _DEPTH) -> Any:
+        type_ = type(value)
+        if type_ is str or value is None or type_ is bool:
+            return value
+        if type_ is int:
+            return value if -_BIG <= value < _BIG else {TAG: "int", "v": str(value)}
+        if type_ is float:
+            return value if isfinite(value) else {TAG: "float", "v": repr(value)}
+        if depth == 0:
+            short = path if len(path) <= _SHOWN_PATH else f"{path[:_SHOWN_PATH]}…"
+            raise Invalid(f"{short}: nested deeper than {_DEPTH} levels, or part of itself", path=short)
+        if type_ is list:
+            return [self.plain(item, f"{path}[{number}]", depth - 1) for number, item in enumerate(value)]
+        if type_ is dict:
+            return self._dict(value, path, depth)
+        return self._tagged(value, path, depth)
+
+    def _dict(self, value: dict[Any, Any], path: str, depth: int) -> Any:
+        if TAG not in value and all(type(name) is str for name in value):
+            return {name: self.plain(item, f"{path}.{name}", depth - 1) for name, item in value.items()}
+        pairs = [
+            [self.plain(name, f"{path} key", depth - 1), self.plain(item, f"{path}[{name!r}]", depth - 1)]
+            for name, item in value.items()
+        ]
+        return {TAG: "dict", "v": pairs}
+
+    def _tagged(self, value: Any, path: str, depth: int) -> Any:
+        if self._aside is not None and (kept := self._aside(value)) is not None:
+            return kept
+        kind = self._kinds.of(type(value))
+        if kind is None:
+            raise _unknown(value, path)
+        try:
+            held = kind.dump(value)
+        except HoldfastError as error:
+            raise Invalid(f"{path}: {error}", path=path) from error
+        return {TAG: kind.name, "v": self.plain(held, path, depth - 1)}
+
+
+def _unknown(value: Any, path: str) -> Invalid:
+    name = type(value).__name__
+    return Invalid(
+        f"{path}: a {name} is not registered, and what is not registered is not stored: "
+        f"HoldfastSaver(store, types=[{name}]), or keep plain data in the state",
+        path=path,
+        type=name,
+    )
+
+
+class Loading:
+    """Turns plain data into the values that it was made of. ``aside`` gives what is kept elsewhere, by its tag."""
+
+    def __init__(self, kinds: Kinds, aside: Mapping[str, Callable[[Any], Any]] | None = None) -> None:
+        self._kinds, self._aside = kinds, aside or {}
+
+    def value(self, plain: Any, path: str) -> Any:
+        type_ = type(plain)
+        if type_ is list:
+            return [self.value(item, path) if type(item) in (list, dict) else item for item in plain]
+        if type_ is not dict:
+            return plain
+        name = plain.get(TAG)
+        if name is None:
+            return {
+                key: self.value(item, f"{path}.{key}") if type(item) in (list, dict) else item
+                for key, item in plain.items()
+            }
+        if name in self._aside:
+            return self._aside[name](plain["v"])
+        held = plain["v"]
+        if name == "int":
+            return int(held)
+        if name == "float":
+            return float(held)
+        if name == "dict":
+            return {_key(self.value(key, path)): self.value(item, path) for key, item in held}
+        return self._made(name, held, path)
+
+    def _made(self, name: str, held: Any, path: str) -> Any:
+        kind = self._kinds.named(name)
+        if kind is None:
+            raise Unsupported(
+                f"{path}: holds a {name!r}, which is not registered here: HoldfastSaver(store, types={{{name!r}: …}}) "
+                "names the class that it is today",
+                path=path, type=name,
+            )  # fmt: skip
+        try:
+            return kind.load(self.value(held, path))
+        except HoldfastError:
+            raise
+        except Exception as error:  # a class of the caller's may refuse in any way
+            raise Unsupported(
+                f"{path}: what is stored does not fit {kind.type.__qualname__} any more: {error}; register the class "
+                "that it was, or declare a schema with a migration",
+                path=path, type=name,
+            ) from error  # fmt: skip
+
+
+def _key(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

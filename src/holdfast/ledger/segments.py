@@ -1,0 +1,201 @@
+"""Growing lists, stored in space that is linear in what is in them, however often they are saved.
+
+A list that is saved again and again is one stream, its **segment**. An element goes in once; every saved version of the
+list is a position of the segment. Growth adds elements. Anything else (shorter, edited, reordered, continued from an
+older version) adds one event that names the ranges of elements the list consists of now, so what the versions have in
+common is shared, whichever of them came first. Elements may also be events of other streams, such as entries of a log,
+which are then not copied at all. Every now and then the ranges of the whole list are noted, so that a version is read
+from its end.
+
+    "item"   an element: the list is the one before, and this
+    "add"    ranges of elements that are elsewhere: the list is the one before, and these
+    "whole"  ranges: the list is these
+
+Deliberately absent: what an element means, and which versions are still wanted. Who prunes writes a new segment with
+what survives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Event, Mark, View
+from holdfast.errors import Corrupt
+
+SEGMENT = "segment"
+_ITEM, _ADD, _WHOLE = "item", "add", "whole"
+_OFTEN = 32  # after so many events the whole list is noted, or more where it takes many ranges to say
+_PAGE = 64
+
+OWN = 0
+"""Stands for the segment's own stream in a place, whose number its writer need not know."""
+
+
+class Place(NamedTuple):
+    """Where an element is: a stream, or ``OWN``, and a position of it."""
+
+    stream: int
+    position: int
+
+
+class Element(NamedTuple):
+    """An element on its way in: what tells it from others, and its body, or the place where it is already."""
+
+    digest: bytes
+    body: bytes
+    place: Place | None = None
+
+
+class Version(NamedTuple):
+    """A saved list: its position, where its elements are, what they are, and when the whole was last noted."""
+
+    position: int
+    places: tuple[Place, ...]
+    digests: tuple[bytes, ...]
+    noted: int = 0
+
+
+EMPTY = Version(0, (), ())
+
+
+def digest_of(body: bytes) -> bytes:
+    return blake2b(body, digest_size=16).digest()
+
+
+def saved(before: Version, head: int, elements: Sequence[Element], time: int) -> tuple[list[Event], Version]:
+    """The events that make a list the newest version of a segment, and that version.
+
+    ``before`` is the version that it is most like, ``head`` where the segment ends. Elements of ``before`` are
+    recognised by their digests, and so are equal ones among the new.
+    """
+    digests = tuple(element.digest for element in elements)
+    grows = before.position == head and digests[: len(before.digests)] == before.digests
+    if grows and len(digests) == len(before.digests) and head:
+        return [], before
+    known = dict(zip(before.digests, before.places, strict=True))
+    fresh = elements[len(before.digests) :] if grows else elements
+    events, added = _placed(fresh, known, head, time, items_only=grows)
+    places = (*before.places, *added) if grows else tuple(added)
+    noted, position = before.noted if grows else -1, head + len(events)
+    ranges = len(before.places) and _fragments(places)
+    if noted < 0 or position - noted >= max(_OFTEN, ranges) or (not events and not head):
+        events.append(Event(_WHOLE, encode(ranges_of(places)), time))
+        position = noted = head + len(events)
+    return events, Version(position, places, digests, noted)
+
+
+def _placed(
+    elements: Sequence[Element], known: dict[bytes, Place], head: int, time: int, *, items_only: bool
+) -> tuple[list[Event], list[Place]]:
+    """Events for the elements that are nowhere yet, and where each of them is then."""
+    events: list[Event] = []
+    places: list[Place] = []
+    waiting: list[Place] = []  # of a growing list: elements elsewhere, to be named by one event
+    for element in elements:
+        place = element.place or known.get(element.digest)
+        if place is None:
+            events += _flushed(waiting, time)
+            place = Place(OWN, head + len(events) + 1)
+            events.append(Event(_ITEM, element.body, time))
+            known[element.digest] = place
+        elif items_only:
+            waiting.append(place)
+        places.append(place)
+    return [*events, *_flushed(waiting, time)], places
+
+
+def _flushed(waiting: list[Place], time: int) -> list[Event]:
+    if not waiting:
+        return []
+    event = Event(_ADD, encode(ranges_of(waiting)), time)
+    waiting.clear()
+    return [event]
+
+
+def ranges_of(places: Iterable[Place]) -> list[list[int]]:
+    """Places as ranges: stream, first and last."""
+    ranges: list[list[int]] = []
+    for stream, position in places:
+        if ranges and ranges[-1][0] == stream and ranges[-1][2] == position - 1:
+            ranges[-1][2] = position
+        else:
+            ranges.append([stream, position, position])
+    return ranges
+
+
+def _fragments(places: Sequence[Place]) -> int:
+    """How many ranges a list takes, told from its end: more than is asked about does not matter."""
+    if not places:
+        return 0
+    count, after = 1, places[-1]
+    for place in reversed(places[:-1]):
+        count += (place.stream, place.position + 1) != after
+        after = place
+        if count > 4 * _OFTEN:
+            return len(ranges_of(places))
+    return count
+
+
+# Reading
+
+
+def places_at(view: View, tenant: str, stream: int, position: int) -> tuple[tuple[Place, ...], int]:
+    """Where the elements of a version are, and when its whole was last noted."""
+    later: list[Event] = []
+    upto = position
+    while upto > 0:
+        page = view.read(tenant, Mark(stream, upto), limit=_PAGE, newest=True)
+        if not page:
+            raise Corrupt(f"a list is to be read up to position {position} of stream {stream}, which is not there")
+        for number in range(len(page) - 1, -1, -1):
+            if page[number].kind == _WHOLE:
+                events = [*page[number:], *later]
+                return tuple(_walked(events)), page[number].position
+        later = [*page, *later]
+        upto = page[0].position - 1
+    return tuple(_walked(later)), 0
+
+
+def _walked(events: Sequence[Event]) -> list[Place]:
+    places: list[Place] = []
+    for event in events:
+        if event.kind == _ITEM:
+            places.append(Place(OWN, event.position))
+            continue
+        if event.kind == _WHOLE:
+            places = []
+        elif event.kind != _ADD:
+            raise Corrupt(f"a list holds an event of kind {event.kind!r}, which this version does not know")
+        for stream, first, last in decode(event.body):
+            places += [Place(stream, position) for position in range(first, last + 1)]
+    return places
+
+
+def bodies_at(view: View, tenant: str, own: int, places: Sequence[Place]) -> list[bytes]:
+    """What is at some places, in their order: read by ranges, or by one range where they lie close together."""
+    wanted: dict[int, list[int]] = {}
+    for place in places:
+        wanted.setdefault(place.stream or own, []).append(place.position)
+    found: dict[Place, bytes] = {}
+    for stream, positions in wanted.items():
+        for first, last in _spans(sorted(set(positions))):
+            for event in view.read(tenant, Mark(stream, last), after=first - 1):
+                found[Place(stream, event.position)] = event.body
+    try:
+        return [found[Place(place.stream or own, place.position)] for place in places]
+    except KeyError as error:
+        raise Corrupt(f"an element of a list is not where it should be: {error.args[0]}") from error
+
+
+def _spans(positions: Sequence[int]) -> list[tuple[int, int]]:
+    """Ranges to read for some positions: what lies between two that are near costs less than another question."""
+    spans: list[tuple[int, int]] = []
+    for position in positions:
+        if spans and position - spans[-1][1] <= _PAGE:
+            spans[-1] = (spans[-1][0], position)
+        else:
+            spans.append((position, position))
+    return spans
