@@ -1,0 +1,126 @@
+"""What the three services begin with: a store, however it was given, and where in it the things of ADK are.
+
+A thread's id is made of app, user and session so that no two sessions share one: the three are joined by a slash, and
+a slash inside them is written as %2F. Deliberately absent: what is kept there.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, NamedTuple, Self, cast
+from urllib.parse import unquote
+
+import msgspec
+
+from holdfast.adapters.opening import Given, away, opened
+from holdfast.aio.store import AsyncStore
+from holdfast.engine.contract import Scope
+from holdfast.engine.registry import scheme_of
+from holdfast.errors import Misconfigured
+from holdfast.ids import check_id
+from holdfast.ledger.folder import Folder
+from holdfast.store import Store
+
+SCHEMES = ("holdfast", "holdfast+sqlite", "holdfast+postgresql", "holdfast+postgres", "holdfast+ram")
+TAG = "adk"
+_BEGIN = "adk:"
+
+
+class Place(NamedTuple):
+    """One session, by the three names that ADK gives it."""
+
+    app: str
+    user: str
+    session: str
+
+    @property
+    def thread(self) -> str:
+        """The id of the session's thread."""
+        parts = (_escaped(check_id(part, what)) for part, what in zip(self, _NAMES, strict=True))
+        return check_id(_BEGIN + "/".join(parts), "app name, user id and session id together")
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.user, self.app, self.thread)
+
+    @classmethod
+    def of(cls, thread: str) -> Place | None:
+        """The session that a thread is, None where it is none (a fork of one, say)."""
+        parts = thread.removeprefix(_BEGIN).split("/")
+        return cls(*map(_plain, parts)) if thread.startswith(_BEGIN) and len(parts) == len(_NAMES) else None
+
+
+_NAMES = ("app_name", "user_id", "session_id")
+
+
+class Service:
+    """A store that was given, or one of an address, which is closed with the service."""
+
+    def __init__(
+        self,
+        store: Given | None = None,
+        *,
+        uri: str | None = None,
+        agents_dir: str | None = None,
+        per_agent: bool | None = None,
+    ) -> None:
+        """Give an open store or its address, or as ``uri`` an address with a scheme of ``SCHEMES``.
+
+        ``agents_dir`` and ``per_agent`` are what ADK's commands tell every service; nothing here depends on them.
+        """
+        if (store is None) == (uri is None):
+            raise Misconfigured("give either a store or a uri such as holdfast:agent.db")
+        self._store = opened(address(uri) if uri is not None else cast(Given, store))
+        self._owns = not isinstance(store, Store | AsyncStore)
+        self._core = self._store._core
+
+    async def close(self) -> None:
+        """Close the store, if it was opened for this service."""
+        if self._owns:
+            await away(self._store.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _folder(self, name: str, *, user: str | None = None, app: str, thread: str | None = None) -> Folder:
+        """A folder of an app. What names a thread is erased along with it."""
+        check_id(app, "app_name")
+        if user is not None:
+            check_id(user, "user_id")
+        return Folder(self._core, name, Scope(user, app, thread))
+
+
+def packed(value: dict[str, Any]) -> bytes:
+    """Notes of our own as the content of a file. Bytes that are no text are found by no recall."""
+    return msgspec.msgpack.encode(value)
+
+
+def unpacked(content: bytes) -> dict[str, Any]:
+    return msgspec.msgpack.decode(content)
+
+
+def address(uri: str) -> str:
+    """What ``holdfast.open`` is to be given for an address that ADK was given."""
+    scheme, _, rest = uri.partition(":")
+    if scheme.lower() not in SCHEMES:
+        raise Misconfigured(f"no store has the scheme {scheme!r}; there are {', '.join(SCHEMES)}", scheme=scheme)
+    engine = scheme.lower().removeprefix("holdfast").removeprefix("+")
+    if engine:  # which reads its own URLs
+        return f"{engine}:{rest}"
+    path = unquote(rest.removeprefix("//"))
+    if (other := scheme_of(path)) != "sqlite":
+        raise Misconfigured(f"holdfast: is followed by the path of a file; for another engine write holdfast+{other}:…")
+    return path
+
+
+def _escaped(part: str) -> str:
+    return part.replace("%", "%25").replace("/", "%2F")
+
+
+def _plain(part: str) -> str:
+    return part.replace("%2F", "/").replace("%25", "%")

@@ -1,0 +1,421 @@
+"""AutoGen on Holdfast: a memory for agents, and a place where agents and teams keep their state.
+
+``HoldfastMemory`` is the memories of a user or an agent: recalled before each answer, seen by every other part of the
+store. ``Keeper`` keeps the state of an agent or a team in a thread. AutoGen's states repeat the whole conversation, for
+the team and once more for each agent. Here each message is an entry of the log, stored a single time, and the state is
+the rest with the numbers of the entries, so keeping a long conversation again costs what is new in it.
+Deliberately absent: running agents, and a state that is kept while they run (AutoGen's own would not fit together).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar
+
+import msgspec
+
+from holdfast.adapters.opening import Given, away, opened
+from holdfast.engine.codec import encode
+from holdfast.errors import Conflict, Corrupt, Unsupported
+from holdfast.ledger.folder import Folder
+from holdfast.records import MEMORY_KINDS, Draft, Entry, Hit, Revision
+from holdfast.records import Memory as Remembered
+from holdfast.thread import Thread
+
+try:
+    from autogen_core import CancellationToken, Component
+    from autogen_core.memory import Memory, MemoryContent, MemoryMimeType, MemoryQueryResult, UpdateContextResult
+    from autogen_core.model_context import ChatCompletionContext
+    from autogen_core.models import SystemMessage
+    from pydantic import BaseModel
+except ImportError as error:
+    raise ImportError("the adapter for AutoGen needs its extra: pip install 'holdfast[autogen]'") from error
+
+T = TypeVar("T")
+
+_FORM = "form:"
+_ENTRIES = "$entries"
+_TRIES = 100  # of many who write to one thread at once only one gets through at a time
+
+
+class HoldfastMemoryConfig(BaseModel):
+    """What a memory can be made again from."""
+
+    store: str
+    user: str | None = None
+    agent: str | None = None
+    k: int = 5
+    log: bool = False
+    files: bool = False
+
+
+class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
+    """A memory for AutoGen's agents: ``AssistantAgent(…, memory=[HoldfastMemory("agent.db", user="ana")])``.
+
+    It is ``store.memory(user=, agent=)``. At most ``k`` memories are recalled at a time; with ``log`` and ``files``
+    messages of the threads and files in this scope too.
+    """
+
+    component_type = "memory"
+    component_config_schema = HoldfastMemoryConfig
+    component_provider_override = "holdfast.adapters.autogen.HoldfastMemory"
+
+    def __init__(
+        self,
+        store: Given,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        k: int = 5,
+        log: bool = False,
+        files: bool = False,
+    ) -> None:
+        self._address = str(store) if isinstance(store, str | Path) else None
+        self._store = opened(store)
+        self._options: dict[str, Any] = {"k": k, "log": log, "files": files}
+        self._scope: dict[str, Any] = {"user": user, "agent": agent}
+        self._memory = self._store.memory(user=user, agent=agent)
+        self._forms = self._store.folder("autogen", user=user, agent=agent)
+
+    async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:
+        """Remember a text, or a dict as its JSON, with its type and its metadata."""
+        await _unless_cancelled(away(self._remember, content), cancellation_token)
+
+    async def query(
+        self, query: str | MemoryContent = "", cancellation_token: CancellationToken | None = None, **kwargs: Any
+    ) -> MemoryQueryResult:
+        """Recall what is relevant to a text, best first; without a text, what was remembered last.
+
+        Keyword arguments are those of ``Memories.recall``: ``k``, ``as_of``, ``kind``, ``since`` and so on. What was
+        found carries its id, kind, time, score and whether it is thought to answer under ``metadata["holdfast"]``.
+        """
+        text = _text(query) if isinstance(query, MemoryContent) else query
+        found = await _unless_cancelled(away(self._recall, text, kwargs), cancellation_token)
+        return MemoryQueryResult(results=found)
+
+    async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
+        """Recall what the last message makes relevant, and add what the context does not show yet."""
+        messages = await model_context.get_messages()
+        said = [message.content for message in messages if isinstance(message.content, str)]
+        shown = [message.content for message in messages if isinstance(message, SystemMessage)]
+        found = (await self.query(said[-1])).results if said and said[-1].strip() else []
+        fresh = [one for one in found if not any(_line(one) in text.splitlines() for text in shown)]
+        if fresh:
+            lines = "\n".join(map(_line, fresh))
+            await model_context.add_message(SystemMessage(content=f"Remembered, the most relevant first:\n{lines}"))
+        return UpdateContextResult(memories=MemoryQueryResult(results=fresh))
+
+    async def clear(self) -> None:
+        """Forget every memory of this scope, by whomever it was remembered. ``Memories.restore`` brings one back."""
+        await away(lambda: [self._memory.forget(kind=kind) for kind in MEMORY_KINDS])
+
+    async def close(self) -> None:
+        """Close the store, if this memory opened it."""
+        if self._address is not None:
+            await away(self._store.close)
+
+    def _to_config(self) -> HoldfastMemoryConfig:
+        if self._address is None:
+            raise Unsupported("a memory on a store that is open already has no configuration: give it the address")
+        return HoldfastMemoryConfig(store=self._address, **self._scope, **self._options)
+
+    @classmethod
+    def _from_config(cls, config: HoldfastMemoryConfig) -> Self:
+        return cls(**dict(config))
+
+    def _remember(self, content: MemoryContent) -> None:
+        """What is more than a plain text is kept in a file beside it, written first: a file alone does no harm."""
+        text, form = _text(content), _form(content)
+        tags = ["autogen"]
+        if form is not None:
+            name = blake2b(encode(form, "the content"), digest_size=16).hexdigest()
+            if self._forms.find(name) is None:
+                self._forms.write(name, msgspec.msgpack.encode(form))  # which is no text, so recall passes it by
+            tags.append(_FORM + name)
+        self._memory.remember(text, origin={"channel": "autogen"}, tags=tags)
+
+    def _recall(self, query: str, options: dict[str, Any]) -> list[MemoryContent]:
+        options = {**self._options, **options}
+        if not query.strip():
+            latest = self._memory.memories(limit=options["k"])
+            return [_content(one.text, self._forms, one, _facts_of(one)) for one in latest]
+        recalled = self._memory.recall(query, **options)
+        return [
+            _content(hit.text, self._forms, hit.memory, _facts_of(hit) | {"relevant": recalled.relevant})
+            for hit in recalled
+        ]
+
+
+async def _unless_cancelled(work: Awaitable[T], token: CancellationToken | None) -> T:
+    future = asyncio.ensure_future(work)
+    if token is not None:
+        token.link_future(future)
+    return await future
+
+
+def _text(content: MemoryContent) -> str:
+    given = content.content
+    if isinstance(given, str):
+        return given
+    if isinstance(given, dict):
+        encode(given, "the content")  # says what in it is not plain data, and where
+        return json.dumps(given, ensure_ascii=False)
+    raise Unsupported(f"a memory is text or a dict, not {type(given).__name__}: remember what it says, and where it is")
+
+
+def _form(content: MemoryContent) -> dict[str, Any] | None:
+    """All of a content but its text; None for a plain text, which has nothing more."""
+    kind = content.mime_type
+    if isinstance(content.content, str) and kind is MemoryMimeType.TEXT and content.metadata is None:
+        return None
+    form: dict[str, Any] = {"metadata": content.metadata, "listed": isinstance(kind, MemoryMimeType)}
+    form["mime_type"] = kind.value if isinstance(kind, MemoryMimeType) else kind
+    return form if isinstance(content.content, str) else {**form, "content": content.content}
+
+
+def _content(text: str, forms: Folder, memory: Remembered | None, facts: dict[str, Any]) -> MemoryContent:
+    """What was added, as it was, with what is known of it besides."""
+    name = next((tag.removeprefix(_FORM) for tag in memory.tags if tag.startswith(_FORM)), None) if memory else None
+    file = None if name is None else forms.find(name)
+    if file is None:
+        return MemoryContent(content=text, mime_type=MemoryMimeType.TEXT, metadata={"holdfast": facts})
+    form = msgspec.msgpack.decode(file.content)
+    return MemoryContent(
+        content=form.get("content", text),
+        mime_type=MemoryMimeType(form["mime_type"]) if form["listed"] else form["mime_type"],
+        metadata={**(form["metadata"] or {}), "holdfast": facts},
+    )
+
+
+def _facts_of(found: Hit | Remembered) -> dict[str, Any]:
+    if isinstance(found, Hit):
+        return {"id": found.id, "kind": found.kind, "time": found.time.isoformat(), "score": found.score}
+    return {"id": found.id, "kind": found.kind, "time": found.recorded_at.isoformat()}
+
+
+def _line(content: MemoryContent) -> str:
+    text = content.content if isinstance(content.content, str) else json.dumps(content.content, ensure_ascii=False)
+    return "- " + " ".join(text.split())
+
+
+class Stateful(Protocol):
+    """What can be kept: an agent, a team, a model context, a runtime."""
+
+    async def save_state(self) -> Mapping[str, Any]: ...
+
+    async def load_state(self, state: Mapping[str, Any]) -> None: ...
+
+
+class Keeper:
+    """Keeps the state of one agent or team in a thread: ``Keeper("agent.db", "team-1", user="ana")``.
+
+    Every state that was kept stays a revision. Of two programs that go on from the same one, the second to keep its
+    state gets ``Conflict`` instead of overwriting the first.
+    """
+
+    def __init__(self, store: Given, thread: str, *, user: str | None = None, agent: str | None = None) -> None:
+        self._owned = isinstance(store, str | Path)
+        self._store = opened(store)
+        self._thread = self._store.thread(thread, user=user, agent=agent, tags=("autogen",))
+
+    @property
+    def thread(self) -> Thread:
+        """The thread, for all else that threads can do: its log, checkpoints, forks, going back."""
+        return self._thread
+
+    async def keep(self, what: Stateful) -> int:
+        """Keep the state of an agent or team, and what was said since, in one commit; return the revision.
+
+        ``Conflict`` when another one was kept since this keeper last restored or kept: restore it, go on from there.
+        """
+        return await away(self._keep, dict(await what.save_state()))
+
+    async def restore(self, what: Stateful, *, revision: int | None = None) -> int:
+        """Give an agent or team the state that was kept last, or an older one; return its revision.
+
+        0 means that nothing was kept yet, and nothing was changed. What is kept next becomes the newest revision.
+        """
+        found, state = await away(self._load, revision)
+        if found:
+            await what.load_state(state)
+        return found
+
+    async def revisions(self) -> list[Revision]:
+        """What was kept, oldest first, and when."""
+        return await away(self._thread.revisions)
+
+    async def close(self) -> None:
+        """Close the store, if this keeper opened it."""
+        if self._owned:
+            await away(self._store.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    def _keep(self, state: dict[str, Any]) -> int:
+        for _ in range(_TRIES):
+            folding = _Folding(self._thread.log())
+            folded = folding.folded(state)
+            try:
+                with self._thread.turn(expect=folding.count) as turn:
+                    if folding.drafts:
+                        turn.append(*folding.drafts)
+                    turn.save(folded, by="autogen")
+                assert turn.revision is not None
+                return turn.revision
+            except Conflict as error:
+                if self._thread.count() == folding.count:
+                    raise
+                last = error  # something was appended, so the entries get other numbers
+        raise last
+
+    def _load(self, revision: int | None) -> tuple[int, dict[str, Any]]:
+        loaded = self._thread.state(dict)  # what is kept next is based on the newest, whichever is given back
+        if revision is not None:
+            loaded = self._thread.state(dict, revision=revision)
+        if not loaded:
+            return 0, {}
+        entries = {entry.number: entry for entry in self._thread.log()}
+        return loaded.revision, _unfolded(loaded.value, entries)
+
+
+class _Folding:
+    """Takes the messages out of a state: those that the log has are named by their number, the others go into it.
+
+    What was said twice is two entries: the second time in a list is the second such entry, for everyone who has it.
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.count = entries[-1].number if entries else 0
+        self.drafts: list[Draft] = []
+        self._numbers: defaultdict[bytes, list[int]] = defaultdict(list)
+        self._said: dict[tuple[Any, str], int] = {}
+        by_number = {entry.number: entry for entry in entries}
+        for entry in entries:
+            if isinstance(entry.content, dict) and "autogen" in entry.content:
+                self._know(_message(entry, by_number), entry.number, said=entry.kind == "message")
+
+    def folded(self, state: dict[str, Any]) -> Any:
+        encode(state, "the state")  # says what in it is not plain data, and where
+        # Of a team, what all see is the conversation; the contexts of its agents are made of it and of their own.
+        for messages in list(_lists(state, "message_thread")) or list(_lists(state, "messages")):
+            self._numbered(messages, said=True)
+        return self._fold(state)
+
+    def _fold(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            folded = {name: self._fold(item) for name, item in value.items()}
+            return {_ENTRIES: folded} if _ENTRIES in folded else folded
+        if not isinstance(value, list | tuple):
+            return value
+        if _are_messages(value):
+            return {_ENTRIES: _ranges(self._numbered(value))}
+        return [self._fold(item) for item in value]
+
+    def _numbered(self, messages: Sequence[dict[str, Any]], *, said: bool = False) -> list[int]:
+        """The entries of a list of messages, some of which may be on their way."""
+        times: Counter[bytes] = Counter()
+        numbers = []
+        for message in messages:
+            digest = _digest(message)
+            known, time = self._numbers[digest], times[digest]
+            times[digest] += 1
+            if time == len(known):
+                draft = self._draft(message, said and message["type"] != "SystemMessage")
+                self.drafts.append(draft)
+                self._know(message, self.count + len(self.drafts), said=draft.kind == "message")
+            numbers.append(known[time])
+        return numbers
+
+    def _know(self, message: dict[str, Any], number: int, *, said: bool) -> None:
+        self._numbers[_digest(message)].append(number)
+        if said:
+            self._said.setdefault((message.get("source"), message["content"]), number)
+
+    def _draft(self, message: dict[str, Any], said: bool) -> Draft:
+        """A text that was said is a message. What an agent's context holds is an event, and repeats no text."""
+        rest = {name: value for name, value in message.items() if name != "content"}
+        text, source = message["content"], message.get("source")
+        if not isinstance(text, str):
+            return Draft("event", {"name": message["type"], "autogen": message})
+        if said:
+            return Draft("message", {"role": _role(message), "content": text, "autogen": rest})
+        number = self._said.get((source, text))
+        if number is not None:
+            return Draft("event", {"name": "context", "of": number, "autogen": rest})
+        return Draft("event", {"name": "context", "autogen": message})
+
+
+def _lists(value: Any, wanted: str, name: str = "") -> Iterator[list[dict[str, Any]]]:
+    """The lists of messages under a name, however deep."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _lists(item, wanted, key)
+    elif isinstance(value, list | tuple):
+        if name == wanted and _are_messages(value):
+            yield list(value)
+        elif not _are_messages(value):
+            for item in value:
+                yield from _lists(item, wanted)
+
+
+def _are_messages(value: Sequence[Any]) -> bool:
+    return bool(value) and all(
+        isinstance(item, dict) and isinstance(item.get("type"), str) and "content" in item for item in value
+    )
+
+
+def _role(message: dict[str, Any]) -> str:
+    if message["type"] == "AssistantMessage":
+        return "assistant"
+    return "user" if message["type"] == "UserMessage" or message.get("source") == "user" else "assistant"
+
+
+def _digest(message: dict[str, Any]) -> bytes:
+    """What makes two messages the same, whatever the order of their fields."""
+    return blake2b(msgspec.json.encode(message, order="sorted"), digest_size=16).digest()
+
+
+def _ranges(numbers: Iterable[int]) -> list[list[int]]:
+    """Numbers as pairs of the first and the last of those that follow each other."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ranges
+
+
+def _unfolded(value: Any, entries: dict[int, Entry]) -> Any:
+    if isinstance(value, list):
+        return [_unfolded(item, entries) for item in value]
+    if not isinstance(value, dict):
+        return value
+    inside = value.get(_ENTRIES) if len(value) == 1 else None
+    if isinstance(inside, list):
+        numbers = (number for first, last in inside for number in range(first, last + 1))
+        return [_message(_entry(entries, number), entries) for number in numbers]
+    return {name: _unfolded(item, entries) for name, item in (inside or value).items()}
+
+
+def _message(entry: Entry, entries: dict[int, Entry]) -> dict[str, Any]:
+    """The message that an entry stands for, as it was."""
+    content, rest = entry.content, dict(entry.content["autogen"])
+    if entry.kind == "message":
+        return {**rest, "content": content["content"]}
+    return {**rest, "content": _entry(entries, content["of"]).content["content"]} if "of" in content else rest
+
+
+def _entry(entries: dict[int, Entry], number: int) -> Entry:
+    if number not in entries:
+        raise Corrupt(f"the state names entry {number}, which the log does not have; run verify", number=number)
+    return entries[number]

@@ -1,0 +1,282 @@
+"""The session of the OpenAI Agents SDK, kept in a thread.
+
+Each item of a session is one entry of the thread that bears the session's id, stored once, in the form that logs,
+contexts and recall read: what was said is a message, a call of a function is a tool call, what came of it an
+observation. What an item has beyond that goes beside it under a mark, by which the items of the session are known among
+whatever else is in the thread, and out of both the item comes back as it was given. Taking items away hides them, as a
+rewind does, and leaves what others wrote. Deliberately absent: telling a repeated item by its id, because models that
+are not OpenAI's give the same id to different answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.adapters.opening import Given, away, opened
+from holdfast.aio.store import AsyncStore
+from holdfast.engine.codec import decode
+from holdfast.engine.contract import Append, Event, Fork, Mark, Op, Put, Record
+from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.ledger import checkpoints, log
+from holdfast.ledger.checkpoints import Point
+from holdfast.ledger.said import OURS
+from holdfast.records import Draft
+from holdfast.store import Store
+from holdfast.thread import Thread
+
+try:
+    from agents.memory import SessionSettings
+except ImportError as error:
+    raise ImportError("this needs the OpenAI Agents SDK: pip install 'holdfast[openai-agents]'") from error
+
+if TYPE_CHECKING:
+    from agents.items import TResponseInputItem
+
+MARK = "openai_agents"
+"""The field of an entry that says that it is an item of a session, and holds what the other fields do not."""
+_TRIES = 1_000  # of many who take items from one session at once only one gets through at a time
+_PAGE = 500
+_UNSPOKEN = ("compaction", "item_reference")  # nothing that a person or another model could read
+
+
+class _Form(NamedTuple):
+    """How items of one type become entries: of which kind, and which field of the entry is which of the item."""
+
+    kind: str
+    fields: dict[str, str]
+
+
+_FORMS = {
+    "message": _Form("message", {"role": "role", "content": "content"}),
+    "function_call": _Form("tool_call", {"id": "call_id", "name": "name", "arguments": "arguments"}),
+    "function_call_output": _Form("observation", {"of": "call_id", "content": "output"}),
+    "custom_tool_call": _Form("tool_call", {"id": "call_id", "name": "name", "arguments": "input"}),
+    "custom_tool_call_output": _Form("observation", {"of": "call_id", "content": "output"}),
+}
+
+
+class HoldfastSession:
+    """A session whose items are entries of the thread ``session_id``; any number of processes may use it at once.
+
+    ``store`` is an open store or the address of one; only what was opened here is closed by ``close``. ``user`` and
+    ``agent`` say whose thread it is, so that recall finds it and nobody else's session of the same id is touched.
+    """
+
+    session_settings: SessionSettings | None
+
+    def __init__(
+        self,
+        session_id: str,
+        store: Given,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
+    ) -> None:
+        settings = {} if session_settings is None else session_settings
+        self.session_settings = SessionSettings().resolve(settings) if isinstance(settings, dict) else settings
+        self.session_id = session_id
+        self._own = not isinstance(store, Store | AsyncStore)
+        self.store = opened(store)
+        try:
+            self.thread: Thread = self.store.thread(session_id, user=user, agent=agent)
+        except BaseException:
+            self.close()
+            raise
+        self._core = self.store._core
+
+    def __repr__(self) -> str:
+        return f"HoldfastSession({self.session_id!r})"
+
+    # What the SDK asks of a session
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The newest ``limit`` items, oldest first; without it as many as ``session_settings`` say, or all.
+
+        What is older than these is not read.
+        """
+        settings = self.session_settings
+        if limit is None and settings is not None:
+            limit = settings.limit
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise Invalid(f"limit is a number of items, 0 or more, or None for all of them, not {limit!r}")
+        return await away(self._newest, limit)
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add items in one commit, all of them or none."""
+        drafts = _drafts(items)
+        if drafts:  # encoded here and now, so that nothing the caller changes meanwhile gets in
+            await away(self._core.commit, self.thread._appending(drafts, None, whole=False))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the newest item away and return it; None when there is none. Nobody else gets the same one.
+
+        It is hidden: the checkpoint ``before-pop-N`` of the thread still has it.
+        """
+        return await away(self._pop)
+
+    async def clear_session(self) -> None:
+        """Take all items away. They are hidden, as by ``pop_item``; ``erase`` removes them for good."""
+        await self.replace_items([])
+
+    # What it can do beyond that
+
+    async def replace_items(self, items: list[TResponseInputItem]) -> None:
+        """Put these items in the place of all there are, in one commit, so that no crash leaves neither."""
+        await away(self._replace, [log.copied(draft) for draft in _drafts(items)])
+
+    async def _atomic_replace_items(self, items: list[TResponseInputItem]) -> bool:
+        """Where the SDK's compaction looks for a replacement in one piece; without it it clears and then adds."""
+        await self.replace_items(items)
+        return True
+
+    async def erase(self, *, forever: bool = True) -> None:
+        """Remove the whole thread for good: hidden items too, its state and whatever else was written to it.
+
+        With ``forever`` the id cannot be used again, so that a late writer does not bring it back.
+        """
+        await away(self._erase, forever)
+
+    def close(self) -> None:
+        """Close the store, if this session opened it."""
+        if self._own:
+            self.store.close()
+
+    # Reading
+
+    def _newest(self, limit: int | None) -> list[TResponseInputItem]:
+        record = self.thread._record()
+        if record is None:
+            return []
+        found = (item for event in self._backwards(record.mark, limit) if (item := item_of(event)) is not None)
+        return list(islice(found, limit))[::-1]
+
+    def _backwards(self, mark: Mark, size: int | None = None) -> Iterator[Event]:
+        """Entries from a mark back to the first, read by the page."""
+        page = _PAGE if size is None else max(1, min(size, _PAGE))
+        while mark.position:
+            events = self._core.engine.read(self._core.tenant, mark, limit=page, newest=True)
+            yield from reversed(events)
+            mark, page = Mark(mark.stream, events[0].position - 1), _PAGE
+
+    # Taking away
+
+    def _pop(self) -> TResponseInputItem | None:
+        for _ in range(_TRIES):
+            if (here := self._here()) is None:
+                return None
+            later: list[Event] = []
+            for event in self._backwards(here[0].mark):
+                if (item := item_of(event)) is not None:
+                    break
+                later.append(event)
+            else:
+                return None
+            hidden = self._hiding("pop", *here, event.position)
+            if self._committed((*hidden, *self._adding(_carried(reversed(later))))):
+                return item
+        raise self._contended()
+
+    def _replace(self, drafts: Sequence[Draft]) -> None:
+        for _ in range(_TRIES):
+            time, here = self._core.clock.now(), self._here()
+            fresh = [log.to_event(draft, time) for draft in drafts]
+            events = [] if here is None else list(self._backwards(here[0].mark))[::-1]
+            first = next((event.position for event in events if item_of(event) is not None), None)
+            if here is None or first is None:
+                ops = self._adding(fresh, expect=len(events))
+            else:
+                kept = _carried(event for event in events[first:] if item_of(event) is None)
+                ops = (*self._hiding("clear", *here, first), *self._adding([*kept, *fresh]))
+            if not ops or self._committed(ops, time):
+                return
+        raise self._contended()
+
+    def _here(self) -> tuple[Record, Record | None] | None:
+        """The thread and its state as they stood together; None when there is no thread yet, or no longer."""
+        try:
+            return self.thread._here()
+        except NotFound:
+            return None
+
+    def _hiding(self, why: str, record: Record, state: Record | None, number: int) -> tuple[Op, ...]:
+        """Hide the log from an entry on, if it still is what was read; the state stays as it is.
+
+        Each of these writes another version of the thread, so the version names the checkpoint before it.
+        """
+        before = Point(record.mark, state.mark if state is not None and state.head else None)
+        name, note = f"before-{why}-{record.version}", f"before items of a session were hidden ({why})"
+        return (
+            checkpoints.to_put(self.thread.id, name, before, note, record.scope, replace=True),
+            Put(record.kind, record.id, record.body, record.version, record.scope, record.tags),
+            Fork(record.kind, record.id, Mark(record.mark.stream, number - 1), expect=record.head),
+        )
+
+    def _adding(self, events: Sequence[Event], expect: int | None = None) -> tuple[Op, ...]:
+        new = self.thread._new
+        return (Append(new.kind, new.id, tuple(events), expect, new),) if events else ()
+
+    def _committed(self, ops: tuple[Op, ...], time: int | None = None) -> bool:
+        """Whether it could be committed; False when somebody else was first, and it is to be looked at again."""
+        try:
+            self._core.engine.commit(self._core.tenant, ops, self._core.clock.now() if time is None else time)
+        except Conflict:
+            return False
+        return True
+
+    def _contended(self) -> Conflict:
+        return Conflict(f"session {self.session_id!r} keeps changing: try again", thread=self.session_id)
+
+    def _erase(self, forever: bool) -> None:
+        self.thread._record()  # a session that names another owner stops here
+        self.store.erase(thread=self.session_id, forever=forever)
+
+
+def to_draft(item: Any) -> Draft:
+    """An item as the entry that it is kept in."""
+    if not isinstance(item, dict):
+        raise Invalid(f"an item of a session is a dict, not {type(item).__name__}")
+    form = _form(item)
+    if form is not None and all(name in item for name in form.fields.values()):
+        lifted = {ours: item[theirs] for ours, theirs in form.fields.items()}
+        rest = {name: value for name, value in item.items() if name not in form.fields.values()}
+        return Draft(form.kind, {**lifted, MARK: rest})
+    kind = item.get("type")
+    if isinstance(kind, str) and kind not in _UNSPOKEN:  # such as reasoning: a block of what the assistant said
+        return Draft("message", {"role": "assistant", "content": [item], MARK: None})
+    return Draft("event", {"name": f"{OURS}{MARK}", MARK: item})
+
+
+def item_of(event: Event) -> Any:
+    """The item that an entry holds; None for an entry that is no item of a session."""
+    content = decode(event.body)
+    if not isinstance(content, dict) or MARK not in content:
+        return None
+    rest = content[MARK]
+    if rest is None:
+        block = content.get("content")
+        return block[0] if isinstance(block, list) and block else None
+    if event.kind == "event" or not isinstance(rest, dict):
+        return rest if isinstance(rest, dict) else None
+    form = _form(rest)
+    if form is None or not form.fields.keys() <= content.keys():
+        return None
+    return {**rest, **{theirs: content[ours] for ours, theirs in form.fields.items()}}
+
+
+def _form(item: dict[str, Any]) -> _Form | None:
+    kind = item.get("type")
+    return _FORMS.get(kind if isinstance(kind, str) else "message")
+
+
+def _drafts(items: Iterable[Any]) -> list[Draft]:
+    if isinstance(items, str | bytes | dict) or not isinstance(items, Iterable):
+        raise Invalid(f"items come as a list of dicts, not as {type(items).__name__}")
+    return [to_draft(item) for item in items]
+
+
+def _carried(events: Iterable[Event]) -> list[Event]:
+    """What others wrote after an item that is hidden stays, but for summaries: they tell what was said there."""
+    return [event for event in events if event.kind != "summary"]
