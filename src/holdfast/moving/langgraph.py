@@ -1,0 +1,363 @@
+"""Checkpoints of LangGraph, as its SQLite and Postgres savers keep them, taken into the thread of the same id.
+
+Every checkpoint of every namespace comes in through ``HoldfastSaver``, the oldest first, with what its tasks wrote, so
+that a graph goes on where it was and can go back as far as before. What a checkpoint holds, only LangGraph can read, so
+LangGraph must be installed. It is asked for values that it knows to be safe and for those of the classes that the
+caller named; whatever else a database names is not imported, and its checkpoint is refused. Deliberately absent: values
+of LangGraph's long-term store, and encrypted ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import Context
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from holdfast.engine.contract import Record
+from holdfast.errors import Conflict, Corrupt, HoldfastError, Unsupported
+from holdfast.moving.database import Database
+from holdfast.moving.graph_rows import FileRows, Row, Rows, ServerRows, Write, is_checkpoints
+from holdfast.moving.parts import Plan, Problem, Step, buried, differs
+from holdfast.moving.source import Refused, Source, Wanted
+from holdfast.store import Store
+from holdfast.store import open as open_store
+
+_SENDS = "__pregel_tasks"
+_USER = "user_id"
+
+
+class Kept(NamedTuple):
+    """One checkpoint as LangGraph sees it. ``writes`` are by task and its path."""
+
+    id: str
+    parent: str | None
+    checkpoint: dict[str, Any]
+    metadata: dict[str, Any]
+    writes: list[tuple[str, str, list[tuple[str, Any]]]]
+
+
+class Checkpoints(Source):
+    """A database of checkpoints."""
+
+    kind = "langgraph"
+    title = "LangGraph checkpoints"
+
+    def __init__(self, rows: Rows, wanted: Wanted) -> None:
+        self._rows, self._wanted, self.place = rows, wanted, rows.place
+        self._reading = Reading(wanted.types)
+        self.counts = rows.counts()
+        self.expected = self.counts["checkpoints"]
+        if orphans := rows.orphans():
+            self.notes = (f"{orphans:,} writes belong to checkpoints that were never saved, and do not come along",)
+
+    @staticmethod
+    def fits(database: Database) -> bool:
+        """Whether this is such a database."""
+        return is_checkpoints(database)
+
+    @classmethod
+    def of_file(cls, database: Database, wanted: Wanted) -> Checkpoints:
+        return cls(FileRows(database), wanted)
+
+    @classmethod
+    def of_server(cls, url: str, wanted: Wanted) -> Checkpoints:
+        rows = ServerRows(url)
+        try:
+            return cls(rows, wanted)
+        except BaseException:
+            rows.close()
+            raise
+
+    def parts(self) -> Iterator[Line | Refused]:
+        for thread, namespace, count in self._rows.lines():
+            yield Line(thread, namespace, count, self._rows, self._reading, self._wanted)
+
+    def close(self) -> None:
+        self._reading.close()
+        self._rows.close()
+
+
+class Line:
+    """The checkpoints of one namespace of a thread. They are read as they are needed: together they may be large."""
+
+    what = "checkpoints"
+
+    def __init__(
+        self, thread: str, namespace: str, size: int, rows: Rows, reading: Reading, wanted: Wanted,
+        left_out: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
+        self.thread, self.namespace, self.size = thread, namespace, size
+        self._rows, self._reading, self._wanted, self._left_out = rows, reading, wanted, left_out
+
+    def problems(self) -> list[Problem]:
+        found, sends = list[Problem](), set[str]()
+        for row in self._rows.rows(self.thread, self.namespace):
+            if any(write.channel == _SENDS for write in row.writes):
+                sends.add(row.id)
+            why = self._reading.problem(row, sends=row.parent in sends)
+            if why is not None:
+                where = f"thread {self.thread!r}{f', {self.namespace}' if self.namespace else ''}, checkpoint {row.id}"
+                found.append(Problem(row.id, where, why))
+        return found
+
+    def without(self, names: set[str]) -> Line:
+        return Line(
+            self.thread, self.namespace, self.size - len(names), self._rows, self._reading, self._wanted,
+            frozenset(names),
+        )  # fmt: skip
+
+    def plan(self, store: Store) -> Plan:
+        if self._owner(store) is None and buried(store, "thread", [self.thread]):
+            return Plan(erased=self.size)
+        fresh = len(list(self._fresh(store)))
+        return Plan(fresh, self.size - fresh)
+
+    def write(self, store: Store, step: Step) -> Plan:
+        planned = self.plan(store)
+        if not planned.new:
+            step(self.size)
+            return planned
+        versions = dict[str, dict[str, Any]]()
+        for kept in self._kept():
+            versions[kept.id] = kept.checkpoint["channel_versions"]
+            stored = self._stored(store, kept.id)
+            if stored is None:
+                self._put(store, kept, versions.get(kept.parent or "", {}))
+            if stored is None or _lacking(stored, kept):
+                self._write(store, kept)
+                stored = self._stored(store, kept.id)
+            if (why := self._difference(stored, kept)) is not None or _lacking(stored, kept):
+                raise differs(f"checkpoint {kept.id} of thread {self.thread!r}: {why or 'writes are missing'}")
+            step(1)
+        return planned
+
+    def _put(self, store: Store, kept: Kept, before: dict[str, Any]) -> None:
+        """Save a checkpoint after its parent, of which these are the versions."""
+        self._own(store, kept)
+        versions = kept.checkpoint["channel_versions"]
+        changed = {name: version for name, version in versions.items() if before.get(name) != version}
+        self._reading.saver(store).put(self._config(kept.parent), kept.checkpoint, kept.metadata, changed)
+
+    def _write(self, store: Store, kept: Kept) -> None:
+        """Keep what tasks wrote, and compare it."""
+        for task, path, writes in kept.writes:
+            self._reading.saver(store).put_writes(self._config(kept.id), writes, task, path)
+        here = _by_place(self._stored(store, kept.id).pending_writes or ())
+        for place, values in _by_place(_flat(kept)).items():
+            if not self._reading.same(here.get(place), values):
+                raise differs(f"a write of checkpoint {kept.id} of thread {self.thread!r} is not what was written")
+
+    def _stored(self, store: Store, checkpoint: str | None) -> Any:
+        """A checkpoint as it is here, or the newest. A saver notes what a run began with; this is no run."""
+        return Context().run(self._reading.saver(store).get_tuple, self._config(checkpoint))
+
+    def _fresh(self, store: Store) -> Iterator[str]:
+        """The checkpoints that are not here, or not with all that was written. Those that are here are compared; where
+        anything is new, the newest one here must be of the source."""
+        newest = None if self._owner(store) is None else self._stored(store, None)
+        ids, fresh = set[str](), list[str]()
+        for kept in self._kept():
+            ids.add(kept.id)
+            stored = None if newest is None else self._stored(store, kept.id)
+            if stored is None:
+                fresh.append(kept.id)
+                continue
+            fresh += [kept.id] if _lacking(stored, kept) else []
+            if (why := self._difference(stored, kept)) is not None:
+                raise self._parted(f"its checkpoint {kept.id} is another one here: {why}")
+        if fresh and newest is not None and newest.config["configurable"]["checkpoint_id"] not in ids:
+            raise self._parted("it went on here, and the source has more to add")
+        yield from fresh
+
+    def _kept(self) -> Iterator[Kept]:
+        for row in self._rows.rows(self.thread, self.namespace):
+            if row.id not in self._left_out:
+                yield self._reading.kept(row)
+
+    def _owner(self, store: Store) -> Record | None:
+        return store._core.engine.get(store.tenant, "thread", self.thread)
+
+    def _own(self, store: Store, kept: Kept) -> None:
+        """Let the thread be whose it is: the saver would only know of a user that its config names."""
+        if self._owner(store) is None:
+            named = kept.metadata.get(_USER)
+            user = named if isinstance(named, str) and named else self._wanted.user
+            thread = store.thread(self.thread, user=user, agent=self._wanted.agent)
+            thread._commit_ops((thread._touch(),))
+
+    def _config(self, checkpoint: str | None) -> dict[str, Any]:
+        named = {"thread_id": self.thread, "checkpoint_ns": self.namespace}
+        return {"configurable": named if checkpoint is None else {**named, "checkpoint_id": checkpoint}}
+
+    def _difference(self, stored: Any, kept: Kept) -> str | None:
+        """What differs between a checkpoint here and the one in the source; None when nothing does.
+
+        Writes are not looked at: a run that goes on here adds its own to the checkpoint that it goes on from.
+        """
+        if stored is None:
+            return "it is not there"
+        told = {**kept.checkpoint, "v": None}
+        for name in {*told, *stored.checkpoint} - {"v"}:
+            if not self._reading.same(stored.checkpoint.get(name), told.get(name)):
+                return f"its {name} differ"
+        if not self._reading.same(_told(stored.metadata), _told(kept.metadata)):
+            return "its metadata differ"
+        parent = None if stored.parent_config is None else stored.parent_config["configurable"]["checkpoint_id"]
+        return None if parent == kept.parent else "its parent differs"
+
+    def _parted(self, why: str) -> Conflict:
+        return Conflict(
+            f"thread {self.thread!r} cannot be imported: {why}; import into another store, or delete this thread first",
+            thread=self.thread,
+        )
+
+
+class Reading:
+    """LangGraph's own reader of its bytes, held to what is safe, and the saver that takes in what was read."""
+
+    def __init__(self, types: Sequence[type]) -> None:
+        try:
+            from langgraph.checkpoint.serde import event_hooks  # noqa: PLC0415
+            from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer  # noqa: PLC0415
+
+            from holdfast.adapters.langgraph import HoldfastSaver  # noqa: PLC0415 - only this needs a framework
+        except ImportError as error:
+            raise Unsupported(
+                "what checkpoints hold, only LangGraph can read, and it is not installed here: "
+                "pip install 'holdfast[langgraph]'"
+            ) from error
+        self._types, self._make = tuple(types), HoldfastSaver
+        self._serde = JsonPlusSerializer(
+            allowed_msgpack_modules=[(one.__module__, one.__name__) for one in types] or None,
+            allowed_json_modules=[(*one.__module__.split("."), one.__name__) for one in types] or None,
+        )
+        self._blocked = set[str]()
+        self.close: Callable[[], None] = event_hooks.register_serde_event_listener(self._note)
+        self._savers: dict[int, Any] = {}
+        with open_store("ram:", embedder="none") as nowhere:
+            self._dump = HoldfastSaver(nowhere, types=self._types).serde.dumps_typed
+
+    def _note(self, event: Any) -> None:
+        if "blocked" in event["kind"]:
+            self._blocked.add(f"{event['module']}.{event['name']}")
+
+    def saver(self, store: Store) -> Any:
+        """What takes checkpoints into a store. Branches are part of a history, so it does not refuse any."""
+        known = self._savers.get(id(store))
+        if known is None or known.store is not store:
+            known = self._savers[id(store)] = self._make(store, types=self._types, branches=True)
+        return known
+
+    def problem(self, row: Row, *, sends: bool) -> str | None:
+        """Why a checkpoint cannot be taken in; None when it can."""
+        self._blocked.clear()
+        try:
+            kept = self.kept(row)
+            if self._blocked:
+                names = ", ".join(sorted(self._blocked))
+                return f"it holds {names}, which is not imported unless you name the class (types, --type)"
+            if sends and kept.checkpoint["v"] < 4:
+                return "it is of a LangGraph before 0.5 and waits for sends; go on with it there once, then import it"
+            self._dump([kept.checkpoint["channel_values"], kept.metadata, [writes for *_, writes in kept.writes]])
+        except HoldfastError as error:
+            return str(error)
+        return None
+
+    def kept(self, row: Row) -> Kept:
+        """A checkpoint with its values."""
+        if row.whole is not None:
+            checkpoint = self._load(row.whole, row.id)
+        else:
+            values = {name: self._load(typed, row.id) for name, typed in (row.values or {}).items()}
+            plain = row.plain or {}
+            checkpoint = {**plain, "channel_values": {**(plain.get("channel_values") or {}), **values}}
+        if not isinstance(checkpoint, dict) or checkpoint.get("id") != row.id:
+            raise Corrupt(f"checkpoint {row.id} does not hold itself", checkpoint=row.id)
+        checkpoint = _numbered(checkpoint)
+        grouped = groupby(row.writes, key=lambda write: (write.task, write.path))
+        writes = [
+            (task, path, [(one.channel, self._load(one.value, row.id)) for one in sorted(ones, key=_numbered_first)])
+            for (task, path), ones in grouped
+        ]
+        return Kept(row.id, row.parent, checkpoint, row.metadata, writes)
+
+    def _load(self, typed: tuple[str, bytes], id: str) -> Any:
+        if "+" in typed[0]:
+            raise Unsupported(f"checkpoint {id} is encrypted ({typed[0]}); decrypt it with its program first")
+        try:
+            return self._serde.loads_typed(typed)
+        except NotImplementedError as error:
+            raise Unsupported(
+                f"checkpoint {id} is stored as {typed[0]}, which is not read: it could run code"
+            ) from error
+        except Exception as error:  # whatever a decoder of somebody else's raises, the bytes are what is wrong
+            raise Corrupt(f"checkpoint {id} is damaged: {type(error).__name__}: {error}", checkpoint=id) from error
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Whether two values are the same; what has no equality of its own is compared as LangGraph would write it."""
+        if _nothing(one) and _nothing(other):
+            return True
+        try:
+            if bool(one == other):
+                return True
+        except (TypeError, ValueError):
+            pass  # such as an array, which has no one answer
+        return bool(self._serde.dumps_typed(one) == self._serde.dumps_typed(other))
+
+
+def _numbered(checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """A checkpoint whose versions are whole numbers, as our saver counts them. LangGraph's own savers write a whole
+    number and a random one behind a point; the first alone says which of two is the later."""
+    seen = checkpoint.get("versions_seen") or {}
+    versions = checkpoint.get("channel_versions") or {}
+    return {
+        **checkpoint,
+        "channel_versions": {name: _number(version) for name, version in versions.items()},
+        "versions_seen": {node: {name: _number(one) for name, one in of.items()} for node, of in seen.items()},
+    }
+
+
+def _number(version: Any) -> Any:
+    if not isinstance(version, str):
+        return version
+    whole = version.split(".", 1)[0]
+    if not whole.isdecimal():
+        raise Corrupt(f"{version!r} is not a version of a channel")
+    return int(whole)
+
+
+def _flat(kept: Kept) -> list[tuple[str, str, Any]]:
+    return [(task, channel, value) for task, _, writes in kept.writes for channel, value in writes]
+
+
+def _lacking(stored: Any, kept: Kept) -> bool:
+    """Whether something was written to a checkpoint that is not here: since, or because an import was interrupted."""
+    here = _by_place(stored.pending_writes or ())
+    return any(place not in here for place in _by_place(_flat(kept)))
+
+
+def _by_place(writes: Iterable[tuple[str, str, Any]]) -> dict[str, list[Any]]:
+    """Written values by task and channel; the order among channels is the saver's own."""
+    found: dict[str, list[Any]] = {}
+    for task, channel, value in writes:
+        found.setdefault(f"{task} {channel}", []).append(value)
+    return found
+
+
+def _told(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Metadata as every saver keeps it: without a copy of the writes, which older versions of LangGraph put there."""
+    return {
+        name: value.replace("\x00", "") if isinstance(value, str) else value
+        for name, value in metadata.items()
+        if name != "writes"
+    }
+
+
+def _numbered_first(write: Write) -> tuple[bool, int]:
+    """Errors, interrupts and the like have numbers below zero; the others are counted without them."""
+    return write.number < 0, write.number
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, dict | list) and not value)

@@ -1,0 +1,161 @@
+"""Telling what something is from what is in it, and opening it as that.
+
+Databases are told by their tables, files by their first words, folders by what they hold; a name alone decides nothing
+but for notes, whose names are what they are. What is none of these is refused with what it seems to be. Deliberately
+absent: trying one reader after another until one does not fail.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from holdfast.errors import Invalid, NotFound, Unavailable
+from holdfast.moving import mem0_stores
+from holdfast.moving.agents_sessions import AgentsSessions
+from holdfast.moving.database import Database
+from holdfast.moving.database import opened as open_database
+from holdfast.moving.files import Original
+from holdfast.moving.knowledge_graph import KnowledgeGraph
+from holdfast.moving.langgraph import Checkpoints
+from holdfast.moving.mem0 import Mem0
+from holdfast.moving.memory_files import MemoryFiles
+from holdfast.moving.source import Source, Wanted
+
+ARCHIVE = "archive"
+KINDS = (Checkpoints.kind, Mem0.kind, MemoryFiles.kind, KnowledgeGraph.kind, AgentsSessions.kind)
+"""What can be imported besides archives of our own."""
+_SERVERS = ("postgresql://", "postgres://")
+_NAMED = 8
+
+
+def recognise(place: str | Path) -> str:
+    """Which of ``KINDS`` this is, or "archive" for a file that ``store.import_from`` is to look at.
+
+    ``Invalid`` says what else it seems to be.
+    """
+    if is_server(place):
+        return Checkpoints.kind
+    path = local(place)
+    if path.is_dir():
+        return _folder(path)
+    database = open_database(path, glimpse=True)
+    if database is not None:
+        with database:
+            return _database(database)
+    if MemoryFiles.fits(path):
+        return MemoryFiles.kind
+    return KnowledgeGraph.kind if _is_graph(path) else ARCHIVE
+
+
+def read(
+    place: str | Path,
+    kind: str | None = None,
+    *,
+    user: str | None = None,
+    agent: str | None = None,
+    history: str | Path | None = None,
+    originals: bool = False,
+    types: Iterable[type] = (),
+) -> Source:
+    """Open something to import: a file, a folder, or the address of a Postgres database. It is left as it is.
+
+    ``kind`` says which of ``KINDS`` it is, otherwise its content does; what is not of that kind is ``Invalid``, what is
+    damaged ``Corrupt``, what is being written ``Conflict`` or ``Unavailable``. ``user`` and ``agent`` say whose things
+    are that do not say so themselves. ``history`` is Mem0's history file, where it is not beside its store.
+    ``originals`` keeps what memories are made of as well: the files of notes, the payloads of Mem0, in the folder
+    ``imported``. ``types`` are the classes of your own that the state of a LangGraph graph may hold.
+    """
+    chosen = recognise(place) if kind is None else kind
+    if chosen not in KINDS:
+        told = "it is an archive: use store.import_from" if chosen == ARCHIVE else f"choose one of {', '.join(KINDS)}"
+        raise Invalid(f"{place} is not read as {chosen!r}; {told}", kind=chosen)
+    if history is not None and chosen != Mem0.kind:
+        raise Invalid(f"history goes with a Mem0 store, and {place} is read as {chosen}")
+    wanted = Wanted(user, agent, originals, tuple(types))
+    if is_server(place):
+        return Checkpoints.of_server(str(place), wanted)
+    path = local(place)
+    if chosen == MemoryFiles.kind:
+        return MemoryFiles(path, wanted)
+    if chosen == Mem0.kind:
+        return Mem0(path, wanted, None if history is None else local(history))
+    if path.is_dir():
+        raise Invalid(f"{path} is a folder, which {chosen} never is", path=str(path))
+    return KnowledgeGraph(Original(path), wanted) if chosen == KnowledgeGraph.kind else _opened(path, chosen, wanted)
+
+
+def is_server(place: str | Path) -> bool:
+    """Whether this is the address of a Postgres database."""
+    return isinstance(place, str) and place.startswith(_SERVERS)
+
+
+def local(place: str | Path) -> Path:
+    """A path that is there."""
+    try:
+        if "\x00" in os.fspath(place):
+            raise Invalid("a path must not contain a NUL character")
+        path = Path(os.path.abspath(Path(place).expanduser()))
+        if not path.exists():
+            raise NotFound(f"there is no file or folder {place}", path=str(place))
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"{place!r} is no path: {error}") from error
+    except OSError as error:
+        raise Unavailable(f"{place} cannot be reached: {error.strerror or error}", path=str(place)) from error
+    return path
+
+
+def _opened(path: Path, kind: str, wanted: Wanted) -> Source:
+    database = open_database(path)
+    if database is None:
+        raise Invalid(f"{path} is not an SQLite database, which {kind} is", path=str(path))
+    try:
+        if _database(database) != kind:
+            raise Invalid(f"{path} is not {kind}; {_seems(database)}", path=str(path))
+        return (
+            AgentsSessions(database, wanted) if kind == AgentsSessions.kind else Checkpoints.of_file(database, wanted)
+        )
+    except BaseException:
+        database.close()
+        raise
+
+
+def _folder(path: Path) -> str:
+    notes, mem0 = MemoryFiles.fits(path), mem0_stores.holds(path)
+    if notes and mem0:
+        raise Invalid(f"{path} holds notes and a Mem0 store; say which: {MemoryFiles.kind} or {Mem0.kind}")
+    if not notes and not mem0:
+        raise Invalid(
+            f"nothing in {path} is known here: neither notes (MEMORY.md, memory/YYYY-MM-DD.md) nor a Mem0 store",
+            path=str(path),
+        )
+    return MemoryFiles.kind if notes else Mem0.kind
+
+
+def _database(database: Database) -> str:
+    if database.ours:
+        raise Invalid(
+            f"{database.path} is a Holdfast store; open it with --db, restore it, or export it and import the archive",
+            path=str(database.path),
+        )
+    if Checkpoints.fits(database):
+        return Checkpoints.kind
+    if AgentsSessions.fits(database):
+        return AgentsSessions.kind
+    if any(is_one(database) for is_one in (mem0_stores.is_points, mem0_stores.is_chroma, mem0_stores.is_history)):
+        return Mem0.kind
+    raise Invalid(f"{database.path} is an SQLite database of an unknown kind; {_seems(database)}")
+
+
+def _seems(database: Database) -> str:
+    names = sorted(database.tables)
+    some = ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
+    return f"its tables are {some}" if names else "it has no tables"
+
+
+def _is_graph(path: Path) -> bool:
+    try:
+        return KnowledgeGraph.fits(Original(path))
+    except Invalid:  # not text, or too long to be such a file
+        return False

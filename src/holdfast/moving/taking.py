@@ -1,0 +1,146 @@
+"""Taking a source into a store: all of it is read and checked before anything is written, and read back afterwards.
+
+First every part is read, what cannot be stored is found, the count is compared with what the source said, and each part
+is planned against the store. Only when nothing is damaged, refused or in conflict is anything written, part by part,
+each compared after its commit. An import that is interrupted is gone on with by repeating it. Deliberately absent:
+changes to the source, and merging of what went apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from holdfast.errors import Conflict, Corrupt, Invalid
+from holdfast.moving.parts import Part, Plan
+from holdfast.moving.source import Refused, Source
+from holdfast.store import Store
+
+Progress = Callable[[str, int, int], None]
+"""Is told the stage ("check" or "import"), how much is done and how much there is."""
+_NAMED = 3
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What an import did, or with ``dry_run`` would do, by what it is: entries, memories, files, checkpoints.
+
+    ``counts`` is what the source said it holds. ``here`` were here already, ``erased`` were erased here and stay so,
+    ``refused`` cannot be stored and were left out. ``compared`` is how many were read back and found the same.
+    """
+
+    kind: str
+    title: str
+    place: str
+    dry_run: bool
+    counts: dict[str, int]
+    new: dict[str, int]
+    here: dict[str, int]
+    erased: dict[str, int]
+    refused: tuple[Refused, ...] = ()
+    notes: tuple[str, ...] = ()
+    compared: int = 0
+
+
+def take_in(
+    store: Store, source: Source, *, dry_run: bool = False, skip: bool = False, progress: Progress | None = None
+) -> Taken:
+    """Bring everything of a source into a store, and compare what was written with it. Repeating it changes nothing.
+
+    What a store cannot hold is ``Invalid``, and with ``skip`` it is left out and reported. A thread that went another
+    way here is ``Conflict``, as is a source that is being written to. Nothing is imported then.
+    """
+    checked, planned = _Checked(source), _Tally()
+    moved = _Moved(progress, source.expected)
+    for part in checked.parts():
+        planned.add(part, part.plan(store))
+        moved.by("check", part.size)
+    if checked.refused and not skip:
+        raise _cannot(checked.refused)
+    found = planned.total() + len(checked.refused)
+    if found != source.expected:
+        raise Corrupt(
+            f"{source.place} says that it holds {source.expected:,} items, but {found:,} could be read",
+            place=source.place,
+        )
+    source.settle()
+    if dry_run:
+        return planned.report(source, dry_run, checked.refused, compared=0)
+    written = _Tally()
+    for part in checked.parts():
+        written.add(part, part.write(store, lambda more: moved.by("import", more)))
+    if written.total() != planned.total():
+        raise Conflict(f"{source.place} was written to while it was imported; import it again", place=source.place)
+    compared = written.total() - sum(written.erased.values())
+    return written.report(source, dry_run, checked.refused, compared=compared)
+
+
+class _Checked:
+    """The parts of a source with all that can be stored. What cannot is found the first time they are gone through."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._bad: dict[int, set[str]] = {}
+        self._looked = False
+        self.refused: list[Refused] = []
+
+    def parts(self) -> Iterator[Part]:
+        first = not self._looked
+        for number, part in enumerate(self._source.parts()):
+            if isinstance(part, Refused):
+                self.refused += [part] if first else []
+                continue
+            if first:
+                problems = part.problems()
+                self.refused += [Refused(one.where, one.why) for one in problems]
+                self._bad[number] = {one.name for one in problems}
+            bad = self._bad[number]
+            rest = part.without(bad) if bad else part
+            if rest.size:
+                yield rest
+        self._looked = True
+
+
+def _cannot(refused: list[Refused]) -> Invalid:
+    some = "; ".join(f"{one.where}: {one.why}" for one in refused[:_NAMED])
+    more = f"; and {len(refused) - _NAMED} more" if len(refused) > _NAMED else ""
+    return Invalid(
+        f"{len(refused):,} of the items cannot be stored, so nothing was imported: {some}{more}. Leave them out with "
+        "skip (--skip)",
+        refused=[{"where": one.where, "why": one.why} for one in refused],
+    )
+
+
+class _Moved:
+    """Tells the caller how far an import is."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total = progress, total
+        self._done = Counter[str]()
+
+    def by(self, stage: str, more: int) -> None:
+        self._done[stage] += more
+        if self._progress is not None and more:
+            self._progress(stage, self._done[stage], self._total)
+
+
+class _Tally:
+    """What parts came to, together."""
+
+    def __init__(self) -> None:
+        self.new, self.here, self.erased = Counter[str](), Counter[str](), Counter[str]()
+
+    def add(self, part: Part, plan: Plan) -> None:
+        for counter, count in ((self.new, plan.new), (self.here, plan.here), (self.erased, plan.erased)):
+            if count:
+                counter[part.what] += count
+
+    def total(self) -> int:
+        return sum(self.new.values()) + sum(self.here.values()) + sum(self.erased.values())
+
+    def report(self, source: Source, dry_run: bool, refused: list[Refused], compared: int) -> Taken:
+        return Taken(
+            source.kind, source.title, source.place, dry_run, source.counts, dict(self.new), dict(self.here),
+            dict(self.erased), tuple(refused), source.notes, compared,
+        )  # fmt: skip
