@@ -220,8 +220,9 @@ class Keeper:
         guarded = self._began_newest(spot)
 
         def judge(line: Line) -> None:
-            self._refuse_late(line, spot, told)
-            self._refuse_overtaken(line, spot)
+            if line.frame(checkpoint["id"]) is None:  # what is saved already may be saved again
+                self._refuse_late(line, spot, told)
+                self._refuse_overtaken(line, spot)
 
         self._save(spot, config, checkpoint, told, fresh, judge)
         self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
@@ -241,7 +242,7 @@ class Keeper:
         with line.lock:
             if any(each.checkpoint != spot.checkpoint for each in line.waiting):
                 self._flush(line)
-            self._committed(line, config, lambda saving: self._put(line, spot, saving, checkpoint, told, fresh, judge))
+            self._committed(line, config, lambda saving: self._put(line, spot, saving, checkpoint, told, fresh), judge)
             for writing in self._held.pop(spot._replace(checkpoint=checkpoint["id"]), ()):
                 self._write(line, config, writing)
         if isinstance(run := told.get("run_id"), str):
@@ -255,13 +256,11 @@ class Keeper:
         checkpoint: Checkpoint,
         metadata: dict[str, Any],
         new_versions: ChannelVersions,
-        judge: Callable[[Line], None],
     ) -> Written | None:
         parent = None if spot.checkpoint is None else line.frame(spot.checkpoint)
         if (same := line.frame(checkpoint["id"])) is not None:
             self._refuse_other(line, same, checkpoint)
             return None
-        judge(line)
         along = [*line.waiting] if line.tip is parent else []
         written = [each for writing in along if (each := self._fresh(line, saving, writing)) is not None]
         channels = self._channels(saving, checkpoint, parent, new_versions)
@@ -389,7 +388,6 @@ class Keeper:
         def work(saving: Saving) -> Written | None:
             frame = line.frame(writing.checkpoint)
             if frame is None:
-                self._refuse_deleted(line, writing.checkpoint)
                 return None
             there = {(write.task, write.number) for write in line.writes(frame)}
             written = self._fresh(line, saving, writing, there)
@@ -400,7 +398,11 @@ class Keeper:
                 late = frames.late_key(frame.position, self._count_late(line, frame))
             return saving.written(frames.writes_event(frame.position, written, saving.time, late), lambda: None)
 
-        self._committed(line, config, work)
+        def judge(line: Line) -> None:
+            if line.frame(writing.checkpoint) is None:
+                self._refuse_deleted(line, writing.checkpoint)
+
+        self._committed(line, config, work, judge)
 
     def _fresh(
         self, line: Line, saving: Saving, writing: Writing, there: Collection[tuple[str, int]] = ()
@@ -430,13 +432,23 @@ class Keeper:
             number += 1
         return number
 
-    def _committed(self, line: Line, config: RunnableConfig, work: Callable[[Saving], Written | None]) -> None:
-        """Work out a commit from what is there and carry it out; where somebody else was faster, work it out again."""
+    def _committed(
+        self,
+        line: Line,
+        config: RunnableConfig,
+        work: Callable[[Saving], Written | None],
+        judge: Callable[[Line], None],
+    ) -> None:
+        """Work out a commit from what is there and carry it out; where somebody else was faster, work it out again.
+
+        ``judge`` refuses what must not be, before anything at all is written.
+        """
         core = self.store._core
         thread = self._thread(line, config)
         last: Exception | None = None
         for _ in range(_TRIES):
             line.look()
+            judge(line)
             log = self._log(thread)
             line.known.begin(log.created)
             written = work(Saving(line, log, thread._scope, core.clock.now()))
@@ -548,7 +560,7 @@ class Keeper:
             return saving.written(event, lambda: None)
 
         with line.lock:
-            self._committed(line, config, work)
+            self._committed(line, config, work, lambda _: None)
 
     def forget(self, threads: Iterable[str] | None) -> None:
         with self._lock:

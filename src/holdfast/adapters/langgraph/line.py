@@ -160,7 +160,7 @@ class Line:
         bodies, places = self.elements(channel, position)
         held = [None if place.stream else decode(body) for body, place in zip(bodies, places, strict=True)]
         said = [
-            Said(place) if plain is None else self._referred(plain) for plain, place in zip(held, places, strict=True)
+            Said(place) if place.stream else self._referred(plain) for plain, place in zip(held, places, strict=True)
         ]
         talk = iter(self._messages([each for each in said if each is not None]))
         return [
@@ -192,7 +192,8 @@ class Line:
         return identified(self._message(decode(self.known.body(said.place))), said.id)
 
     def _message(self, content: Any) -> Any:
-        return messages.from_content(Loading(self.kinds).value(content, f"thread {self.thread!r}, a message"))
+        inner = Loading(self.kinds, {MESSAGE: self._message})
+        return messages.from_content(inner.value(content, f"thread {self.thread!r}, a message"))
 
     def loading(self, *, pending: bool = False) -> Loading:
         """What puts values together, with the messages that are in the log.
