@@ -23,7 +23,7 @@ from holdfast.adapters.opening import Given, away, opened
 from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured
 from holdfast.ids import check_id
 from holdfast.ledger.folder import FILE, Deleting, Writing, place_of
-from holdfast.memories.following import _feed_end
+from holdfast.memories.following import feed_end
 from holdfast.records import Entry, File, event
 from holdfast.store import Store
 from holdfast.thread import Thread
@@ -264,7 +264,7 @@ class HoldfastStorage:
         engine, tenant = self._store._core.engine, self._store._core.tenant
         commits = [] if self._after is None else engine.feed(tenant, self._after, _MANY)
         if self._after is None or len(commits) == _MANY:
-            self._read_all(_feed_end(engine, tenant, commits[-1].position if commits else 0))
+            self._read_all(feed_end(engine, tenant, commits[-1].position if commits else 0))
             return
         if not commits:
             return

@@ -70,7 +70,7 @@ class Follower:
             engine, tenant = self._core.engine, self._core.tenant
             commits = [] if self._after is None else engine.feed(tenant, self._after, _MANY)
             if self._after is None or len(commits) == _MANY:
-                end = _feed_end(engine, tenant, commits[-1].position if commits else 0)
+                end = feed_end(engine, tenant, commits[-1].position if commits else 0)
                 self._tell(lambda one: one.lose_track())
                 self._unsure = True
                 self._after = end  # only now: whoever is interrupted in between looks again
@@ -104,7 +104,7 @@ class Follower:
             what(one)
 
 
-def _feed_end(view: View, tenant: str, known: int = 0) -> int:
+def feed_end(view: View, tenant: str, known: int = 0) -> int:
     """The position of the newest commit, found by doubling and halving: the contract has no verb for it."""
     step = 1
     while view.feed(tenant, known + step, 1):
