@@ -491,8 +491,10 @@ class Keeper:
                 line = self._lines[key] = Line(self.store._core, self.kinds, spot.thread, spot.namespace, known)
             self._lines.move_to_end(key)
             self._known.move_to_end(spot.thread)
-            while len(self._lines) > _LINES:
-                self._lines.popitem(last=False)
+            if len(self._lines) > _LINES:
+                idle = next((each for each, one in self._lines.items() if one is not line and not one.waiting), None)
+                if idle is not None:
+                    del self._lines[idle]
             while len(self._known) > _LINES:
                 self._known.popitem(last=False)
             return line
@@ -562,7 +564,14 @@ class Keeper:
         with line.lock:
             self._committed(line, config, work, lambda _: None)
 
+    def flush(self) -> None:
+        """Save what waits for a frame that will not come any more."""
+        for line in [*self._lines.values()]:
+            with line.lock:
+                self._flush(line)
+
     def forget(self, threads: Iterable[str] | None) -> None:
+        """Know nothing of some threads, or of all, but what the store tells."""
         with self._lock:
             gone = None if threads is None else set(threads)
             for key in [key for key in self._lines if gone is None or key[0] in gone]:

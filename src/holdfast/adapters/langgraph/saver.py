@@ -71,7 +71,8 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         self._keeper = Keeper(self.store, self.kinds, evolution, user, branches=branches)
 
     def close(self) -> None:
-        """Close the store, if it was opened by this saver."""
+        """Save what is still to be saved, and close the store if it was opened by this saver."""
+        self._keeper.flush()
         if self._owned:
             self.store.close()
 
