@@ -224,7 +224,12 @@ class Keeper:
                 self._refuse_late(line, spot, told)
                 self._refuse_overtaken(line, spot)
 
-        self._save(spot, config, checkpoint, told, fresh, judge)
+        try:
+            self._save(spot, config, checkpoint, told, fresh, judge)
+        except BaseException:
+            for writing in self._held.pop(spot._replace(checkpoint=checkpoint["id"]), ()):
+                writing.done.set()  # it will never be saved, and nobody waits for that
+            raise
         self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
         while len(self._own) > _HELD:
             self._own.popitem(last=False)
@@ -245,6 +250,7 @@ class Keeper:
             self._committed(line, config, lambda saving: self._put(line, spot, saving, checkpoint, told, fresh), judge)
             for writing in self._held.pop(spot._replace(checkpoint=checkpoint["id"]), ()):
                 self._write(line, config, writing)
+                writing.done.set()
         if isinstance(run := told.get("run_id"), str):
             pruning.note_run(self.store._core, line, run)
 
@@ -354,8 +360,8 @@ class Keeper:
                 thread=spot.thread, expected=spot.checkpoint, found=tip,
             )  # fmt: skip
 
-    def put_writes(self, spot: Spot, config: RunnableConfig, writing: Writing) -> None:
-        """Keep what a task gave, durably, with its checkpoint; or with that, where it is not saved yet."""
+    def put_writes(self, spot: Spot, config: RunnableConfig, writing: Writing) -> bool:
+        """Keep what a task gave, durably. False when its checkpoint is not saved yet: then it is saved with that."""
         line = self._line(spot)
         with line.lock:
             line.look()
@@ -364,15 +370,16 @@ class Keeper:
                 self._held.setdefault(spot, []).append(writing)
                 while len(self._held) > _HELD:
                     self._held.popitem(last=False)
-                return
+                return False
             newest = line.tip is not None and line.tip.id == spot.checkpoint
             if not newest or not writing.path.startswith(_NODE) or line.hasty:
                 line.hasty = max(0, line.hasty - 1)
                 self._write(line, config, writing)
-                return
+                return True
             line.waiting.append(writing)
         if writing.path != _START:  # that one only passes the input on: made again, it is the same
             self._joined(line, config, writing)
+        return True
 
     def _joined(self, line: Line, config: RunnableConfig, writing: Writing) -> None:
         """Wait a moment for the frame that follows, to be saved with it by one commit; then do without."""

@@ -17,7 +17,7 @@ from holdfast.adapters.langgraph.line import Line, frames_of
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.clock import to_micros
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Append, Delete, Event, Op, Put, Query, Record
+from holdfast.engine.contract import Append, Delete, Event, Mark, Op, Put, Query, Record
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.ledger import frames, segments
 from holdfast.ledger.core import Core, scan_all
@@ -28,6 +28,7 @@ _DELETED, _RUN = "deletion", "graph run"
 _REMEMBERED = 7 * 86_400 * 1_000_000  # no run is under way for longer than a week
 _BATCH = 50
 _TRIES = 20
+_ROW = 100  # bytes that an event takes besides its body, about
 
 
 class Rule(NamedTuple):
@@ -143,7 +144,7 @@ def _commit(core: Core, batch: Sequence[Whole]) -> None:
             each.commit()
 
 
-def _kept(found: Sequence[Frame], size: dict[int, int], rule: Rule, now: int) -> list[Frame]:
+def _kept(found: Sequence[Frame], size: Callable[[Frame], int], rule: Rule, now: int) -> list[Frame]:
     """Which of a graph's frames, the newest first, a rule keeps."""
     left = list(found)
     if rule.keep is not None:
@@ -154,7 +155,7 @@ def _kept(found: Sequence[Frame], size: dict[int, int], rule: Rule, now: int) ->
     if rule.max_bytes is not None:
         taken = 0
         for number, frame in enumerate(left):
-            taken += size.get(frame.position, 0)
+            taken += size(frame)
             if number and taken > rule.max_bytes:
                 left = left[:number]
                 break
@@ -187,8 +188,8 @@ def _time(frame: Frame) -> int:
         return frames.made_at(frame.id) or 0
 
 
-Choose = Callable[[Sequence[Frame], dict[int, int]], Sequence[Frame]]
-"""Says which of a graph's frames stay, the newest first, told how many bytes each takes."""
+Choose = Callable[[Sequence[Frame], Callable[[Frame], int]], Sequence[Frame]]
+"""Says which of a graph's frames stay, the newest first; it may ask how many bytes each takes."""
 
 
 class Whole:
@@ -241,8 +242,32 @@ class Rewriting:
         self.line = Line(core, kinds, record.scope.thread or "", frames.namespace_of(record), Known())
         self.line.look()
         self.frames = frames_of(core, record)
-        self.size = _sizes(core, record)
+        self._sizes: dict[str, int] | None = None
         self.left = [*choose(self.frames, self.size)]
+
+    def size(self, frame: Frame) -> int:
+        """About how many bytes go when a frame goes: its own, its writes', and what no frame before it holds."""
+        if self._sizes is None:
+            self._sizes = dict(self._measured())
+        return self._sizes[frame.id]
+
+    def _measured(self) -> Iterator[tuple[str, int]]:
+        core, seen, upto = self.core, set[str](), dict[str, int]()
+        own = _sizes(core, self.record)
+        for frame in reversed(self.frames):
+            size = own.get(frame.position, 0)
+            for name, channel in frame.channels.items():
+                way, held = channel.ref or ("", 0)
+                if way == KEPT and held not in seen:
+                    seen.add(held)
+                    blob = core.engine.get(core.tenant, BLOB, held)
+                    size += len(blob.body) if blob is not None else 0
+                elif way in (LIST, PAIRS) and held > upto.get(name, 0):
+                    stream = self.line.segment(name).stream
+                    added = core.engine.read(core.tenant, Mark(stream, held), after=upto.get(name, 0))
+                    size += sum(len(event.body) + _ROW for event in added)
+                    upto[name] = held
+            yield frame.id, size
 
     @property
     def changes(self) -> bool:
@@ -250,7 +275,7 @@ class Rewriting:
 
     def freed(self) -> int:
         ids = {frame.id for frame in self.left}
-        return sum(self.size.get(frame.position, 0) for frame in self.frames if frame.id not in ids)
+        return sum(self.size(frame) for frame in self.frames if frame.id not in ids)
 
     def ops(self) -> list[Op]:
         """Give up the old and write the new, in an order that a commit can carry out."""
@@ -349,5 +374,5 @@ def _sizes(core: Core, record: Record) -> dict[int, int]:
     sizes: dict[int, int] = {}
     for event in core.engine.read(core.tenant, record.mark):
         position = event.position if frames.is_frame(event) else frames.to_writes(event)[0]
-        sizes[position] = sizes.get(position, 0) + len(event.body) + 100
+        sizes[position] = sizes.get(position, 0) + len(event.body) + _ROW
     return sizes

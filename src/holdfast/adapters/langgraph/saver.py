@@ -39,6 +39,8 @@ from holdfast.ids import check_id
 from holdfast.store import Store
 
 T = TypeVar("T")
+_DURABILITY = "__pregel_durability"
+_PATIENCE_S = 30.0
 
 
 class HoldfastSaver(BaseCheckpointSaver[int]):
@@ -135,11 +137,23 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         A task's writes are kept once; errors, interrupts and resumes replace those of before. Writes of a checkpoint
         that is not saved yet are saved with it.
         """
+        self._put_writes(config, writes, task_id, task_path)
+
+    def _put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+    ) -> threading.Event | None:
+        """Keep what a task gave; return what tells when it is saved, if that has to wait for its checkpoint."""
         spot = Spot.of(config)
         if spot.checkpoint is None:
             raise Invalid("writes belong to a checkpoint: the config must name one")
         writing = Writing(spot.checkpoint, [*writes], task_id, task_path, threading.Event())
-        self._keeper.put_writes(spot, config, writing)
+        return None if self._keeper.put_writes(spot, config, writing) else writing.done
+
+    def put_result(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str) -> None:
+        """Keep what a task gave, and return once it is durable: also where its checkpoint is still being saved."""
+        later = self._put_writes(config, writes, task_id, "")
+        if later is not None and (config.get("configurable") or {}).get(_DURABILITY) != "exit":
+            later.wait(_PATIENCE_S)
 
     # Tending
 

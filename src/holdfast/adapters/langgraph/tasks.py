@@ -12,11 +12,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config
 from langgraph.func import task as langgraph_task
 
+from holdfast.adapters.langgraph.saver import HoldfastSaver
+from holdfast.adapters.opening import away
+
 _RETURN = "__return__"
+_DURABILITY = "__pregel_durability"
 _SAVER, _TASK, _MAP = "__pregel_checkpointer", "__pregel_task_id", "checkpoint_map"
 
 
@@ -31,7 +34,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             result = await function(*args, **kwargs)
             if (found := _place()) is not None:
                 saver, config, id = found
-                await saver.aput_writes(config, [(_RETURN, result)], id, "")
+                await away(saver.put_result, config, [(_RETURN, result)], id)
             return result
 
         return langgraph_task(**options)(awaited) if options else langgraph_task(awaited)
@@ -41,20 +44,24 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         result = function(*args, **kwargs)
         if (found := _place()) is not None:
             saver, config, id = found
-            saver.put_writes(config, [(_RETURN, result)], id, "")
+            saver.put_result(config, [(_RETURN, result)], id)
         return result
 
     return langgraph_task(**options)(called) if options else langgraph_task(called)
 
 
-def _place() -> tuple[BaseCheckpointSaver[Any], Any, str] | None:
-    """The saver of the run that this code is in, and where the result of this task belongs; None outside of one."""
+def _place() -> tuple[HoldfastSaver, Any, str] | None:
+    """The saver of the run that this code is in, and where the result of this task belongs; None outside of one.
+
+    With durability "exit" nothing is saved before the end of a run, results of tasks included.
+    """
     named = get_config().get("configurable") or {}
     saver, id = named.get(_SAVER), named.get(_TASK)
     space = named.get("checkpoint_ns", "")
     outer = space.rsplit("|", 1)[0] if "|" in space else ""
     checkpoint = (named.get(_MAP) or {}).get(outer)
-    if not isinstance(saver, BaseCheckpointSaver) or id is None or checkpoint is None:
+    if not isinstance(saver, HoldfastSaver) or id is None or checkpoint is None:
         return None
-    config = {"configurable": {"thread_id": named["thread_id"], "checkpoint_ns": outer, "checkpoint_id": checkpoint}}
+    place = {"thread_id": named["thread_id"], "checkpoint_ns": outer, "checkpoint_id": checkpoint}
+    config = {"configurable": {**place, _DURABILITY: named.get(_DURABILITY)}}
     return saver, config, id
