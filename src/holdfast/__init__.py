@@ -16,6 +16,7 @@ from holdfast import errors
 from holdfast.handoff import Document, Handoff, HandoffRevision, Item, Section, Written
 from holdfast.ledger.agent_state import AgentState, Fact, Task
 from holdfast.ledger.folder import Deleting, Folder, Writing
+from holdfast.ledger.graphs import FrameInfo, Graph, GraphInfo, GraphWrite
 from holdfast.ledger.schema import Registry, migration, refresher, schema
 from holdfast.ledger.turn import Turn
 from holdfast.memories.handle import Memories
@@ -94,6 +95,10 @@ __all__ = [
     "File",
     "Folder",
     "FolderInfo",
+    "FrameInfo",
+    "Graph",
+    "GraphInfo",
+    "GraphWrite",
     "Handoff",
     "HandoffRevision",
     "Hit",

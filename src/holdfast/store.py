@@ -22,7 +22,7 @@ from holdfast.engine.contract import Commit, Delete, Problem, Query, Scope
 from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
 from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound, Unsupported
 from holdfast.ids import Ids, check_id
-from holdfast.ledger import checkpoints
+from holdfast.ledger import checkpoints, graphs
 from holdfast.ledger.core import Core, scan_all
 from holdfast.ledger.folder import FILE, Folder, folders, path_of, wrong
 from holdfast.ledger.schema import DEFAULT, Registry
@@ -411,6 +411,7 @@ class Store:
             problems += self._wrong_checkpoints(tenant)
             problems += self._wrong_memories(tenant)
             problems += self._wrong_files(tenant)
+            problems += self._wrong_graphs(tenant)
             problems += self._wrong_indexes(tenant)
         return Report(threads, entries, tuple(problems))
 
@@ -435,6 +436,11 @@ class Store:
                 for event in view.read(tenant, record.mark, after=record.head - 1):
                     if (what := wrong(record, event)) is not None:
                         yield Problem(f"file {path_of(record)!r}", what, tenant, FILE, record.id)
+
+    def _wrong_graphs(self, tenant: str) -> Iterator[Problem]:
+        """Graphs of which something cannot be read: frames, lists whose elements are missing, blobs that are gone."""
+        with self._core.engine.snapshot() as view:
+            yield from graphs.problems(view, tenant)
 
     def _wrong_indexes(self, tenant: str) -> Iterable[Problem]:
         if not self._core.engine.scan(tenant, Query("index", limit=1)):

@@ -13,6 +13,7 @@ from holdfast.engine.contract import Op, Scope, View
 from holdfast.handoff import Document, Handoff, Item
 from holdfast.handoff.document import merge
 from holdfast.ledger.core import Core
+from holdfast.ledger.graphs import Graph, GraphInfo, graphs_of
 from holdfast.ledger.thread import LedgerThread
 from holdfast.steps import outside, replay
 from holdfast.steps.forking import Forking
@@ -80,6 +81,20 @@ class Thread(LedgerThread):
     def cancel(self, name: str, *, reason: str = "", by: str = "caller") -> RunInfo:
         """Ask a run to stop before its next step and to undo what it did."""
         return outside.cancel(self._runs, self, name, reason, by)
+
+    # Graphs
+
+    def graphs(self) -> list[GraphInfo]:
+        """List the graphs that a framework keeps in this thread, latest activity first."""
+        self._record()
+        return graphs_of(self._core, self.id)
+
+    def graph(self, namespace: str = "") -> Graph:
+        """Give a handle of a graph that a framework keeps in this thread, to look at without the framework.
+
+        ``namespace`` names a graph inside another one.
+        """
+        return Graph(self._core, self.id, namespace, self._existing)
 
     # Handing over
 

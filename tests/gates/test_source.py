@@ -53,7 +53,7 @@ HOMES = {
     "apsw": ("engine/sqlite", "moving/", "testing/"),
     "psycopg": ("engine/postgres", "moving/", "testing/"),
     "psycopg_pool": ("engine/postgres", "testing/"),
-    "numpy": ("retrieval/", "providers/", "adapters/crewai.py", "testing/"),
+    "numpy": ("retrieval/", "providers/", "adapters/crewai.py", "adapters/langgraph/values.py", "testing/"),
     "snowballstemmer": ("text.py",),
     "tokenizers": ("providers/",),
     "splintr": ("providers/tokens/",),

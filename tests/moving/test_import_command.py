@@ -6,6 +6,7 @@ import io
 import json
 import sqlite3
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,7 +67,8 @@ def test_every_kind_says_what_came_in(call: Call, source: tuple[str, Path], tmp_
 def test_words(call: Call, graph: Path, sessions: Path) -> None:
     assert call(graph).out.splitlines() == [
         f"{graph}: MCP memory server's graph, 2 entities, 2 observations, 1 relation.",
-        "Brought in 5 memories.",
+        "Brought in 5 memories for everybody.",
+        "The tag of all of it is import:mcp-memory.",
         "Read back and compared: all 5 agree.",
     ]
     connection = sqlite3.connect(sessions)
@@ -78,6 +80,7 @@ def test_words(call: Call, graph: Path, sessions: Path) -> None:
     assert "session 'bad', item 9" in refused.err
     done = call(sessions, "--skip", "--user", "ana")
     assert "left out: session 'bad', item 9: it is not JSON" in done.out
+    assert "entries for user ana." in done.out
     assert "\x1b" not in done.out
 
 
@@ -110,7 +113,8 @@ def test_what_it_is_can_be_said(call: Call, tmp_path: Path) -> None:
     assert "1 memory" in call(page, "--from", "memory-files").out
     wrong = call(page, "--from", "openai-agents")
     assert (wrong.code, "not an SQLite database" in wrong.err) == (exits.USAGE, True)
-    assert call(page, "--from", "letters").code == exits.USAGE
+    unknown = call(page, "--from", "letters")
+    assert (unknown.code, all(kind in unknown.err for kind in (ARCHIVE, *KINDS))) == (exits.USAGE, True)
     assert set(options.SOURCES) == {ARCHIVE, *KINDS}
 
 
@@ -123,6 +127,62 @@ def test_wrong_and_damaged_files(call: Call, tmp_path: Path, sessions: Path) -> 
     assert not (tmp_path / "agent.db").exists()
 
 
+def test_a_page_that_is_nothing_known(call: Call, tmp_path: Path) -> None:
+    for name, text in (("README.md", "# About\n\n- a note\n"), ("memory.md", "- a note\n"), ("x.toml", "a = 1\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        refused = call(tmp_path / name)
+        assert (refused.code, "is nothing that is known here" in refused.err) == (exits.USAGE, True)
+        assert ("--from memory-files" in refused.err) == name.endswith(".md")
+    (tmp_path / "package.json").write_text('{"name": "x", "type": "module"}', encoding="utf-8")
+    assert "is nothing that is known here" in call(tmp_path / "package.json").err
+    assert "1 memory for everybody" in call(tmp_path / "README.md", "--from", "memory-files").out
+
+
+def test_what_is_refused_leaves_no_new_store(
+    call: Call, sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = sqlite3.connect(sessions)
+    with connection:
+        rows = [(f"s{number}", "no JSON") for number in range(5)]
+        connection.executemany("INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)", rows)
+    connection.close()
+    refused = call(sessions)
+    assert (refused.code, refused.err.count("it is not JSON")) == (exits.USAGE, 1)
+    assert "session 's0', item 9, and 4 more: it is not JSON" in refused.err
+    with holdfast.open("ram:", embedder="none") as store:
+        store.thread("t").append({"role": "user", "content": "hi"})
+        store.export_to(tmp_path / "a.json")
+    whole = (tmp_path / "a.json").read_bytes()
+    (tmp_path / "cut.json").write_bytes(whole[: len(whole) // 2])
+    assert call(tmp_path / "cut.json").code == exits.CORRUPT
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"no archive")))
+    assert call("-").code == exits.USAGE
+    assert call(tmp_path / "a.json", "--dry-run").code == exits.OK
+    assert not (tmp_path / "agent.db").exists()
+    assert call(sessions, "--skip").out.count("left out") == 1
+
+
+def test_a_mistaken_import_is_forgotten_by_its_tag(
+    call: Call, notes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the page says: forgotten for everybody, and then brought in for the one it was meant for."""
+    assert "for everybody." in call(notes).out
+    store = ["--db", str(tmp_path / "agent.db")]
+    assert run([*store, "remember", "Ana is tall"]) == exits.OK
+    assert run([*store, "forget", "--tag", "import:memory-files", "--yes"]) == exits.OK
+    assert "8 memories for user ana." in call(notes, "--user", "ana").out
+    with holdfast.open(tmp_path / "agent.db", embedder="none") as opened:
+        assert [memory.text for memory in opened.memory().memories()] == ["Ana is tall"]
+        assert len(opened.memory(user="ana")._shelf.own.memories()) == 8
+
+
+def test_several_owners_are_named(call: Call, mem0: Callable[[str], Path]) -> None:
+    done = call(mem0("qdrant"))
+    assert "Mem0 store, 3 memories, 6 changes." in done.out
+    assert "Brought in 3 memories, 1 earlier text, 1 ending: " in done.out
+    assert "3 for user ana with agent travel" in done.out
+
+
 def test_a_bar_on_a_terminal_alone(call: Call, graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call(graph, "--dry-run").err == ""
     shown = io.StringIO()
@@ -133,7 +193,8 @@ def test_a_bar_on_a_terminal_alone(call: Call, graph: Path, monkeypatch: pytest.
 
 
 def test_a_class_is_named_by_its_module() -> None:
-    assert importing.classes(["collections:OrderedDict"])[0].__name__ == "OrderedDict"
-    for wrong in ("collections", "collections:namedtuple", "no.such.module:X", "a b:C"):
+    assert importing.classes(["collections:OrderedDict"]) == {"collections.OrderedDict": OrderedDict}
+    assert importing.classes(["__main__.Old=collections:OrderedDict"]) == {"__main__.Old": OrderedDict}
+    for wrong in ("collections", "collections:namedtuple", "no.such.module:X", "a b:C", "x.Y=collections", "x.Y="):
         with pytest.raises(holdfast.errors.Invalid):
             importing.classes([wrong])

@@ -28,10 +28,18 @@ def test_notes_are_memories_under_their_headings(store: holdfast.Store, notes: P
         "Went to the dentist.",
     }  # fmt: skip
     coffee = found["black, no sugar"]
-    assert (coffee.kind, coffee.tags, coffee.origin.channel) == ("semantic", ("About Ana", "Coffee"), "MEMORY.md")
+    assert (coffee.kind, coffee.tags, coffee.origin.channel) == (
+        "semantic",
+        ("About Ana", "Coffee", "import:memory-files"),
+        "MEMORY.md",
+    )
     assert found["Be kind ♥"].kind == "procedural"
     day = found["Went to the dentist."]
-    assert (day.kind, day.valid_from, day.tags) == ("episodic", datetime(2026, 5, 1, tzinfo=UTC), ("Friday",))
+    assert (day.kind, day.valid_from, day.tags) == (
+        "episodic",
+        datetime(2026, 5, 1, tzinfo=UTC),
+        ("Friday", "import:memory-files"),
+    )
     assert store.memory(user="ana").recall("how does she take her coffee sugar").hits[0].text == "black, no sugar"
     assert store.folder("imported", user="ana").paths() == []
 
@@ -58,6 +66,34 @@ def test_one_file_alone(store: holdfast.Store, notes: Path, tmp_path: Path) -> N
     with moving.read(other, "memory-files") as source:
         assert (source.counts, source.expected) == ({"files": 1, "notes": 2}, 1)
         assert "there twice" in source.notes[0]
+
+
+def test_names_are_known_letter_by_letter(tmp_path: Path) -> None:
+    for name in ("memory.md", "User.md", "2026-05-01-a-post.md", "README.md"):
+        (tmp_path / name).write_text("- a page of a manual\n", encoding="utf-8")
+        with pytest.raises(Invalid, match="nothing that is known here"):
+            moving.recognise(tmp_path / name)
+    (tmp_path / "Memory").mkdir()
+    (tmp_path / "Memory" / "2026-05-01.md").write_text("x", encoding="utf-8")
+    with pytest.raises(Invalid, match=r"nothing in .* is known here"):
+        moving.recognise(tmp_path)
+    with pytest.raises(Invalid, match=r"has no MEMORY\.md"):
+        moving.read(tmp_path, "memory-files")
+    (tmp_path / "SOUL.md").write_text("- Be kind\n", encoding="utf-8")
+    with moving.read(tmp_path) as source:
+        assert source.counts == {"files": 1, "notes": 1}, "the others are none of its pages"
+
+
+def test_a_page_of_a_day_in_its_folder_may_say_more(store: holdfast.Store, tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "2026-05-01-dentist.md").write_text("Went to the dentist.", encoding="utf-8")
+    take(store, tmp_path)
+    assert store.memory().memories()[0].valid_from == datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def test_files_carry_the_tag_too(store: holdfast.Store, notes: Path) -> None:
+    take(store, notes, originals=True)
+    assert len(store.folder("imported").files(tag="import:memory-files")) == 4
 
 
 def test_what_is_no_text_is_refused(notes: Path) -> None:

@@ -74,6 +74,23 @@ def test_another_kind_than_it_is_is_refused(source: Kind) -> None:
         moving.read(place, "letters")
 
 
+def test_all_that_came_in_is_found_by_its_tag(store: holdfast.Store, source: Kind) -> None:
+    done = take(store, source[1])
+    tag = f"import:{source[0]}"
+    assert done.tag == tag
+    threads = store.threads(tag=tag, limit=None)
+    memories = [one for owner in done.owners for one in _own(store, owner) if tag in one.tags]
+    assert sum(thread.entries for thread in threads) + len(memories) == sum(done.new.values())
+    assert sum(owner.new for owner in done.owners) == sum(done.new.values())
+    for owner in done.owners:
+        store.memory(user=owner.user, agent=owner.agent).forget(tag=tag)
+        assert _own(store, owner) == []
+
+
+def _own(store: holdfast.Store, owner: moving.Owner) -> list[holdfast.Memory]:
+    return store.memory(user=owner.user, agent=owner.agent)._shelf.own.memories(limit=None)
+
+
 def test_progress_goes_through_both_stages(store: holdfast.Store, source: Kind) -> None:
     told: list[tuple[str, int, int]] = []
     done = take(store, source[1], progress=lambda *now: told.append(now))
@@ -208,7 +225,8 @@ def test_ten_thousand_entries(tmp_path: Path, sessions: Path) -> None:
 def test_nothing_and_nowhere(tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "folder").mkdir()
-    assert moving.recognise(tmp_path / "empty") == moving.ARCHIVE
+    with pytest.raises(Invalid, match="is empty"):
+        moving.recognise(tmp_path / "empty")
     for kind in ("mem0", "openai-agents", "langgraph"):
         with pytest.raises(Invalid):
             moving.read(tmp_path / "empty", kind)

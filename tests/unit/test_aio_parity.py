@@ -22,6 +22,7 @@ TWINS = [
     (holdfast.Handoff, aio.AsyncHandoff),
     (holdfast.Memories, aio.AsyncMemories),
     (holdfast.Folder, aio.AsyncFolder),
+    (holdfast.Graph, aio.AsyncGraph),
     (holdfast.Session, aio.AsyncSession),
     (holdfast.Exchange, aio.AsyncExchange),
 ]
@@ -30,6 +31,7 @@ NOT_AWAITED = {
     ("Store", "memory"), ("Store", "folder"), ("Store", "session"), ("Memories", "tools"), ("Exchange", "append"),
     ("Session", "turn"), ("Session", "resume"),  # what they give is awaited, or used in ``async with``
     ("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "state"), ("Turn", "save"),
+    ("Thread", "graph"),
     ("Thread", "run"),  # what it gives is awaited, or used in ``async with``
 }  # fmt: skip
 RETURNS = {
@@ -37,6 +39,7 @@ RETURNS = {
     "Turn": "AsyncTurn",
     "Memories": "AsyncMemories",
     "Folder": "AsyncFolder",
+    "Graph": "AsyncGraph",
     "Session": "AsyncSession",
     "Run": "RunOpening",
     "Self": "AsyncThread",  # a fork is a thread of the same kind
@@ -61,7 +64,7 @@ def instances() -> Iterator[dict[type, Any]]:
         made = (store, thread, thread.turn(), run, twin, twin_thread, twin_thread.turn())
         runs = (AsyncRun(run._work, twin._hands), holdfast.Subtask(run._work), AsyncSubtask(run._work, twin._hands))
         twins = (*runs, thread.handoff, twin_thread.handoff, store.memory(), twin.memory())
-        twins += (store.folder("f"), twin.folder("f"))
+        twins += (store.folder("f"), twin.folder("f"), thread.graph(), twin_thread.graph())
         session = store.session("talk")
         exchange = session.turn("hello")
         twins += (session, exchange, twin.session("talk"), aio.AsyncExchange(exchange, twin._hands))

@@ -21,8 +21,9 @@ import msgspec
 
 from holdfast.adapters.opening import Given, away, opened
 from holdfast.engine.codec import encode
-from holdfast.errors import Conflict, Corrupt, Unsupported
+from holdfast.errors import Conflict, Corrupt, Invalid, Unsupported
 from holdfast.ledger.folder import Folder
+from holdfast.ledger.said import OURS
 from holdfast.records import MEMORY_KINDS, Draft, Entry, Hit, Revision
 from holdfast.records import Memory as Remembered
 from holdfast.thread import Thread
@@ -40,6 +41,10 @@ T = TypeVar("T")
 
 _FORM = "form:"
 _ENTRIES = "$entries"
+_SILENT = f"{OURS}autogen."
+"""What the names of events begin with that repeat what stands elsewhere: recall and contexts leave them out."""
+_CONTEXT = f"{_SILENT}context"
+_RECALLED = "MemoryQueryEvent"
 _TRIES = 100  # of many who write to one thread at once only one gets through at a time
 
 
@@ -75,12 +80,19 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
         log: bool = False,
         files: bool = False,
     ) -> None:
+        if type(k) is not int or k < 1:
+            raise Invalid(f"k is how many memories are recalled at most, a whole number over 0, not {k!r}")
         self._address = str(store) if isinstance(store, str | Path) else None
-        self._store = opened(store)
         self._options: dict[str, Any] = {"k": k, "log": log, "files": files}
         self._scope: dict[str, Any] = {"user": user, "agent": agent}
-        self._memory = self._store.memory(user=user, agent=agent)
-        self._forms = self._store.folder("autogen", user=user, agent=agent)
+        self._store = opened(store)
+        try:
+            self._memory = self._store.memory(user=user, agent=agent)
+            self._forms = self._store.folder("autogen", user=user, agent=agent)
+        except BaseException:
+            if self._address is not None:
+                self._store.close()
+            raise
 
     async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:
         """Remember a text, or a dict as its JSON, with its type and its metadata."""
@@ -159,6 +171,8 @@ async def _unless_cancelled(work: Awaitable[T], token: CancellationToken | None)
 
 
 def _text(content: MemoryContent) -> str:
+    if not isinstance(content, MemoryContent):
+        raise Invalid(f"give a MemoryContent, not {type(content).__name__}: MemoryContent(content=…, mime_type=…)")
     given = content.content
     if isinstance(given, str):
         return given
@@ -221,7 +235,12 @@ class Keeper:
     def __init__(self, store: Given, thread: str, *, user: str | None = None, agent: str | None = None) -> None:
         self._owned = isinstance(store, str | Path)
         self._store = opened(store)
-        self._thread = self._store.thread(thread, user=user, agent=agent, tags=("autogen",))
+        try:
+            self._thread = self._store.thread(thread, user=user, agent=agent, tags=("autogen",))
+        except BaseException:
+            if self._owned:
+                self._store.close()
+            raise
 
     @property
     def thread(self) -> Thread:
@@ -273,7 +292,11 @@ class Keeper:
                 return turn.revision
             except Conflict as error:
                 if self._thread.count() == folding.count:
-                    raise
+                    raise Conflict(
+                        f"another state of {self._thread.id!r} was kept since this keeper last restored or kept one: "
+                        "await keeper.restore(…) first, and go on from there",
+                        thread=self._thread.id,
+                    ) from error
                 last = error  # something was appended, so the entries get other numbers
         raise last
 
@@ -341,17 +364,21 @@ class _Folding:
             self._said.setdefault((message.get("source"), message["content"]), number)
 
     def _draft(self, message: dict[str, Any], said: bool) -> Draft:
-        """A text that was said is a message. What an agent's context holds is an event, and repeats no text."""
+        """A text that was said is a message. What an agent's context holds is an event, and repeats no text.
+
+        Nor is it said again what was recalled: whoever recalls it next finds it where it was remembered.
+        """
         rest = {name: value for name, value in message.items() if name != "content"}
-        text, source = message["content"], message.get("source")
+        text, source, kind = message["content"], message.get("source"), message["type"]
         if not isinstance(text, str):
-            return Draft("event", {"name": message["type"], "autogen": message})
+            name = kind if said and kind != _RECALLED else _SILENT + kind
+            return Draft("event", {"name": name, "autogen": message})
         if said:
             return Draft("message", {"role": _role(message), "content": text, "autogen": rest})
         number = self._said.get((source, text))
         if number is not None:
-            return Draft("event", {"name": "context", "of": number, "autogen": rest})
-        return Draft("event", {"name": "context", "autogen": message})
+            return Draft("event", {"name": _CONTEXT, "of": number, "autogen": rest})
+        return Draft("event", {"name": _CONTEXT, "autogen": message})
 
 
 def _lists(value: Any, wanted: str, name: str = "") -> Iterator[list[dict[str, Any]]]:

@@ -23,6 +23,7 @@ from holdfast.adapters.opening import Given, away, opened
 from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured
 from holdfast.ids import check_id
 from holdfast.ledger.folder import FILE, Deleting, Writing, place_of
+from holdfast.ledger.said import OURS
 from holdfast.memories.following import feed_end
 from holdfast.records import Entry, File, event
 from holdfast.store import Store
@@ -45,10 +46,10 @@ Vector = NDArray[np.float32]
 
 _RECORD, _VECTOR = "record/", "vector/"
 _FORM, _STORED = b"\xfff4", np.dtype("<f4")  # no text begins with this byte, so recall does not read a vector as one
-_MANY = 500  # after so many commits since the last look all is read again
+_PAGE, _PAGES = 500, 20  # of commits; after more of them since the last look, all is read again
 _TRIES = 100  # of many who change the same things at once only one gets through at a time
 _DEFAULT = "lancedb"  # what CrewAI calls the storage of a memory that names none
-_METHOD, _ASKED, _GIVEN = "flow", "feedback-asked", "feedback-given"
+_METHOD, _ASKED, _GIVEN = (f"{OURS}crewai.{what}" for what in ("flow", "feedback-asked", "feedback-given"))
 _log = logging.getLogger(__name__)
 
 
@@ -59,8 +60,13 @@ def install(store: Given, *, user: str | None = None, agent: str | None = None) 
     which is the caller's to close, after the last crew and flow.
     """
     used = opened(store)
-    storage = HoldfastStorage(used, user=user, agent=agent)
-    persistence = HoldfastFlowPersistence(used, user=user, agent=agent)
+    try:
+        storage = HoldfastStorage(used, user=user, agent=agent)
+        persistence = HoldfastFlowPersistence(used, user=user, agent=agent)
+    except BaseException:
+        if isinstance(store, str | Path):
+            used.close()
+        raise
     set_memory_storage_factory(lambda spec: storage if spec == _DEFAULT else None)
     set_flow_persistence_factory(lambda: persistence)
     return used
@@ -83,7 +89,11 @@ class HoldfastStorage:
     ) -> None:
         self._owned = isinstance(store, str | Path)
         self._store = opened(store)
-        self._folder = self._store.folder(folder, user=user, agent=agent)
+        try:
+            self._folder = self._store.folder(folder, user=user, agent=agent)
+        except BaseException:
+            self.close()
+            raise
         self._place = place_of(self._folder._scope, folder) + "/"
         self._lock = threading.RLock()
         self._kept: dict[str, _Kept] = {}
@@ -97,6 +107,12 @@ class HoldfastStorage:
         """Close the store, if this storage opened it."""
         if self._owned:
             self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     # Writing
 
@@ -262,19 +278,18 @@ class HoldfastStorage:
     def _catch_up(self) -> None:
         """Take in what was written since the last look, by whomever."""
         engine, tenant = self._store._core.engine, self._store._core.tenant
-        commits = [] if self._after is None else engine.feed(tenant, self._after, _MANY)
-        if self._after is None or len(commits) == _MANY:
-            self._read_all(feed_end(engine, tenant, commits[-1].position if commits else 0))
-            return
-        if not commits:
-            return
-        touched = {change.id for commit in commits for change in commit.changes if change.kind == FILE}
-        if "" in touched:  # something was erased, and the feed does not say what
-            self._read_all(commits[-1].position)
-            return
-        for path in (id.removeprefix(self._place) for id in touched if id.startswith(self._place)):
-            self._take(path, self._folder.find(path))
-        self._after = commits[-1].position
+        for _ in range(0 if self._after is None else _PAGES):
+            assert self._after is not None
+            commits = engine.feed(tenant, self._after, _PAGE)
+            touched = {change.id for commit in commits for change in commit.changes if change.kind == FILE}
+            if "" in touched:  # something was erased, and the feed does not say what
+                break
+            for path in (id.removeprefix(self._place) for id in touched if id.startswith(self._place)):
+                self._take(path, self._folder.find(path))
+            self._after = commits[-1].position if commits else self._after
+            if len(commits) < _PAGE:
+                return
+        self._read_all(feed_end(engine, tenant, self._after or 0))
 
     def _read_all(self, end: int) -> None:
         """Read the folder anew. The end of the feed was looked up before: what comes later is read again."""
@@ -436,9 +451,8 @@ def _unpacked(file: File) -> Vector:
 
 
 def _content(record: MemoryRecord) -> dict[str, Any]:
-    """What the file of a record holds. ``text`` is what recall reads."""
-    return {
-        "text": record.content,
+    """What the file of a record holds. Beside a ``value``, only the ``text`` is what recall reads."""
+    value = {
         "scope": record.scope,
         "categories": record.categories,
         "metadata": record.metadata,
@@ -448,12 +462,12 @@ def _content(record: MemoryRecord) -> dict[str, Any]:
         "source": record.source,
         "private": record.private,
     }
+    return {"text": record.content, "value": value}
 
 
 def _record(id: str, file: File) -> MemoryRecord:
     try:
-        content = dict(file.content)
-        return MemoryRecord(id=id, content=content.pop("text"), **content)
+        return MemoryRecord(id=id, content=file.content["text"], **file.content["value"])
     except (TypeError, ValueError, KeyError) as error:
         raise Corrupt(f"file {file.path!r} is not a record of CrewAI's memory: {error}", path=file.path) from error
 
@@ -507,6 +521,12 @@ class HoldfastFlowPersistence(FlowPersistence):
         """Close the store, if it was opened here."""
         if self.address is not None:
             self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def save_state(self, flow_uuid: str, method_name: str, state_data: dict[str, Any] | BaseModel) -> None:
         """Save the state that a method left, and that it ended, in one commit."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from holdfast.adapters.opening import Given, away, opened
 from holdfast.aio.store import AsyncStore
@@ -143,6 +143,12 @@ class HoldfastSession:
         """Close the store, if this session opened it."""
         if self._own:
             self.store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await away(self.close)
 
     # Reading
 

@@ -7,6 +7,7 @@ rules of its own. Each class wraps its blocking twin or drives the same flows, a
 from __future__ import annotations
 
 from holdfast.aio.folder import AsyncFolder
+from holdfast.aio.graph import AsyncGraph
 from holdfast.aio.handoff import AsyncHandoff
 from holdfast.aio.memory import AsyncMemories
 from holdfast.aio.runs import AsyncRun, AsyncStepContext, AsyncSubtask
@@ -17,6 +18,7 @@ from holdfast.aio.thread import AsyncThread, AsyncTurn
 __all__ = [
     "AsyncExchange",
     "AsyncFolder",
+    "AsyncGraph",
     "AsyncHandoff",
     "AsyncMemories",
     "AsyncRun",

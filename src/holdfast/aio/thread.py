@@ -10,10 +10,12 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
+from holdfast.aio.graph import AsyncGraph
 from holdfast.aio.handoff import AsyncHandoff
 from holdfast.aio.hands import Hands
 from holdfast.aio.runs import RunOpening, replay
 from holdfast.ledger import log
+from holdfast.ledger.graphs import GraphInfo
 from holdfast.ledger.paths import Difference
 from holdfast.ledger.state import Expect, OnStale
 from holdfast.ledger.turn import Turn
@@ -166,6 +168,12 @@ class AsyncThread:
 
     async def cancel(self, name: str, *, reason: str = "", by: str = "caller") -> RunInfo:
         return await self._hands.run(self._thread.cancel, name, reason=reason, by=by)
+
+    async def graphs(self) -> list[GraphInfo]:
+        return await self._hands.run(self._thread.graphs)
+
+    def graph(self, namespace: str = "") -> AsyncGraph:
+        return AsyncGraph(self._thread.graph(namespace), self._hands)
 
     @property
     def handoff(self) -> AsyncHandoff:

@@ -15,6 +15,7 @@ Deliberately absent: any framework. What values mean, and how they are made plai
 
 from __future__ import annotations
 
+import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -22,8 +23,10 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import msgspec
+
 from holdfast.clock import to_datetime, to_micros
-from holdfast.engine.codec import decode, encode
+from holdfast.engine.codec import MSGPACK, decode, encode
 from holdfast.engine.contract import Event, Mark, Record, View
 from holdfast.errors import Corrupt, HoldfastError, Unsupported
 
@@ -33,6 +36,7 @@ _FRAME, _WRITES = "frame", "writes"
 _STRETCH = 48  # a difference is stored only while everything it needs lies within so many events
 _PAGE = 64
 _FORMAT = 1
+_ZLIB = b"z1"
 _GREGORIAN = 0x01B21DD213814000  # a uuid counts from 1582
 _SOURCES = {"i": "input", "l": "loop", "u": "update", "f": "fork"}
 _NO_SOURCE = "-"
@@ -93,8 +97,25 @@ def segment_id(graph: str, channel: str) -> str:
     return hidden(graph, channel)
 
 
-def blob_id(thread: str, body: bytes) -> str:
-    return f"{hidden(thread)}/{blake2b(body, digest_size=16).hexdigest()}"
+def blob_id(graph: str, body: bytes) -> str:
+    """A blob belongs to one graph, so that whoever prunes the graph knows who else may need it: nobody."""
+    return f"{graph}/{blake2b(body, digest_size=16).hexdigest()}"
+
+
+def packed(body: bytes) -> bytes:
+    """The body of a blob that holds an encoded value."""
+    return MSGPACK + msgspec.msgpack.encode(_ZLIB + zlib.compress(body))
+
+
+def unpacked(record: Record) -> Any:
+    """The value that a blob holds, as plain data."""
+    held: bytes = decode(record.body)
+    if held[: len(_ZLIB)] != _ZLIB:
+        raise Unsupported(f"a large value is packed as {held[:2]!r}, which this version does not know: upgrade")
+    try:
+        return decode(zlib.decompress(held[len(_ZLIB) :]))
+    except zlib.error as error:
+        raise Corrupt(f"blob {record.id!r} cannot be unpacked: {error}") from error
 
 
 def hidden(*names: str) -> str:
@@ -205,13 +226,13 @@ def _rest_of(frame: Frame, base: Frame | None, changed: dict[str, list[Any]]) ->
     for letter, name, usual in (("n", "step", _next(origin)), ("q", "parents", {})):
         if name not in frame.metadata:
             rest[letter] = None if usual is not None else []
-        elif usual is None or frame.metadata[name] != usual:
+        elif usual is None or not _alike(frame.metadata[name], usual):
             rest[letter] = [frame.metadata[name]]
-    if _others(frame.metadata) != _others(origin.metadata):
+    if not _alike(_others(frame.metadata), _others(origin.metadata)):
         rest["m"] = _others(frame.metadata)
     if frame.updated != _updated(changed):
         rest["u"] = [frame.updated]
-    if frame.more != origin.more:
+    if not _alike(frame.more, origin.more):
         rest["e"] = [frame.more]
     if frame.schema != origin.schema:
         rest["g"] = frame.schema
@@ -269,7 +290,12 @@ _NOTHING = Frame("", 0, 0, None, "", {}, {}, {}, None, {})
 
 
 def _changed(old: dict[str, Channel], new: dict[str, Channel]) -> dict[str, list[Any]]:
-    return {name: _held(channel, old.get(name)) for name, channel in new.items() if old.get(name) != channel}
+    return {name: _held(channel, old.get(name)) for name, channel in new.items() if not _alike(old.get(name), channel)}
+
+
+def _alike(old: Any, new: Any) -> bool:
+    """Whether two values are the same in every respect: to Python 1, 1.0 and True are equal, and to us they are not."""
+    return old is new or (old == new and repr(old) == repr(new))
 
 
 def _held(channel: Channel, before: Channel | None) -> list[Any]:
@@ -321,8 +347,8 @@ def _continued(old: Ranges, more: Ranges) -> Ranges:
 
 def _seen(origin: Frame, frame: Frame) -> dict[str, Any]:
     """What each node has seen, where that changed: mostly the versions that the channels had before, which is a 0."""
-    changed = {node: held for node, held in frame.seen.items() if origin.seen.get(node) != held}
-    usual = {node for node, held in changed.items() if node in origin.seen and held == _versions(origin, node)}
+    changed = {node: held for node, held in frame.seen.items() if not _alike(origin.seen.get(node), held)}
+    usual = {node for node, held in changed.items() if node in origin.seen and _alike(held, _versions(origin, node))}
     return {node: 0 if node in usual else held for node, held in changed.items()}
 
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Event, Mark, View
-from holdfast.errors import Corrupt
+from holdfast.errors import Corrupt, Unsupported
 
 SEGMENT = "segment"
 _ITEM, _ADD, _WHOLE = "item", "add", "whole"
@@ -80,8 +80,8 @@ def saved(before: Version, head: int, elements: Sequence[Element], time: int) ->
     events, added = _placed(fresh, known, head, time, items_only=grows)
     places = (*before.places, *added) if grows else tuple(added)
     noted, position = before.noted if grows else -1, head + len(events)
-    ranges = len(before.places) and _fragments(places)
-    if noted < 0 or position - noted >= max(_OFTEN, ranges) or (not events and not head):
+    since = position - noted
+    if noted < 0 or (since >= _OFTEN and since >= len(ranges_of(places))) or (not events and not head):
         events.append(Event(_WHOLE, encode(ranges_of(places)), time))
         position = noted = head + len(events)
     return events, Version(position, places, digests, noted)
@@ -126,19 +126,6 @@ def ranges_of(places: Iterable[Place]) -> list[list[int]]:
     return ranges
 
 
-def _fragments(places: Sequence[Place]) -> int:
-    """How many ranges a list takes, told from its end: more than is asked about does not matter."""
-    if not places:
-        return 0
-    count, after = 1, places[-1]
-    for place in reversed(places[:-1]):
-        count += (place.stream, place.position + 1) != after
-        after = place
-        if count > 4 * _OFTEN:
-            return len(ranges_of(places))
-    return count
-
-
 # Reading
 
 
@@ -168,7 +155,9 @@ def _walked(events: Sequence[Event]) -> list[Place]:
         if event.kind == _WHOLE:
             places = []
         elif event.kind != _ADD:
-            raise Corrupt(f"a list holds an event of kind {event.kind!r}, which this version does not know")
+            raise Unsupported(
+                f"a list holds an event of kind {event.kind!r}, which this version does not know: upgrade"
+            )
         for stream, first, last in decode(event.body):
             places += [Place(stream, position) for position in range(first, last + 1)]
     return places

@@ -1,16 +1,29 @@
 """Moving in: what people have elsewhere, read where it is and taken into a store.
 
 ``recognising`` tells what something is and opens it; each kind has a module that reads it (``langgraph``, ``mem0``,
-``memory_files``, ``knowledge_graph``, ``agents_sessions``); ``parts`` are what comes in, ``taking`` brings it in and
-compares. *Invariant:* a source is read at one moment and never changed, all of it is checked before the first commit,
-and repeating an import changes nothing. Deliberately absent: the programs that the sources belong to; only what graphs
-hold needs LangGraph to be read.
+``memory_files``, ``knowledge_graph``, ``agents_sessions``), and ``graph_types`` are the classes that a graph may hold;
+``parts`` are what comes in, ``taking`` brings it in and compares. *Invariant:* a source is read at one moment and never
+changed, all of it is checked before the first commit, repeating an import changes nothing, and what came in carries the
+tag of its source. Deliberately absent: the programs that the sources belong to; only what graphs hold needs LangGraph
+to be read.
 """
 
 from __future__ import annotations
 
 from holdfast.moving.recognising import ARCHIVE, KINDS, read, recognise
 from holdfast.moving.source import Refused, Source
-from holdfast.moving.taking import Progress, Taken, take_in
+from holdfast.moving.taking import Owner, Progress, Taken, by_reason, take_in
 
-__all__ = ["ARCHIVE", "KINDS", "Progress", "Refused", "Source", "Taken", "read", "recognise", "take_in"]
+__all__ = [
+    "ARCHIVE",
+    "KINDS",
+    "Owner",
+    "Progress",
+    "Refused",
+    "Source",
+    "Taken",
+    "by_reason",
+    "read",
+    "recognise",
+    "take_in",
+]

@@ -63,7 +63,7 @@ class AgentsSessions(Source):
                     yield Refused(f"session {session!r}, {read.where}", read.why)
                 else:
                     sayings.append(read)
-            yield Talk(session, tuple(sayings), self._wanted.user, self._wanted.agent)
+            yield Talk(session, tuple(sayings), self._wanted.user, self._wanted.agent, (self.tag(),))
 
     def close(self) -> None:
         self._database.close()

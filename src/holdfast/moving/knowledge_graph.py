@@ -15,7 +15,7 @@ from holdfast.errors import Corrupt, Invalid
 from holdfast.memory.drafts import Remembering
 from holdfast.moving.files import Original
 from holdfast.moving.parts import Knowledge
-from holdfast.moving.source import Refused, Source, Wanted, fingerprint
+from holdfast.moving.source import Refused, Source, Wanted, fingerprint, tagged
 from holdfast.records import Origin
 
 _ORIGIN = Origin(channel="mcp-memory")
@@ -43,7 +43,7 @@ class KnowledgeGraph(Source):
             "relations": len(lines) - len(entities),
         }
         drafts = [draft for line in lines for draft in _drafts(line)]
-        self._drafts = tuple({draft.once: draft for draft in drafts}.values())
+        self._drafts = tagged(drafts, self.tag())
         self.expected = len(self._drafts)
         if repeated := len(drafts) - self.expected:
             self.notes = (f"{repeated:,} lines or observations are there twice, and come in once",)

@@ -9,22 +9,26 @@ of LangGraph's long-term store, and encrypted ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import Context
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import Context, ContextVar
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from holdfast.engine.contract import Record
-from holdfast.errors import Conflict, Corrupt, HoldfastError, Unsupported
+from holdfast.engine.contract import Scope
+from holdfast.errors import Conflict, Corrupt, HoldfastError, Invalid, Unsupported
 from holdfast.moving.database import Database
 from holdfast.moving.graph_rows import FileRows, Row, Rows, ServerRows, Write, is_checkpoints
-from holdfast.moving.parts import Plan, Problem, Step, buried, differs
+from holdfast.moving.graph_types import Given, Types
+from holdfast.moving.parts import Plan, Problem, Step, buried, differs, owner_of
 from holdfast.moving.source import Refused, Source, Wanted
 from holdfast.store import Store
 from holdfast.store import open as open_store
 
 _SENDS = "__pregel_tasks"
 _USER = "user_id"
+_READING = ContextVar("reading", default=False)
 
 
 class Kept(NamedTuple):
@@ -73,6 +77,11 @@ class Checkpoints(Source):
         for thread, namespace, count in self._rows.lines():
             yield Line(thread, namespace, count, self._rows, self._reading, self._wanted)
 
+    def settle(self) -> None:
+        if unmet := self._reading.types.unmet():
+            held = ", ".join(sorted(self._reading.found())) or "no class but LangGraph's own"
+            raise Invalid(f"nothing in {self.place} is stored as {', '.join(unmet)}; it holds {held}", place=self.place)
+
     def close(self) -> None:
         self._reading.close()
         self._rows.close()
@@ -108,7 +117,7 @@ class Line:
         )  # fmt: skip
 
     def plan(self, store: Store) -> Plan:
-        if self._owner(store) is None and buried(store, "thread", [self.thread]):
+        if owner_of(store, self.thread) is None and buried(store, "thread", [self.thread]):
             return Plan(erased=self.size)
         fresh = len(list(self._fresh(store)))
         return Plan(fresh, self.size - fresh)
@@ -130,11 +139,12 @@ class Line:
             if (why := self._difference(stored, kept)) is not None or _lacking(stored, kept):
                 raise differs(f"checkpoint {kept.id} of thread {self.thread!r}: {why or 'writes are missing'}")
             step(1)
+        self._reading.saver(store).close()  # saves what would still wait; the store stays open
         return planned
 
     def _put(self, store: Store, kept: Kept, before: dict[str, Any]) -> None:
         """Save a checkpoint after its parent, of which these are the versions."""
-        self._own(store, kept)
+        self._own(store)
         versions = kept.checkpoint["channel_versions"]
         changed = {name: version for name, version in versions.items() if before.get(name) != version}
         self._reading.saver(store).put(self._config(kept.parent), kept.checkpoint, kept.metadata, changed)
@@ -155,7 +165,7 @@ class Line:
     def _fresh(self, store: Store) -> Iterator[str]:
         """The checkpoints that are not here, or not with all that was written. Those that are here are compared; where
         anything is new, the newest one here must be of the source."""
-        newest = None if self._owner(store) is None else self._stored(store, None)
+        newest = None if owner_of(store, self.thread) is None else self._stored(store, None)
         ids, fresh = set[str](), list[str]()
         for kept in self._kept():
             ids.add(kept.id)
@@ -175,15 +185,22 @@ class Line:
             if row.id not in self._left_out:
                 yield self._reading.kept(row)
 
-    def _owner(self, store: Store) -> Record | None:
-        return store._core.engine.get(store.tenant, "thread", self.thread)
+    def whose(self, store: Store) -> Scope:
+        """Whose the thread is, or becomes: of the user that its first checkpoint names."""
+        here = owner_of(store, self.thread)
+        if here is not None:
+            return here
+        first = next(
+            (row for row in self._rows.rows(self.thread, self.namespace) if row.id not in self._left_out), None
+        )
+        named = None if first is None else first.metadata.get(_USER)
+        return Scope(named if isinstance(named, str) and named else self._wanted.user, self._wanted.agent)
 
-    def _own(self, store: Store, kept: Kept) -> None:
+    def _own(self, store: Store) -> None:
         """Let the thread be whose it is: the saver would only know of a user that its config names."""
-        if self._owner(store) is None:
-            named = kept.metadata.get(_USER)
-            user = named if isinstance(named, str) and named else self._wanted.user
-            thread = store.thread(self.thread, user=user, agent=self._wanted.agent)
+        if owner_of(store, self.thread) is None:
+            whose = self.whose(store)
+            thread = store.thread(self.thread, user=whose.user, agent=whose.agent, tags=(Checkpoints.tag(),))
             thread._commit_ops((thread._touch(),))
 
     def _config(self, checkpoint: str | None) -> dict[str, Any]:
@@ -216,10 +233,9 @@ class Line:
 class Reading:
     """LangGraph's own reader of its bytes, held to what is safe, and the saver that takes in what was read."""
 
-    def __init__(self, types: Sequence[type]) -> None:
+    def __init__(self, types: Given) -> None:
         try:
-            from langgraph.checkpoint.serde import event_hooks  # noqa: PLC0415
-            from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer  # noqa: PLC0415
+            from langgraph.checkpoint.serde import event_hooks, jsonplus  # noqa: PLC0415
 
             from holdfast.adapters.langgraph import HoldfastSaver  # noqa: PLC0415 - only this needs a framework
         except ImportError as error:
@@ -227,42 +243,57 @@ class Reading:
                 "what checkpoints hold, only LangGraph can read, and it is not installed here: "
                 "pip install 'holdfast[langgraph]'"
             ) from error
-        self._types, self._make = tuple(types), HoldfastSaver
-        self._serde = JsonPlusSerializer(
-            allowed_msgpack_modules=[(one.__module__, one.__name__) for one in types] or None,
-            allowed_json_modules=[(*one.__module__.split("."), one.__name__) for one in types] or None,
+        self.types, self._make = Types(types), HoldfastSaver
+        self._serde = jsonplus.JsonPlusSerializer(
+            allowed_msgpack_modules=self.types.allowed, allowed_json_modules=self.types.allowed_json
         )
-        self._blocked = set[str]()
-        self.close: Callable[[], None] = event_hooks.register_serde_event_listener(self._note)
+        self._blocked, self._refused = set[tuple[str, str]](), set[tuple[str, str]]()
         self._savers: dict[int, Any] = {}
         with open_store("ram:", embedder="none") as nowhere:
-            self._dump = HoldfastSaver(nowhere, types=self._types).serde.dumps_typed
+            self._dump = HoldfastSaver(nowhere, types=self.types.classes).serde.dumps_typed
+        with ExitStack() as closing:
+            closing.callback(event_hooks.register_serde_event_listener(self._note))
+            closing.enter_context(_silent(logging.getLogger(jsonplus.__name__)))
+            self.close: Callable[[], None] = closing.pop_all().close
 
     def _note(self, event: Any) -> None:
-        if "blocked" in event["kind"]:
-            self._blocked.add(f"{event['module']}.{event['name']}")
+        if _READING.get() and "blocked" in event["kind"]:
+            self._blocked.add((event["module"], event["name"]))
+
+    def found(self) -> set[str]:
+        """The classes of somebody's own that were met so far, as they are stored."""
+        return {f"{module}.{name}" for module, name in self._refused | self.types.met}
 
     def saver(self, store: Store) -> Any:
         """What takes checkpoints into a store. Branches are part of a history, so it does not refuse any."""
         known = self._savers.get(id(store))
         if known is None or known.store is not store:
-            known = self._savers[id(store)] = self._make(store, types=self._types, branches=True)
+            known = self._savers[id(store)] = self._make(store, types=self.types.classes, branches=True)
         return known
 
     def problem(self, row: Row, *, sends: bool) -> str | None:
         """Why a checkpoint cannot be taken in; None when it can."""
         self._blocked.clear()
+        self.types.failed.clear()
         try:
             kept = self.kept(row)
             if self._blocked:
-                names = ", ".join(sorted(self._blocked))
-                return f"it holds {names}, which is not imported unless you name the class (types, --type)"
+                return self._foreign()
+            if self.types.failed:
+                return self.types.failed[0]
             if sends and kept.checkpoint["v"] < 4:
                 return "it is of a LangGraph before 0.5 and waits for sends; go on with it there once, then import it"
             self._dump([kept.checkpoint["channel_values"], kept.metadata, [writes for *_, writes in kept.writes]])
         except HoldfastError as error:
             return str(error)
         return None
+
+    def _foreign(self) -> str:
+        self._refused |= self._blocked
+        names = sorted(self._blocked)
+        held = ", ".join(f"{module}.{name}" for module, name in names)
+        ways = " ".join(map(self.types.way, names))
+        return f"it holds {held}, which is not imported unless you name the class ({ways}, or types)"
 
     def kept(self, row: Row) -> Kept:
         """A checkpoint with its values."""
@@ -273,7 +304,7 @@ class Reading:
             plain = row.plain or {}
             checkpoint = {**plain, "channel_values": {**(plain.get("channel_values") or {}), **values}}
         if not isinstance(checkpoint, dict) or checkpoint.get("id") != row.id:
-            raise Corrupt(f"checkpoint {row.id} does not hold itself", checkpoint=row.id)
+            raise Corrupt("it does not hold itself", checkpoint=row.id)
         checkpoint = _numbered(checkpoint)
         grouped = groupby(row.writes, key=lambda write: (write.task, write.path))
         writes = [
@@ -284,15 +315,18 @@ class Reading:
 
     def _load(self, typed: tuple[str, bytes], id: str) -> Any:
         if "+" in typed[0]:
-            raise Unsupported(f"checkpoint {id} is encrypted ({typed[0]}); decrypt it with its program first")
+            raise Unsupported(f"it is encrypted ({typed[0]}); decrypt it with its program first", checkpoint=id)
+        before = _READING.set(True)
         try:
-            return self._serde.loads_typed(typed)
+            return self._serde.loads_typed(self.types.renamed(typed))
         except NotImplementedError as error:
             raise Unsupported(
-                f"checkpoint {id} is stored as {typed[0]}, which is not read: it could run code"
+                f"it is stored as {typed[0]}, which is not read: it could run code", checkpoint=id
             ) from error
         except Exception as error:  # whatever a decoder of somebody else's raises, the bytes are what is wrong
-            raise Corrupt(f"checkpoint {id} is damaged: {type(error).__name__}: {error}", checkpoint=id) from error
+            raise Corrupt(f"it is damaged: {type(error).__name__}: {error}", checkpoint=id) from error
+        finally:
+            _READING.reset(before)
 
     def same(self, one: Any, other: Any) -> bool:
         """Whether two values are the same; what has no equality of its own is compared as LangGraph would write it."""
@@ -304,6 +338,20 @@ class Reading:
         except (TypeError, ValueError):
             pass  # such as an array, which has no one answer
         return bool(self._serde.dumps_typed(one) == self._serde.dumps_typed(other))
+
+
+@contextmanager
+def _silent(logger: logging.Logger) -> Iterator[None]:
+    """Keep back what LangGraph's reader would log of what we ask it for: it is told in our words."""
+
+    def others(_: logging.LogRecord) -> bool:
+        return not _READING.get()
+
+    logger.addFilter(others)
+    try:
+        yield
+    finally:
+        logger.removeFilter(others)
 
 
 def _numbered(checkpoint: dict[str, Any]) -> dict[str, Any]:

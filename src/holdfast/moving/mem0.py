@@ -23,7 +23,7 @@ from holdfast.memory.names import book_id, memory_id, once_number, subject_of
 from holdfast.moving.mem0_stores import Found, Payloads
 from holdfast.moving.memory_files import FOLDER
 from holdfast.moving.parts import Knowledge, Papers
-from holdfast.moving.source import Refused, Source, Wanted, fingerprint, micros
+from holdfast.moving.source import Refused, Source, Wanted, fingerprint, micros, tagged
 from holdfast.records import Origin
 
 _OWN = {
@@ -31,6 +31,7 @@ _OWN = {
     "text_lemmatized", "attributed_to", "expiration_date", "memory_type",
 }  # fmt: skip
 _DAY = 86_400_000_000
+_EARLIER, _ENDINGS, _NOW = "earlier texts", "endings", "memories"  # in the order in which they come in
 _DERIVED = ("_entities", "mem0migrations")
 
 
@@ -65,7 +66,9 @@ class Mem0(Source):
                 )
             payloads = {id: {"data": texts[-1].text} for id, texts in versions.items() if texts}
         self._parts = list(_parts(payloads, versions, wanted))
-        self.counts = {"memories": len(payloads), "changes": len(found.history or ())}
+        self.counts = {"memories": len(payloads)}
+        if found.history is not None:
+            self.counts["changes"] = len(found.history)
         self.notes = tuple(_notes(found, kept, payloads, wanted))
         self.expected = sum(1 if isinstance(part, Refused) else part.size for part in self._parts)
 
@@ -101,20 +104,24 @@ def _parts(
     payloads: Payloads, versions: dict[str, list[Version]], wanted: Wanted
 ) -> Iterator[Knowledge | Papers | Refused]:
     """Memories and files by whose they are."""
-    books: dict[Scope, list[Remembering]] = {}
+    books: dict[Scope, dict[str, list[Remembering]]] = {}
     files: dict[Scope, dict[str, Any]] = {}
     for id, payload in payloads.items():
         scope = _scope(payload, wanted)
         if scope is None:
             yield Refused(f"memory {id}", "its user_id or agent_id is not text")
             continue
-        books.setdefault(scope, []).extend(_drafts(id, payload, versions.get(id, []), scope))
+        book = books.setdefault(scope, {what: [] for what in (_EARLIER, _ENDINGS, _NOW)})
+        for what, draft in _drafts(id, payload, versions.get(id, []), scope):
+            book[what].append(draft)
         if wanted.originals:
             files.setdefault(scope, {})[f"mem0/{id}.json"] = payload
-    for scope, drafts in books.items():
-        yield Knowledge(tuple({draft.once: draft for draft in drafts}.values()), scope.user, scope.agent)
+    for scope, book in books.items():
+        for what, drafts in book.items():
+            if drafts:
+                yield Knowledge(tagged(drafts, Mem0.tag()), scope.user, scope.agent, what)
     for scope, papers in files.items():
-        yield Papers(FOLDER, papers, scope.user, scope.agent)
+        yield Papers(FOLDER, papers, scope.user, scope.agent, (Mem0.tag(),))
 
 
 def _scope(payload: dict[str, Any], wanted: Wanted) -> Scope | None:
@@ -124,7 +131,10 @@ def _scope(payload: dict[str, Any], wanted: Wanted) -> Scope | None:
     return Scope(user or None, agent or None) if user or agent else Scope(wanted.user, wanted.agent)
 
 
-def _drafts(id: str, payload: dict[str, Any], earlier: list[Version], scope: Scope) -> Iterator[Remembering]:
+def _drafts(
+    id: str, payload: dict[str, Any], earlier: list[Version], scope: Scope
+) -> Iterator[tuple[str, Remembering]]:
+    """The texts of a memory, and what ends those of before."""
     text = payload.get("data", payload.get("memory"))
     if earlier and earlier[-1].text == text:
         now, before = earlier[-1], earlier[:-1]
@@ -138,13 +148,14 @@ def _drafts(id: str, payload: dict[str, Any], earlier: list[Version], scope: Sco
             version.text, kind, subject, origin=Origin(channel="mem0"), valid_from=_moment(version.since),
             once=_once(id, version),
         )  # fmt: skip
-        yield old
+        yield _EARLIER, old
         if after.since is not None and version.since is not None and after.since > version.since:
-            yield _ending(old, scope, after)
-    yield Remembering(
+            yield _ENDINGS, _ending(old, scope, after)
+    current = Remembering(
         now.text, kind, subject, tags=_tags(payload), origin=origin, valid_from=_moment(now.since),
         valid_to=_expiry(payload, now), once=_once(id, now),
     )  # fmt: skip
+    yield _NOW, current
 
 
 def _ending(old: Remembering, scope: Scope, after: Version) -> Remembering:

@@ -20,17 +20,19 @@ from holdfast.ids import MAX_ID_BYTES
 from holdfast.memory.drafts import Remembering
 from holdfast.moving.files import Original
 from holdfast.moving.parts import Knowledge, Papers
-from holdfast.moving.source import Refused, Source, Wanted, fingerprint
+from holdfast.moving.source import Refused, Source, Wanted, fingerprint, tagged
 from holdfast.records import Origin
 
 FOLDER = "imported"
 _KINDS = {
-    "memory": "semantic", "user": "semantic", "soul": "procedural", "identity": "procedural", "agents": "procedural",
-    "tools": "procedural", "heartbeat": "procedural", "claude": "procedural",
+    "MEMORY.md": "semantic", "USER.md": "semantic", "SOUL.md": "procedural", "IDENTITY.md": "procedural",
+    "AGENTS.md": "procedural", "TOOLS.md": "procedural", "HEARTBEAT.md": "procedural", "CLAUDE.md": "procedural",
 }  # fmt: skip
-_TELLING = ("memory", "user", "soul", "identity")  # the others are found in any repository
-_DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:[-_ ].*)?\.(?:md|markdown)", re.IGNORECASE)
-_PAGE = re.compile(r"(.+)\.(?:md|markdown)", re.IGNORECASE)
+_TELLING = ("MEMORY.md", "USER.md", "SOUL.md", "IDENTITY.md")  # the others are found in any repository
+_DAYS = "memory"
+_DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})\.md")
+_DAY_IN_FOLDER = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:[-_ ].*)?\.(?:md|markdown)", re.IGNORECASE)
+_PAGE = re.compile(r".+\.(?:md|markdown)", re.IGNORECASE)
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*")
 _BULLET = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(\S.*)")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
@@ -52,7 +54,7 @@ class MemoryFiles(Source):
             raise Invalid(f"{place} has no MEMORY.md, USER.md, SOUL.md or memory/YYYY-MM-DD.md", path=str(place))
         self._originals = {name: Original(path) for name, path in sorted(pages.items())}
         drafts = [draft for name, original in self._originals.items() for draft in _drafts(name, original.text)]
-        self._drafts = tuple({draft.once: draft for draft in drafts}.values())
+        self._drafts = tagged(drafts, self.tag())
         self._files = {name: original.data.decode() for name, original in self._originals.items()}
         self.counts = {"files": len(self._files), "notes": len(drafts)}
         self._files = self._files if wanted.originals else {}
@@ -65,11 +67,16 @@ class MemoryFiles(Source):
         """Whether this is such a folder, or a file with such a name."""
         if not place.is_dir():
             return _known(place.name)
-        return any(_day(name) or name.lower().rsplit(".", 1)[0] in _TELLING for name in _pages(place))
+        return any(_day(name) or name in _TELLING for name in _pages(place))
+
+    @staticmethod
+    def is_page(place: Path) -> bool:
+        """Whether this is a page, which may be read as notes when the caller says so."""
+        return _PAGE.fullmatch(place.name) is not None
 
     def parts(self) -> Iterator[Knowledge | Papers | Refused]:
         if self._files:
-            yield Papers(FOLDER, self._files, self._wanted.user, self._wanted.agent)
+            yield Papers(FOLDER, self._files, self._wanted.user, self._wanted.agent, (self.tag(),))
         yield Knowledge(self._drafts, self._wanted.user, self._wanted.agent)
 
     def settle(self) -> None:
@@ -78,24 +85,24 @@ class MemoryFiles(Source):
 
 
 def _pages(folder: Path) -> dict[str, Path]:
-    """The pages that mean something: the named ones of the folder itself, and every page in its ``memory``."""
+    """The pages that mean something: those of the folder itself whose names are known, letter by letter, because other
+    pages have names like them; and every page in its ``memory``."""
     pages = {path.name: path for path in folder.iterdir() if path.is_file() and _known(path.name)}
-    days = next((path for path in folder.iterdir() if path.is_dir() and path.name.lower() == "memory"), None)
+    days = next((path for path in folder.iterdir() if path.is_dir() and path.name == _DAYS), None)
     if days is not None:
         for path in days.rglob("*"):
             if path.is_file() and _PAGE.fullmatch(path.name):
-                pages[f"memory/{path.relative_to(days).as_posix()}"] = path
+                pages[f"{_DAYS}/{path.relative_to(days).as_posix()}"] = path
     return pages
 
 
 def _known(name: str) -> bool:
-    page = _PAGE.fullmatch(name)
-    return bool(_DAY.fullmatch(name) or (page and page[1].lower() in _KINDS))
+    return name in _KINDS or _day(name) is not None
 
 
 def _drafts(name: str, text: str) -> Iterator[Remembering]:
-    page, day = _PAGE.fullmatch(name.rsplit("/", 1)[-1]), _day(name)
-    kind = "episodic" if day else _KINDS.get(page[1].lower() if page else "", "semantic")
+    day = _day(name)
+    kind = "episodic" if day else _KINDS.get(name.rsplit("/", 1)[-1], "semantic")
     for note in _notes(text):
         yield Remembering(
             note.text, kind, tags=note.headings, origin=Origin(channel=name), valid_from=day,
@@ -104,7 +111,8 @@ def _drafts(name: str, text: str) -> Iterator[Remembering]:
 
 
 def _day(name: str) -> datetime | None:
-    found = _DAY.fullmatch(name.rsplit("/", 1)[-1])
+    pattern = _DAY_IN_FOLDER if name.startswith(f"{_DAYS}/") else _DAY
+    found = pattern.fullmatch(name.rsplit("/", 1)[-1])
     try:
         return datetime(int(found[1]), int(found[2]), int(found[3]), tzinfo=UTC) if found else None
     except ValueError:  # such as the 31st of June: a name, then, and no day

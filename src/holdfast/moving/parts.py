@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Append, Event, Record
+from holdfast.engine.contract import Append, Event, Record, Scope
 from holdfast.errors import Conflict, Corrupt, HoldfastError, Invalid
 from holdfast.ids import check_id
 from holdfast.ledger.core import fetch
@@ -62,6 +62,10 @@ class Part(Protocol):
     @property
     def size(self) -> int: ...
 
+    def whose(self, store: Store) -> Scope:
+        """Whose the items are, or become."""
+        ...
+
     def problems(self) -> list[Problem]:
         """The items that no store can hold."""
         ...
@@ -95,11 +99,15 @@ class Talk(msgspec.Struct, frozen=True):
     sayings: tuple[Saying, ...]
     user: str | None = None
     agent: str | None = None
+    tags: tuple[str, ...] = ()
     what = "entries"
 
     @property
     def size(self) -> int:
         return len(self.sayings)
+
+    def whose(self, store: Store) -> Scope:
+        return owner_of(store, self.thread) or Scope(self.user, self.agent)
 
     def problems(self) -> list[Problem]:
         found = ((saying.key, refusal(_held, self, saying)) for saying in self.sayings)
@@ -156,7 +164,7 @@ class Talk(msgspec.Struct, frozen=True):
         return fresh, len(log)
 
     def _thread(self, store: Store) -> Thread:
-        return store.thread(self.thread, user=self.user, agent=self.agent)
+        return store.thread(self.thread, user=self.user, agent=self.agent, tags=self.tags)
 
     def _parted(self, why: str) -> Conflict:
         return Conflict(
@@ -172,11 +180,14 @@ class Knowledge(msgspec.Struct, frozen=True):
     drafts: tuple[Remembering, ...]
     user: str | None = None
     agent: str | None = None
-    what = "memories"
+    what: str = "memories"
 
     @property
     def size(self) -> int:
         return len(self.drafts)
+
+    def whose(self, store: Store) -> Scope:
+        return Scope(self.user, self.agent)
 
     def problems(self) -> list[Problem]:
         found = ((draft, refusal(_remembered, self, draft)) for draft in self.drafts)
@@ -246,11 +257,15 @@ class Papers(msgspec.Struct, frozen=True):
     files: dict[str, Any]
     user: str | None = None
     agent: str | None = None
+    tags: tuple[str, ...] = ()
     what = "files"
 
     @property
     def size(self) -> int:
         return len(self.files)
+
+    def whose(self, store: Store) -> Scope:
+        return Scope(self.user, self.agent)
 
     def problems(self) -> list[Problem]:
         found = ((path, refusal(_filed, path, self.files[path])) for path in self.files)
@@ -268,7 +283,7 @@ class Papers(msgspec.Struct, frozen=True):
     def write(self, store: Store, step: Step) -> Plan:
         fresh, erased = self._fresh(store)
         for some in batches(fresh, lambda path: len(str(self.files[path]))):
-            self._folder(store).commit([Writing(path, self.files[path]) for path in some])
+            self._folder(store).commit([Writing(path, self.files[path], tags=self.tags) for path in some])
             step(len(some))
         if still := self._fresh(store)[0]:
             raise differs(f"file {still[0]!r} of folder {self.folder!r} is not what was written")
@@ -285,6 +300,12 @@ class Papers(msgspec.Struct, frozen=True):
 
     def _folder(self, store: Store) -> Folder:
         return store.folder(self.folder, user=self.user, agent=self.agent)
+
+
+def owner_of(store: Store, thread: str) -> Scope | None:
+    """Whose a thread is; None when there is no such thread."""
+    record = store._core.engine.get(store.tenant, "thread", thread)
+    return None if record is None else Scope(record.scope.user, record.scope.agent)
 
 
 def name_of(book: Book, draft: Remembering) -> str:

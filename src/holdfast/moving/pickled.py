@@ -25,10 +25,10 @@ class Named(NamedTuple):
 class Thing:
     """An object that a pickle would make: of which class, out of what, and with which state."""
 
-    __slots__ = ("given", "of", "state")
+    __slots__ = ("given", "of", "state", "used")
 
     def __init__(self, of: Any, given: Any) -> None:
-        self.of, self.given, self.state = of, given, None
+        self.of, self.given, self.state, self.used = of, given, None, False
 
 
 def read(data: bytes) -> Any:
@@ -83,6 +83,8 @@ class _Machine:
         value = self.memo[at]
         if not isinstance(value, str | bytes | Named | Thing):
             raise Unsupported("a pickle uses one list or dict in two places, which is not plain data")
+        if isinstance(value, Thing):
+            value.used = True
         self.stack.append(value)
 
     def fill(self, items: list[Any]) -> None:
@@ -114,6 +116,8 @@ class _Machine:
         (state,) = self.taken(1)
         if not isinstance(self.stack[-1], Thing):
             raise TypeError("a state for something that is no object")
+        if self.stack[-1].used:
+            raise Unsupported("a pickle has an object that is part of itself, which is not plain data")
         self.stack[-1].state = state
 
 

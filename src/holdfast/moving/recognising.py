@@ -1,39 +1,42 @@
 """Telling what something is from what is in it, and opening it as that.
 
 Databases are told by their tables, files by their first words, folders by what they hold; a name alone decides nothing
-but for notes, whose names are what they are. What is none of these is refused with what it seems to be. Deliberately
-absent: trying one reader after another until one does not fail.
+but for notes, whose names are what they are. What is none of these is refused with what it seems to be, and with what
+is known. Deliberately absent: trying one reader after another until one does not fail.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
-from holdfast.errors import Invalid, NotFound, Unavailable
+from holdfast.errors import HoldfastError, Invalid, NotFound, Unavailable
 from holdfast.moving import mem0_stores
 from holdfast.moving.agents_sessions import AgentsSessions
 from holdfast.moving.database import Database
 from holdfast.moving.database import opened as open_database
 from holdfast.moving.files import Original
+from holdfast.moving.graph_types import Given
 from holdfast.moving.knowledge_graph import KnowledgeGraph
 from holdfast.moving.langgraph import Checkpoints
 from holdfast.moving.mem0 import Mem0
 from holdfast.moving.memory_files import MemoryFiles
 from holdfast.moving.source import Source, Wanted
+from holdfast.transfer import formats
+from holdfast.transfer.archive import FORMAT
 
 ARCHIVE = "archive"
 KINDS = (Checkpoints.kind, Mem0.kind, MemoryFiles.kind, KnowledgeGraph.kind, AgentsSessions.kind)
 """What can be imported besides archives of our own."""
 _SERVERS = ("postgresql://", "postgres://")
 _NAMED = 8
+_HEAD = 64 * 1024
 
 
 def recognise(place: str | Path) -> str:
-    """Which of ``KINDS`` this is, or "archive" for a file that ``store.import_from`` is to look at.
+    """Which of ``KINDS`` this is, or "archive" for what ``store.import_from`` takes in.
 
-    ``Invalid`` says what else it seems to be.
+    ``Invalid`` says what else it seems to be, or what is known.
     """
     if is_server(place):
         return Checkpoints.kind
@@ -46,7 +49,11 @@ def recognise(place: str | Path) -> str:
             return _database(database)
     if MemoryFiles.fits(path):
         return MemoryFiles.kind
-    return KnowledgeGraph.kind if _is_graph(path) else ARCHIVE
+    if _is_graph(path):
+        return KnowledgeGraph.kind
+    if _is_archive(path):
+        return ARCHIVE
+    raise _unknown(path)
 
 
 def read(
@@ -57,7 +64,7 @@ def read(
     agent: str | None = None,
     history: str | Path | None = None,
     originals: bool = False,
-    types: Iterable[type] = (),
+    types: Given = (),
 ) -> Source:
     """Open something to import: a file, a folder, or the address of a Postgres database. It is left as it is.
 
@@ -65,15 +72,18 @@ def read(
     damaged ``Corrupt``, what is being written ``Conflict`` or ``Unavailable``. ``user`` and ``agent`` say whose things
     are that do not say so themselves. ``history`` is Mem0's history file, where it is not beside its store.
     ``originals`` keeps what memories are made of as well: the files of notes, the payloads of Mem0, in the folder
-    ``imported``. ``types`` are the classes of your own that the state of a LangGraph graph may hold.
+    ``imported``. ``types`` are the classes of your own that the state of a LangGraph graph may hold: a list, or a
+    mapping of the names they are stored under, as in ``{"__main__.Order": Order}``, each of which must be there.
     """
     chosen = recognise(place) if kind is None else kind
     if chosen not in KINDS:
-        told = "it is an archive: use store.import_from" if chosen == ARCHIVE else f"choose one of {', '.join(KINDS)}"
+        told = "that is what store.import_from takes" if chosen == ARCHIVE else f"choose one of {', '.join(KINDS)}"
         raise Invalid(f"{place} is not read as {chosen!r}; {told}", kind=chosen)
     if history is not None and chosen != Mem0.kind:
         raise Invalid(f"history goes with a Mem0 store, and {place} is read as {chosen}")
-    wanted = Wanted(user, agent, originals, tuple(types))
+    if types and chosen != Checkpoints.kind:
+        raise Invalid(f"types go with LangGraph checkpoints, and {place} is read as {chosen}")
+    wanted = Wanted(user, agent, originals, types)
     if is_server(place):
         return Checkpoints.of_server(str(place), wanted)
     path = local(place)
@@ -127,7 +137,8 @@ def _folder(path: Path) -> str:
         raise Invalid(f"{path} holds notes and a Mem0 store; say which: {MemoryFiles.kind} or {Mem0.kind}")
     if not notes and not mem0:
         raise Invalid(
-            f"nothing in {path} is known here: neither notes (MEMORY.md, memory/YYYY-MM-DD.md) nor a Mem0 store",
+            f"nothing in {path} is known here: neither notes (MEMORY.md, USER.md, SOUL.md, memory/YYYY-MM-DD.md) nor a "
+            "Mem0 store",
             path=str(path),
         )
     return MemoryFiles.kind if notes else Mem0.kind
@@ -159,3 +170,32 @@ def _is_graph(path: Path) -> bool:
         return KnowledgeGraph.fits(Original(path))
     except Invalid:  # not text, or too long to be such a file
         return False
+
+
+def _is_archive(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+            formats.recognise(head)
+            if FORMAT.encode() not in head:  # some other JSON, or an archive that somebody put in another order
+                file.seek(0)
+                formats.Reading(file)
+    except Invalid:
+        return False
+    except HoldfastError:
+        return True  # a damaged one, or a newer: whoever reads it says so
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read: {error.strerror or error}", path=str(path)) from error
+    return True
+
+
+def _unknown(path: Path) -> Invalid:
+    if not path.stat().st_size:
+        return Invalid(f"{path} is empty", path=str(path))
+    notes = "; to take its notes in all the same, say --from memory-files" if MemoryFiles.is_page(path) else ""
+    return Invalid(
+        f"{path} is nothing that is known here: no archive of Holdfast's, no database of LangGraph, Mem0 or the OpenAI "
+        "Agents SDK, no graph of the MCP memory server, and not called as notes are (MEMORY.md, USER.md, SOUL.md, "
+        f"YYYY-MM-DD.md){notes}",
+        path=str(path),
+    )

@@ -6,7 +6,7 @@ Deliberately absent: what any one kind looks like.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import ClassVar, Self
 
@@ -14,6 +14,8 @@ import msgspec
 
 from holdfast import when
 from holdfast.clock import to_micros
+from holdfast.memory.drafts import Remembering
+from holdfast.moving.graph_types import Given
 from holdfast.moving.parts import Part
 
 
@@ -31,7 +33,7 @@ class Wanted(msgspec.Struct, frozen=True):
     user: str | None = None
     agent: str | None = None
     originals: bool = False
-    types: tuple[type, ...] = ()
+    types: Given = ()
 
 
 class Source:
@@ -52,8 +54,14 @@ class Source:
         """Everything that comes along, from the beginning, the same each time."""
         raise NotImplementedError
 
+    @classmethod
+    def tag(cls) -> str:
+        """What every memory, thread and file of such a source carries, to be found by."""
+        return f"import:{cls.kind}"
+
     def settle(self) -> None:
-        """Raise ``Conflict`` when the source was written to since it was opened."""
+        """Asked when all parts were gone through: ``Conflict`` when the source was written to since it was opened,
+        ``Invalid`` when it is not what the caller said of it."""
 
     def close(self) -> None:
         """Let go of files and connections."""
@@ -63,6 +71,12 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def tagged(drafts: Iterable[Remembering], tag: str) -> tuple[Remembering, ...]:
+    """Memories with one tag more, each name once: of two with the same name the later counts."""
+    named = {draft.once: msgspec.structs.replace(draft, tags=(*draft.tags, tag)) for draft in drafts}
+    return tuple(named.values())
 
 
 def fingerprint(*parts: str) -> str:

@@ -9,10 +9,11 @@ changes to the source, and merging of what went apart.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from holdfast.engine.contract import Scope
 from holdfast.errors import Conflict, Corrupt, Invalid
 from holdfast.moving.parts import Part, Plan
 from holdfast.moving.source import Refused, Source
@@ -23,21 +24,32 @@ Progress = Callable[[str, int, int], None]
 _NAMED = 3
 
 
+class Owner(msgspec.Struct, frozen=True):
+    """Whose some of what came in is, and how many items that are; without user and agent it is everybody's."""
+
+    user: str | None
+    agent: str | None
+    new: int
+
+
 class Taken(msgspec.Struct, frozen=True):
     """What an import did, or with ``dry_run`` would do, by what it is: entries, memories, files, checkpoints.
 
     ``counts`` is what the source said it holds. ``here`` were here already, ``erased`` were erased here and stay so,
-    ``refused`` cannot be stored and were left out. ``compared`` is how many were read back and found the same.
+    ``refused`` cannot be stored and were left out. ``compared`` is how many were read back and found the same. All that
+    came in carries ``tag``, and ``owners`` says whose it is.
     """
 
     kind: str
     title: str
     place: str
+    tag: str
     dry_run: bool
     counts: dict[str, int]
     new: dict[str, int]
     here: dict[str, int]
     erased: dict[str, int]
+    owners: tuple[Owner, ...] = ()
     refused: tuple[Refused, ...] = ()
     notes: tuple[str, ...] = ()
     compared: int = 0
@@ -48,14 +60,16 @@ def take_in(
 ) -> Taken:
     """Bring everything of a source into a store, and compare what was written with it. Repeating it changes nothing.
 
-    What a store cannot hold is ``Invalid``, and with ``skip`` it is left out and reported. A thread that went another
-    way here is ``Conflict``, as is a source that is being written to. Nothing is imported then.
+    What a store cannot hold is ``Invalid``, and with ``skip`` it is left out and reported; so is a class that the
+    caller named and that nothing in the source is. A thread that went another way here is ``Conflict``, as is a source
+    that is being written to. Nothing is imported then.
     """
     checked, planned = _Checked(source), _Tally()
     moved = _Moved(progress, source.expected)
     for part in checked.parts():
-        planned.add(part, part.plan(store))
+        planned.add(part, part.plan(store), part.whose(store))
         moved.by("check", part.size)
+    source.settle()
     if checked.refused and not skip:
         raise _cannot(checked.refused)
     found = planned.total() + len(checked.refused)
@@ -64,12 +78,12 @@ def take_in(
             f"{source.place} says that it holds {source.expected:,} items, but {found:,} could be read",
             place=source.place,
         )
-    source.settle()
     if dry_run:
         return planned.report(source, dry_run, checked.refused, compared=0)
     written = _Tally()
     for part in checked.parts():
-        written.add(part, part.write(store, lambda more: moved.by("import", more)))
+        whose = part.whose(store)
+        written.add(part, part.write(store, lambda more: moved.by("import", more)), whose)
     if written.total() != planned.total():
         raise Conflict(f"{source.place} was written to while it was imported; import it again", place=source.place)
     compared = written.total() - sum(written.erased.values())
@@ -102,9 +116,21 @@ class _Checked:
         self._looked = True
 
 
+def by_reason(refused: Iterable[Refused]) -> list[str]:
+    """What was refused, in a sentence for each reason, which names the first item and counts the others."""
+    places: dict[str, list[str]] = {}
+    for one in refused:
+        places.setdefault(one.why, []).append(one.where)
+    return [
+        f"{where[0]}{f', and {len(where) - 1:,} more' if len(where) > 1 else ''}: {why}"
+        for why, where in places.items()
+    ]
+
+
 def _cannot(refused: list[Refused]) -> Invalid:
-    some = "; ".join(f"{one.where}: {one.why}" for one in refused[:_NAMED])
-    more = f"; and {len(refused) - _NAMED} more" if len(refused) > _NAMED else ""
+    reasons = by_reason(refused)
+    some = "; ".join(reasons[:_NAMED])
+    more = f"; and {len(reasons) - _NAMED:,} other reasons" if len(reasons) > _NAMED else ""
     return Invalid(
         f"{len(refused):,} of the items cannot be stored, so nothing was imported: {some}{more}. Leave them out with "
         "skip (--skip)",
@@ -130,8 +156,11 @@ class _Tally:
 
     def __init__(self) -> None:
         self.new, self.here, self.erased = Counter[str](), Counter[str](), Counter[str]()
+        self.owners = Counter[Scope]()
 
-    def add(self, part: Part, plan: Plan) -> None:
+    def add(self, part: Part, plan: Plan, whose: Scope) -> None:
+        if plan.new:
+            self.owners[whose] += plan.new
         for counter, count in ((self.new, plan.new), (self.here, plan.here), (self.erased, plan.erased)):
             if count:
                 counter[part.what] += count
@@ -140,7 +169,8 @@ class _Tally:
         return sum(self.new.values()) + sum(self.here.values()) + sum(self.erased.values())
 
     def report(self, source: Source, dry_run: bool, refused: list[Refused], compared: int) -> Taken:
+        owners = tuple(Owner(whose.user, whose.agent, count) for whose, count in self.owners.items())
         return Taken(
-            source.kind, source.title, source.place, dry_run, source.counts, dict(self.new), dict(self.here),
-            dict(self.erased), tuple(refused), source.notes, compared,
+            source.kind, source.title, source.place, source.tag(), dry_run, source.counts, dict(self.new),
+            dict(self.here), dict(self.erased), owners, tuple(refused), source.notes, compared,
         )  # fmt: skip

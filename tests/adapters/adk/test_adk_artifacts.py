@@ -12,7 +12,10 @@ from google.genai import types
 
 import holdfast
 from holdfast.adapters.adk import HoldfastArtifactService, HoldfastSessionService
+from holdfast.engine.contract import Query
 from holdfast.errors import Invalid, TooLarge
+from holdfast.retrieval.segment import hashed
+from holdfast.text import terms
 
 HERE = {"app_name": "travel", "user_id": "ana"}
 ONE = {**HERE, "session_id": "one"}
@@ -235,5 +238,26 @@ def test_names_and_sizes_that_cannot_be(store: holdfast.Store) -> None:
         with pytest.raises(TooLarge):
             await service.save_artifact(**ONE, filename="a", artifact=data(bytes(17 * 1024 * 1024)))
         assert await service.list_artifact_keys(**ONE) == []
+
+    asyncio.run(work())
+
+
+def test_what_was_deleted_is_in_no_saved_index(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.retrieval.index.SAVE_AT", 24)
+
+    def known() -> bool:
+        mark = hashed(*terms("quokka")).to_bytes(8, "little")
+        saved = store._core.engine.scan(store.tenant, Query("index", limit=500))
+        return any(mark in record.body for record in saved)
+
+    async def work() -> None:
+        service = HoldfastArtifactService(store)
+        for number in range(40):
+            await service.save_artifact(**ONE, filename=f"f{number}", artifact=types.Part(text=f"animal{number}"))
+        await service.save_artifact(**ONE, filename="secret", artifact=types.Part(text="quokka"))
+        assert store.memory(user="ana").recall("quokka")[0].text == "quokka"
+        assert known()
+        await service.delete_artifact(**ONE, filename="secret")
+        assert not known()
 
     asyncio.run(work())

@@ -199,3 +199,15 @@ def test_many_who_add_at_once_lose_nothing(store: holdfast.Store) -> None:
         assert len(await found(service, "parrot")) == 9
 
     asyncio.run(work())
+
+
+def test_a_search_finds_as_many_as_it_was_told(store: holdfast.Store) -> None:
+    async def work() -> None:
+        service = HoldfastMemoryService(store, k=2)
+        await service.add_memory(**HERE, memories=[memory(f"the parrot said {number}") for number in range(5)])
+        assert len(await found(service, "the parrot said")) == 2
+
+    asyncio.run(work())
+    for wrong in (0, -1, True, "3"):
+        with pytest.raises(Invalid, match="k is how many"):
+            HoldfastMemoryService(store, k=wrong)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events.event import Event
 from google.adk.events.event_actions import EventActions
 from google.adk.platform.time import reset_time_provider, set_time_provider
+from google.adk.sessions.base_session_service import GetSessionConfig
 from google.genai import types
 
 import holdfast
@@ -265,6 +266,11 @@ def test_what_others_write_into_the_thread_is_no_event(store: holdfast.Store) ->
         assert again is not None
         assert [event.content.parts[0].text for event in again.events] == ["hello"]
         await service.append_event(again, said("goes on"))
+        store.thread(THREAD).append(*(holdfast.note(f"note {number}") for number in range(600)))
+        for wanted, texts in ((1, ["goes on"]), (2, ["hello", "goes on"]), (9, ["hello", "goes on"]), (0, [])):
+            few = await service.get_session(**ONE, config=GetSessionConfig(num_recent_events=wanted))
+            assert few is not None
+            assert [event.content.parts[0].text for event in few.events] == texts
 
     asyncio.run(work())
 
@@ -336,6 +342,8 @@ def test_how_a_service_is_opened(tmp_path: Path) -> None:
         async with HoldfastSessionService(uri=uri, agents_dir=".") as service:
             await service.create_session(**ONE)
         async with HoldfastSessionService(uri=f"holdfast+sqlite:{uri.removeprefix('holdfast:')}") as service:
+            assert await service.get_session(**ONE) is not None
+        async with HoldfastSessionService(uri) as service:  # as ADK's commands are told it
             assert await service.get_session(**ONE) is not None
         async with holdfast.aio.open(place) as store:
             service = HoldfastSessionService(store)

@@ -17,11 +17,12 @@ from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_agentchat.messages import MultiModalMessage
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat
 from autogen_core import FunctionCall, Image
+from autogen_core.memory import MemoryContent, MemoryMimeType
 from autogen_core.models import CreateResult, ModelFamily, RequestUsage
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 import holdfast
-from holdfast.adapters.autogen import Keeper
+from holdfast.adapters.autogen import HoldfastMemory, Keeper
 from holdfast.errors import Conflict, Invalid, Misconfigured, NotFound
 
 INFO: Any = {
@@ -96,7 +97,7 @@ _CHILD = textwrap.dedent("""
     from autogen_agentchat.conditions import MaxMessageTermination
     from autogen_agentchat.teams import RoundRobinGroupChat
     from autogen_ext.models.replay import ReplayChatCompletionClient
-    from holdfast.adapters.autogen import Keeper
+    from holdfast.adapters.autogen import HoldfastMemory, Keeper
 
     async def main():
         desk = AssistantAgent("desk", ReplayChatCompletionClient([sys.argv[3]]))
@@ -364,3 +365,68 @@ def test_a_store_that_was_opened_by_the_keeper_is_closed_by_it(tmp_path: Path) -
             await keeper.keep(Plain({}))
 
     asyncio.run(work())
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[holdfast.Store]:
+    """The stores that adapters opened themselves."""
+    stores: list[holdfast.Store] = []
+
+    def opening(*given: Any) -> holdfast.Store:
+        stores.append(holdfast.open(*given))
+        return stores[-1]
+
+    monkeypatch.setattr("holdfast.adapters.opening.open_store", opening)
+    return stores
+
+
+def closed(store: holdfast.Store) -> bool:
+    try:
+        store.threads()
+    except Misconfigured:
+        return True
+    return False
+
+
+def test_what_is_refused_leaves_no_store_open(made: list[holdfast.Store]) -> None:
+    for refused in (
+        lambda: Keeper("ram:", ""),
+        lambda: Keeper("ram:", "t", user=""),
+        lambda: HoldfastMemory("ram:", user=""),
+        lambda: HoldfastMemory("ram:", k=0),
+    ):
+        with pytest.raises(Invalid):
+            refused()
+    assert all(map(closed, made))
+    assert len(made) == 3
+
+
+def test_who_forgot_to_restore_is_told_so(store: holdfast.Store) -> None:
+    async def work() -> None:
+        await Keeper(store, "t").keep(Plain({"n": 1}))
+        with pytest.raises(Conflict, match=r"another state of 't' .* await keeper\.restore"):
+            await Keeper(store, "t").keep(Plain({"n": 2}))
+
+    asyncio.run(work())
+
+
+def test_recall_finds_what_was_said_and_none_of_its_copies(store: holdfast.Store) -> None:
+    async def work() -> None:
+        memory = HoldfastMemory(store, user="ana", k=1)
+        await memory.add(MemoryContent(content="Ana sits on the aisle", mime_type=MemoryMimeType.TEXT))
+        keeper = Keeper(store, "team-1", user="ana")
+        for question in ("Where does Ana sit?", "Where does she sit on trains?"):
+            desk = AssistantAgent("desk", ReplayChatCompletionClient(["There, as ever."]), memory=[memory])
+            team = RoundRobinGroupChat([desk], termination_condition=MaxMessageTermination(2))
+            await keeper.restore(team)
+            await team.run(task=question)
+            await keeper.keep(team)
+
+    asyncio.run(work())
+    names = {entry.content["name"] for entry in store.thread("team-1").log() if entry.kind == "event"}
+    assert "holdfast.autogen.context" in names
+    assert "holdfast.autogen.MemoryQueryEvent" in names
+    found = [hit.text for hit in store.memory(user="ana").recall("where does Ana sit on the aisle", 50)]
+    assert sorted(found) == sorted(set(found) - {""})
+    assert found.count("Ana sits on the aisle") == 1
+    assert not any("Remembered" in text or "MemoryQueryEvent" in text or "context" in text for text in found)

@@ -164,6 +164,11 @@ def test_what_cannot_come_back_is_refused(memory: HoldfastMemory, wrong: MemoryC
     assert found(memory, "") == []
 
 
+def test_what_is_no_content_is_refused(memory: HoldfastMemory) -> None:
+    with pytest.raises(Invalid, match="give a MemoryContent, not str"):
+        asyncio.run(memory.add("text"))  # type: ignore[arg-type]
+
+
 def test_a_call_that_is_cancelled_before_it_began_does_nothing(memory: HoldfastMemory) -> None:
     async def work() -> None:
         token = CancellationToken()

@@ -154,7 +154,8 @@ def test_a_flow_waits_for_a_person_and_goes_on(store: holdfast.Store, kept: Hold
     assert state is not None
     assert state["sent"] == "very good"
     names = [entry.content["name"] for entry in store.thread("letter").log()]
-    assert names.index("feedback-asked") < names.index("feedback-given")
+    assert names.index("holdfast.crewai.feedback-asked") < names.index("holdfast.crewai.feedback-given")
+    assert [hit.text for hit in store.memory().recall("flow feedback letter", 50)] == [], "nobody said that"
 
 
 def test_installed_it_is_what_a_flow_uses(store: holdfast.Store) -> None:

@@ -370,11 +370,11 @@ def test_a_deleted_record_can_be_read_in_the_history(storage: HoldfastStorage) -
 def test_recall_finds_the_text_and_no_vector(storage: HoldfastStorage, store: holdfast.Store) -> None:
     storage.save([record("Ana keeps bees", [0.0, 0.0], id="1"), record("The office closes at six", id="2")])
     hits = store.memory(user="ana").recall("who keeps bees?")
-    assert "Ana keeps bees" in hits[0].text
+    assert hits[0].text == "Ana keeps bees"
     assert {hit.file.path for hit in hits if hit.file is not None} <= {"record/1", "record/2"}
     file = store.folder("crewai", user="ana").read("record/1")
     assert file.content["text"] == "Ana keeps bees"
-    assert "embedding" not in file.content
+    assert "embedding" not in file.content["value"]
 
 
 def test_users_and_agents_are_apart(store: holdfast.Store) -> None:
@@ -498,6 +498,25 @@ def test_what_the_engine_erased_without_a_name_is_gone(store: holdfast.Store) ->
     assert storage.count() == 0
 
 
+def test_what_others_do_in_the_store_does_not_make_it_read_all_again(
+    store: holdfast.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, other = HoldfastStorage(store, user="ana"), HoldfastStorage(store, user="ana")
+    storage.save([record("first", id="1")])
+    assert storage.count() == 1
+    other.save([record("second", id="2")])
+    for number in range(520):
+        store.thread("busy").append({"role": "user", "content": str(number)})
+    other.save([record("third", id="3")])
+    with monkeypatch.context() as patch:
+        patch.setattr(storage._folder, "files", lambda: pytest.fail("the folder was read anew"))
+        assert storage.count() == 3
+    monkeypatch.setattr("holdfast.adapters.crewai._PAGE", 2)
+    for number in range(50):
+        other.save([record(str(number), id=f"n{number}")])
+    assert storage.count() == 53, "so much was written that all is read again"
+
+
 def test_the_room_of_what_is_gone_is_used_again(storage: HoldfastStorage) -> None:
     storage.save([record("stays", [0.0, 1.0], id="stays")])
     for number in range(30):
@@ -590,9 +609,8 @@ def test_a_memory_that_is_closed_leaves_the_store_open(storage: HoldfastStorage,
 
 
 def test_a_store_that_was_opened_by_the_storage_is_closed_by_it(tmp_path: Path) -> None:
-    storage = HoldfastStorage(tmp_path / "agent.db")
-    storage.save([record()])
-    storage.close()
+    with HoldfastStorage(tmp_path / "agent.db") as storage:
+        storage.save([record()])
     with pytest.raises(Misconfigured):
         storage.count()
 
@@ -615,3 +633,36 @@ def test_without_the_framework_the_extra_is_named() -> None:
     script = "import sys; sys.modules['crewai'] = None; import holdfast.adapters.crewai"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert "pip install 'holdfast[crewai]'" in done.stderr
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[holdfast.Store]:
+    """The stores that adapters opened themselves."""
+    stores: list[holdfast.Store] = []
+
+    def opening(*given: Any) -> holdfast.Store:
+        stores.append(holdfast.open(*given))
+        return stores[-1]
+
+    monkeypatch.setattr("holdfast.adapters.opening.open_store", opening)
+    return stores
+
+
+def closed(store: holdfast.Store) -> bool:
+    try:
+        store.threads()
+    except Misconfigured:
+        return True
+    return False
+
+
+def test_what_is_refused_leaves_no_store_open(made: list[holdfast.Store]) -> None:
+    for refused in (
+        lambda: HoldfastStorage("ram:", folder=""),
+        lambda: HoldfastStorage("ram:", user=""),
+        lambda: install("ram:", user=""),
+    ):
+        with pytest.raises(Invalid):
+            refused()
+    assert all(map(closed, made))
+    assert len(made) == 3

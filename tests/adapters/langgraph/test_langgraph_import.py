@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import logging
 import operator
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -15,6 +19,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
@@ -26,6 +31,51 @@ from holdfast.adapters.langgraph import HoldfastSaver
 from holdfast.errors import Conflict, Corrupt, Invalid
 from holdfast.testing.postgres import Server
 
+APP = """
+import operator, sqlite3
+from collections import namedtuple
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, NamedTuple, TypedDict
+
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Send
+from pydantic import BaseModel, Field
+
+class Size(Enum):
+    SMALL = "s"
+
+class Pt(NamedTuple):
+    x: int
+    y: int
+
+@dataclass(frozen=True)
+class Item:
+    name: str
+    at: Pt
+    size: Size = Size.SMALL
+
+class Order(BaseModel):
+    number: int = Field(alias="no")
+    note: str = ""
+
+class State(TypedDict):
+    things: Annotated[list[Any], operator.add]
+
+def graph(saver):
+    builder = StateGraph(State)
+    made = [Item("tea", Pt(1, 2)), {"in": [Order(no=7)]}, {Item("cup", Pt(3, 4))}]
+    builder.add_node("one", lambda _: {"things": made})
+    builder.add_node("two", lambda given: {"things": [given["item"]]})
+    builder.add_edge(START, "one")
+    builder.add_conditional_edges("one", lambda state: [Send("two", {"item": state["things"][0]})], ["two"])
+    return builder.compile(checkpointer=saver, interrupt_before=["two"])
+
+HERE = {"configurable": {"thread_id": "order"}}
+if __name__ == "__main__":
+    graph(SqliteSaver(sqlite3.connect("graphs.db", check_same_thread=False))).invoke({"things": []}, HERE)
+"""
 ASK: Any = {"configurable": {"thread_id": "ask", "user_id": "ana"}}
 MAP: Any = {"configurable": {"thread_id": "map"}}
 DEEP: Any = {"configurable": {"thread_id": "deep"}}
@@ -168,6 +218,8 @@ def test_graphs_go_on_where_they_were(store: holdfast.Store, place: Place) -> No
     assert sorted(map(str, mapping(ours).invoke(None, MAP)["notes"])) == ["0", "1", "2", "planned"]
     assert deep(ours).invoke(Command(resume="inside"), DEEP)["notes"] == ["inside"]
     assert store.thread("ask", user="ana").info().user == "ana"
+    assert {(owner.user, owner.new > 0) for owner in told.owners} == {("ana", True), (None, True)}
+    assert told.owners == done.owners
     assert store.memory(user="ana").recall("hi 2").hits[0].entry is not None
     assert store.verify().ok
 
@@ -230,17 +282,100 @@ def test_an_import_that_was_interrupted_is_gone_on_with(place: Place, after: int
         assert take(store, place.address).new == {}
 
 
-def test_a_class_comes_along_only_when_it_is_named(
-    store: holdfast.Store, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_class_comes_along_only_when_it_is_named(store: holdfast.Store, place: Place) -> None:
     with place.saver() as saver:
         asking(saver).update_state(ASK, {"notes": [Seat(14, "C")]}, as_node="talk")
-    with pytest.raises(Invalid, match=r"it holds .*Seat, which is not imported unless you name the class"):
+    with pytest.raises(Invalid, match=r"it holds .*Seat, which is not imported unless you name the class") as caught:
         take(store, place.address)
+    assert f"--type {Seat.__module__}:Seat" in str(caught.value)
     assert store.threads() == []
     done = take(store, place.address, types=[Seat])
     assert done.new == {"checkpoints": done.counts["checkpoints"]}
     assert asking(HoldfastSaver(store, types=[Seat])).get_state(ASK).values["notes"] == [Seat(14, "C")]
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A program that was run as a script, so that its classes are stored as those of ``__main__``; and its module."""
+    folder = tmp_path / "script"
+    folder.mkdir()
+    (folder / "shop.py").write_text(APP, encoding="utf-8")
+    subprocess.run([sys.executable, "shop.py"], cwd=folder, check=True, timeout=60)
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    yield importlib.import_module("shop")
+    sys.modules.pop("shop", None)
+
+
+def test_classes_of_the_script_that_was_run(store: holdfast.Store, script: Any) -> None:
+    types = [script.Item, script.Pt, script.Size, script.Order]
+    done = take(store, "graphs.db", types=types)
+    assert done.new == {"checkpoints": done.counts["checkpoints"]}
+    assert [(owner.user, owner.agent) for owner in done.owners] == [(None, None)]
+    assert [thread.id for thread in store.threads(tag="import:langgraph")] == ["order"]
+    graph = script.graph(HoldfastSaver(store, types=types))
+    tea = script.Item("tea", script.Pt(1, 2))
+    things = [tea, {"in": [script.Order(no=7)]}, {script.Item("cup", script.Pt(3, 4))}]
+    assert graph.get_state(script.HERE).values["things"] == things
+    assert isinstance(graph.get_state(script.HERE).values["things"][0].at, script.Pt)
+    assert graph.invoke(None, script.HERE)["things"] == [*things, tea], "also what was sent"
+    again = take(store, "graphs.db", types={f"__main__.{kind.__name__}": kind for kind in types})
+    assert (again.new, again.here) == ({}, done.new)
+
+
+def test_a_class_that_has_another_name_since(store: holdfast.Store, script: Any) -> None:
+    script.Thing = type("Thing", (script.Item,), {"__module__": "shop"})
+    rest = {f"__main__.{kind.__name__}": kind for kind in (script.Pt, script.Size, script.Order)}
+    take(store, "graphs.db", types={**rest, "__main__.Item": script.Thing})
+    saver = HoldfastSaver(store, types=[script.Thing, script.Pt, script.Size, script.Order])
+    assert type(script.graph(saver).get_state(script.HERE).values["things"][0]) is script.Thing
+
+
+def test_a_name_that_nothing_stored_has(store: holdfast.Store, script: Any) -> None:
+    types = {f"__main__.{kind.__name__}": kind for kind in (script.Item, script.Pt, script.Size)}
+    with pytest.raises(Invalid) as caught:
+        take(store, "graphs.db", types={**types, "old.Parcel": Seat})
+    assert "is stored as old.Parcel; it holds __main__.Item, __main__.Order, __main__.Pt, __main__.Size" in str(
+        caught.value
+    )
+    with pytest.raises(Invalid, match=r"is stored as __main__.Ordr; it holds"):
+        take(store, "graphs.db", types={**types, "__main__.Ordr": script.Order})
+    with pytest.raises(Invalid, match=r"it holds __main__.Order, which .*\(--type MODULE:Order, or types\)"):
+        take(store, "graphs.db", types=types)
+    assert take(store, "graphs.db", types=[*types.values(), script.Order, Seat]).new, (
+        "a list may hold more than is there"
+    )
+    for wrong in ({"Order": script.Order}, script.Order, [script.Order(no=1)], {"a.b": "c"}, 7):
+        with pytest.raises(Invalid):
+            moving.read("graphs.db", types=wrong)  # type: ignore[arg-type]
+
+
+def test_a_class_that_has_changed_is_no_dict(store: holdfast.Store, script: Any) -> None:
+    """LangGraph passes on what it could not make; an import must not keep that for the object."""
+
+    @dataclass(frozen=True)
+    class Item:
+        name: str
+
+    types = [Item, script.Pt, script.Size, script.Order]
+    with pytest.raises(Invalid, match=r"Item cannot be made of what is stored: .*unexpected keyword"):
+        take(store, "graphs.db", types=types)
+    assert store.threads() == []
+
+
+def test_what_is_refused_is_told_once_and_in_our_words(
+    store: holdfast.Store, script: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    for seen in (jsonplus._warned_blocked_types, jsonplus._warned_unreconstructable_types):
+        seen.clear()  # which LangGraph logs once in a process
+    with pytest.raises(Invalid) as caught:
+        take(store, "graphs.db", types=[script.Pt])
+    assert caplog.records == []
+    assert str(caught.value).count("it holds") == 1
+    assert "more: it holds __main__.Item, __main__.Order, __main__.Size" in str(caught.value)
+    assert len(caught.value.facts["refused"]) > 1
+    logging.getLogger(jsonplus.__name__).warning("of somebody else")
+    assert len(caplog.records) == 1
 
 
 def test_channels_that_keep_differences_come_along(store: holdfast.Store, place: Place) -> None:

@@ -17,11 +17,14 @@ from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 import holdfast
 from holdfast.adapters.langgraph.store import HoldfastStore
-from holdfast.errors import Conflict, Invalid, TooLarge
+from holdfast.engine.contract import Query
+from holdfast.errors import Conflict, Invalid, Misconfigured, TooLarge
+from holdfast.retrieval.segment import hashed
 from holdfast.testing import ManualClock
 from holdfast.testing.embedders import HashEmbedder
 from holdfast.testing.langgraph_store import LangGraphStoreContract, keys
 from holdfast.testing.postgres import Server
+from holdfast.text import terms
 
 ALL = LangGraphStoreContract.can | {"query", "ttl", "durable"}
 
@@ -611,6 +614,136 @@ def test_fields_say_what_is_searched(store: holdfast.Store) -> None:
     assert items.search(("a",), query="camels")[0].key == "three"
     with pytest.raises(Invalid):
         HoldfastStore(store, fields="title")
+
+
+def test_an_index_of_langgraph_says_the_same_as_fields(store: holdfast.Store) -> None:
+    items = HoldfastStore(store, index={"fields": ["title"]})
+    items.put(("a",), "one", {"title": "blue whale", "body": "camels"})
+    items.put(("a",), "two", {"title": "maple", "body": "blue whale"})
+    assert items.search(("a",), query="whale")[0].key == "one"
+    HoldfastStore(store, index={})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"index": {"dims": 3, "embed": len}}, r"holdfast\.open\(address, embedder=…\)"),
+        ({"index": {"dims": 3, "fields": ["a"]}}, "leave out dims and embed"),
+        ({"index": {"field": ["a"]}}, "no 'field'; there are dims, embed, fields"),
+        ({"index": ["a"]}, "index is a dict such as"),
+        ({"index": {"fields": "title"}}, "a list of fields, not 'title'"),
+        ({"index": {"fields": ["a"]}, "fields": ["b"]}, "give one of them"),
+        ({"ttl": 60}, r'ttl is a dict such as \{"default_ttl": 60\}, not 60'),
+        ({"ttl": {"default": 60}}, "no 'default'; there are default_ttl, omit_expired, refresh_on_read"),
+        ({"ttl": {"default_ttl": 0}}, "minutes over 0"),
+        ({"ttl": {"default_ttl": 5, "refresh_on_read": "no"}}, "refresh_on_read is True or False, not 'no'"),
+        ({"folder": ""}, "folder"),
+        ({"user": ""}, "user"),
+    ],
+)
+def test_a_store_that_could_not_be_meant_is_refused_and_nothing_stays_open(
+    options: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[holdfast.Store] = []
+
+    def opening(given: str) -> holdfast.Store:
+        made.append(holdfast.open(given))
+        return made[-1]
+
+    monkeypatch.setattr("holdfast.adapters.opening.open_store", opening)
+    with pytest.raises(Invalid, match=said):
+        HoldfastStore("ram:", **options)
+    for one in made:
+        with pytest.raises(Misconfigured):
+            one.threads()
+
+
+def test_a_text_is_no_namespace(store: holdfast.Store) -> None:
+    items = HoldfastStore(store)
+    items.put(("users",), "k", {"n": 1})
+    for attempt in (
+        lambda: items.put("users", "k", {"n": 2}),  # type: ignore[arg-type]
+        lambda: items.get("users", "k"),  # type: ignore[arg-type]
+        lambda: items.delete("users", "k"),  # type: ignore[arg-type]
+        lambda: items.search("users"),  # type: ignore[arg-type]
+        lambda: items.list_namespaces(prefix="users"),  # type: ignore[arg-type]
+        lambda: items.list_namespaces(suffix="users"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(Invalid, match=r"tuple of labels, not 'users': write \('users',\)"):
+            attempt()
+    assert items.list_namespaces() == [("users",)]
+    items.batch([PutOp(["users", "ana"], "k", {"n": 3})])  # type: ignore[arg-type]
+    assert items.get(("users", "ana"), "k") is not None
+
+
+def test_a_file_holds_the_value_and_what_else_is_needed(clock: ManualClock) -> None:
+    with holdfast.open("ram:", clock=clock, embedder="none") as inner:
+        items, folder = HoldfastStore(inner), inner.folder("langgraph")
+
+        def kept(key: str) -> Any:
+            return folder.read(f"a/{key}").content
+
+        items.put(("a",), "plain", {"text": "likes tea", "n": (1, 2)})
+        assert kept("plain") == {"value": {"text": "likes tea", "n": [1, 2]}}
+        items.put(("a",), "one field", {"text": "likes tea", "secret": "x"}, index=["text"])
+        assert kept("one field") == {"value": {"text": "likes tea", "secret": "x"}, "text": "likes tea"}
+        items.put(("a",), "unseen", {"text": "likes tea"}, index=False)
+        assert kept("unseen") == {"value": {"text": "likes tea"}, "text": None}
+        items.put(("a",), "mortal", {"text": "likes tea", "n": 1}, ttl=5)
+        assert kept("mortal") == {"value": {"text": "likes tea", "n": 1}, "text": "text: likes tea\nn: 1", "ttl": 5}
+        items.delete(("a",), "plain")
+        clock.advance(60)
+        items.put(("a",), "plain", {"text": "likes tea"})
+        again = items.get(("a",), "plain")
+        assert again is not None
+        assert kept("plain") == {
+            "value": {"text": "likes tea"}, "text": "likes tea", "created": again.created_at.isoformat()
+        }  # fmt: skip
+        clock.advance(60)
+        items.put(("a",), "plain", {"text": "likes coffee"})
+        assert items.get(("a",), "plain").created_at == again.created_at  # type: ignore[union-attr]
+        found = items.search(("a",), query="tea")
+        assert {item.key for item in found} >= {"one field", "mortal"}
+        assert "unseen" not in keys(found)
+
+
+def test_of_two_who_put_a_new_item_at_once_both_say_when_it_came_into_being(store: holdfast.Store) -> None:
+    one, other = HoldfastStore(store), HoldfastStore(store)
+    late = one._changes({"a/k": PutOp(("a",), "k", {"n": 1})})
+    other.put(("a",), "k", {"n": 2})
+    first = other.get(("a",), "k")
+    one._folder.commit(late)
+    second = one.get(("a",), "k")
+    assert first is not None
+    assert second is not None
+    assert (second.value, second.created_at) == ({"n": 1}, first.created_at)
+
+
+@pytest.mark.parametrize("engine", ["ram:", "sqlite:agent.db"])
+def test_what_was_swept_is_in_no_saved_index(
+    engine: str, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("holdfast.retrieval.index.SAVE_AT", 24)
+    with holdfast.open(engine, clock=clock, embedder="none") as store:
+        _swept(store, clock)
+
+
+def _swept(store: holdfast.Store, clock: ManualClock) -> None:
+    items = HoldfastStore(store)
+    items.batch([PutOp(("a",), str(n), {"text": f"animal{n}"}) for n in range(40)])
+    items.put(("a",), "secret", {"text": "quokka"}, ttl=10)
+    assert items.search(("a",), query="quokka")[0].key == "secret"
+
+    def known() -> bool:
+        mark = hashed(*terms("quokka")).to_bytes(8, "little")
+        saved = store._core.engine.scan(store.tenant, Query("index", limit=500))
+        return any(mark in record.body for record in saved)
+
+    assert known()
+    clock.advance(11 * 60)
+    assert items.sweep() == 1
+    assert not known()
 
 
 PROCESS = """

@@ -1,4 +1,4 @@
-"""Several runs on one thread: no turn is lost without an error. Deleted threads stay deleted, also from runs under way."""
+"""Several runs on one thread: no turn is lost without an error. What is deleted stays so, also from runs under way."""
 
 from __future__ import annotations
 

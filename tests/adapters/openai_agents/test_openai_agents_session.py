@@ -366,3 +366,17 @@ def test_the_example_remembers(example: Callable[..., str]) -> None:
     assert "nothing yet" in first
     assert "nothing yet" not in second
     assert "aisle" in second
+
+
+def test_a_session_may_be_a_block(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with HoldfastSession("trip", tmp_path / "agent.db") as session:
+            await session.add_items(TALK)
+        with pytest.raises(Misconfigured):
+            await session.get_items()
+        async with holdfast.aio.open(tmp_path / "agent.db") as store:
+            async with HoldfastSession("trip", store) as session:
+                assert await session.get_items() == TALK
+            assert await store.threads(), "a store that was given stays open"
+
+    asyncio.run(work())

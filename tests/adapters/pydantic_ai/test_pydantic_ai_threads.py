@@ -24,6 +24,9 @@ from pydantic_ai.messages import (
 import holdfast
 from holdfast import errors
 from holdfast.adapters.pydantic_ai import HoldfastConversations
+from holdfast.engine.codec import encode
+from holdfast.engine.contract import Put, Query, Scope
+from holdfast.transfer.archive import KINDS, LEASE
 
 pytestmark = pytest.mark.anyio
 
@@ -445,3 +448,24 @@ def test_a_framework_that_is_missing_is_named(missing: str, name: str, told: str
     other = "HoldfastMemoryStore" if name == "HoldfastConversations" else "HoldfastConversations"
     code = code.replace(f"import {name}", f"import {other}")
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+async def test_nothing_of_a_deleted_conversation_stays_behind(store: holdfast.Store) -> None:
+    kept = HoldfastConversations(store)
+    await saved(kept, "talk", "one")
+    await saved(kept, "other", "one")
+    engine, tenant, now = store._core.engine, store.tenant, store._core.clock.now()
+    for kind in KINDS:
+        if kind not in ("thread", "state", "memories", "memory"):
+            puts = [Put(kind, f"{kind} of {id}", encode({}), scope=Scope(thread=id)) for id in ("talk", "other")]
+            engine.commit(tenant, puts, now)
+    await kept.delete("talk")
+    assert [kind for kind in (*KINDS, LEASE) if engine.scan(tenant, Query(kind, thread="talk"))] == []
+    assert len([kind for kind in KINDS if engine.scan(tenant, Query(kind, thread="other"))]) >= 9
+
+
+async def test_conversations_may_be_a_block(tmp_path: Path) -> None:
+    async with HoldfastConversations(tmp_path / "agent.db") as kept:
+        await saved(kept, "talk", "one")
+    with pytest.raises(errors.Misconfigured):
+        await kept.load("talk")

@@ -17,7 +17,7 @@ from google.genai import types
 from holdfast.adapters.adk.events import plain
 from holdfast.adapters.adk.service import Place, Service, packed, unpacked
 from holdfast.adapters.opening import away
-from holdfast.engine.contract import Delete
+from holdfast.engine.contract import Delete, Scope
 from holdfast.errors import NotFound
 from holdfast.ids import check_id
 from holdfast.ledger.folder import FILE, Folder, Writing
@@ -165,6 +165,7 @@ class HoldfastArtifactService(Service, BaseArtifactService):
         """Both files in one commit, so that their versions stay the same."""
         ops = [Delete(FILE, named.folder._id(what + named.name)) for what in (_ABOUT, _DATA)]
         self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
+        self._store._finding().purge(Scope(named.user, named.app))
 
 
 def _content(part: types.Part) -> str | bytes | None:

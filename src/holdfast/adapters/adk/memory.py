@@ -23,7 +23,7 @@ from google.genai import types
 
 from holdfast.adapters.adk.events import is_event, text_of, to_event
 from holdfast.adapters.adk.service import Place, Service, packed, unpacked
-from holdfast.adapters.opening import away
+from holdfast.adapters.opening import Given, away
 from holdfast.errors import Conflict, Erased, Invalid, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger.core import fetch
@@ -65,7 +65,12 @@ class _Added(msgspec.Struct, frozen=True):
 class HoldfastMemoryService(Service, BaseMemoryService):
     """Gives ADK's agents the memory of a store: ``HoldfastMemoryService("agent.db")``. A search finds up to ``k``."""
 
-    k = 10
+    def __init__(self, store: Given | None = None, *, k: int = 10, **by_address: Any) -> None:
+        """Give a store or its address; ``by_address`` is what ADK's commands give instead, as with every service."""
+        if type(k) is not int or k < 1:
+            raise Invalid(f"k is how many memories a search finds at most, a whole number over 0, not {k!r}")
+        self.k = k
+        super().__init__(store, **by_address)
 
     # What ADK asks for
 

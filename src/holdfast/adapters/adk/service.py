@@ -64,13 +64,15 @@ class Service:
         agents_dir: str | None = None,
         per_agent: bool | None = None,
     ) -> None:
-        """Give an open store or its address, or as ``uri`` an address with a scheme of ``SCHEMES``.
+        """Give an open store or its address, which may have a scheme of ``SCHEMES``; ADK gives it as ``uri``.
 
         ``agents_dir`` and ``per_agent`` are what ADK's commands tell every service; nothing here depends on them.
         """
         if (store is None) == (uri is None):
             raise Misconfigured("give either a store or a uri such as holdfast:agent.db")
-        self._store = opened(address(uri) if uri is not None else cast(Given, store))
+        named = uri is not None or (isinstance(store, str) and store.partition(":")[0].lower() in SCHEMES)
+        given = cast(Given, store if uri is None else uri)
+        self._store = opened(address(cast(str, given)) if named else given)
         self._owns = not isinstance(store, Store | AsyncStore)
         self._core = self._store._core
 

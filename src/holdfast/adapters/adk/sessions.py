@@ -23,16 +23,18 @@ from holdfast.adapters.adk.events import is_event, plain, to_draft, to_event
 from holdfast.adapters.adk.service import TAG, Place, Service
 from holdfast.adapters.opening import away
 from holdfast.engine.codec import encode
-from holdfast.engine.contract import Append, Guard, Op, Put, Query, Receipt, Record, View
+from holdfast.engine.contract import Append, Guard, Mark, Op, Put, Query, Receipt, Record, View
 from holdfast.errors import Conflict
 from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import fetch, fetch_events, scan_all
 from holdfast.ledger.folder import FILE, Folder, Writing, to_file
 from holdfast.ledger.state import to_document
+from holdfast.records import Entry
 
 _SHARED = "adk state"
 _FILE = "state"
+_PAGE = 500
 _TRIES = 1_000  # of many who change one state at once only one gets through at a time
 _EMPTY = encode({})
 
@@ -188,14 +190,22 @@ class HoldfastSessionService(Service, BaseSessionService):
             record = view.get(self._core.tenant, "thread", place.thread)
             if record is None:
                 return None
-            found = [] if wanted == 0 else view.read(
-                self._core.tenant, record.mark, limit=wanted, newest=wanted is not None
-            )  # fmt: skip
+            entries = self._newest(view, record, wanted)
             session = self._sessions(view, [record])[0]
-        entries = (log.to_entry(place.thread, event) for event in found)
-        events = [to_event(entry) for entry in entries if is_event(entry)]
+        events = map(to_event, entries)
         session.events = [event for event in events if after is None or event.timestamp >= after]
         return session
+
+    def _newest(self, view: View, record: Record, wanted: int | None) -> list[Entry]:
+        """The newest entries that are events of ADK, oldest first; others may have written in between."""
+        found: list[Entry] = []
+        mark, page = record.mark, _PAGE if wanted is None else min(wanted, _PAGE)
+        while mark.position and (wanted is None or len(found) < wanted):
+            read = view.read(self._core.tenant, mark, limit=page, newest=True)
+            entries = (log.to_entry(record.id, event) for event in reversed(read))
+            found += [entry for entry in entries if is_event(entry)]
+            mark, page = Mark(mark.stream, read[0].position - 1), _PAGE
+        return found[:wanted][::-1]
 
     def _list(self, app: str, user: str | None) -> list[Session]:
         check_id(app, "app_name")

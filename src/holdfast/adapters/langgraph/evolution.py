@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from langgraph.types import Send
 
-from holdfast.errors import Invalid, Unsupported
+from holdfast.errors import Invalid, MigrationFailed, Unsupported
 
 _TO = "branch:to:"
 _JOIN = "join:"
@@ -32,9 +32,25 @@ class Evolution(NamedTuple):
     channels: frozenset[str] | None = None
     nodes: frozenset[str] | None = None
 
+    @staticmethod
+    def of(version: int, migrations: Any, renamed: Any, dropped: Any) -> Evolution:
+        """What a caller says, looked at: a slip here would lose a channel later."""
+        if type(version) is not int or version < 0:
+            raise Invalid(f"version is a whole number of 0 or more, not {version!r}")
+        for name, value in (("migrations", migrations), ("renamed", renamed)):
+            if value is not None and not isinstance(value, Mapping):
+                raise Invalid(f"{name} is a dict, not {type(value).__name__}")
+        if isinstance(dropped, str):
+            raise Invalid(f"dropped are several names: [{dropped!r}]")
+        if beyond := [number for number in migrations or {} if not 0 <= number < version]:
+            raise Invalid(
+                f"a migration begins at a version before {version}, not at {beyond[0]!r}: is version= missing?"
+            )
+        return Evolution(version, migrations or {}, renamed or {}, frozenset(dropped))
+
     def knowing(self, graph: Any) -> Evolution:
         """The same, for a compiled graph whose channels and nodes are known."""
-        if not hasattr(graph, "channels") or not hasattr(graph, "nodes"):
+        if not hasattr(graph, "channels") or not hasattr(graph, "nodes") or not hasattr(graph, "copy"):
             raise Invalid(f"guard takes a compiled graph, not {type(graph).__name__}")
         return self._replace(channels=frozenset(graph.channels), nodes=frozenset(graph.nodes))
 
@@ -66,7 +82,12 @@ class Evolution(NamedTuple):
         """What a migration makes of the values; those of LangGraph's own channels are not its business."""
         own = {name: value for name, value in checkpoint["channel_values"].items() if name.startswith(_OWN)}
         rest = {name: value for name, value in checkpoint["channel_values"].items() if name not in own}
-        made = self.migrations[version](dict(rest))
+        try:
+            made = self.migrations[version](dict(rest))
+        except Exception as error:  # the caller's function may fail in any way
+            raise MigrationFailed(
+                f"the migration from version {version} failed for thread {thread!r}: {error!r}", thread=thread
+            ) from error
         if not isinstance(made, dict):
             raise Unsupported(f"the migration from version {version} gave no dict for thread {thread!r}", thread=thread)
         for name in made:

@@ -2,8 +2,8 @@
 
 The path of an item is its labels and its key with a slash after each label. A slash inside one of them is written as
 "%2F", so no two items share a path, and whatever is in a namespace has a path that begins with that namespace's:
-("acme",) is never found for ("acme-corp",). What a search looks at is kept beside the value, because each write may
-say anew which fields that is. Deliberately absent: reading and writing.
+("acme",) is never found for ("acme-corp",). What a search looks at is kept beside the value where a write says that it
+is less than all of it, or where other things stand there too. Deliberately absent: reading and writing.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from math import isfinite
 from typing import Any, Literal
 
 import msgspec
-from langgraph.store.base import InvalidNamespaceError, Item, SearchItem, get_text_at_path
+from langgraph.store.base import IndexConfig, InvalidNamespaceError, Item, SearchItem, TTLConfig, get_text_at_path
 
-from holdfast.clock import to_datetime
-from holdfast.engine.codec import encode
+from holdfast.engine.codec import decode, encode
 from holdfast.errors import Invalid
 from holdfast.ids import check_id
 from holdfast.ledger.folder import LONGEST_BYTES
+from holdfast.ledger.folder import text_of as all_of
 from holdfast.records import File
 
 Index = Literal[False] | Sequence[str] | None
@@ -63,10 +63,18 @@ def path_of(namespace: tuple[str, ...], key: str) -> str:
 
 def prefix_of(namespace: Sequence[str]) -> str:
     """What the paths of a namespace begin with."""
-    for label in namespace:
+    for label in check_labels(namespace):
         if not isinstance(label, str) or not label:
             raise InvalidNamespaceError(f"a label of a namespace is a text that is not empty, not {label!r}")
     return "".join(f"{label.translate(_ESCAPES)}/" for label in namespace)
+
+
+def check_labels(namespace: Any) -> Sequence[str]:
+    """A namespace is a tuple; a text is one too, of letters, and nobody means that."""
+    if isinstance(namespace, str | bytes) or not isinstance(namespace, Sequence):
+        meant = f": write ({namespace!r},)" if isinstance(namespace, str) else ""
+        raise Invalid(f"a namespace is a tuple of labels, not {namespace!r}{meant}")
+    return namespace
 
 
 def name_of(path: str) -> tuple[tuple[str, ...], str]:
@@ -84,16 +92,20 @@ def tags_of(namespace: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def content_of(
-    namespace: tuple[str, ...], key: str, value: Any, index: Index, ttl: float | None, created: int
+    namespace: tuple[str, ...], key: str, value: Any, index: Index, ttl: float | None, created: str | None
 ) -> dict[str, Any]:
-    """What is written of an item. ``created`` is when it came into being, in microseconds since 1970."""
+    """What is written of an item. ``created`` is when it came into being, where that is not when its file did."""
     if not namespace:
         raise InvalidNamespaceError("a namespace has at least one label")
     if not isinstance(value, Mapping):
         raise Invalid(f"the value of {key!r} in {namespace!r} is a dict, not {type(value).__name__}")
-    plain = dict(value)
-    encode(plain, f"the value of {key!r} in {namespace!r}")  # refused by its own name, before it is walked through
-    return {"value": plain, "text": text_of(plain, index), "created": created, "ttl": ttl}
+    # Refused by its own name, before it is walked through.
+    plain = decode(encode(dict(value), f"the value of {key!r} in {namespace!r}"))
+    beside = {name: told for name, told in (("created", created), ("ttl", ttl)) if told is not None}
+    text = text_of(plain, index)
+    if not beside and text == all_of({"value": plain}):
+        return {"value": plain}
+    return {"value": plain, "text": text, **beside}
 
 
 def text_of(value: dict[str, Any], index: Index) -> str | None:
@@ -102,17 +114,8 @@ def text_of(value: dict[str, Any], index: Index) -> str | None:
         return None
     if isinstance(index, str) or not isinstance(index, Sequence) or not all(isinstance(path, str) for path in index):
         raise Invalid(f"index is False or a list of fields, not {index!r}")
-    found = [_lines(value) if path == WHOLE else get_text_at_path(value, path) for path in index]
-    return "\n".join(line for lines in found for line in lines) or None
-
-
-def _lines(value: Any, name: str = "") -> list[str]:
-    """Every leaf of a value with the name it goes by, since "diet: vegan" is found by either word."""
-    if isinstance(value, dict):
-        return [line for key, inner in value.items() for line in _lines(inner, key)]
-    if isinstance(value, list | tuple):
-        return [line for inner in value for line in _lines(inner, name)]
-    return [] if value is None else [f"{name}: {value}" if name else str(value)]
+    found = [[all_of({"value": value})] if path == WHOLE else get_text_at_path(value, path) for path in index]
+    return "\n".join(line for lines in found for line in lines)
 
 
 def ends(now: int, ttl: float | None) -> int | None:
@@ -127,6 +130,43 @@ def check_ttl(ttl: Any) -> float | None:
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not isfinite(ttl) or not 0 < ttl <= _LONGEST:
         raise Invalid(f"ttl is a number of minutes over 0, at most {_LONGEST:,}, or None for ever, not {ttl!r}")
     return ttl
+
+
+def fields_of(fields: Sequence[str] | None, index: Any) -> tuple[str, ...]:
+    """What is searched in items that do not say so themselves, as this store is told it or as LangGraph's own are."""
+    if index is not None:
+        given = _checked(index, IndexConfig, "index", '{"fields": ["text"]}')
+        if given.keys() & {"dims", "embed"}:
+            raise Invalid(
+                "index: what makes vectors is given to the store beneath, holdfast.open(address, embedder=…), and "
+                "knows how long they are: leave out dims and embed, and give fields alone"
+            )
+        if fields is not None:
+            raise Invalid("fields and index say the same: give one of them")
+        fields = given.get("fields")
+    text_of({}, fields := (WHOLE,) if fields is None else fields)  # to hear of nonsense now
+    return tuple(fields)
+
+
+def check_ttl_config(ttl: Any) -> TTLConfig | None:
+    """LangGraph's configuration of how long items live, or None where they do for ever."""
+    if ttl is None:
+        return None
+    given = _checked(ttl, TTLConfig, "ttl", '{"default_ttl": 60}')
+    check_ttl(given.get("default_ttl"))
+    for name in ("refresh_on_read", "omit_expired"):
+        if type(given.get(name, True)) is not bool:
+            raise Invalid(f"ttl: {name} is True or False, not {given[name]!r}")
+    return TTLConfig(**given)
+
+
+def _checked(config: Any, known: Any, name: str, such: str) -> dict[str, Any]:
+    """A configuration as LangGraph has it; a name that is none of its own would be passed over."""
+    if not isinstance(config, Mapping):
+        raise Invalid(f"{name} is a dict such as {such}, not {config!r}")
+    if unknown := [key for key in config if key not in known.__annotations__]:
+        raise Invalid(f"{name}: there is no {unknown[0]!r}; there are {', '.join(sorted(known.__annotations__))}")
+    return dict(config)
 
 
 # What callers get
@@ -148,20 +188,25 @@ def to_version(file: File) -> ItemVersion:
         key=key,
         version=file.version,
         value=content.get("value"),
-        created_at=file.created if file.deleted else to_datetime(content["created"]),
+        created_at=created(file),
         updated_at=file.time,
         expires_at=file.expires,
         deleted=file.deleted,
     )
 
 
+def created(file: File) -> datetime:
+    """When an item came into being: with its file, unless it had been deleted or had expired and was put again."""
+    told = None if file.deleted else file.content.get("created")
+    return file.created if told is None else datetime.fromisoformat(told)
+
+
 def _fields(file: File) -> dict[str, Any]:
     namespace, key = name_of(file.path)
-    created = to_datetime(file.content["created"])
     return {
         "namespace": namespace,
         "key": key,
         "value": file.content["value"],
-        "created_at": created,
+        "created_at": created(file),
         "updated_at": file.time,
     }

@@ -6,9 +6,11 @@ Deliberately absent: LangGraph's interface (``saver``), what goes when (``prunin
 from __future__ import annotations
 
 import heapq
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain
 from typing import Any, NamedTuple
@@ -22,7 +24,7 @@ from holdfast.adapters.langgraph.known import Known
 from holdfast.adapters.langgraph.line import Line, Writing
 from holdfast.adapters.langgraph.saving import Saving, Written
 from holdfast.adapters.langgraph.values import Kinds
-from holdfast.engine.contract import Query, Record
+from holdfast.engine.contract import Query, Record, Scope
 from holdfast.errors import Conflict, Erased, Invalid, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger import frames
@@ -33,7 +35,9 @@ from holdfast.thread import Thread
 
 _TRIES = 100
 _LINES = 256
+_MESSAGES = 200_000
 _HELD = 1_000
+_RUNS = 100_000
 _NODE = "~__pregel_pull, "
 _START = f"{_NODE}__start__"
 _MOMENT_S = 0.02
@@ -44,8 +48,8 @@ _FEW = 16
 class Handed(NamedTuple):
     """A checkpoint that was handed out to the code of one context: by which keeper, of what, and how it was asked for.
 
-    LangGraph, asked to go on from an old checkpoint, asks for that one and then for the newest. So one that was named
-    stays named when the newest turns out to be the same.
+    LangGraph, asked to go on from a checkpoint, asks for that one and then, by a config that names None, for the
+    newest. So one that was named stays named when that newest turns out to be the same.
     """
 
     keeper: int
@@ -79,6 +83,10 @@ class Spot(NamedTuple):
         return {"configurable": named}
 
 
+_NO_LOG = Record("thread", "", 1, b"", Scope(), 0, 0, stream=1)
+_log = logging.getLogger(__name__)
+
+
 class Keeper:
     """The checkpoints of one saver. ``evolution`` is how older ones are read."""
 
@@ -90,23 +98,32 @@ class Keeper:
         self._known: OrderedDict[str, Known] = OrderedDict()
         self._held: OrderedDict[Spot, list[Writing]] = OrderedDict()
         self._own: OrderedDict[tuple[str, str, str | None], bool] = OrderedDict()
+        self._noted: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     # Reading
 
     def tuple_at(self, spot: Spot) -> CheckpointTuple | None:
         line = self._line(spot)
-        with line.lock:
-            self._look(line)
+        with line.lock, self._steady(line):
             self._turn(line)
             frame = line.tip if spot.checkpoint is None else line.frame(spot.checkpoint)
             return None if frame is None else self._tuple(line, frame)
 
+    @contextmanager
+    def _steady(self, line: Line) -> Iterator[None]:
+        """Look at a line as it is at one moment, with all that this process has for it."""
+        if line.waiting:
+            self._flush(line)
+        with line.steady():
+            yield
+
     def _turn(self, line: Line) -> None:
         """A turn begins: what is known of the thread's messages is of this very thread, and of the last turns."""
-        thread = self.store._core.engine.get(self.store.tenant, "thread", line.thread)
+        thread = line.view.get(self.store.tenant, "thread", line.thread)
         if thread is not None:
             line.known.begin(thread.created)
-        line.known.turn()
+        if not line.namespace:  # graphs inside it are part of its turn
+            line.known.turn()
 
     def each(
         self, config: RunnableConfig | None, wanted: dict[str, Any] | None, before: RunnableConfig | None
@@ -114,8 +131,7 @@ class Keeper:
         """Checkpoints, the newest first. Nothing is locked while the caller looks at one."""
         for line, frame in self._listed(config, before):
             if not any(frame.metadata.get(name) != value for name, value in (wanted or {}).items()):
-                with line.lock:
-                    self._look(line)
+                with line.lock, self._steady(line):
                     current = line.frame(frame.id)  # it may have been pruned since, or written anew
                     found = None if current is None else self._tuple(line, current)
                 if found is not None:
@@ -131,8 +147,7 @@ class Keeper:
         return ((line, frame) for line, frame in merged if wanted is None or frame.id == wanted)
 
     def _frames(self, line: Line, before: str | None) -> list[Frame]:
-        with line.lock:
-            self._look(line)
+        with line.lock, self._steady(line):
             found = line.frames()
         if before is None:
             return found
@@ -151,11 +166,6 @@ class Keeper:
     def _graphs(self, thread: str | None) -> list[Record]:
         core = self.store._core
         return list(scan_all(core.engine, core.tenant, Query(GRAPH, thread=thread)))
-
-    def _look(self, line: Line) -> None:
-        if line.waiting:
-            self._flush(line)
-        line.look()
 
     def _tuple(self, line: Line, frame: Frame) -> CheckpointTuple:
         spot = Spot(line.thread, line.namespace, frame.id)
@@ -187,8 +197,7 @@ class Keeper:
         line = self._line(spot)
         writes: dict[str, list[tuple[str, str, Any]]] = {name: [] for name in channels}
         seeds: dict[str, Any] = {}
-        with line.lock:
-            self._look(line)
+        with line.lock, self._steady(line):
             frame = line.tip if spot.checkpoint is None else line.frame(spot.checkpoint)
             loading, open_ = line.loading(), set(channels)
             while frame is not None and open_ and frame.parent is not None:
@@ -230,8 +239,9 @@ class Keeper:
             for writing in self._held.pop(spot._replace(checkpoint=checkpoint["id"]), ()):
                 writing.done.set()  # it will never be saved, and nobody waits for that
             raise
+        self._own.pop((spot.thread, spot.namespace, spot.checkpoint), None)  # one for each run, not for each step
         self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
-        while len(self._own) > _HELD:
+        while len(self._own) > _RUNS:
             self._own.popitem(last=False)
 
     def _save(
@@ -252,7 +262,9 @@ class Keeper:
                 self._write(line, config, writing)
                 writing.done.set()
         if isinstance(run := told.get("run_id"), str):
-            pruning.note_run(self.store._core, line, run)
+            self._noted[(run, line.id)] = None
+            while len(self._noted) > _HELD:
+                self._noted.popitem(last=False)
 
     def _put(
         self,
@@ -267,8 +279,12 @@ class Keeper:
         if (same := line.frame(checkpoint["id"])) is not None:
             self._refuse_other(line, same, checkpoint)
             return None
-        along = [*line.waiting] if line.tip is parent else []
-        written = [each for writing in along if (each := self._fresh(line, saving, writing)) is not None]
+        newest = parent is not None and line.tip is not None and line.tip.id == parent.id
+        along = [*line.waiting] if newest else []
+        there = {(write.task, write.number) for write in line.writes(parent)} if along and parent is not None else set()
+        written = [each for writing in along if (each := self._fresh(line, saving, writing, there)) is not None]
+        if isinstance(run := metadata.get("run_id"), str) and (run, line.id) not in self._noted:
+            saving.also(pruning.run_note(line, run, saving.scope))
         channels = self._channels(saving, checkpoint, parent, new_versions)
         more = {name: held for name, held in checkpoint.items() if name not in _FIELDS and held not in (None, [], {})}
         if checkpoint["v"] != 1:
@@ -335,13 +351,13 @@ class Keeper:
     def _refuse_late(self, line: Line, spot: Spot, told: dict[str, Any]) -> None:
         """A run whose thread was deleted meanwhile does not bring it back, nor do the graphs that begin inside it."""
         if spot.checkpoint is not None and line.frame(spot.checkpoint) is None:
-            self._refuse_deleted(line, spot.checkpoint)
+            self._refuse_deleted(line, spot.checkpoint, gone=line.record is None)
         if spot.checkpoint is None and spot.namespace and line.record is None:
             for checkpoint in (told.get("parents") or {}).values():
                 self._refuse_deleted(line, checkpoint)
 
-    def _refuse_deleted(self, line: Line, parent: str) -> None:
-        if pruning.deleted_since(self.store._core, line.thread, parent):
+    def _refuse_deleted(self, line: Line, parent: str, *, gone: bool = False) -> None:
+        if gone or pruning.deleted_since(self.store._core, line.thread, parent):
             raise Erased(
                 f"thread {line.thread!r} was deleted while this run was under way: it stays deleted; a new run begins "
                 "it anew",
@@ -350,13 +366,14 @@ class Keeper:
 
     def _refuse_overtaken(self, line: Line, spot: Spot) -> None:
         """A run that began at the newest checkpoint goes on from the newest one, or not at all."""
-        if self._branches or not self._began_newest(spot):
-            return
+        if self._branches or spot.namespace or not self._began_newest(spot):
+            return  # graphs inside a graph are part of one run, and may be called side by side
         tip = None if line.tip is None else line.tip.id
         if tip != spot.checkpoint:
             raise Conflict(
-                f"thread {spot.thread!r} was changed by another run or update since this run began; nothing of this "
-                "step was saved. Run one at a time on a thread, and invoke again",
+                f"thread {spot.thread!r} was changed by another run or update since this run began: this step was not "
+                "saved, what the run had saved before is in the thread. Run one at a time on a thread; to go on, "
+                "invoke with None or with a new message",
                 thread=spot.thread, expected=spot.checkpoint, found=tip,
             )  # fmt: skip
 
@@ -383,13 +400,14 @@ class Keeper:
 
     def _joined(self, line: Line, config: RunnableConfig, writing: Writing) -> None:
         """Wait a moment for the frame that follows, to be saved with it by one commit; then do without."""
-        joined = writing.done.wait(_MOMENT_S)
+        writing.done.wait(_MOMENT_S)
         with line.lock:
-            if writing.done.is_set():
-                return
-            line.hasty = 0 if joined else _HASTE  # other tasks are under way, or nobody is there to save the frame
-            line.waiting.remove(writing)
-            self._write(line, config, writing)
+            if writing in line.waiting:
+                line.hasty = _HASTE  # other tasks are under way, or nobody is there to save the frame
+                line.waiting.remove(writing)
+                self._write(line, config, writing)
+            elif writing.error is not None:
+                raise writing.error
 
     def _write(self, line: Line, config: RunnableConfig, writing: Writing) -> None:
         def work(saving: Saving) -> Written | None:
@@ -429,8 +447,14 @@ class Keeper:
         """Save what waits for the next frame, because somebody looks before it comes."""
         for writing in [*line.waiting]:
             line.waiting.remove(writing)
-            self._write(line, {"configurable": {"thread_id": line.thread}}, writing)
-            writing.done.set()
+            try:
+                self._write(line, {"configurable": {"thread_id": line.thread}}, writing)
+            except Exception as error:  # whoever wrote is to hear of it, not whoever looks
+                writing.error = error
+                if writing.path == _START:
+                    _log.warning("what the input of thread %r was passed on as is not saved: %s", line.thread, error)
+            finally:
+                writing.done.set()
 
     def _count_late(self, line: Line, frame: Frame) -> int:
         number, core = 1, self.store._core
@@ -454,13 +478,16 @@ class Keeper:
         thread = self._thread(line, config)
         last: Exception | None = None
         for _ in range(_TRIES):
-            line.look()
-            judge(line)
-            log = self._log(thread)
-            line.known.begin(log.created)
-            written = work(Saving(line, log, thread._scope, core.clock.now()))
+            with line.steady():
+                judge(line)
+                log = line.view.get(core.tenant, "thread", line.thread)
+                line.known.begin(0 if log is None else log.created)
+                written = work(Saving(line, log or _NO_LOG, thread._scope, core.clock.now()))
             if written is None:
                 return
+            if log is None:  # nothing was refused: now there may be a thread
+                thread._commit_ops((thread._touch(),))
+                continue
             try:
                 receipt = core.engine.commit(core.tenant, written.ops, core.clock.now())
             except (Conflict, NotFound) as error:
@@ -477,15 +504,10 @@ class Keeper:
         user = named.get(self._user)
         found = self.store._core.engine.get(self.store.tenant, "thread", line.thread)
         if found is not None:
+            if isinstance(user, str) and found.scope.user not in (None, user):
+                raise Invalid(f"thread {line.thread!r} belongs to user {found.scope.user!r}, not {user!r}")
             return self.store.thread(line.thread, user=found.scope.user, agent=found.scope.agent)
         return self.store.thread(line.thread, user=user if isinstance(user, str) and user else None)
-
-    def _log(self, thread: Thread) -> Record:
-        record = thread._record()
-        if record is None:
-            thread._commit_ops((thread._touch(),))
-            record = thread._existing()
-        return record
 
     # Lines, and how runs began
 
@@ -495,6 +517,10 @@ class Keeper:
             line = self._lines.get(key)
             if line is None:
                 known = self._known.setdefault(spot.thread, Known())
+                while len(self._known) > _LINES or (
+                    len(self._known) > 1 and sum(map(len, self._known.values())) > _MESSAGES
+                ):
+                    self._known.popitem(last=False)  # who needs it again reads it again
                 line = self._lines[key] = Line(self.store._core, self.kinds, spot.thread, spot.namespace, known)
             self._lines.move_to_end(key)
             self._known.move_to_end(spot.thread)
@@ -502,16 +528,16 @@ class Keeper:
                 idle = next((each for each, one in self._lines.items() if one is not line and not one.waiting), None)
                 if idle is not None:
                     del self._lines[idle]
-            while len(self._known) > _LINES:
-                self._known.popitem(last=False)
             return line
 
-    def hand_out(self, spot: Spot, found: CheckpointTuple | None) -> None:
+    def hand_out(self, config: RunnableConfig, found: CheckpointTuple | None) -> None:
         """Note in this context how a checkpoint was come by: saves after it, from whatever thread, are judged by it."""
+        spot = Spot.of(config)
         given = None if found is None else found.checkpoint["id"]
         handed = Handed(id(self), spot.thread, spot.namespace, given, newest=spot.checkpoint is None)
         earlier = _handed.get()
-        if earlier and earlier[-1] == handed._replace(newest=False):
+        asked_again = "checkpoint_id" in config["configurable"] and spot.checkpoint is None
+        if asked_again and earlier and earlier[-1] == handed._replace(newest=False):
             return
         _handed.set((*(each for each in earlier if each[:4] != handed[:4]), handed)[-_FEW:])
 
@@ -525,7 +551,10 @@ class Keeper:
     # Copying and forgetting
 
     def copy(self, source: str, target: str) -> None:
-        """Copy every checkpoint of a thread, with its writes, to a new thread: all of them, or none."""
+        """Copy every checkpoint of a thread, with its writes, to a new thread, one by one.
+
+        What was copied before something went wrong is removed again; only what a killed process copied stays.
+        """
         if self._graphs(target):
             raise Conflict(f"thread {target!r} has checkpoints already; copy to a new thread", thread=target)
         try:
@@ -537,12 +566,10 @@ class Keeper:
             raise
 
     def _copy(self, line: Line, target: str) -> None:
-        with line.lock:
-            self._look(line)
+        with line.lock, self._steady(line):
             found = [frame.id for frame in line.frames()]
         for id in reversed(found):
-            with line.lock:
-                self._look(line)
+            with line.lock, self._steady(line):
                 frame = line.frame(id)
                 if frame is None:
                     raise Conflict(f"thread {line.thread!r} was pruned while it was copied", thread=line.thread)

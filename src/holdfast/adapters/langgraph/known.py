@@ -12,14 +12,16 @@ the graph's list holds its place and the id. Deliberately absent: anything that 
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.adapters.langgraph import messages
 from holdfast.engine.codec import decode
-from holdfast.ledger.segments import Place, digest_of
+from holdfast.ledger.segments import Element, Place, digest_of
 
 _REMEMBERED = 50_000
+_LISTS = 1_000
 
 
 class Said(NamedTuple):
@@ -43,10 +45,19 @@ class Known:
 
     def __init__(self) -> None:
         self.born = 0
+        self.lock = threading.RLock()
         self.forget()
+
+    def __len__(self) -> int:
+        """About how many messages it holds in memory."""
+        return max(len(self._read), len(self._said)) + len(self._given) + len(self._given_before)
 
     def forget(self) -> None:
         self._said: dict[bytes, Said] = {}
+        self._ids: dict[str, Said] = {}
+        self._digests: dict[Place, bytes] = {}
+        self._lists: set[tuple[str, str, str]] = set()
+        self.notes: dict[Said, Element] = {}
         self._loose: dict[bytes, list[Place]] = {}
         self._read: dict[Place, _Pattern | bytes] = {}
         self._given: dict[int, tuple[Any, dict[str, Any], Said]] = {}
@@ -54,20 +65,36 @@ class Known:
 
     def begin(self, born: int) -> None:
         """Forget everything when the thread is another one than before, of the same name."""
-        if born != self.born:
-            self.forget()
-            self.born = born
+        with self.lock:
+            if born != self.born:
+                self.forget()
+                self.born = born
 
     def turn(self) -> None:
         """Let go of the objects that were handed out before the last time: another turn has begun."""
-        self._given_before, self._given = self._given, {}
-        self._loose = {}
+        with self.lock:
+            self._given_before, self._given = self._given, {}
+            self._loose = {}
 
     # Where messages are
 
     def find(self, digest: bytes) -> Said | None:
         """Where a message is, by the digest of all that it holds, its id included."""
         return self._said.get(digest)
+
+    def find_named(self, id: str, digest: bytes) -> Said | None:
+        """Where the message with an id is whose entry has none, by the digest of all that it holds but the id."""
+        said = self._ids.get(id)
+        return said if said is not None and self._digests.get(said.place) == digest else None
+
+    def knows(self, graph: str, channel: str, ref: Any) -> bool:
+        """Whether all messages of a list are known, as it is held."""
+        return (graph, channel, str(ref)) in self._lists
+
+    def know(self, graph: str, channel: str, ref: Any) -> None:
+        if len(self._lists) > _LISTS:
+            self._lists.clear()
+        self._lists.add((graph, channel, str(ref)))
 
     def given(self, message: Any) -> Said | None:
         """Where a message is that was handed out or taken in here, if it is still what it was."""
@@ -82,13 +109,16 @@ class Known:
 
     def learn(self, digest: bytes, said: Said, message: Any, fields: dict[str, Any]) -> None:
         """A message is known to be somewhere; and so is its object, as long as it holds these fields."""
-        if len(self._said) > _REMEMBERED:
-            self._said.clear()
-        self._said[digest] = said
-        if _is_text(fields):
-            if len(self._given) > _REMEMBERED:
-                self.turn()
-            self._given[id(message)] = (message, _own(fields), said)
+        with self.lock:
+            if len(self._said) > _REMEMBERED:
+                self._let_go()
+            self._said[digest] = said
+            if said.id is not None:
+                self._ids[said.id] = said
+            if _is_text(fields):
+                if len(self._given) > _REMEMBERED:
+                    self.turn()
+                self._given[id(message)] = (message, _own(fields), said)
 
     def loosen(self, digest: bytes, place: Place) -> None:
         """An entry has no id, and its message may be given one."""
@@ -101,16 +131,22 @@ class Known:
         if place in self._loose.get(digest, ()):
             self._loose[digest].remove(place)
 
+    def _let_go(self) -> None:
+        """Forget where messages are, but not what was handed out: who needs to know reads it again."""
+        for each in (self._said, self._ids, self._digests, self._lists, self._read, self.notes):
+            each.clear()
+
     # Reading
 
     def missing(self, places: Iterable[Place]) -> list[Place]:
         if len(self._read) > _REMEMBERED:
-            self._read.clear()
+            self._let_go()
         return [place for place in places if place not in self._read]
 
     def read(self, place: Place, body: bytes) -> None:
         """Keep what is at a place."""
-        self._said[digest_of(body)] = Said(place)
+        self._digests[place] = digest = digest_of(body)
+        self._said[digest] = Said(place)
         self._read[place] = body if b'"$"' in body else _pattern(body) or body
 
     def messages(self, said: Sequence[Said]) -> list[Any]:
@@ -129,6 +165,8 @@ class Known:
 
     def _message(self, said: Said) -> Any:
         held = self._read[said.place]
+        if said.id is not None:
+            self._ids[said.id] = said
         if isinstance(held, bytes):
             return None if b'"$"' in held else identified(messages.from_content(decode(held)), said.id)
         fields, snapshot = held.fields.copy(), held.fields

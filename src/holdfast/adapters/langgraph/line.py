@@ -8,10 +8,10 @@ has to look again. Deliberately absent: LangGraph's configs and tuples (``saver`
 from __future__ import annotations
 
 import threading
-import zlib
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 
@@ -19,16 +19,19 @@ from holdfast.adapters.langgraph import messages
 from holdfast.adapters.langgraph.known import Known, Said, identified
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds, Loading
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Event, Record
+from holdfast.engine.contract import Event, Record, View
 from holdfast.errors import Corrupt
 from holdfast.ledger import frames, segments
 from holdfast.ledger.core import Core
-from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, PAIRS, Frame, Ref, Write
+from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Frame, Ref, Write
 from holdfast.ledger.segments import SEGMENT, Place, Version
 
 ENTRY, MESSAGE = "entry", "message"
 """The tags of a message that is in the log, and of one that is not."""
-_FRAMES, _VERSIONS = 64, 8
+_FRAMES, _VERSIONS = 64, 2
+
+
+_REFERENCE = encode({TAG: ENTRY})[:-1]  # how the body of an element begins that stands for a message
 
 
 class Segment:
@@ -37,6 +40,8 @@ class Segment:
     def __init__(self, stream: int = 0, head: int = 0) -> None:
         self.stream, self.head = stream, head
         self.versions: OrderedDict[int, Version] = OrderedDict()
+        self.bodies: dict[int, bytes] = {}  # elements of the list's own stream, which never change
+        self.said: dict[int, Said] = {}  # those of them that stand for a message
 
     def keep(self, version: Version) -> None:
         self.versions[version.position] = version
@@ -45,14 +50,13 @@ class Segment:
             self.versions.popitem(last=False)
 
 
-class Writing(NamedTuple):
-    """What a task wrote on top of a checkpoint, on its way in. ``done`` is set once it is saved."""
+class Writing:
+    """What a task wrote on top of a checkpoint, on its way in. ``done`` is set once it is saved or has an ``error``."""
 
-    checkpoint: str
-    writes: list[tuple[str, Any]]
-    task: str
-    path: str
-    done: threading.Event
+    def __init__(self, checkpoint: str, writes: list[tuple[str, Any]], task: str, path: str) -> None:
+        self.checkpoint, self.writes, self.task, self.path = checkpoint, writes, task, path
+        self.done = threading.Event()
+        self.error: Exception | None = None
 
 
 class Line:
@@ -64,6 +68,8 @@ class Line:
         self.lock = threading.RLock()
         self.waiting: list[Writing] = []
         self.hasty = 0
+        self.view: View = core.engine
+        self.inner = Dumping(kinds, self.whole)
         self.forget()
 
     def forget(self) -> None:
@@ -75,15 +81,28 @@ class Line:
 
     # What is there
 
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Everything that is read in here is of one moment: a graph that is written anew meanwhile is not seen."""
+        with self.core.engine.snapshot() as view:
+            self.view = view
+            try:
+                self.look()
+                yield
+            finally:
+                self.view = self.core.engine
+
     def look(self) -> Record | None:
         """Bring what is known up to date with the store."""
-        record = self.core.engine.get(self.core.tenant, GRAPH, self.id)
+        record = self.view.get(self.core.tenant, GRAPH, self.id)
         if record is None:
             self.forget()
             return None
         if self.record is None or record.stream != self.record.stream or record.head < self.record.head:
             self.forget()
             self.home = frames.home_of(record)  # of a newer version: refused here
+            if (record.scope.thread, frames.namespace_of(record)) != (self.thread, self.namespace):
+                raise Corrupt(f"what is stored for thread {self.thread!r} belongs to another", thread=self.thread)
         if self.record is None or record.head != self.record.head:
             self.record = record
             self.tip = self._newest(record)
@@ -94,12 +113,12 @@ class Line:
         """What this process wrote itself is known already: the next look finds nothing new."""
         if self.record is not None:
             self.record = msgspec.structs.replace(self.record, head=head)
-        elif (record := self.core.engine.get(self.core.tenant, GRAPH, self.id)) is not None:
-            self.record, self.home = record, frames.home_of(record)
+        elif (record := self.view.get(self.core.tenant, GRAPH, self.id)) is not None:
+            self.record, self.home = msgspec.structs.replace(record, head=head), frames.home_of(record)
 
     def _newest(self, record: Record) -> Frame | None:
         tip = None
-        for event in frames.newest(self.core.engine, self.core.tenant, record.mark):
+        for event in frames.newest(self.view, self.core.tenant, record.mark):
             if frames.is_frame(event):
                 tip = tip or self._frame(event)
                 if event.key is None:
@@ -111,7 +130,7 @@ class Line:
         assert self.record is not None
         frame = self._frames.get(frames.id_of(event))
         if frame is None:
-            frame = frames.frame_at(self.core.engine, self.core.tenant, self.record.mark.stream, event)
+            frame = frames.frame_at(self.view, self.core.tenant, self.record.mark.stream, event)
             self.keep(frame)
         return frame
 
@@ -123,22 +142,22 @@ class Line:
 
     def frame(self, id: str) -> Frame | None:
         """The frame with an id, or None."""
-        if self.record is None:
-            return None
+        if self.record is None or id > self.highest:
+            return None  # no id is greater than the highest: most questions are about one that is yet to be saved
         if id in self._frames:
             return self._frames[id]
-        event = frames.found(self.core.engine, self.core.tenant, self.record.mark, id)
+        event = frames.found(self.view, self.core.tenant, self.record.mark, id)
         return None if event is None else self._frame(event)
 
     def frames(self) -> list[Frame]:
         """Every frame, the newest first."""
-        return [] if self.record is None else frames_of(self.core, self.record)
+        return [] if self.record is None else frames_of(self.view, self.core.tenant, self.record)
 
     def writes(self, frame: Frame) -> list[Write]:
         if self.record is None:
             return []
         last = self.tip is not None and self.tip.id == frame.id
-        return frames.writes_of(self.core.engine, self.core.tenant, self.record.mark, frame, last=last)
+        return frames.writes_of(self.view, self.core.tenant, self.record.mark, frame, last=last)
 
     # Values out
 
@@ -150,21 +169,23 @@ class Line:
             return loading.value(held, path)
         if way == KEPT:
             return loading.value(self._blob(held), path)
-        if way == ENTRIES:
-            return self._said(held)
-        values = self._values(channel, held, loading, path)
+        values = self._said(held) if way == ENTRIES else self._values(channel, held, loading, path)
+        self.known.know(self.id, channel, ref)
         return dict(values) if way == PAIRS else values
+
+    def recognise(self, channel: str, ref: Ref) -> None:
+        """Make the messages of a list known, where they are not: who does not know them would say them again."""
+        if ref[0] in (ENTRIES, LIST) and not self.known.knows(self.id, channel, ref):
+            self.value(channel, ref, self.loading())
 
     def _values(self, channel: str, position: int, loading: Loading, path: str) -> list[Any]:
         """The elements of a list: entries of the log, or what the list's own stream holds."""
-        bodies, places = self.elements(channel, position)
-        held = [None if place.stream else decode(body) for body, place in zip(bodies, places, strict=True)]
-        said = [
-            Said(place) if place.stream else self._referred(plain) for plain, place in zip(held, places, strict=True)
-        ]
+        segment, places = self.elements(channel, position)
+        said = [Said(place) if place.stream else segment.said.get(place.position) for place in places]
         talk = iter(self._messages([each for each in said if each is not None]))
         return [
-            loading.value(plain, path) if each is None else next(talk) for plain, each in zip(held, said, strict=True)
+            loading.value(decode(segment.bodies[place.position]), path) if each is None else next(talk)
+            for each, place in zip(said, places, strict=True)
         ]
 
     def _referred(self, plain: Any) -> Said | None:
@@ -180,12 +201,13 @@ class Line:
         return self._messages([Said(Place(stream, position)) for stream, positions in spans for position in positions])
 
     def _messages(self, said: Sequence[Said]) -> list[Any]:
-        if missing := self.known.missing(each.place for each in said):
-            bodies = segments.bodies_at(self.core.engine, self.core.tenant, 0, missing)
-            for place, body in zip(missing, bodies, strict=True):
-                self.known.read(place, body)
-        made = zip(self.known.messages(said), said, strict=True)
-        return [message if message is not None else self._unusual(each) for message, each in made]
+        with self.known.lock:  # graphs inside a graph share what is known of the thread
+            if missing := self.known.missing(each.place for each in said):
+                bodies = segments.bodies_at(self.view, self.core.tenant, 0, missing)
+                for place, body in zip(missing, bodies, strict=True):
+                    self.known.read(place, body)
+            made = zip(self.known.messages(said), said, strict=True)
+            return [message if message is not None else self._unusual(each) for message, each in made]
 
     def _unusual(self, said: Said) -> Any:
         """A message that holds values of types that are not plain data."""
@@ -212,33 +234,47 @@ class Line:
         return Loading(self.kinds, {ENTRY: entry, MESSAGE: self._message})
 
     def _digest(self, message: Any) -> bytes:
-        plain = Dumping(self.kinds).plain(messages.to_content(message), "a message")
-        return segments.digest_of(encode(plain))
+        return segments.digest_of(encode(self.inner.plain(messages.to_content(message), "a message")))
+
+    def whole(self, value: Any) -> Any:
+        """A message inside a message stays where it is."""
+        if not messages.is_message(value):
+            return None
+        return {TAG: MESSAGE, "v": self.inner.plain(messages.to_content(value), "a message")}
 
     def _blob(self, id: str) -> Any:
-        record = self.core.engine.get(self.core.tenant, BLOB, id)
+        record = self.view.get(self.core.tenant, BLOB, id)
         if record is None:
             raise Corrupt(f"thread {self.thread!r}: a value that a frame holds is gone", blob=id)
-        return decode(zlib.decompress(decode(record.body)))
+        return frames.unpacked(record)
 
-    def elements(self, channel: str, position: int) -> tuple[list[bytes], tuple[Place, ...]]:
+    def elements(self, channel: str, position: int) -> tuple[Segment, tuple[Place, ...]]:
+        """A version of a list: where its elements are, those of its own stream read."""
         segment = self.segment(channel)
         version = segment.versions.get(position)
-        places, noted = (
-            (version.places, version.noted)
-            if version is not None
-            else segments.places_at(self.core.engine, self.core.tenant, segment.stream, position)
-        )
-        bodies = segments.bodies_at(self.core.engine, self.core.tenant, segment.stream, places)
         if version is None:
-            digests = tuple(map(segments.digest_of, bodies))
+            places, noted = segments.places_at(self.view, self.core.tenant, segment.stream, position)
+        else:
+            places, noted = version.places, version.noted
+        missing = [place for place in places if not place.stream and place.position not in segment.bodies]
+        if missing:
+            bodies = segments.bodies_at(self.view, self.core.tenant, segment.stream, missing)
+            for place, body in zip(missing, bodies, strict=True):
+                segment.bodies[place.position] = body
+                if body.startswith(_REFERENCE) and (said := self._referred(decode(body))) is not None:
+                    segment.said[place.position] = said
+        if version is None:
+            digests = tuple(
+                b"%d/%d" % place if place.stream else segments.digest_of(segment.bodies[place.position])
+                for place in places
+            )
             segment.keep(Version(position, places, digests, noted))
-        return bodies, places
+        return segment, places
 
     def segment(self, channel: str) -> Segment:
         """What is known of a channel's list, if it still ends where it did."""
         id = frames.segment_id(self.id, channel)
-        record = self.core.engine.get(self.core.tenant, SEGMENT, id)
+        record = self.view.get(self.core.tenant, SEGMENT, id)
         known = self._segments.get(channel)
         if record is None:
             self._segments.pop(channel, None)
@@ -256,10 +292,10 @@ class Line:
         return segment.versions[position]
 
 
-def frames_of(core: Core, record: Record) -> list[Frame]:
+def frames_of(view: View, tenant: str, record: Record) -> list[Frame]:
     """Every frame of a graph, the newest first, by one reading."""
     found: dict[int, Frame] = {}
-    for event in core.engine.read(core.tenant, record.mark):
+    for event in view.read(tenant, record.mark):
         if frames.is_frame(event):
             base = frames.base_of(event)
             found[event.position] = frames.to_frame(event, None if base is None else found[base])

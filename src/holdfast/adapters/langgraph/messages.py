@@ -25,6 +25,8 @@ from langchain_core.messages import (
     ToolMessageChunk,
 )
 
+from holdfast.errors import Unsupported
+
 MORE = "langchain"
 _ROLES: dict[Any, str] = {
     HumanMessage: "user", HumanMessageChunk: "user", AIMessage: "assistant", AIMessageChunk: "assistant",
@@ -84,7 +86,9 @@ def from_content(content: dict[str, Any]) -> Any:
     fields = dict(content)
     more = fields.pop(MORE, {})
     role = fields.pop("role")
-    kind = _NAMED[more["class"]] if "class" in more else _BY_ROLE[role]
+    kind = _NAMED.get(more["class"]) if "class" in more else _BY_ROLE.get(role)
+    if kind is None:
+        raise Unsupported(f"a message of class {more.get('class', role)!r} is not known here: upgrade langchain-core")
     return _made(kind, fields | more.get("fields", {}))
 
 

@@ -13,15 +13,15 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from holdfast.adapters.langgraph.known import Known
-from holdfast.adapters.langgraph.line import Line, frames_of
+from holdfast.adapters.langgraph.line import Line
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.clock import to_micros
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Append, Delete, Event, Mark, Op, Put, Query, Record
+from holdfast.engine.contract import Append, Delete, Event, Guard, Mark, Op, Put, Query, Record, Scope, View
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.ledger import frames, segments
 from holdfast.ledger.core import Core, scan_all
-from holdfast.ledger.frames import BLOB, GRAPH, KEPT, LIST, PAIRS, Channel, Frame, Write
+from holdfast.ledger.frames import BLOB, GRAPH, KEPT, LIST, PAIRS, Channel, Frame, Ref, Write
 from holdfast.ledger.segments import SEGMENT, Element
 
 _DELETED, _RUN = "deletion", "graph run"
@@ -80,26 +80,23 @@ def deleted_since(core: Core, thread: str, checkpoint: str) -> bool:
 # Runs
 
 
-def note_run(core: Core, line: Line, run: str) -> None:
-    """Remember that a run made checkpoints of a graph."""
+def run_note(line: Line, run: str, scope: Scope) -> Put:
+    """What says that a run made checkpoints of a graph."""
     id = frames.hidden(run, line.id)
-    if core.engine.get(core.tenant, _RUN, id) is None:
-        record = line.record
-        assert record is not None
-        put = Put(_RUN, id, encode({"graph": line.id}), scope=record.scope, tags=(frames.hidden(run),))
-        core.engine.commit(core.tenant, (put,), core.clock.now())
+    return Put(_RUN, id, encode({"graph": line.id}), scope=scope, tags=(frames.hidden(run),))
 
 
 def delete_runs(core: Core, kinds: Kinds, runs: Sequence[str]) -> set[str]:
     """Delete the frames that some runs made; return the threads that had any."""
     wanted = set(runs)
     notes = [note for run in wanted for note in scan_all(core.engine, core.tenant, Query(_RUN, tag=frames.hidden(run)))]
-    touched = {note.scope.thread or "" for note in notes}
-    for thread in touched:
-        Whole(core, kinds, thread, lambda found, size: _without(found, wanted)).commit()
+    for id in {decode(note.body)["graph"] for note in notes}:
+        record = core.engine.get(core.tenant, GRAPH, id)
+        if record is not None:
+            Rewriting(core, kinds, record, lambda found, size: _without(found, wanted)).commit()
     if notes:
         core.engine.commit(core.tenant, [Delete(_RUN, note.id) for note in notes], core.clock.now())
-    return touched
+    return {note.scope.thread or "" for note in notes}
 
 
 def _without(found: Sequence[Frame], runs: set[str]) -> list[Frame]:
@@ -113,18 +110,22 @@ def retain(core: Core, kinds: Kinds, threads: Sequence[str] | None, rule: Rule, 
     """Drop what a rule lets go, of some threads or of all."""
     rule.check()
     now = core.clock.now()
-    total = Pruned(0, 0, 0, 0)
-    batch: list[Whole] = []
-    for thread in list(dict.fromkeys(record.scope.thread or "" for record in _graphs(core, threads))):
-        whole = Whole(core, kinds, thread, functools.partial(_kept, rule=rule, now=now))
-        total = whole.counted(total)
-        if whole.changes and not dry_run:
-            batch.append(whole)
-        if len(batch) >= _BATCH:
+    touched: set[str | None] = set()
+    went = freed = kept = 0
+    batch: list[Rewriting] = []
+    for record in list(_graphs(core, threads)):
+        graph = Rewriting(core, kinds, record, functools.partial(_kept, rule=rule, now=now))
+        kept += len(graph.left)
+        if graph.changes:
+            touched.add(record.scope.thread)
+            went, freed = went + len(graph.frames) - len(graph.left), freed + graph.freed
+            batch.append(graph)
+        if len(batch) >= _BATCH and not dry_run:
             _commit(core, batch)
             batch = []
-    _commit(core, batch)
-    return total
+    if batch and not dry_run:
+        _commit(core, batch)
+    return Pruned(len(touched), went, freed, kept)
 
 
 def _graphs(core: Core, threads: Sequence[str] | None) -> Iterator[Record]:
@@ -134,11 +135,10 @@ def _graphs(core: Core, threads: Sequence[str] | None) -> Iterator[Record]:
         yield from scan_all(core.engine, core.tenant, Query(GRAPH, thread=thread))
 
 
-def _commit(core: Core, batch: Sequence[Whole]) -> None:
-    """Many threads in one commit; when one of them changed meanwhile, each by itself, as it is then."""
+def _commit(core: Core, batch: Sequence[Rewriting]) -> None:
+    """Many graphs in one commit; when one of them changed meanwhile, each by itself, as it is then."""
     try:
-        if batch:
-            core.engine.commit(core.tenant, [op for each in batch for op in each.ops()], core.clock.now())
+        core.engine.commit(core.tenant, [op for each in batch for op in each.planned], core.clock.now())
     except (Conflict, NotFound):
         for each in batch:
             each.commit()
@@ -192,58 +192,38 @@ Choose = Callable[[Sequence[Frame], Callable[[Frame], int]], Sequence[Frame]]
 """Says which of a graph's frames stay, the newest first; it may ask how many bytes each takes."""
 
 
-class Whole:
-    """All graphs of a thread, because they share blobs."""
-
-    def __init__(self, core: Core, kinds: Kinds, thread: str, choose: Choose) -> None:
-        self._core, self._kinds, self._thread, self._choose = core, kinds, thread, choose
-        self._look()
-
-    def _look(self) -> None:
-        records = scan_all(self._core.engine, self._core.tenant, Query(GRAPH, thread=self._thread))
-        self._graphs = [Rewriting(self._core, self._kinds, record, self._choose) for record in records]
-
-    @property
-    def changes(self) -> bool:
-        return any(graph.changes for graph in self._graphs)
-
-    def counted(self, total: Pruned) -> Pruned:
-        went = sum(len(graph.frames) - len(graph.left) for graph in self._graphs)
-        kept = sum(len(graph.left) for graph in self._graphs)
-        freed = sum(graph.freed() for graph in self._graphs)
-        return Pruned(total.threads + self.changes, total.checkpoints + went, total.bytes + freed, total.kept + kept)
-
-    def ops(self) -> list[Op]:
-        ops = [op for graph in self._graphs if graph.changes for op in graph.ops()]
-        query = Query(BLOB, thread=self._thread)
-        here = {record.id for record in scan_all(self._core.engine, self._core.tenant, query)}
-        reached = {id for graph in self._graphs for id in graph.blobs()} if here else set()
-        return [*ops, *(Delete(BLOB, id) for id in sorted(here - reached))]
-
-    def commit(self) -> None:
-        """Carry it out; when the thread changed meanwhile, look again."""
-        for _ in range(_TRIES):
-            ops = self.ops() if self.changes else []
-            try:
-                if ops:
-                    self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
-                return
-            except (Conflict, NotFound) as error:
-                last = error
-                self._look()
-        raise last
-
-
 class Rewriting:
     """A graph that is written anew with some of its frames."""
 
     def __init__(self, core: Core, kinds: Kinds, record: Record, choose: Choose) -> None:
-        self.core, self.record = core, record
-        self.line = Line(core, kinds, record.scope.thread or "", frames.namespace_of(record), Known())
-        self.line.look()
-        self.frames = frames_of(core, record)
-        self._sizes: dict[str, int] | None = None
-        self.left = [*choose(self.frames, self.size)]
+        self.core, self._kinds, self._choose = core, kinds, choose
+        self._look(record)
+
+    def _look(self, record: Record) -> None:
+        """Read all frames, and choose which of them stay."""
+        self.line = Line(self.core, self._kinds, record.scope.thread or "", frames.namespace_of(record), Known())
+        with self.line.steady():
+            self.record = self.line.record or record
+            self.frames = self.line.frames()
+            self._sizes: dict[str, int] | None = None
+            self.left = [*self._choose(self.frames, self.size)]
+            self.planned = self._ops() if self.changes else []
+            self.freed = sum(self.size(frame) for frame in self.frames if frame not in self.left) if self.changes else 0
+
+    def commit(self) -> None:
+        """Carry it out; when the graph changed meanwhile, look again."""
+        for _ in range(_TRIES):
+            try:
+                if self.changes:
+                    self.core.engine.commit(self.core.tenant, self.planned, self.core.clock.now())
+                return
+            except (Conflict, NotFound) as error:
+                last = error
+                record = self.core.engine.get(self.core.tenant, GRAPH, self.record.id)
+                if record is None:
+                    return
+                self._look(record)
+        raise last
 
     def size(self, frame: Frame) -> int:
         """About how many bytes go when a frame goes: its own, its writes', and what no frame before it holds."""
@@ -253,18 +233,19 @@ class Rewriting:
 
     def _measured(self) -> Iterator[tuple[str, int]]:
         core, seen, upto = self.core, set[str](), dict[str, int]()
-        own = _sizes(core, self.record)
+        own = _sizes(self.line.view, core.tenant, self.record)
         for frame in reversed(self.frames):
             size = own.get(frame.position, 0)
             for name, channel in frame.channels.items():
-                way, held = channel.ref or ("", 0)
+                ref: Ref = channel.ref or ("", 0)
+                way, held = ref
                 if way == KEPT and held not in seen:
                     seen.add(held)
-                    blob = core.engine.get(core.tenant, BLOB, held)
+                    blob = self.line.view.get(core.tenant, BLOB, held)
                     size += len(blob.body) if blob is not None else 0
                 elif way in (LIST, PAIRS) and held > upto.get(name, 0):
                     stream = self.line.segment(name).stream
-                    added = core.engine.read(core.tenant, Mark(stream, held), after=upto.get(name, 0))
+                    added = self.line.view.read(core.tenant, Mark(stream, held), after=upto.get(name, 0))
                     size += sum(len(event.body) + _ROW for event in added)
                     upto[name] = held
             yield frame.id, size
@@ -273,15 +254,15 @@ class Rewriting:
     def changes(self) -> bool:
         return len(self.left) != len(self.frames)
 
-    def freed(self) -> int:
-        ids = {frame.id for frame in self.left}
-        return sum(self.size(frame) for frame in self.frames if frame.id not in ids)
-
-    def ops(self) -> list[Op]:
+    def _ops(self) -> list[Op]:
         """Give up the old and write the new, in an order that a commit can carry out."""
         record, time = self.record, self.core.clock.now()
         lists = self._lists()
-        ops: list[Op] = [Append(GRAPH, record.id, (), record.head), Delete(GRAPH, record.id, record.version)]
+        ops: list[Op] = [
+            Guard(GRAPH, record.id, record.version, record.stream),  # this very graph, not one written anew since
+            Append(GRAPH, record.id, (), record.head),
+            Delete(GRAPH, record.id, record.version),
+        ]
         ops += [Delete(SEGMENT, frames.segment_id(self.line.id, name)) for name in sorted(self._channels())]
         moved: dict[tuple[str, int], int] = {}
         for name, positions in sorted(lists.items()):
@@ -294,7 +275,14 @@ class Rewriting:
         if events:
             new = Put(GRAPH, record.id, record.body, scope=record.scope)
             ops.append(Append(GRAPH, record.id, tuple(events), 0, new))
-        return ops
+        return [*ops, *self._unreached()]
+
+    def _unreached(self) -> list[Op]:
+        """Blobs of the graph that no remaining frame holds."""
+        core, reached = self.core, set(self.blobs())
+        found = scan_all(self.line.view, core.tenant, Query(BLOB, thread=self.record.scope.thread))
+        mine = sorted(record.id for record in found if record.id.startswith(f"{self.record.id}/"))
+        return [Delete(BLOB, id) for id in mine if id not in reached]
 
     def _lists(self) -> dict[str, list[int]]:
         """The versions of lists that remain, by channel, in the order of time."""
@@ -321,10 +309,10 @@ class Rewriting:
         before = segments.EMPTY
         for position in positions:
             version = self.line.version(name, position)
-            bodies, _ = self.line.elements(name, position)
+            bodies = self.line.elements(name, position)[0].bodies
             elements = [
-                Element(digest, body, place if place.stream else None)
-                for digest, body, place in zip(version.digests, bodies, version.places, strict=True)
+                Element(digest, bodies.get(place.position, b""), place if place.stream else None)
+                for digest, place in zip(version.digests, version.places, strict=True)
             ]
             events, before = segments.saved(before, len(made), elements, time)
             made += events
@@ -369,10 +357,10 @@ def _by_task(writes: Sequence[Write]) -> list[frames.Written]:
     return [frames.Written(task, path, each) for (task, path), each in tasks.items()]
 
 
-def _sizes(core: Core, record: Record) -> dict[int, int]:
+def _sizes(view: View, tenant: str, record: Record) -> dict[int, int]:
     """About how many bytes each frame takes, with its writes."""
     sizes: dict[int, int] = {}
-    for event in core.engine.read(core.tenant, record.mark):
+    for event in view.read(tenant, record.mark):
         position = event.position if frames.is_frame(event) else frames.to_writes(event)[0]
         sizes[position] = sizes.get(position, 0) + len(event.body) + _ROW
     return sizes

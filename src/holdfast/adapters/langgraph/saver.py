@@ -7,6 +7,7 @@ two runs on one thread gets ``Conflict``. Deliberately absent: pickle, import by
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -34,7 +35,7 @@ from holdfast.adapters.langgraph.saving import plain_metadata
 from holdfast.adapters.langgraph.serde import Serde
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.adapters.opening import Given, away, opened
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, Unavailable
 from holdfast.ids import check_id
 from holdfast.store import Store
 
@@ -69,7 +70,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         self.kinds = Kinds(self.store._core.schemas, LANGGRAPH)
         self.kinds.register(types)
         super().__init__(serde=Serde(self.kinds))
-        evolution = Evolution(version, migrations or {}, renamed or {}, frozenset(dropped))
+        evolution = Evolution.of(version, migrations, renamed, dropped)
         self._keeper = Keeper(self.store, self.kinds, evolution, user, branches=branches)
 
     def close(self) -> None:
@@ -85,9 +86,14 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         self.close()
 
     def guard(self, graph: T) -> T:
-        """Refuse threads that hold channels or wait for nodes that a compiled graph does not have; return the graph."""
-        self._keeper.evolution = self._keeper.evolution.knowing(graph)
-        return graph
+        """The same compiled graph, refusing threads that hold channels or wait for nodes that it does not have."""
+        knowing = self._keeper.evolution.knowing(graph)
+        if getattr(graph, "checkpointer", None) is not self:
+            raise Invalid("guard takes a graph that was compiled with this saver: builder.compile(checkpointer=saver)")
+        guarded = copy.copy(self)
+        guarded._keeper = copy.copy(self._keeper)
+        guarded._keeper.evolution = knowing
+        return graph.copy({"checkpointer": guarded})  # type: ignore[attr-defined]
 
     # Reading
 
@@ -95,7 +101,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         """A checkpoint with all its values: the one that the config names, or the newest."""
         spot = Spot.of(config)
         found = self._keeper.tuple_at(spot)
-        self._keeper.hand_out(spot, found)
+        self._keeper.hand_out(config, found)
         return found
 
     def list(
@@ -146,14 +152,16 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         spot = Spot.of(config)
         if spot.checkpoint is None:
             raise Invalid("writes belong to a checkpoint: the config must name one")
-        writing = Writing(spot.checkpoint, [*writes], task_id, task_path, threading.Event())
+        writing = Writing(spot.checkpoint, [*writes], task_id, task_path)
         return None if self._keeper.put_writes(spot, config, writing) else writing.done
 
     def put_result(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str) -> None:
         """Keep what a task gave, and return once it is durable: also where its checkpoint is still being saved."""
         later = self._put_writes(config, writes, task_id, "")
-        if later is not None and (config.get("configurable") or {}).get(_DURABILITY) != "exit":
-            later.wait(_PATIENCE_S)
+        if later is None or (config.get("configurable") or {}).get(_DURABILITY) == "exit":
+            return
+        if not later.wait(_PATIENCE_S):
+            raise Unavailable(f"what task {task_id!r} gave is not durable: its checkpoint is not saved yet")
 
     # Tending
 
@@ -194,6 +202,8 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         namespace takes at most ``max_bytes``. The newest one always stays, unless ``keep`` is 0. Nothing that a
         remaining checkpoint needs is dropped. Messages stay in the log of their thread.
         """
+        if isinstance(thread_ids, str):
+            raise Invalid(f"thread_ids are several: [{thread_ids!r}]")
         rule = pruning.Rule(keep, older_than, max_bytes)
         ids = None if thread_ids is None else [check_id(str(id), "thread_id") for id in thread_ids]
         report = pruning.retain(self.store._core, self.kinds, ids, rule, dry_run=dry_run)
@@ -212,7 +222,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         spot = Spot.of(config)
         found = await away(self._keeper.tuple_at, spot)
-        self._keeper.hand_out(spot, found)  # here, and not in the thread: it is this context that the saves inherit
+        self._keeper.hand_out(config, found)  # here, and not in the thread: it is this context that the saves inherit
         return found
 
     async def alist(

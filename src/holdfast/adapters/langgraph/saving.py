@@ -6,17 +6,14 @@ Deliberately absent: what is committed and when (``keeper``), and reading (``lin
 from __future__ import annotations
 
 import functools
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-import msgspec
 
 from holdfast.adapters.langgraph import messages
 from holdfast.adapters.langgraph.known import Said
 from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, Line
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds
-from holdfast.engine.codec import MSGPACK, encode
+from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Event, Guard, Op, Put, Record, Scope
 from holdfast.ledger import frames, segments
 from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, HOME, INLINE, KEPT, LIST, PAIRS, Ref
@@ -47,9 +44,9 @@ class Saving:
         self._ops: list[Op] = []
         self._blobs: set[str] = set()
         self._versions: list[tuple[str, Version, int]] = []
+        self._lists: list[tuple[str, Ref]] = []
         self.home = line.home or log.mark.stream
         self._dumping = Dumping(line.kinds, self._aside)
-        self._inner = Dumping(line.kinds, self._whole)
 
     def ref(self, channel: str, value: Any, before: Ref | None) -> Ref:
         """How a channel's new value is held. ``before`` is how the one before it was."""
@@ -60,7 +57,10 @@ class Saving:
             listed = self._pairs(channel, value, before, path)
         else:
             listed = None
-        return listed or self.small(value, path)
+        if listed is None:
+            return self.small(value, path)
+        self._lists.append((channel, listed))
+        return listed
 
     def small(self, value: Any, path: str) -> Ref:
         """A value in the frame itself, or as a blob when it is large."""
@@ -76,6 +76,8 @@ class Saving:
     def _list(self, channel: str, value: list[Any], before: Ref | None, path: str) -> Ref | None:
         grown = before is not None and before[0] == LIST
         if not self._line.namespace and all(map(messages.spoken, value)):
+            if before is not None:
+                self._line.recognise(channel, before)
             said = [self._said(message) for message in value]
             ranges = [] if any(each.id is not None for each in said) else self._ranges(said)
             if 0 < len(ranges) <= _RANGES:
@@ -97,7 +99,10 @@ class Saving:
         """A message as an element of a list: its entry, or a note of its entry and its id."""
         if said.id is None:
             return Element(b"%d/%d" % said.place, b"", said.place)
-        return self._element(self._reference(said), "a message")
+        known = self._line.known.notes
+        if said not in known:
+            known[said] = self._element(self._reference(said), "a message")
+        return known[said]
 
     def _pairs(self, channel: str, value: dict[Any, Any], before: Ref | None, path: str) -> Ref:
         elements = [
@@ -132,18 +137,12 @@ class Saving:
         if not messages.is_message(value):
             return None
         if not messages.spoken(value):
-            return self._whole(value)
+            return self._line.whole(value)
         if self._line.namespace:
             digest, plain = self._encoded(value, messages.fields_of(value))[:2]
             said = self._line.known.find(digest)
             return {TAG: MESSAGE, "v": plain} if said is None else self._reference(said)
         return self._reference(self._said(value, listed=False))
-
-    def _whole(self, value: Any) -> Any:
-        """A message inside a message stays where it is."""
-        if not messages.is_message(value):
-            return None
-        return {TAG: MESSAGE, "v": self._inner.plain(messages.to_content(value), "a message")}
 
     def _reference(self, said: Said) -> dict[str, Any]:
         stream, position = said.place
@@ -153,7 +152,7 @@ class Saving:
     def _encoded(self, message: Any, fields: dict[str, Any]) -> tuple[bytes, Any, bytes]:
         """A message's digest, its content as plain data, and that as bytes."""
         path = f"thread {self._line.thread!r}, a message"
-        plain = self._inner.plain(messages.to_content(message, fields), path)
+        plain = self._line.inner.plain(messages.to_content(message, fields), path)
         body = encode(plain, path)
         return segments.digest_of(body), plain, body
 
@@ -173,7 +172,7 @@ class Saving:
         if listed or identity is not None:
             found = self._fresh.get(digest) or known.find(digest)
         if found is None and identity is not None:
-            found = self._claimed(plain, identity)
+            found = self._named(plain, identity)
         if found is None:
             found = Said(Place(self._log.mark.stream, self._log.head + len(self._entries) + 1))
             self._entries.append(Event("message", body, self.time))
@@ -183,10 +182,12 @@ class Saving:
         self._then.append(functools.partial(known.learn, digest, found, message, fields))
         return found
 
-    def _claimed(self, plain: dict[str, Any], id: str) -> Said | None:
+    def _named(self, plain: dict[str, Any], id: str) -> Said | None:
         """The entry of a message that was said before it was given its id."""
         body = encode({name: value for name, value in plain.items() if name != "id"})
         digest = segments.digest_of(body)
+        if (found := self._line.known.find_named(id, digest)) is not None:
+            return found
         free = [place for place in self._line.known.loose(digest) if place not in self._claims]
         if not free:
             return None
@@ -196,14 +197,21 @@ class Saving:
         return Said(place, id)
 
     def _blob(self, body: bytes) -> str:
-        id = frames.blob_id(self._line.thread, body)
+        id = frames.blob_id(self._line.id, body)
         if id not in self._blobs and self._line.core.engine.get(self._line.core.tenant, BLOB, id) is None:
-            packed = MSGPACK + msgspec.msgpack.encode(zlib.compress(body))
-            self._ops.append(Put(BLOB, id, packed, scope=self._scope))
+            self._ops.append(Put(BLOB, id, frames.packed(body), scope=self._scope))
         self._blobs.add(id)
         return id
 
     # The commit
+
+    def also(self, op: Op) -> None:
+        """Have one more operation in the commit."""
+        self._ops.append(op)
+
+    @property
+    def scope(self) -> Scope:
+        return self._scope
 
     def written(self, event: Event, then: Callable[[], None]) -> Written:
         """The operations, with the event of the graph itself, and what is known once they are done."""
@@ -225,6 +233,8 @@ class Saving:
             for channel, version, stream in self._versions:
                 if stream:
                     line.segment(channel).keep(version)
+            for channel, ref in self._lists:
+                line.known.know(line.id, channel, ref)
             then()
 
         return Written(ops, known)

@@ -21,6 +21,7 @@ try:
         NOT_PROVIDED,
         BaseStore,
         GetOp,
+        IndexConfig,
         Item,
         ListNamespacesOp,
         NotProvided,
@@ -76,11 +77,11 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 class HoldfastStore(BaseStore):
-    """LangGraph's store on a Holdfast store, or on the address of one, which it then opens and closes itself.
+    """LangGraph's store on a Holdfast store, or on the address of one, which it then opens, and ``close`` closes.
 
-    ``fields`` is what a search looks at in items that do not say so themselves, everything without it. ``ttl`` is
-    LangGraph's own configuration. ``folder``, ``user`` and ``agent`` say where the items are kept: what belongs to a
-    user is erased with the user.
+    ``fields`` is what a search looks at in items that do not say so themselves, everything without it; ``index`` says
+    the same as LangGraph's own stores are told it. ``ttl`` is LangGraph's own configuration. ``folder``, ``user`` and
+    ``agent`` say where the items are kept: what belongs to a user is erased with the user.
     """
 
     supports_ttl = True
@@ -90,17 +91,20 @@ class HoldfastStore(BaseStore):
         store: Given,
         *,
         fields: Sequence[str] | None = None,
+        index: IndexConfig | Mapping[str, Any] | None = None,
         ttl: TTLConfig | None = None,
         folder: str = "langgraph",
         user: str | None = None,
         agent: str | None = None,
     ) -> None:
-        items.text_of({}, fields := (items.WHOLE,) if fields is None else fields)  # to hear of nonsense now
-        items.check_ttl((ttl or {}).get("default_ttl"))
-        self._fields, self.ttl_config = tuple(fields), ttl
+        self._fields, self.ttl_config = items.fields_of(fields, index), items.check_ttl_config(ttl)
         self._store, self._own = opened(store), isinstance(store, str | Path)
         self._core = self._store._core
-        self._folder = self._store.folder(folder, user=user, agent=agent)
+        try:
+            self._folder = self._store.folder(folder, user=user, agent=agent)
+        except BaseException:
+            self.close()
+            raise
 
     def __repr__(self) -> str:
         return f"HoldfastStore({self._folder!r})"
@@ -172,7 +176,7 @@ class HoldfastStore(BaseStore):
         lasting = (self.ttl_config or {}).get("default_ttl") if isinstance(ttl, NotProvided) else ttl
         path = items.path_of(namespace, key)
         put = PutOp(namespace, key, value, index=index, ttl=lasting)
-        writing = self._writing(path, put, self._files([path]).get(path))
+        writing = self._writing(path, put, self._created([path])[path])
         return self._folder.commit([writing._replace(expect=expect)])[0].version
 
     def history(self, namespace: tuple[str, ...], key: str) -> list[ItemVersion]:
@@ -212,6 +216,8 @@ class HoldfastStore(BaseStore):
             listed = list(scan_all(view, self._core.tenant, Query(FILE, tag=self._folder._place)))
         for expired in _pages(record for record in listed if not here(record, now)):
             swept += self._unless_changed([Delete(FILE, record.id, record.version) for record in expired])
+        if swept and self._folder._finding is not None:
+            self._folder._finding().purge(self._folder._scope)
         return swept
 
     async def acurrent(self, namespace: tuple[str, ...], key: str) -> ItemVersion | None:
@@ -254,16 +260,21 @@ class HoldfastStore(BaseStore):
 
     def _changes(self, puts: Mapping[str, PutOp]) -> list[Writing | Deleting]:
         """What puts come to as changes of files; one that is refused is refused before anything is done."""
-        changes: list[Writing | Deleting] = []
-        before = self._files(list(puts)) if puts else {}
-        for path, op in puts.items():
-            changes.append(Deleting(path) if op.value is None else self._writing(path, op, before.get(path)))
-        return changes
+        created = self._created(list(puts)) if puts else {}
+        return [
+            Deleting(path) if op.value is None else self._writing(path, op, created[path]) for path, op in puts.items()
+        ]
 
-    def _writing(self, path: str, op: PutOp, before: File | None) -> Writing:
+    def _created(self, paths: Sequence[str]) -> dict[str, str | None]:
+        """When items came into being; None where their files say so, which somebody else may be making just now."""
+        kept, now = self._kept(paths), to_datetime(self._core.clock.now()).isoformat()
+        told: dict[str, str | None] = dict.fromkeys(paths)
+        told |= {path_of(record): now for record in kept}  # deleted or expired: it comes into being again
+        return told | {file.path: file.content.get("created") for file in self._those_here(kept)}
+
+    def _writing(self, path: str, op: PutOp, created: str | None) -> Writing:
         now, ttl = self._core.clock.now(), items.check_ttl(op.ttl)
         index = self._fields if op.index is None else op.index
-        created = now if before is None else before.content["created"]
         content = items.content_of(op.namespace, op.key, op.value, index, ttl, created)
         return Writing(path, content, tags=items.tags_of(op.namespace), expires=items.ends(now, ttl))
 
@@ -278,7 +289,7 @@ class HoldfastStore(BaseStore):
             Put(FILE, id, encode(head | {"expires": items.ends(now, ttl)}), record.version, record.scope, record.tags)
             for id, record in found.items()
             if record.head == mortal[id].version and here(record, now)
-            if (ttl := mortal[id].content["ttl"]) and (head := decode(record.body))
+            if (ttl := mortal[id].content.get("ttl")) and (head := decode(record.body))
         ]
         self._unless_changed(puts)  # whoever wrote or read one of them meanwhile did as much for it
 
@@ -354,6 +365,8 @@ class HoldfastStore(BaseStore):
         if op.max_depth is not None and (type(op.max_depth) is not int or op.max_depth < 1):
             raise Invalid(f"max_depth is a whole number over 0, not {op.max_depth!r}")
         conditions = op.match_conditions or ()
+        for _, pattern in conditions:
+            items.check_labels(pattern)
         sure = max((_sure(path) for kind, path in conditions if kind == "prefix"), key=len, default=())
         with self._core.engine.snapshot() as view:
             spaces = {items.name_of(path_of(record))[0] for record in self._records(sure, view)}
@@ -368,12 +381,18 @@ class HoldfastStore(BaseStore):
 
     def _files(self, paths: Sequence[str]) -> dict[str, File]:
         """Those of some files that are there now, by path."""
-        now, engine = self._core.clock.now(), self._core.engine
-        found = fetch(engine, self._core.tenant, FILE, [self._folder._id(path) for path in paths])
-        records = [record for record in found.values() if here(record, now)]
-        ends = {path_of(record): decode(record.body).get("expires") for record in records}
-        files = self._folder._files(records, engine)
-        return {file.path: _ending(file, ends[file.path]) for file in files}
+        return {file.path: file for file in self._those_here(self._kept(paths))}
+
+    def _kept(self, paths: Sequence[str]) -> list[Record]:
+        """What is kept under some paths, also of what was deleted or has expired."""
+        ids = [self._folder._id(path) for path in paths]
+        return list(fetch(self._core.engine, self._core.tenant, FILE, ids).values())
+
+    def _those_here(self, records: Sequence[Record]) -> list[File]:
+        now = self._core.clock.now()
+        present = [record for record in records if here(record, now)]
+        ends = {path_of(record): decode(record.body).get("expires") for record in present}
+        return [_ending(file, ends[file.path]) for file in self._folder._files(present, self._core.engine)]
 
 
 def _check_window(limit: Any, offset: Any) -> None:

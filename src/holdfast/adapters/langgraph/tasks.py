@@ -59,7 +59,10 @@ def _place() -> tuple[HoldfastSaver, Any, str] | None:
     saver, id = named.get(_SAVER), named.get(_TASK)
     space = named.get("checkpoint_ns", "")
     outer = space.rsplit("|", 1)[0] if "|" in space else ""
-    checkpoint = (named.get(_MAP) or {}).get(outer)
+    known = named.get(_MAP) or {}
+    checkpoint = known.get(outer)
+    # A task that is called from a node has its caller in the map, at the checkpoint of the graph that both are in.
+    outer = min((each for each, id in known.items() if id == checkpoint), key=len, default=outer)
     if not isinstance(saver, HoldfastSaver) or id is None or checkpoint is None:
         return None
     place = {"thread_id": named["thread_id"], "checkpoint_ns": outer, "checkpoint_id": checkpoint}

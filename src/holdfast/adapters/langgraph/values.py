@@ -18,11 +18,13 @@ from decimal import Decimal
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, NamedTuple, Protocol
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, Union, get_args, get_origin
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
+import numpy as np
 
 from holdfast.errors import HoldfastError, Invalid, Unsupported
 from holdfast.ids import check_id
@@ -31,7 +33,7 @@ from holdfast.ledger.schema import Registry, Schema
 TAG = "$"
 _DEPTH = 180  # below what the codec allows, because a tag is a level of its own
 _BIG = 2**63
-_RESERVED = ("int", "float", "dict", "entry", "message")
+_OWN = "u:"  # before the names of the caller's classes, so that no type that we learn to store takes one of them
 _SHOWN_PATH = 120
 _FACTORIES: dict[Any, str] = {
     None: "", list: "list", dict: "dict", set: "set", int: "int", float: "float", str: "str", bool: "bool",
@@ -64,8 +66,6 @@ class Kinds:
 
     def add(self, kind: Kind) -> None:
         """Register a type under a name; another type of the same name is refused."""
-        if kind.name in _RESERVED:
-            raise Invalid(f"the name {kind.name!r} is taken; choose another")
         old = self._names.get(kind.name)
         if old is not None and old.type is not kind.type:
             raise Invalid(f"the name {kind.name!r} stands for {old.type.__qualname__} already; choose another")
@@ -73,21 +73,27 @@ class Kinds:
 
     def register(self, types: Mapping[str, type] | Iterable[type]) -> None:
         """Accept classes of the caller's: by a mapping of names, or under the names of the classes themselves."""
+        if isinstance(types, type | str) or not isinstance(types, Iterable):
+            raise Invalid(f"types is a list of classes, or a dict of names and classes, not {types!r}")
         pairs = types.items() if isinstance(types, Mapping) else [(_named(each), each) for each in types]
         for name, each in pairs:
             if (schema := self._schemas.declared(each)) is not None:
                 self.add(self._of_schema(schema))
             else:
-                self.add(_of_class(check_id(name, "the name of a type"), each))
+                self.add(_of_class(f"{_OWN}{check_id(name, 'the name of a type')}", each))
 
     def of(self, type: type) -> Kind | None:
         found = self._types.get(type)
+        if found is None and issubclass(type, np.generic):
+            return Kind("number", type, _number, _from_number)
         if found is None and (schema := self._schemas.declared(type)) is not None:
             found = self._of_schema(schema)
             self.add(found)
         return found
 
     def named(self, name: str) -> Kind | None:
+        if name == "number":
+            return Kind(name, np.generic, _number, _from_number)
         found = self._names.get(name)
         if found is None and name.startswith("schema:") and (schema := self._schemas.named(name[7:])) is not None:
             found = self._of_schema(schema)
@@ -145,8 +151,8 @@ def _of_class(name: str, kind: Any) -> Kind:
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return Kind(name, kind, lambda value: value._asdict(), lambda fields: kind(**fields))
     raise Invalid(
-        f"{name} is neither a pydantic model, a dataclass, a msgspec Struct, a NamedTuple nor an Enum: "
-        "turn it into one, or keep plain data in the state"
+        f"{name.removeprefix(_OWN)} is neither a pydantic model, a dataclass, a msgspec Struct, a NamedTuple nor an "
+        "Enum: turn it into one, or keep plain data in the state"
     )
 
 
@@ -164,8 +170,11 @@ class _Made(Protocol):
 
 
 def _of_fields(name: str, kind: Any, made: type[_Made]) -> Kind:
-    """A class with fields. As long as they are the same, a value is put together as it was, without running any code of
-    the class; when they have changed, the class itself decides what it makes of the old ones, or refuses."""
+    """A class with fields.
+
+    As long as they are the same, a value is put together as it was, without running any code of the class; when they
+    have changed, the class itself decides what it makes of the old ones, or refuses.
+    """
     shape = blake2b(repr(made.shape(kind)).encode(), digest_size=6).hexdigest()
 
     def load(held: Any) -> Any:
@@ -175,13 +184,28 @@ def _of_fields(name: str, kind: Any, made: type[_Made]) -> Kind:
     return Kind(name, kind, lambda value: [made.fields(value), shape], load)
 
 
+def _spelled(annotation: Any) -> str:
+    """An annotation in words that are the same in every process and every Python."""
+    if isinstance(annotation, str):
+        return annotation
+    origin, inside = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _spelled(inside[0])  # what validates it is no part of its shape
+    if origin is Literal:
+        return f"Literal{inside!r}"
+    if origin is not None:
+        name = "Union" if origin in (Union, UnionType) else _spelled(origin)
+        return f"{name}[{', '.join(_spelled(each) for each in inside)}]"
+    return str(getattr(annotation, "__qualname__", type(annotation).__qualname__))
+
+
 _PRIVATE, _GIVEN = "__private__", "__given__"
 
 
 class _Pydantic:
     @staticmethod
     def shape(kind: Any) -> list[tuple[str, str]]:
-        return [(name, repr(field.annotation)) for name, field in kind.model_fields.items()]
+        return [(name, _spelled(field.annotation)) for name, field in kind.model_fields.items()]
 
     @staticmethod
     def fields(value: Any) -> dict[str, Any]:
@@ -217,7 +241,7 @@ class _Pydantic:
 class _Dataclass:
     @staticmethod
     def shape(kind: Any) -> list[tuple[str, str]]:
-        return [(field.name, str(field.type)) for field in dataclasses.fields(kind)]
+        return [(field.name, _spelled(field.type)) for field in dataclasses.fields(kind)]
 
     @staticmethod
     def fields(value: Any) -> dict[str, Any]:
@@ -248,7 +272,7 @@ class _Dataclass:
 class _Struct:
     @staticmethod
     def shape(kind: Any) -> list[tuple[str, str]]:
-        return [(field.name, repr(field.type)) for field in msgspec.structs.fields(kind)]
+        return [(field.name, _spelled(field.type)) for field in msgspec.structs.fields(kind)]
 
     @staticmethod
     def fields(value: Any) -> dict[str, Any]:
@@ -256,8 +280,8 @@ class _Struct:
 
     @staticmethod
     def as_it_was(kind: Any, fields: dict[str, Any]) -> Any:
-        made = kind.__new__(kind)
-        for name, value in fields.items():
+        made = kind(**fields)
+        for name, value in fields.items():  # whatever the class did to them when it was made
             msgspec.structs.force_setattr(made, name, value)
         return made
 
@@ -266,7 +290,8 @@ class _Struct:
         return kind(**fields)
 
 
-def _moment(value: datetime) -> Any:
+def _moment(value: Any) -> Any:
+    """A datetime or a time of day, with its zone."""
     zone = value.tzinfo
     if zone is None or zone is UTC or (type(zone) is timezone and repr(zone) == repr(timezone(zone.utcoffset(None)))):
         return [value.isoformat(), 1] if value.fold else value.isoformat()
@@ -275,11 +300,32 @@ def _moment(value: datetime) -> Any:
     raise Invalid(f"a moment in the zone {zone!r} would come back in another: use UTC, an offset or a ZoneInfo")
 
 
-def _from_moment(held: Any) -> datetime:
-    if isinstance(held, str):
-        return datetime.fromisoformat(held)
-    found = datetime.fromisoformat(held[0]).replace(fold=held[1])
-    return found.replace(tzinfo=ZoneInfo(held[2])) if len(held) > 2 else found
+def _from_moment(kind: Any) -> Load:
+    def load(held: Any) -> Any:
+        if isinstance(held, str):
+            return kind.fromisoformat(held)
+        found = kind.fromisoformat(held[0]).replace(fold=held[1])
+        return found.replace(tzinfo=ZoneInfo(held[2])) if len(held) > 2 else found
+
+    return load
+
+
+def _array(value: Any) -> list[Any]:
+    if value.dtype.hasobject:
+        raise Invalid("an array of Python objects is not stored: make it a list, or an array of numbers")
+    return [value.dtype.str, list(value.shape), b64encode(np.ascontiguousarray(value).tobytes()).decode()]
+
+
+def _from_array(held: Any) -> Any:
+    return np.frombuffer(b64decode(held[2]), dtype=np.dtype(held[0])).reshape(held[1]).copy()
+
+
+def _number(value: Any) -> list[str]:
+    return [value.dtype.str, b64encode(value.tobytes()).decode()]
+
+
+def _from_number(held: Any) -> Any:
+    return np.frombuffer(b64decode(held[1]), dtype=np.dtype(held[0]))[0]
 
 
 _BUILT_IN = (
@@ -288,14 +334,15 @@ _BUILT_IN = (
     Kind("frozenset", frozenset, list, frozenset),
     Kind("bytes", bytes, lambda value: b64encode(value).decode(), b64decode),
     Kind("bytearray", bytearray, lambda value: b64encode(value).decode(), lambda held: bytearray(b64decode(held))),
-    Kind("datetime", datetime, _moment, _from_moment),
+    Kind("datetime", datetime, _moment, _from_moment(datetime)),
     Kind("date", date, date.isoformat, date.fromisoformat),
-    Kind("time", time, time.isoformat, time.fromisoformat),
+    Kind("time", time, _moment, _from_moment(time)),
     Kind(
         "timedelta", timedelta, lambda value: [value.days, value.seconds, value.microseconds],
         lambda held: timedelta(*held),
     ),
     Kind("decimal", Decimal, str, Decimal),
+    Kind("array", np.ndarray, _array, _from_array),
     Kind("uuid", UUID, str, UUID),
     Kind("path", type(Path()), str, Path),
     Kind("posix path", PurePosixPath, str, PurePosixPath),
@@ -372,12 +419,15 @@ class Dumping:
 
 def _unknown(value: Any, path: str) -> Invalid:
     name = type(value).__name__
-    return Invalid(
-        f"{path}: a {name} is not registered, and what is not registered is not stored: "
-        f"HoldfastSaver(store, types=[{name}]), or keep plain data in the state",
-        path=path,
-        type=name,
-    )
+    if hasattr(value, "add_done_callback"):
+        what = f"a {name} is not its result: is .result() or await missing?"
+    else:
+        try:
+            _of_class(name, type(value))
+            what = f"{name} is not registered, so it is not stored: HoldfastSaver(store, types=[{name}])"
+        except Invalid:
+            what = f"{name} is nothing that can be stored: keep plain data, or a dataclass or model of it, in the state"
+    return Invalid(f"{path}: {what}", path=path, type=name)
 
 
 class Loading:
@@ -412,6 +462,7 @@ class Loading:
     def _made(self, name: str, held: Any, path: str) -> Any:
         kind = self._kinds.named(name)
         if kind is None:
+            name = name.removeprefix(_OWN)
             raise Unsupported(
                 f"{path}: holds a {name!r}, which is not registered here: HoldfastSaver(store, types={{{name!r}: …}}) "
                 "names the class that it is today",

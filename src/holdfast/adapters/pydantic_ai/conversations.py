@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
@@ -29,6 +29,7 @@ from holdfast.ledger.core import fetch, fetch_events, scan_all
 from holdfast.ledger.state import to_document
 from holdfast.store import Store
 from holdfast.thread import Thread
+from holdfast.transfer.archive import KINDS, LEASE
 
 try:
     from pydantic import TypeAdapter, ValidationError
@@ -48,7 +49,8 @@ TAG = "pydantic-ai"
 _FORMAT = 1
 _PAGE = 500
 _HINTS = 10_000
-_BELONGING = ("checkpoint", "run", "lease", "handoff")
+_ITSELF, _LEARNED = ("thread", "state"), ("memories", "memory")
+_BELONGING = tuple(kind for kind in (*KINDS, LEASE) if kind not in (*_ITSELF, *_LEARNED))
 
 _records = TypeAdapter(ConversationRecord)
 
@@ -87,6 +89,12 @@ class HoldfastConversations(ConversationStore):
         """Close the store, if it was opened here."""
         if self._own:
             self.store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await away(self.close)
 
     # What Pydantic AI asks of a store
 

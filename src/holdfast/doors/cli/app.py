@@ -24,6 +24,7 @@ from holdfast.doors.cli import (
     evaluating,
     exits,
     files,
+    graph,
     handoff,
     log,
     looking,
@@ -93,7 +94,7 @@ def _add(panel: str, *commands: Callable[..., int | None], to: typer.Typer = app
 
 
 _add("Begin", demo.demo, chat.chat)
-_add("Look", looking.threads, looking.show, log.log, state.state, files.files, files.file)
+_add("Look", looking.threads, looking.show, log.log, state.state, graph.graph, files.files, files.file)
 _add("Remember", memory.remember, memory.learn, memory.correct, memory.end, memory.forget)
 _add(
     "Recall", recalling.recall, memory.facts, recalling.links, memory.procedures, memory.contradictions, memory.rebuild

@@ -33,15 +33,19 @@ def handlers(given: str) -> dict[str, Handler]:
         raise _broken(name, error, "does not give its functions") from error
 
 
-def classes(given: Sequence[str]) -> list[type]:
-    """The classes that are named as ``MODULE:CLASS``."""
-    found = []
+def classes(given: Sequence[str]) -> dict[str, type]:
+    """The classes that are named as ``MODULE:CLASS`` or ``STORED=MODULE:CLASS``, by what they are stored as."""
+    found: dict[str, type] = {}
     for each in given:
-        name, _, attribute = each.partition(":")
-        value = _attribute(_module(name, each, "--type"), attribute) if attribute else None
+        stored, _, place = each.rpartition("=")
+        name, _, attribute = place.partition(":")
+        value = _attribute(_module(name, place, "--type"), attribute) if attribute else None
         if not isinstance(value, type):
-            raise Invalid(f"--type is MODULE:CLASS, as in myapp.state:Trip, and {each!r} names no class")
-        found.append(value)
+            raise Invalid(
+                f"--type is MODULE:CLASS, as in myapp.state:Trip, or STORED=MODULE:CLASS, as in "
+                f"__main__.Trip=myapp.state:Trip, and {each!r} names no class"
+            )
+        found[stored or f"{value.__module__}.{value.__name__}"] = value
     return found
 
 

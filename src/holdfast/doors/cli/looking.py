@@ -5,9 +5,10 @@ They never make a store that is not there. Deliberately absent: any writing, and
 
 from __future__ import annotations
 
-from holdfast import Store, Thread, Timeline
+from holdfast import FrameInfo, GraphInfo, Store, Thread, Timeline
 from holdfast.doors.cli import locating, options, plain, timeline, wording
 from holdfast.doors.cli.desk import Desk
+from holdfast.doors.cli.graph import show_standing
 from holdfast.doors.cli.log import SPEAKER_WIDTH, colour
 from holdfast.doors.cli.points import show_checkpoints
 from holdfast.doors.cli.render import Column, Screen
@@ -66,8 +67,9 @@ def _show_threads(desk: Desk, screen: Screen, found: list[ThreadInfo]) -> None:
 def show(desk: Desk, thread: options.ThreadOrRun, run: options.Named = None, verbose: options.Verbose = False) -> None:
     """Show one thread, or one of its runs.
 
-    Of a thread: whose it is, its newest entries, its state, what in it must be verified before acting, its runs and
-    checkpoints. Of a run: how it stands, its steps, what happened when, what was asked and decided, and how it failed.
+    Of a thread: whose it is, its newest entries, its state, what in it must be verified before acting, where its graph
+    stands, its runs and checkpoints. Of a run: how it stands, its steps, what happened when, what was asked and
+    decided, and how it failed.
 
     \b
     Examples:
@@ -101,12 +103,16 @@ def _show_thread(desk: Desk, handle: Thread) -> None:
     seen = load(handle)
     points = handle.checkpoints()
     runs = handle.runs()
+    graphs = handle.graphs()
+    frame = _standing(handle, graphs)
     data = {
         **plain.plain(info),
         "newest": [plain.entry(each) for each in newest],
         "state": plain.state(*seen) if seen.stored else None,
         "checkpoints": plain.plain(points),
         "runs": plain.plain(runs),
+        "graphs": plain.plain(graphs),
+        "frame": plain.plain(frame),
     }
 
     def picture(screen: Screen) -> None:
@@ -114,6 +120,10 @@ def _show_thread(desk: Desk, handle: Thread) -> None:
         if seen.stored:
             screen.blank()
             show_state(desk, screen, seen)
+        if frame is not None:
+            screen.blank()
+            inside = [wording.counted(len(graphs) - 1, "graph") + " inside it"] if len(graphs) > 1 else []
+            show_standing(desk, screen, frame, *inside)
         _show_newest(screen, info, newest)
         if runs:
             screen.blank()
@@ -123,6 +133,14 @@ def _show_thread(desk: Desk, handle: Thread) -> None:
             show_checkpoints(desk, screen, points)
 
     desk.tell(data, picture)
+
+
+def _standing(handle: Thread, graphs: list[GraphInfo]) -> FrameInfo | None:
+    """The newest frame of a thread's graph, where it has one."""
+    if not graphs:
+        return None
+    namespace = "" if any(not each.namespace for each in graphs) else graphs[0].namespace
+    return next(iter(handle.graph(namespace).frames(last=1)), None)
 
 
 def _show_info(desk: Desk, screen: Screen, info: ThreadInfo) -> None:

@@ -6,9 +6,13 @@ programs keep (``holdfast.moving`` knows).
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import holdfast
 from holdfast.doors.cli import exits, importing, options, plain
@@ -19,9 +23,13 @@ from holdfast.errors import Invalid, NotFound
 from holdfast.records import Report
 
 if TYPE_CHECKING:
-    from holdfast.moving import Taken
+    from holdfast.moving import Owner, Taken
+
+T = TypeVar("T")
 
 _ONE = {"entities": "entity", "memories": "memory", "entries": "entry"}
+_OWNERS = 3
+_SPOOL_BYTES = 16 * 1024 * 1024
 
 
 def export(
@@ -84,7 +92,7 @@ def import_(  # noqa: PLR0913 - each option of the command is a parameter
     Archives, LangGraph's SQLite and Postgres checkpoints, a Mem0 store, a folder of notes (MEMORY.md, SOUL.md,
     memory/YYYY-MM-DD.md), the MCP memory server's file, and sessions of the OpenAI Agents SDK. What it is, its content
     says. All of it is checked before anything is written and read back afterwards; the source is left as it is, and
-    repeating an import is harmless.
+    repeating an import is harmless. What came in carries the tag import:KIND, by which forget finds it.
 
     \b
     Examples:
@@ -92,10 +100,13 @@ def import_(  # noqa: PLR0913 - each option of the command is a parameter
       holdfast --db new.db import everything.json
       holdfast import ~/.agent/workspace --user ana
       holdfast import /tmp/qdrant --history ~/.mem0/history.db
-      holdfast import postgresql://localhost/graphs
+      holdfast import postgresql://localhost/graphs --type myapp.state:Trip
+      holdfast import graphs.db --type __main__.Trip=myapp.state:Trip
     """
     from holdfast import moving  # noqa: PLC0415 - it brings the readers of other programs' files
 
+    if kind is not None and kind not in options.SOURCES:
+        raise Invalid(f"--from is one of {', '.join(options.SOURCES)}, not {kind!r}")
     given = (user, agent, history, types, originals or None, skip or None)
     chosen = moving.ARCHIVE if path == options.STANDARD and kind is None else kind or moving.recognise(path)
     if chosen == moving.ARCHIVE:
@@ -106,32 +117,59 @@ def import_(  # noqa: PLR0913 - each option of the command is a parameter
     own = importing.classes(types or ())
     with (
         moving.read(path, chosen, user=user, agent=agent, history=history, originals=originals, types=own) as source,
-        _target(desk, dry_run) as store,
         desk.notes.progress() as progress,
     ):
-        taken = moving.take_in(store, source, dry_run=dry_run, skip=skip, progress=progress)
-    desk.tell(plain.plain(taken), lambda screen: _show_taken(screen, taken))
+        taken = _brought_in(
+            desk, dry_run, lambda store, dry: moving.take_in(store, source, dry_run=dry, skip=skip, progress=progress)
+        )
+    reasons = moving.by_reason(taken.refused)
+    desk.tell(plain.plain(taken), lambda screen: _show_taken(screen, taken, reasons))
 
 
-def _target(desk: Desk, dry_run: bool) -> holdfast.Store:
-    """The store to import into. To see what would come in, one that is not there yet is an empty one."""
+def _brought_in(desk: Desk, dry_run: bool, take: Callable[[holdfast.Store, bool], T]) -> T:
+    """Take something into the store. One that is not there yet is made when all was tried with an empty one, so that
+    an import which is refused leaves none behind."""
     try:
-        return desk.open(create=not dry_run)
+        store = desk.open()
     except NotFound:
-        return holdfast.open("ram:", tenant=desk.options.tenant, embedder="none")
+        with holdfast.open("ram:", tenant=desk.options.tenant, embedder="none") as empty:
+            tried = take(empty, True)
+        if dry_run:
+            return tried
+        store = desk.open(create=True)
+    with store:
+        return take(store, dry_run)
 
 
 def _import_archive(desk: Desk, path: str, dry_run: bool) -> None:
-    source = sys.stdin.buffer if path == options.STANDARD else Path(path)
-    with desk.open(create=not dry_run) as store, desk.notes.progress() as progress:
-        report = store.import_from(source, dry_run=dry_run, progress=progress)
+    with _archive(path) as archive, desk.notes.progress() as progress:
+        report = _brought_in(
+            desk, dry_run, lambda store, dry: store.import_from(archive(), dry_run=dry, progress=progress)
+        )
     desk.tell({"path": path, **plain.plain(report)}, lambda screen: _show_import(screen, report))
 
 
-def _show_taken(screen: Screen, taken: Taken) -> None:
+@contextmanager
+def _archive(path: str) -> Iterator[Callable[[], Path | BinaryIO]]:
+    """Gives an archive as often as it is asked for; what comes from a pipe is kept for that."""
+    if path != options.STANDARD:
+        yield lambda: Path(path)
+        return
+    with tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as kept:
+        shutil.copyfileobj(sys.stdin.buffer, kept)
+
+        def again() -> BinaryIO:
+            kept.seek(0)
+            return cast(BinaryIO, kept)
+
+        yield again
+
+
+def _show_taken(screen: Screen, taken: Taken, reasons: list[str]) -> None:
     screen.line((taken.place, "name"), f": {taken.title}, {_amounts(taken.counts)}.")
     if taken.new:
-        screen.line(f"{'Would bring in' if taken.dry_run else 'Brought in'} {_amounts(taken.new)}.")
+        screen.line(f"{'Would bring in' if taken.dry_run else 'Brought in'} {_amounts(taken.new)}{_owners(taken)}.")
+        screen.line("The tag of all of it is ", (taken.tag, "name"), ".")
     else:
         screen.line("Nothing in it is new.")
     if taken.here:
@@ -140,14 +178,31 @@ def _show_taken(screen: Screen, taken: Taken) -> None:
         screen.line(f"Erased here, and left so: {_amounts(taken.erased)}.")
     if not taken.dry_run:
         screen.line(f"Read back and compared: all {taken.compared:,} agree.")
-    for one in taken.refused:
-        screen.line(("left out", "warn"), f": {one.where}: {one.why}")
+    for reason in reasons:
+        screen.line(("left out", "warn"), f": {reason}")
     for note in taken.notes:
         screen.line(("note", "quiet"), f": {note}")
 
 
+def _owners(taken: Taken) -> str:
+    """Whose it is: one after the other, or how many there are."""
+    if len(taken.owners) == 1:
+        return f" for {_named(taken.owners[0], taken)}"
+    if len(taken.owners) > _OWNERS:
+        return f" for {len(taken.owners):,} pairs of user and agent"
+    return ": " + ", ".join(f"{owner.new:,} for {_named(owner, taken)}" for owner in taken.owners)
+
+
+def _named(owner: Owner, taken: Taken) -> str:
+    names = [f"{what} {name}" for what, name in (("user", owner.user), ("agent", owner.agent)) if name is not None]
+    if names:
+        return " with ".join(names)
+    return "no user" if taken.new.keys() <= {"entries", "checkpoints"} else "everybody"
+
+
 def _amounts(counts: dict[str, int]) -> str:
-    named = (counted(count, _ONE.get(what, what.removesuffix("s")), what) for what, count in counts.items())
+    ordered = sorted(counts.items(), key=lambda one: one[0] != "memories")
+    named = (counted(count, _ONE.get(what, what.removesuffix("s")), what) for what, count in ordered)
     return ", ".join(named) or "nothing"
 
 

@@ -13,6 +13,7 @@ from holdfast.records import MEMORY_KINDS, TRUST
 from holdfast.steps.timeline import STATUSES
 
 WINDOW = 50
+FRAMES = 10
 FORMATS = ("json", "yaml", "msgpack")
 SOURCES = ("archive", "langgraph", "mem0", "memory-files", "mcp-memory", "openai-agents")
 STANDARD = "-"  # standard input or output, where a path could stand
@@ -94,6 +95,14 @@ OfRevision = Annotated[int | None, _option("--revision", "N", "An older revision
 AsOf = Annotated[str | None, _option("--as-of", "TIME", "The revision that was current then.")]
 Diff = Annotated[tuple[int, int] | None, _option("--diff", "A B", "What changed between two revisions.")]
 History = Annotated[bool, typer.Option("--history", help="List the revisions.")]
+
+# Graphs
+
+InNamespace = Annotated[str, _option("--namespace", "NAME", "A graph inside another one.")]
+LastFrames = Annotated[
+    int | None, _option("--last", "N", f"The newest N frames, 0 for all; without it, {FRAMES}.", least=0)
+]
+AtFrame = Annotated[str | None, _option("--at", "FRAME", "The frame with this id, instead of the newest.")]
 
 # Points of a thread
 

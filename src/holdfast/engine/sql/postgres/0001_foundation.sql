@@ -162,3 +162,11 @@ CREATE VIEW holdfast_files WITH (security_invoker = true) AS
            CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
     FROM records r JOIN events e ON e.tenant = r.tenant AND e.stream = r.stream AND e.position = r.head
     WHERE r.kind = 'file' AND e.kind = 'written';
+
+-- What graphs save, as it is stored: a frame is what changed since the one before, and holds values or says where they are.
+CREATE VIEW holdfast_frames WITH (security_invoker = true) AS
+    SELECT r.tenant, r.scope_thread AS thread, convert_from(substr(r.body, 3), 'UTF8')::json ->> 'namespace' AS namespace,
+           e.position AS number, e.kind,
+           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
+           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
+    FROM records r JOIN events e ON e.tenant = r.tenant AND e.stream = r.stream WHERE r.kind = 'graph';

@@ -147,3 +147,14 @@ CREATE VIEW holdfast_files AS
          JOIN strands s ON s.tenant = r.tenant AND s.stream = r.stream
          JOIN events e ON e.tenant = r.tenant AND e.stream = s.num AND e.position = r.head
     WHERE r.kind = 'file' AND e.kind = 'written';
+
+-- What graphs save, as it is stored: a frame is what changed since the one before, and holds values or says where they are.
+CREATE VIEW holdfast_frames AS
+    SELECT t.name AS tenant, r.scope_thread AS thread, CAST(substr(r.body, 3) AS TEXT) ->> '$.namespace' AS namespace,
+           e.position AS number, e.kind,
+           strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
+           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
+    FROM records r JOIN tenants t ON t.num = r.tenant
+         JOIN strands s ON s.tenant = r.tenant AND s.stream = r.stream
+         JOIN events e ON e.tenant = r.tenant AND e.stream = s.num
+    WHERE r.kind = 'graph';

@@ -1,0 +1,215 @@
+"""A process that is killed between its steps: how many of them are done again, here and with the bundled saver."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
+
+import holdfast
+from holdfast.adapters.langgraph import HoldfastSaver
+
+AT: Any = {"configurable": {"thread_id": "t"}}
+STEPS = 5
+
+# What the killed process and this one have in common. Each step leaves a line behind, outside of any store.
+GRAPH = """
+import operator, os, signal, sys
+from contextlib import contextmanager
+from typing import Annotated, Any, TypedDict
+import holdfast
+from holdfast.adapters.langgraph import HoldfastSaver, task
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.func import entrypoint, task as bundled_task
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+
+class State(TypedDict):
+    xs: Annotated[list[Any], operator.add]
+
+def note(path, what):
+    with open(path, "a") as file:
+        file.write(f"{what}\\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+@contextmanager
+def saving(kind, path):
+    if kind == "holdfast":
+        with holdfast.open(path, embedder="none") as store:
+            yield HoldfastSaver(store)
+    else:
+        with SqliteSaver.from_conn_string(path) as saver:
+            yield saver
+
+def steps(saver, notes, dies_at=0, count=5):
+    def step(number):
+        def node(state):
+            if number == dies_at:
+                die()
+            note(notes, number)
+            return {"xs": [number]}
+        return node
+
+    graph = StateGraph(State)
+    names = [START, *(f"step{number}" for number in range(1, count + 1))]
+    for number, name in enumerate(names[1:], 1):
+        graph.add_node(name, step(number))
+    for before, after in zip(names, names[1:]):
+        graph.add_edge(before, after)
+    return graph.compile(checkpointer=saver)
+
+def tasks(saver, notes, dies=False, declare=task):
+    @declare
+    def work(number):
+        note(notes, number)
+        return number * 10
+
+    @entrypoint(checkpointer=saver)
+    def flow(numbers):
+        made = [work(number).result() for number in numbers]
+        if dies:
+            die()
+        return made
+
+    return flow
+
+def beside(saver, notes, path, dies=False):
+    def quick(state):
+        note(notes, "quick")
+        return {"xs": ["quick"]}
+
+    def slow(state):
+        if dies:
+            # Killed once the other task's result is to be seen by somebody else: this one runs for as long as it takes.
+            with holdfast.open(path, embedder="none") as other:
+                reader = HoldfastSaver(other)
+                while not any("quick" in str(write) for write in
+                              reader.get_tuple({"configurable": {"thread_id": "t"}}).pending_writes):
+                    pass
+            die()
+        note(notes, "slow")
+        return {"xs": ["slow"]}
+
+    graph = StateGraph(State)
+    graph.add_node("quick", quick)
+    graph.add_node("slow", slow)
+    return graph.add_edge(START, "quick").add_edge(START, "slow").compile(checkpointer=saver)
+"""
+HERE: dict[str, Any] = {}
+exec(compile(GRAPH, "graphs of this test", "exec", dont_inherit=True), HERE)
+
+
+def killed(path: Path, kind: str, do: str) -> None:
+    """Do something in a process that kills itself on the way."""
+    script = f"{GRAPH}\nAT = {AT!r}\npath, notes = sys.argv[1:]\nwith saving({kind!r}, path) as saver:\n    {do}\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path), str(path.parent / "notes")], capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@contextmanager
+def opened(kind: str, path: Path) -> Iterator[Any]:
+    if kind == "holdfast":
+        with holdfast.open(path, embedder="none") as store:
+            yield HoldfastSaver(store)
+            assert store.verify().problems == ()
+    else:
+        with SqliteSaver.from_conn_string(str(path)) as saver:
+            yield saver
+
+
+def notes(path: Path) -> Counter[str]:
+    return Counter((path.parent / "notes").read_text().split())
+
+
+def carried_on(graph: Any) -> Any:
+    """Go on where the thread is, or begin again where nothing of it was kept."""
+    return graph.invoke(None if graph.get_state(AT).tasks else {"xs": []}, AT, durability="sync")
+
+
+def again(path: Path, kind: str, durability: str, dies_at: int) -> int:
+    """How many steps are done a second time when the process was killed at the beginning of one."""
+    killed(path, kind, f"steps(saver, notes, {dies_at}).invoke({{'xs': []}}, AT, durability={durability!r})")
+    with opened(kind, path) as saver:
+        done = carried_on(HERE["steps"](saver, str(path.parent / "notes")))
+    assert done["xs"] == [1, 2, 3, 4, 5]
+    found = notes(path)
+    assert set(found) == {"1", "2", "3", "4", "5"}
+    return sum(count - 1 for count in found.values())
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_steps_done_again_after_a_kill(tmp_path: Path, durability: str, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = {}
+    for kind in ("holdfast", "bundled"):
+        (tmp_path / kind).mkdir()
+        counts[kind] = again(tmp_path / kind / "agent.db", kind, durability, 4)
+    with capsys.disabled():
+        print(f"\n   killed before step 4 of {STEPS}, {durability}: steps done again: {counts}")
+    if durability == "sync":
+        assert counts["holdfast"] == 0
+    elif durability == "exit":
+        assert counts == {"holdfast": 3, "bundled": 3}, "with exit nothing is kept before the end"
+    else:
+        assert counts["holdfast"] <= 3
+
+
+@pytest.mark.parametrize("dies_at", [1, 2, 5])
+def test_no_step_is_done_again_wherever_the_kill_comes(tmp_path: Path, dies_at: int) -> None:
+    assert again(tmp_path / "agent.db", "holdfast", "sync", dies_at) == 0
+
+
+@pytest.mark.parametrize("declare", ["task", "bundled_task"])
+def test_a_task_that_is_done_is_never_done_again(
+    tmp_path: Path, declare: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "agent.db"
+    killed(path, "holdfast", f"tasks(saver, notes, True, {declare}).invoke([1, 2, 3], AT)")
+    assert notes(path) == {"1": 1, "2": 1, "3": 1}
+    with opened("holdfast", path) as saver:
+        flow = HERE["tasks"](saver, str(tmp_path / "notes"), declare=HERE[declare])
+        assert flow.invoke(None, AT) == [10, 20, 30]
+    repeated = sum(notes(path).values()) - 3
+    with capsys.disabled():
+        print(f"\n   killed right after 3 tasks, {declare}: tasks done again: {repeated}")
+    if declare == "task":
+        assert repeated == 0
+
+
+def test_what_a_task_gave_is_kept_while_others_of_its_step_run(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    killed(path, "holdfast", "beside(saver, notes, path, True).invoke({'xs': []}, AT, durability='sync')")
+    with opened("holdfast", path) as saver:
+        graph = HERE["beside"](saver, str(tmp_path / "notes"), str(path))
+        assert graph.invoke(None, AT)["xs"] == ["quick", "slow"]
+    assert notes(path) == {"quick": 1, "slow": 1}
+
+
+def test_a_question_outlives_the_process_that_asked(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    asking = """
+    graph = StateGraph(State)
+    graph.add_node("ask", lambda state: {"xs": [interrupt("sure?")]})
+    graph.add_edge(START, "ask").compile(checkpointer=saver).invoke({"xs": [1]}, AT, durability="sync"); die()"""
+    killed(path, "holdfast", asking.strip())
+    with opened("holdfast", path) as saver:
+        graph: Any = HERE["StateGraph"](HERE["State"])
+        graph.add_node("ask", lambda state: {"xs": [HERE["interrupt"]("sure?")]})
+        compiled = graph.add_edge(HERE["START"], "ask").compile(checkpointer=saver)
+        assert [each.value for each in compiled.get_state(AT).interrupts] == ["sure?"]
+        assert compiled.invoke(Command(resume="yes"), AT)["xs"] == [1, "yes"]
