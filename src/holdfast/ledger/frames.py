@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -545,7 +545,12 @@ def writes_of(view: View, tenant: str, mark: Mark, frame: Frame, *, last: bool) 
         position, writes = (frame.position, carried(event)) if is_frame(event) else to_writes(event)
         if position == frame.position:
             held |= {(write.task, write.number): write for write in writes}
-    return sorted(held.values(), key=lambda write: (write.path, write.task, write.number))
+    return in_order(held.values())
+
+
+def in_order(writes: Iterable[Write]) -> list[Write]:
+    """Writes in the order in which a framework applies them."""
+    return sorted(writes, key=lambda write: (write.path, write.task, write.number))
 
 
 def _written(view: View, tenant: str, mark: Mark, position: int, *, last: bool) -> Iterator[Event]:

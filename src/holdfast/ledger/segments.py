@@ -29,6 +29,7 @@ SEGMENT = "segment"
 _ITEM, _ADD, _WHOLE = "item", "add", "whole"
 _OFTEN = 32  # after so many events the whole list is noted, or more where it takes many ranges to say
 _PAGE = 64
+_NEVER = -1
 
 OWN = 0
 """Stands for the segment's own stream in a place, whose number its writer need not know."""
@@ -72,23 +73,38 @@ def saved(before: Version, head: int, elements: Sequence[Element], time: int) ->
     recognised by their digests, and so are equal ones among the new.
     """
     digests = tuple(element.digest for element in elements)
-    grows = before.position == head and digests[: len(before.digests)] == before.digests
-    if grows and len(digests) == len(before.digests) and head:
+    count = len(before.digests)
+    if before.position == head and digests[:count] == before.digests:
+        return grown(before, elements[count:], time)
+    events, places = _placed(elements, dict(zip(before.digests, before.places, strict=True)), head, time)
+    return _noted(events, Version(head + len(events), tuple(places), digests, _NEVER), time)
+
+
+def grown(before: Version, fresh: Sequence[Element], time: int) -> tuple[list[Event], Version]:
+    """The events that add elements to the newest version of a segment, and what it is then."""
+    head = before.position
+    if not fresh and head:
         return [], before
-    known = dict(zip(before.digests, before.places, strict=True))
-    fresh = elements[len(before.digests) :] if grows else elements
-    events, added = _placed(fresh, known, head, time, items_only=grows)
-    places = (*before.places, *added) if grows else tuple(added)
-    noted, position = before.noted if grows else -1, head + len(events)
-    since = position - noted
-    if noted < 0 or (since >= _OFTEN and since >= len(ranges_of(places))) or (not events and not head):
-        events.append(Event(_WHOLE, encode(ranges_of(places)), time))
-        position = noted = head + len(events)
-    return events, Version(position, places, digests, noted)
+    known = dict(zip(before.digests, before.places, strict=True)) if any(each.place is None for each in fresh) else {}
+    events, added = _placed(fresh, known, head, time, grows=True)
+    digests = (*before.digests, *(element.digest for element in fresh))
+    after = Version(head + len(events), (*before.places, *added), digests, before.noted)
+    return _noted(events, after, time)
+
+
+def _noted(events: list[Event], after: Version, time: int) -> tuple[list[Event], Version]:
+    """Note the whole list where that is due: it is not what it was before, or it was not noted for long."""
+    since = after.position - after.noted
+    due = after.noted == _NEVER or (since >= _OFTEN and since >= len(ranges_of(after.places)))
+    if not due and after.position:
+        return events, after
+    position = after.position + 1
+    whole = Event(_WHOLE, encode(ranges_of(after.places)), time)
+    return [*events, whole], after._replace(position=position, noted=position)
 
 
 def _placed(
-    elements: Sequence[Element], known: dict[bytes, Place], head: int, time: int, *, items_only: bool
+    elements: Sequence[Element], known: dict[bytes, Place], head: int, time: int, *, grows: bool = False
 ) -> tuple[list[Event], list[Place]]:
     """Events for the elements that are nowhere yet, and where each of them is then."""
     events: list[Event] = []
@@ -101,7 +117,7 @@ def _placed(
             place = Place(OWN, head + len(events) + 1)
             events.append(Event(_ITEM, element.body, time))
             known[element.digest] = place
-        elif items_only:
+        elif grows:
             waiting.append(place)
         places.append(place)
     return [*events, *_flushed(waiting, time)], places

@@ -409,6 +409,18 @@ def test_a_thread_erased_here_stays_erased(store: holdfast.Store, place: Place) 
     assert {info.id for info in store.threads()} == {"map", "deep"}
 
 
+def test_an_import_is_taken_back_and_repeated(store: holdfast.Store, place: Place) -> None:
+    with place.saver() as saver:
+        fill(saver)
+        before = shown(asking(saver), ASK)
+    done = take(store, place.address)
+    for thread in store.threads(tag=done.tag, limit=None):
+        store.erase(thread=thread.id, forever=False)
+    assert store.threads() == []
+    assert take(store, place.address).new == done.new
+    assert shown(asking(HoldfastSaver(store)), ASK) == before
+
+
 def test_the_file_is_left_as_it_was(store: holdfast.Store, tmp_path: Path) -> None:
     path = tmp_path / "from" / "graphs.db"
     path.parent.mkdir()

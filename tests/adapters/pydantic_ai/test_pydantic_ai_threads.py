@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic_ai.conversation import Conversation
@@ -269,7 +270,7 @@ async def test_a_save_and_a_deletion_at_once_do_not_both_count(store: holdfast.S
             kept.delete_record(f"talk-{number}", expected_revision=revision),
             return_exceptions=True,
         )
-        assert sum(isinstance(end, ConversationConflict) for end in ended) == 1
+        assert sum(isinstance(end, ConversationConflict) for end in ended) == 1, ended
         left = await kept.load(f"talk-{number}")
         assert (left is None) == isinstance(ended[0], ConversationConflict)
 
@@ -469,3 +470,24 @@ async def test_conversations_may_be_a_block(tmp_path: Path) -> None:
         await saved(kept, "talk", "one")
     with pytest.raises(errors.Misconfigured):
         await kept.load("talk")
+
+
+async def test_a_deletion_while_the_state_is_read_is_a_conflict(
+    store: holdfast.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = HoldfastConversations(store)
+    talk = await saved(kept, "talk", "one")
+    real, gone = StateBook._event, []
+
+    def late(book: StateBook, *given: Any) -> Any:
+        if not gone:
+            gone.append(True)
+            kept._delete("talk", str(talk.revision))
+        return real(book, *given)
+
+    monkeypatch.setattr(StateBook, "_event", late)
+    talk.messages += turn("two")
+    with pytest.raises(ConversationConflict):
+        await kept.save(talk)
+    assert gone
+    assert await kept.load("talk") is None

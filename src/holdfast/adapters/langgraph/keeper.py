@@ -198,13 +198,9 @@ class Keeper:
         writes: dict[str, list[tuple[str, str, Any]]] = {name: [] for name in channels}
         seeds: dict[str, Any] = {}
         with line.lock, self._steady(line):
-            frame = line.tip if spot.checkpoint is None else line.frame(spot.checkpoint)
             loading, open_ = line.loading(), set(channels)
-            while frame is not None and open_ and frame.parent is not None:
-                frame = line.frame(frame.parent)
-                if frame is None:
-                    break
-                for write in reversed(line.writes(frame)):
+            for frame, written in line.ancestors(spot.checkpoint):
+                for write in reversed(written):
                     if write.channel in open_:
                         value = line.value(write.channel, write.ref, loading)
                         writes[write.channel].append((write.task, write.channel, value))
@@ -213,6 +209,8 @@ class Keeper:
                     if held is not None and held.ref is not None:
                         seeds[name] = line.value(name, held.ref, loading)
                         open_.discard(name)
+                if not open_:
+                    break
         seeded = {name: {"seed": seed} for name, seed in seeds.items()}
         return {name: {"writes": writes[name][::-1], **seeded.get(name, {})} for name in channels}
 

@@ -42,12 +42,16 @@ class Segment:
         self.versions: OrderedDict[int, Version] = OrderedDict()
         self.bodies: dict[int, bytes] = {}  # elements of the list's own stream, which never change
         self.said: dict[int, Said] = {}  # those of them that stand for a message
+        self.talks: OrderedDict[int, list[Said]] = OrderedDict()  # versions that are messages alone
 
-    def keep(self, version: Version) -> None:
+    def keep(self, version: Version, talk: list[Said] | None = None) -> None:
         self.versions[version.position] = version
         self.versions.move_to_end(version.position)
-        while len(self.versions) > _VERSIONS:
-            self.versions.popitem(last=False)
+        if talk is not None:
+            self.talks[version.position] = talk
+        for kept in (self.versions, self.talks):
+            while len(kept) > _VERSIONS:
+                kept.popitem(last=False)
 
 
 class Writing:
@@ -159,6 +163,28 @@ class Line:
         last = self.tip is not None and self.tip.id == frame.id
         return frames.writes_of(self.view, self.core.tenant, self.record.mark, frame, last=last)
 
+    def ancestors(self, id: str | None) -> Iterator[tuple[Frame, list[Write]]]:
+        """The frames that one came from, the nearest first, each with what tasks wrote on top of it: by one reading."""
+        if self.record is None:
+            return
+        events = self.view.read(self.core.tenant, self.record.mark)
+        found: dict[int, Frame] = {}
+        written: dict[int, dict[tuple[str, int], Write]] = {}
+        last = 0
+        for event in events:
+            if frames.is_frame(event):
+                base = frames.base_of(event)
+                found[event.position] = frames.to_frame(event, None if base is None else found[base])
+                position, writes = last, frames.carried(event)
+                last = event.position
+            else:
+                position, writes = frames.to_writes(event)
+            written.setdefault(position, {}).update({(write.task, write.number): write for write in writes})
+        named = {frame.id: frame for frame in found.values()}
+        frame = named.get(id) if id is not None else self.tip
+        while frame is not None and (frame := named.get(frame.parent or "")) is not None:
+            yield frame, frames.in_order(written.get(frame.position, {}).values())
+
     # Values out
 
     def value(self, channel: str, ref: Ref, loading: Loading) -> Any:
@@ -180,8 +206,15 @@ class Line:
 
     def _values(self, channel: str, position: int, loading: Loading, path: str) -> list[Any]:
         """The elements of a list: entries of the log, or what the list's own stream holds."""
+        segment = self.segment(channel)
+        if position in segment.talks and position in segment.versions:
+            return self._messages(segment.talks[position])
         segment, places = self.elements(channel, position)
         said = [Said(place) if place.stream else segment.said.get(place.position) for place in places]
+        whole = [each for each in said if each is not None]
+        if len(whole) == len(said):
+            segment.keep(segment.versions[position], whole)
+            return self._messages(whole)
         talk = iter(self._messages([each for each in said if each is not None]))
         return [
             loading.value(decode(segment.bodies[place.position]), path) if each is None else next(talk)

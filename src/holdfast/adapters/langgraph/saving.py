@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from holdfast.adapters.langgraph import messages
 from holdfast.adapters.langgraph.known import Said
-from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, Line
+from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, Line, Segment
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Event, Guard, Op, Put, Record, Scope
@@ -43,7 +43,7 @@ class Saving:
         self._then: list[Callable[[], None]] = []
         self._ops: list[Op] = []
         self._blobs: set[str] = set()
-        self._versions: list[tuple[str, Version, int]] = []
+        self._versions: list[tuple[str, Version, list[Said] | None]] = []
         self._lists: list[tuple[str, Ref]] = []
         self.home = line.home or log.mark.stream
         self._dumping = Dumping(line.kinds, self._aside)
@@ -78,11 +78,9 @@ class Saving:
         if not self._line.namespace and all(map(messages.spoken, value)):
             if before is not None:
                 self._line.recognise(channel, before)
-            said = [self._said(message) for message in value]
-            ranges = [] if any(each.id is not None for each in said) else self._ranges(said)
-            if 0 < len(ranges) <= _RANGES:
-                return ENTRIES, ranges
-            elements = [self._spoken(each) for each in said]
+            given = self._line.known.given
+            said = [given(message) or self._said(message) for message in value]
+            return self._talk(channel, said, before if grown else None)
         else:
             elements = [
                 self._element(self._dumping.plain(item, f"{path}[{number}]"), path) for number, item in enumerate(value)
@@ -90,6 +88,21 @@ class Saving:
             if not grown and sum(len(element.body) for element in elements) < _SMALL:
                 return None
         return LIST, self._grown(channel, elements, before if grown else None)
+
+    def _talk(self, channel: str, said: list[Said], before: Ref | None) -> Ref:
+        """Messages that were all said: ranges of the log, or a list where some are known by an id they got later."""
+        ranges = [] if any(each.id is not None for each in said) else self._ranges(said)
+        if 0 < len(ranges) <= _RANGES:
+            return ENTRIES, ranges
+        segment = self._line.segment(channel)
+        position = segment.head if before is None else before[1]
+        talk = segment.talks.get(position)
+        if position == segment.head and talk is not None and position in segment.versions and said[: len(talk)] == talk:
+            fresh = [self._spoken(each) for each in said[len(talk) :]]
+            return LIST, self._appended(
+                channel, segment, *segments.grown(segment.versions[position], fresh, self.time), said
+            )
+        return LIST, self._grown(channel, [self._spoken(each) for each in said], before, said)
 
     def _ranges(self, said: Sequence[Said]) -> list[list[int]]:
         ranges = segments.ranges_of(each.place for each in said)
@@ -116,18 +129,24 @@ class Saving:
         body = encode(plain, path)
         return Element(segments.digest_of(body), body)
 
-    def _grown(self, channel: str, elements: Sequence[Element], before: Ref | None) -> int:
-        line = self._line
-        segment = line.segment(channel)
-        version = segments.EMPTY if before is None else line.version(channel, before[1])
-        events, version = segments.saved(version, segment.head, elements, self.time)
+    def _grown(
+        self, channel: str, elements: Sequence[Element], before: Ref | None, said: list[Said] | None = None
+    ) -> int:
+        segment = self._line.segment(channel)
+        version = segments.EMPTY if before is None else self._line.version(channel, before[1])
+        return self._appended(channel, segment, *segments.saved(version, segment.head, elements, self.time), said)
+
+    def _appended(
+        self, channel: str, segment: Segment, events: list[Event], version: Version, said: list[Said] | None
+    ) -> int:
+        """Have events in the commit that make a version of a list; return its position."""
         if events:
-            id = frames.segment_id(line.id, channel)
-            new = Put(SEGMENT, id, encode({"graph": line.id, "channel": channel}), scope=self._scope)
+            id = frames.segment_id(self._line.id, channel)
+            new = Put(SEGMENT, id, encode({"graph": self._line.id, "channel": channel}), scope=self._scope)
             self._ops.append(Append(SEGMENT, id, tuple(events), segment.head, new))
             if segment.stream:
                 self._ops.append(Guard(SEGMENT, id, 1, segment.stream))
-        self._versions.append((channel, version, segment.stream))
+        self._versions.append((channel, version, said))
         return version.position
 
     # Messages
@@ -230,9 +249,8 @@ class Saving:
         def known() -> None:
             for learn in self._then:
                 learn()
-            for channel, version, stream in self._versions:
-                if stream:
-                    line.segment(channel).keep(version)
+            for channel, version, said in self._versions:
+                line.segment(channel).keep(version, said)
             for channel, ref in self._lists:
                 line.known.know(line.id, channel, ref)
             then()

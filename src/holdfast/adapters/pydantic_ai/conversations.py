@@ -244,12 +244,13 @@ class HoldfastConversations(ConversationStore):
         begun = self._begun(thread, record, base) if stored is None else self._moved(stored, record, base)
         beside = {} if stored is None else stored.beside
         value = {**beside, NATIVE: _plain(_records, record, "the record of a conversation")}
-        saved = thread._book.saving(value, expect=0 if stored is None else stored.state.head, by=TAG, time=time).ops
+        head = 0 if stored is None else stored.state.head
         try:
+            saved = thread._book.saving(value, expect=head, by=TAG, time=time).ops
             self._core.engine.commit(self._core.tenant, (*self._unchanged(id, stored), *begun, added, *saved), time)
         except Erased:
             raise  # by whoever erased the thread for good: loading it again would not help
-        except (Conflict, NotFound) as error:  # not found: what it was to go on from is deleted meanwhile
+        except (Conflict, NotFound) as error:  # not found: it, or what it was to go on from, is deleted meanwhile
             raise ConversationConflict(id) from error
         self._notice(record)
 
