@@ -46,11 +46,13 @@ def page(tmp_path: Path) -> Callable[[str], None]:
         script = tmp_path / f"page_{name}.py"  # one of the framework's own name would be imported instead of it
         script.write_text(_blocks(ROOT / "docs" / "adapters" / f"{name}.md"), encoding="utf-8")
         work = tmp_path / "work"
-        work.mkdir()
-        done = subprocess.run(
-            [sys.executable, str(script)], cwd=work, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert done.returncode == 0, f"docs/adapters/{name}.md (line numbers are the page's):\n{done.stderr}"
+        work.mkdir(exist_ok=True)
+        for time in ("first", "second"):  # what a page shows is kept, so it is there when the page is tried again
+            done = subprocess.run(
+                [sys.executable, str(script)], cwd=work, capture_output=True, text=True, timeout=120, check=False
+            )
+            told = f"docs/adapters/{name}.md, the {time} time (line numbers are the page's):\n{done.stderr}"
+            assert done.returncode == 0, told
 
     return run
 

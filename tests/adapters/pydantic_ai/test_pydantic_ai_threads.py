@@ -27,6 +27,7 @@ from holdfast import errors
 from holdfast.adapters.pydantic_ai import HoldfastConversations
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Put, Query, Scope
+from holdfast.ledger.state import StateBook
 from holdfast.transfer.archive import KINDS, LEASE
 
 pytestmark = pytest.mark.anyio

@@ -150,7 +150,11 @@ Originals = Annotated[
 ]
 OwnTypes = Annotated[
     list[str] | None,
-    _option("--type", "MODULE:CLASS", "A class of your own that a LangGraph state holds; may be given again."),
+    _option(
+        "--type",
+        "[STORED=]MODULE:CLASS",
+        "A class of your own that a LangGraph state holds, and what it was stored as; may be given again.",
+    ),
 ]
 Skip = Annotated[bool, typer.Option("--skip", help="Leave out what cannot be stored, and say what that is.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would come in; write nothing.")]
