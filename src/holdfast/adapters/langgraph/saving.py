@@ -81,12 +81,11 @@ class Saving:
             given = self._line.known.given
             said = [given(message) or self._said(message) for message in value]
             return self._talk(channel, said, before if grown else None)
-        else:
-            elements = [
-                self._element(self._dumping.plain(item, f"{path}[{number}]"), path) for number, item in enumerate(value)
-            ]
-            if not grown and sum(len(element.body) for element in elements) < _SMALL:
-                return None
+        elements = [
+            self._element(self._dumping.plain(item, f"{path}[{number}]"), path) for number, item in enumerate(value)
+        ]
+        if not grown and sum(len(element.body) for element in elements) < _SMALL:
+            return None
         return LIST, self._grown(channel, elements, before if grown else None)
 
     def _talk(self, channel: str, said: list[Said], before: Ref | None) -> Ref:
