@@ -180,6 +180,8 @@ def test_the_story_leaves_out_no_method() -> None:
         "run",
         "work",
         "handoff",
+        "graph",  # tests/ledger/test_graphs.py
+        "graphs",
         "memory",
         "rebuild",
         "folder",  # test_folder

@@ -285,6 +285,8 @@ ACTIONS: dict[str, Callable[[holdfast.Thread], Any]] = {
     "info": lambda thread: thread.info(),
     "exists": lambda thread: thread.exists(),
     "count": lambda thread: thread.count(),
+    "graphs": lambda thread: thread.graphs(),
+    "graph": lambda thread: thread.graph().frames(),
     "tag": lambda thread: thread.tag("x"),
     "untag": lambda thread: thread.untag("x"),
     "turn": _turn,
