@@ -9,7 +9,7 @@ import heapq
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain
@@ -560,7 +560,7 @@ class Keeper:
                 self._copy(self._line(Spot(source, frames.namespace_of(record), None)), target)
         except BaseException:
             pruning.retain(self.store._core, self.kinds, [target], pruning.Rule(keep=0), dry_run=False)
-            self.forget([target])
+            self.forget(target)
             raise
 
     def _copy(self, line: Line, target: str) -> None:
@@ -602,14 +602,12 @@ class Keeper:
             with line.lock:
                 self._flush(line)
 
-    def forget(self, threads: Iterable[str] | None) -> None:
-        """Know nothing of some threads, or of all, but what the store tells."""
+    def forget(self, thread: str) -> None:
+        """Know nothing of a thread but what the store tells."""
         with self._lock:
-            gone = None if threads is None else set(threads)
-            for key in [key for key in self._lines if gone is None or key[0] in gone]:
+            for key in [key for key in self._lines if key[0] == thread]:
                 del self._lines[key]
-            for id in [id for id in self._known if gone is None or id in gone]:
-                del self._known[id]
+            self._known.pop(thread, None)
 
 
 _FIELDS = {"v", "id", "ts", "channel_values", "channel_versions", "versions_seen", "updated_channels"}

@@ -27,7 +27,7 @@ from holdfast.ledger.segments import SEGMENT, Element
 _DELETED, _RUN = "deletion", "graph run"
 _REMEMBERED = 7 * 86_400 * 1_000_000  # no run is under way for longer than a week
 _BATCH = 50
-_TRIES = 20
+_TRIES = 200  # of a graph that is being written all the time
 _ROW = 100  # bytes that an event takes besides its body, about
 
 
@@ -86,8 +86,8 @@ def run_note(line: Line, run: str, scope: Scope) -> Put:
     return Put(_RUN, id, encode({"graph": line.id}), scope=scope, tags=(frames.hidden(run),))
 
 
-def delete_runs(core: Core, kinds: Kinds, runs: Sequence[str]) -> set[str]:
-    """Delete the frames that some runs made; return the threads that had any."""
+def delete_runs(core: Core, kinds: Kinds, runs: Sequence[str]) -> None:
+    """Delete the frames that some runs made."""
     wanted = set(runs)
     notes = [note for run in wanted for note in scan_all(core.engine, core.tenant, Query(_RUN, tag=frames.hidden(run)))]
     for id in {decode(note.body)["graph"] for note in notes}:
@@ -96,7 +96,6 @@ def delete_runs(core: Core, kinds: Kinds, runs: Sequence[str]) -> set[str]:
             Rewriting(core, kinds, record, lambda found, size: _without(found, wanted)).commit()
     if notes:
         core.engine.commit(core.tenant, [Delete(_RUN, note.id) for note in notes], core.clock.now())
-    return {note.scope.thread or "" for note in notes}
 
 
 def _without(found: Sequence[Frame], runs: set[str]) -> list[Frame]:

@@ -170,11 +170,12 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         thread = check_id(str(thread_id), "thread_id")
         pruning.note_deletion(self.store._core, thread)
         self.store.erase(thread=thread, forever=False)
-        self._keeper.forget([thread])
+        self._keeper.forget(thread)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs made, in every thread."""
-        self._keeper.forget(pruning.delete_runs(self.store._core, self.kinds, run_ids))
+        self._keeper.flush()
+        pruning.delete_runs(self.store._core, self.kinds, run_ids)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread, with its writes, to a new thread."""
@@ -206,10 +207,8 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
             raise Invalid(f"thread_ids are several: [{thread_ids!r}]")
         rule = pruning.Rule(keep, older_than, max_bytes)
         ids = None if thread_ids is None else [check_id(str(id), "thread_id") for id in thread_ids]
-        report = pruning.retain(self.store._core, self.kinds, ids, rule, dry_run=dry_run)
-        if not dry_run:
-            self._keeper.forget(ids)
-        return report
+        self._keeper.flush()
+        return pruning.retain(self.store._core, self.kinds, ids, rule, dry_run=dry_run)
 
     # Delta channels
 
