@@ -14,15 +14,13 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.adapters.opening import Given, away, opened
-from holdfast.aio.store import AsyncStore
+from holdfast.adapters.opening import Given, Held, away
 from holdfast.clock import to_micros
 from holdfast.engine.codec import encode
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.ledger.core import scan_all
 from holdfast.ledger.folder import Deleting, Folder, Writing, listing, path_of
 from holdfast.records import File
-from holdfast.store import Store
 
 try:
     from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -199,17 +197,12 @@ class _Shelf:
     """What the commands do and answer, for both tools. A refusal is an error of ours with the words a model knows."""
 
     def __init__(self, store: Given, user: str | None, agent: str | None, folder: str) -> None:
-        self._own = not isinstance(store, Store | AsyncStore)
-        self._store = opened(store)
-        try:
-            self._folder: Folder = self._store.folder(folder, user=user, agent=agent)
-        except BaseException:
-            self.close()
-            raise
+        self._held = Held(store)
+        with self._held.begun() as begun:
+            self._folder: Folder = begun.folder(folder, user=user, agent=agent)
 
     def close(self) -> None:
-        if self._own:
-            self._store.close()
+        self._held.close()
 
     def told(self, work: Callable[[_Shelf, Any], str], command: Any) -> str:
         """Carry out a command. What a model can do something about comes back to it as a tool's own error."""
@@ -382,7 +375,7 @@ class _Shelf:
 
     def _ever(self, place: str) -> list[str]:
         """Every path at a place or under it that has a history, whether or not there still is a file."""
-        core, begin = self._store._core, f"{self._folder._place}/"
+        core, begin = self._held.store._core, f"{self._folder._place}/"
         records = scan_all(core.engine, core.tenant, listing(self._folder._scope))
         paths = sorted(path_of(record) for record in records if record.id.startswith(begin))
         return [path for path in paths if path == place or path.startswith(_under(place))]

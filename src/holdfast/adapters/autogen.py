@@ -19,7 +19,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
-from holdfast.adapters.opening import Given, away, opened
+from holdfast.adapters.opening import Given, Held, away
 from holdfast.engine.codec import encode
 from holdfast.errors import Conflict, Corrupt, Invalid, Unsupported
 from holdfast.ledger.folder import Folder
@@ -85,14 +85,10 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
         self._address = str(store) if isinstance(store, str | Path) else None
         self._options: dict[str, Any] = {"k": k, "log": log, "files": files}
         self._scope: dict[str, Any] = {"user": user, "agent": agent}
-        self._store = opened(store)
-        try:
-            self._memory = self._store.memory(user=user, agent=agent)
-            self._forms = self._store.folder("autogen", user=user, agent=agent)
-        except BaseException:
-            if self._address is not None:
-                self._store.close()
-            raise
+        self._held = Held(store)
+        with self._held.begun() as begun:
+            self._memory = begun.memory(user=user, agent=agent)
+            self._forms = begun.folder("autogen", user=user, agent=agent)
 
     async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:
         """Remember a text, or a dict as its JSON, with its type and its metadata."""
@@ -128,8 +124,7 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
 
     async def close(self) -> None:
         """Close the store, if this memory opened it."""
-        if self._address is not None:
-            await away(self._store.close)
+        await away(self._held.close)
 
     def _to_config(self) -> HoldfastMemoryConfig:
         if self._address is None:
@@ -233,14 +228,9 @@ class Keeper:
     """
 
     def __init__(self, store: Given, thread: str, *, user: str | None = None, agent: str | None = None) -> None:
-        self._owned = isinstance(store, str | Path)
-        self._store = opened(store)
-        try:
-            self._thread = self._store.thread(thread, user=user, agent=agent, tags=("autogen",))
-        except BaseException:
-            if self._owned:
-                self._store.close()
-            raise
+        self._held = Held(store)
+        with self._held.begun() as begun:
+            self._thread = begun.thread(thread, user=user, agent=agent, tags=("autogen",))
 
     @property
     def thread(self) -> Thread:
@@ -270,8 +260,7 @@ class Keeper:
 
     async def close(self) -> None:
         """Close the store, if this keeper opened it."""
-        if self._owned:
-            await away(self._store.close)
+        await away(self._held.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -18,8 +18,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from holdfast.adapters.opening import Given, away, opened
-from holdfast.aio.store import AsyncStore
+from holdfast.adapters.opening import Given, Held, away
 from holdfast.clock import to_micros
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Event, Op, Put, Record
@@ -28,7 +27,6 @@ from holdfast.ledger import log
 from holdfast.ledger.core import fetch
 from holdfast.ledger.said import OURS
 from holdfast.records import Draft, Entry, ThreadInfo
-from holdfast.store import Store
 from holdfast.thread import Thread
 
 try:
@@ -61,15 +59,12 @@ class HoldfastSessionStore(SessionStore):
     """
 
     def __init__(self, store: Given, *, user: str | None = None, agent: str | None = None) -> None:
-        self._own = not isinstance(store, Store | AsyncStore)
-        self.store = opened(store)
+        self._held = Held(store)
+        self.store = self._held.store
         self._user, self._agent, self._core = user, agent, self.store._core
         self._queues: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock] = WeakValueDictionary()
-        try:
-            self.store.thread(MARK, user=user, agent=agent)  # refuses what can be nobody's name
-        except BaseException:
-            self.close()
-            raise
+        with self._held.begun() as begun:
+            begun.thread(MARK, user=user, agent=agent)  # refuses what can be nobody's name
 
     def __repr__(self) -> str:
         return f"HoldfastSessionStore(user={self._user!r}, agent={self._agent!r})"
@@ -115,8 +110,7 @@ class HoldfastSessionStore(SessionStore):
 
     def close(self) -> None:
         """Close the store, if this session store opened it."""
-        if self._own:
-            self.store.close()
+        self._held.close()
 
     async def __aenter__(self) -> Self:
         return self

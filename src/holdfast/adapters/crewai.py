@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.adapters.opening import Given, away, opened
+from holdfast.adapters.opening import Given, Held, away, opened
 from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured
 from holdfast.ids import check_id
 from holdfast.ledger.folder import FILE, Deleting, Writing, place_of
@@ -59,17 +59,13 @@ def install(store: Given, *, user: str | None = None, agent: str | None = None) 
     A ``Memory`` with a storage of its own, and a flow with a persistence of its own, keep it. Returned is the store,
     which is the caller's to close, after the last crew and flow.
     """
-    used = opened(store)
-    try:
+    held = Held(store)
+    with held.begun() as used:
         storage = HoldfastStorage(used, user=user, agent=agent)
         persistence = HoldfastFlowPersistence(used, user=user, agent=agent)
-    except BaseException:
-        if isinstance(store, str | Path):
-            used.close()
-        raise
     set_memory_storage_factory(lambda spec: storage if spec == _DEFAULT else None)
     set_flow_persistence_factory(lambda: persistence)
-    return used
+    return held.store
 
 
 def uninstall() -> None:
@@ -87,13 +83,10 @@ class HoldfastStorage:
     def __init__(
         self, store: Given, *, user: str | None = None, agent: str | None = None, folder: str = "crewai"
     ) -> None:
-        self._owned = isinstance(store, str | Path)
-        self._store = opened(store)
-        try:
-            self._folder = self._store.folder(folder, user=user, agent=agent)
-        except BaseException:
-            self.close()
-            raise
+        self._held = Held(store)
+        self._store = self._held.store
+        with self._held.begun() as begun:
+            self._folder = begun.folder(folder, user=user, agent=agent)
         self._place = place_of(self._folder._scope, folder) + "/"
         self._lock = threading.RLock()
         self._kept: dict[str, _Kept] = {}
@@ -105,8 +98,7 @@ class HoldfastStorage:
 
     def close(self) -> None:
         """Close the store, if this storage opened it."""
-        if self._owned:
-            self._store.close()
+        self._held.close()
 
     def __enter__(self) -> Self:
         return self

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from holdfast.adapters.opening import Given, away, opened
-from holdfast.aio.store import AsyncStore
+from holdfast.adapters.opening import Given, Held, away
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Append, Event, Fork, Mark, Op, Put, Record
 from holdfast.errors import Conflict, Invalid, NotFound
@@ -23,7 +22,6 @@ from holdfast.ledger import checkpoints, log
 from holdfast.ledger.checkpoints import Point
 from holdfast.ledger.said import OURS
 from holdfast.records import Draft
-from holdfast.store import Store
 from holdfast.thread import Thread
 
 try:
@@ -78,13 +76,10 @@ class HoldfastSession:
         settings = {} if session_settings is None else session_settings
         self.session_settings = SessionSettings().resolve(settings) if isinstance(settings, dict) else settings
         self.session_id = session_id
-        self._own = not isinstance(store, Store | AsyncStore)
-        self.store = opened(store)
-        try:
-            self.thread: Thread = self.store.thread(session_id, user=user, agent=agent)
-        except BaseException:
-            self.close()
-            raise
+        self._held = Held(store)
+        self.store = self._held.store
+        with self._held.begun() as begun:
+            self.thread: Thread = begun.thread(session_id, user=user, agent=agent)
         self._core = self.store._core
 
     def __repr__(self) -> str:
@@ -141,8 +136,7 @@ class HoldfastSession:
 
     def close(self) -> None:
         """Close the store, if this session opened it."""
-        if self._own:
-            self.store.close()
+        self._held.close()
 
     async def __aenter__(self) -> Self:
         return self

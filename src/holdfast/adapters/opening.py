@@ -6,7 +6,8 @@ Deliberately absent: anything of a framework.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -24,7 +25,7 @@ Given = Store | AsyncStore | str | Path
 
 
 def opened(given: Given) -> Store:
-    """The store that was given, or the one at an address. Who gave an address has it closed by the adapter."""
+    """The store that was given, or the one at an address."""
     if isinstance(given, Store):
         return given
     if isinstance(given, AsyncStore):
@@ -32,6 +33,28 @@ def opened(given: Given) -> Store:
     if isinstance(given, str | Path):
         return open_store(given)
     raise Invalid(f"give a store, or the address of one, not {type(given).__name__}")
+
+
+class Held:
+    """The store of an adapter: one that was given stays open, one that was opened for it is closed with it."""
+
+    def __init__(self, given: Given) -> None:
+        self.store = opened(given)
+        self._mine = isinstance(given, str | Path)
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._mine:
+            self.store.close()
+
+    @contextmanager
+    def begun(self) -> Iterator[Store]:
+        """Around what an adapter begins with: refused there, nothing that was opened stays open."""
+        try:
+            yield self.store
+        except BaseException:
+            self.close()
+            raise
 
 
 async def away(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -12,7 +12,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
-from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -34,7 +33,7 @@ from holdfast.adapters.langgraph.pruning import Pruned
 from holdfast.adapters.langgraph.saving import plain_metadata
 from holdfast.adapters.langgraph.serde import Serde
 from holdfast.adapters.langgraph.values import Kinds
-from holdfast.adapters.opening import Given, away, opened
+from holdfast.adapters.opening import Given, Held, away
 from holdfast.errors import Invalid, Unavailable
 from holdfast.ids import check_id
 from holdfast.store import Store
@@ -65,19 +64,19 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         user: str = "user_id",
         branches: bool = False,
     ) -> None:
-        self.store: Store = opened(store)
-        self._owned = isinstance(store, str | Path)
-        self.kinds = Kinds(self.store._core.schemas, LANGGRAPH)
-        self.kinds.register(types)
-        super().__init__(serde=Serde(self.kinds))
         evolution = Evolution.of(version, migrations, renamed, dropped)
+        self._held = Held(store)
+        self.store: Store = self._held.store
+        self.kinds = Kinds(self.store._core.schemas, LANGGRAPH)
+        with self._held.begun():
+            self.kinds.register(types)
+        super().__init__(serde=Serde(self.kinds))
         self._keeper = Keeper(self.store, self.kinds, evolution, user, branches=branches)
 
     def close(self) -> None:
         """Save what is still to be saved, and close the store if it was opened by this saver."""
         self._keeper.flush()
-        if self._owned:
-            self.store.close()
+        self._held.close()
 
     def __enter__(self) -> Self:
         return self

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -38,7 +37,7 @@ except ImportError as error:
 from holdfast.adapters.langgraph import items
 from holdfast.adapters.langgraph.items import Index, ItemVersion
 from holdfast.adapters.langgraph.matching import check_filter, matches, names_match
-from holdfast.adapters.opening import Given, away, opened
+from holdfast.adapters.opening import Given, Held, away
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Delete, Put, Query, Record, View
@@ -98,13 +97,11 @@ class HoldfastStore(BaseStore):
         agent: str | None = None,
     ) -> None:
         self._fields, self.ttl_config = items.fields_of(fields, index), items.check_ttl_config(ttl)
-        self._store, self._own = opened(store), isinstance(store, str | Path)
+        self._held = Held(store)
+        self._store = self._held.store
         self._core = self._store._core
-        try:
-            self._folder = self._store.folder(folder, user=user, agent=agent)
-        except BaseException:
-            self.close()
-            raise
+        with self._held.begun() as begun:
+            self._folder = begun.folder(folder, user=user, agent=agent)
 
     def __repr__(self) -> str:
         return f"HoldfastStore({self._folder!r})"
@@ -127,8 +124,7 @@ class HoldfastStore(BaseStore):
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
-        if self._own:
-            self._store.close()
+        self._held.close()
 
     # The interface of LangGraph
 

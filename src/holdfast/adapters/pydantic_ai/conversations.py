@@ -15,9 +15,8 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from holdfast.adapters.opening import Given, away, opened
+from holdfast.adapters.opening import Given, Held, away
 from holdfast.adapters.pydantic_ai.messages import NATIVE, to_content, to_message
-from holdfast.aio.store import AsyncStore
 from holdfast.clock import to_micros
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Delete, Event, Fork, Guard, Mark, Op, Put, Query, Record, Scope, View
@@ -27,7 +26,6 @@ from holdfast.ledger import checkpoints
 from holdfast.ledger.checkpoints import Point
 from holdfast.ledger.core import fetch, fetch_events, scan_all
 from holdfast.ledger.state import to_document
-from holdfast.store import Store
 from holdfast.thread import Thread
 from holdfast.transfer.archive import KINDS, LEASE
 
@@ -80,15 +78,14 @@ class HoldfastConversations(ConversationStore):
     """
 
     def __init__(self, store: Given, *, user: str | None = None, agent: str | None = None) -> None:
-        self._own = not isinstance(store, Store | AsyncStore)
-        self.store = opened(store)
+        self._held = Held(store)
+        self.store = self._held.store
         self._core, self._user, self._agent = self.store._core, user, agent
         self._hints: dict[str, str] = {}
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
-        if self._own:
-            self.store.close()
+        self._held.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -14,12 +14,10 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from holdfast.adapters.opening import Given, away, opened
-from holdfast.aio.store import AsyncStore
+from holdfast.adapters.opening import Given, Held, away
 from holdfast.errors import Conflict
 from holdfast.ledger.folder import Deleting, Writing, path_of, text_of
 from holdfast.records import File
-from holdfast.store import Store
 
 try:
     from pydantic_ai_harness.memory import (
@@ -52,21 +50,17 @@ class HoldfastMemoryStore:
     def __init__(
         self, store: Given, *, folder: str = "pydantic-ai", user: str | None = None, agent: str | None = None
     ) -> None:
-        self._own = not isinstance(store, Store | AsyncStore)
-        self.store = opened(store)
-        try:
-            self.folder = self.store.folder(folder, user=user, agent=agent)
-        except BaseException:
-            self.close()
-            raise
+        self._held = Held(store)
+        self.store = self._held.store
+        with self._held.begun() as begun:
+            self.folder = begun.folder(folder, user=user, agent=agent)
 
     def __repr__(self) -> str:
         return f"HoldfastMemoryStore({self.folder!r})"
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
-        if self._own:
-            self.store.close()
+        self._held.close()
 
     # What the harness asks of a store
 
