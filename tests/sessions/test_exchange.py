@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.errors import Conflict, Invalid, KeyReused
+from holdfast.errors import Conflict, Fenced, Invalid, KeyReused, RunHeld
 from holdfast.providers.models.model import ToolCall, Usage
 from holdfast.sessions.exchange import Answer, Exchange
 from holdfast.sessions.session import Session
@@ -259,3 +259,44 @@ def test_who_stops_listening_leaves_the_question_open(
 def test_a_stream_nobody_listens_to_asks_nothing(store: holdfast.Store, thread: holdfast.Thread) -> None:
     spoken(store, "one").stream("q")
     assert not thread.exists()
+
+
+# Somebody else is at it
+
+
+def test_who_finds_a_question_held_does_not_say_that_nobody_answered_it(place: Any, told: Told) -> None:
+    first, second = place.open(own=True), place.open(own=True)
+    mine = first.session(first.thread("t", user="ana"), learn="off").turn("2 x 4?", key="k")
+    mine.step("double", double, 4, effect="pure")
+    other = second.session(second.thread("t", user="ana"), model=Scripted("9"), learn="off")
+    with pytest.raises(RunHeld):
+        other.turn("2 x 4?", key="k")
+    mine.reply("8")
+    assert told(first.thread("t")) == ["user: 2 x 4?", "call double", "result 8", "assistant: 8", "(holdfast.usage)"]
+
+
+def test_who_was_fenced_off_does_not_say_that_nobody_answered_it(place: Any, told: Told) -> None:
+    first, second = place.open(own=True), place.open(own=True)
+    with pytest.raises(Fenced), first.session(first.thread("t", user="ana"), learn="off").turn("2 x 4?") as late:
+        late.step("double", double, 4, effect="pure")
+        place.clock.advance(3_600)
+        other = second.session(second.thread("t", user="ana"), learn="off").resume()
+        other.step("triple", double, 6, effect="pure")
+        late.step("more", double, 5, effect="pure")
+    assert "(holdfast.unanswered)" not in told(first.thread("t"))
+
+
+def test_an_answer_of_somebody_else_is_not_denied(place: Any, told: Told) -> None:
+    first, second = place.open(own=True), place.open(own=True)
+    with pytest.raises(ZeroDivisionError), first.session(first.thread("t", user="ana"), learn="off").turn("a?"):
+        second.session(second.thread("t", user="ana"), learn="off").resume().reply("b")
+        _ = 1 // 0
+    assert told(first.thread("t")) == ["user: a?", "assistant: b", "(holdfast.usage)"]
+
+
+def test_a_run_of_another_question_that_is_held_is_a_reason_like_any_other(place: Any, told: Told) -> None:
+    first, second = place.open(own=True), place.open(own=True)
+    first.thread("other").run("job").step("double", double, 4, effect="pure")
+    with pytest.raises(RunHeld), second.session(second.thread("t", user="ana"), learn="off").turn("a?"):
+        second.thread("other").run("job")
+    assert told(first.thread("t")) == ["user: a?", "(holdfast.unanswered)"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from holdfast.context.report import Context
-from holdfast.errors import Conflict, HoldfastError, Invalid, KeyReused, ModelFailed, NotFound
+from holdfast.errors import Conflict, Fenced, HoldfastError, Invalid, KeyReused, ModelFailed, NotFound, RunHeld
 from holdfast.ledger import typed
 from holdfast.ledger.said import spoken
 from holdfast.providers.models.model import Reply, ToolCall, Usage
@@ -184,11 +184,17 @@ class Exchange:
         why = "it was left without a reply" if error is None else f"{type(error).__name__}: {error}".strip(": ")[:_LONG]
         more = {"partial": partial[:_LONG]} if partial else {}
         with suppress(HoldfastError):  # the store may be what failed; that there is no answer says enough
-            self._thread.append(event(UNANSWERED, question=self.question.number, why=why, **more))
+            if not self._elsewhere(error) and recorded(self._thread, self.question) is None:
+                self._thread.append(event(UNANSWERED, question=self.question.number, why=why, **more))
         if self._run is not None:
             with suppress(HoldfastError):
                 self._run.release("the turn was not answered")
             self._run = None
+
+    def _elsewhere(self, error: BaseException | None) -> bool:
+        """Whether somebody else is answering this question: then it is not for this exchange to say that nobody did."""
+        run = error.facts.get("run") if isinstance(error, RunHeld | Fenced) else None
+        return isinstance(run, str) and run.startswith(run_name(self.question))
 
     def _refuse_answered(self) -> None:
         if self.answer is not None:
