@@ -277,19 +277,21 @@ def test_who_finds_a_question_held_does_not_say_that_nobody_answered_it(place: A
 
 def test_who_was_fenced_off_does_not_say_that_nobody_answered_it(place: Any, told: Told) -> None:
     first, second = place.open(own=True), place.open(own=True)
-    with pytest.raises(Fenced), first.session(first.thread("t", user="ana"), learn="off").turn("2 x 4?") as late:
-        late.step("double", double, 4, effect="pure")
-        place.clock.advance(3_600)
-        other = second.session(second.thread("t", user="ana"), learn="off").resume()
-        other.step("triple", double, 6, effect="pure")
+    late = first.session(first.thread("t", user="ana"), learn="off").turn("2 x 4?")
+    late.step("double", double, 4, effect="pure")
+    place.clock.advance(3_600)
+    other = second.session(second.thread("t", user="ana"), learn="off").resume()
+    other.step("triple", double, 6, effect="pure")
+    with pytest.raises(Fenced), late:
         late.step("more", double, 5, effect="pure")
     assert "(holdfast.unanswered)" not in told(first.thread("t"))
 
 
 def test_an_answer_of_somebody_else_is_not_denied(place: Any, told: Told) -> None:
     first, second = place.open(own=True), place.open(own=True)
-    with pytest.raises(ZeroDivisionError), first.session(first.thread("t", user="ana"), learn="off").turn("a?"):
-        second.session(second.thread("t", user="ana"), learn="off").resume().reply("b")
+    turn = first.session(first.thread("t", user="ana"), learn="off").turn("a?")
+    second.session(second.thread("t", user="ana"), learn="off").resume().reply("b")
+    with pytest.raises(ZeroDivisionError), turn:
         _ = 1 // 0
     assert told(first.thread("t")) == ["user: a?", "assistant: b", "(holdfast.usage)"]
 
