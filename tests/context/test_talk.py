@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.context.talk import EMPTY, MISSING, Message, Stretch, as_object, conversation
+from holdfast.context.talk import EMPTY, MISSING, Message, Stretch, Told, as_object, conversation, tell
 from holdfast.records import Draft, Entry, event, note, observation, tool_call
 
 
@@ -299,3 +299,46 @@ def test_pairs_are_whole_whatever_a_log_holds(data: Any, shapes: Any) -> None:
         said = one.content.get("content") if isinstance(one.content, dict) else None
         if isinstance(said, str) and said.strip() and "<" not in said:
             assert said in told
+
+
+# Carried on
+
+IDS = st.sampled_from(["", "a", "b"])
+SAID = st.one_of(
+    st.sampled_from(["hello", ""]).map(lambda text: {"role": "user", "content": text}),
+    st.sampled_from(["hi", ""]).map(lambda text: {"role": "assistant", "content": text}),
+    st.lists(IDS, max_size=2).map(lambda ids: called(*ids, text="see")),
+    IDS.map(lambda id: result(id, "here")),
+    IDS.map(lambda id: {"role": "user", "content": [used(id, "there"), {"type": "text", "text": "and?"}]}),
+    IDS.map(lambda id: tool_call("f", {}, id=id)),
+    IDS.map(lambda id: observation("found", of=id)),
+    st.just(note("by the way")),
+)
+
+
+@given(st.lists(SAID, max_size=24), st.data())
+def test_a_conversation_that_is_carried_on_is_the_one_that_would_be_told_at_once(said: list[Any], data: Any) -> None:
+    log, told = entries(*said), None
+    for _ in range(data.draw(st.integers(1, 5), "how often it is told")):
+        first = data.draw(st.integers(0, min(2, len(log))), "how many entries are out of sight")
+        seen = log[first : data.draw(st.integers(first, len(log)), "how far it is read")]
+        left_out = data.draw(st.sampled_from([None, *seen]), "what is no longer told")
+        seen = [entry for entry in seen if entry is not left_out]
+        told = tell(seen, told)
+        assert told.stretches == conversation(seen)
+
+
+def test_what_is_settled_is_not_told_again() -> None:
+    log = entries("hello", called("a"), result("a", "1"), "and now?", called("b"), "still there?")
+    told = tell(log)
+    assert shown(told.settled) == ["user: hello", "assistant !a", "tool =a:1"]  # b is not answered yet
+    longer = [*log, *entries(*[""] * 6, result("b", "2"), called("a"), result("a", "3"))[6:]]
+    further = tell(longer, told)
+    assert all(one is other for one, other in zip(further.stretches, told.settled, strict=False))
+    assert further.stretches == conversation(longer)  # also the second a has an id of its own
+
+
+def test_what_was_told_of_another_log_is_told_anew() -> None:
+    assert tell(entries("a", "b"), Told([], [Stretch(1, 1, (Message("user", "x"),))], entries("x"))).stretches == talk(
+        "a", "b"
+    )

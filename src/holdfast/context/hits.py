@@ -60,9 +60,16 @@ def recalled(
 
 
 def _shown(text: str, query: str, extent: Extent, count: Count) -> str:
-    if len(text) <= extent.whole * _PER_TOKEN and count(text) <= extent.whole:
+    if _fits(text, extent.whole, count):
         return line(text)
     return line((glimpse if extent is _REST else excerpt)(text, query, extent.part, count))
+
+
+def _fits(text: str, limit: int, count: Count) -> bool:
+    """Whether a text has at most so many tokens. A character of ASCII has one at most, so not every text is counted."""
+    if len(text) <= limit and text.isascii():
+        return True
+    return len(text) <= limit * _PER_TOKEN and count(text) <= limit
 
 
 def _memory(hit: Hit, memory: Memory, text: str, now: datetime, user: str | None) -> Piece:

@@ -23,6 +23,7 @@ EMPTY = "(empty)"
 _UNANSWERED = f"{OURS}unanswered"
 _REMARK = 400
 _ID = 40
+_NEVER = 2**63
 _PLAIN = {"role", "content"}
 _HELD = ("content", "text", "parts")
 _KNOWN = {*_HELD, "tool_calls", "function_call"}
@@ -91,10 +92,45 @@ class _Atom(NamedTuple):
     name: str = ""
 
 
+class Told(NamedTuple):
+    """The conversation of some entries. Nothing that comes later changes the stretches ``settled``, of the entries
+    ``behind``."""
+
+    stretches: list[Stretch]
+    settled: list[Stretch]
+    behind: Sequence[Entry]
+
+
 def conversation(entries: Sequence[Entry]) -> list[Stretch]:
     """The conversation that entries hold, as stretches that must not be torn apart."""
-    atoms = _paired([atom for entry in entries for atom in _atoms(entry)])
-    return list(_stretches(atoms))
+    return tell(entries).stretches
+
+
+def tell(entries: Sequence[Entry], before: Told | None = None) -> Told:
+    """See ``conversation``. What was told before is not worked out again, as far as the entries are the same."""
+    _, settled, behind = before or Told([], [], [])
+    if behind != entries[: len(behind)]:
+        settled, behind = [], []
+    seen = {call.id for stretch in settled for message in stretch.messages for call in message.calls}
+    atoms = _paired([atom for entry in entries[len(behind) :] for atom in _atoms(entry)], seen)
+    stretches = [*settled, *_stretches(atoms)]
+    if end := _settled(atoms):
+        settled = [stretch for stretch in stretches if stretch.last < end]
+        behind = [entry for entry in entries if entry.number < end]
+    return Told(stretches, settled, behind)
+
+
+def _settled(atoms: Sequence[_Paired]) -> int:
+    """The number of the last entry with which a user begins anew, when all calls before it were answered; or 0."""
+    found = last = 0
+    for one in atoms:
+        number, answer = one.atom.number, one.answer
+        if one.atom.kind == "user" and number > last:
+            found = number
+        if one.atom.kind == "call":
+            number = _NEVER if answer is None else answer.number
+        last = max(last, number)
+    return found
 
 
 # What an entry holds
@@ -259,11 +295,14 @@ class _Paired(NamedTuple):
     atom: _Atom
     answer: _Atom | None = None
     place: int = 0
-    answered: int = 2**63
+    answered: int = _NEVER
 
 
-def _paired(atoms: list[_Atom]) -> list[_Paired]:
-    """Each atom with the result that answers it, where it is a call; results that answer nothing become remarks."""
+def _paired(atoms: list[_Atom], seen: set[str]) -> list[_Paired]:
+    """Each atom with the result that answers it, where it is a call; results that answer nothing become remarks.
+
+    ``seen`` are the ids that calls have already.
+    """
     waiting: list[int] = []
     answers: dict[int, int] = {}
     for place, atom in enumerate(atoms):
@@ -274,13 +313,13 @@ def _paired(atoms: list[_Atom]) -> list[_Paired]:
             if called:
                 answers[called[0]] = place
                 waiting.remove(called[0])
-    taken, seen = set(answers.values()), set[str]()
+    taken = set(answers.values())
     found: list[_Paired] = []
     for place, atom in enumerate(atoms):
         at = answers.get(place)
         if atom.kind == "call":
             answer = None if at is None else atoms[at]
-            found.append(_Paired(_unique(atom, seen), answer, place, 2**63 if at is None else at))
+            found.append(_Paired(_unique(atom, seen), answer, place, _NEVER if at is None else at))
         elif atom.kind != "result":
             found.append(_Paired(atom, place=place))
         elif place not in taken:

@@ -46,11 +46,11 @@ class Rows:
 def _grouped(part: Array) -> list[tuple[int, Any]]:
     if not len(part):
         return []
-    if part[0] == part[-1] and not (part != part[0]).any():
-        return [(int(part[0]), slice(None))]
-    order = np.argsort(part, kind="stable")
-    edges = np.concatenate([[0], np.nonzero(np.diff(part[order]))[0] + 1, [len(part)]])
-    return [(int(part[order[a]]), order[a:b]) for a, b in pairwise(edges)]
+    order = None if (part[1:] >= part[:-1]).all() else np.argsort(part, kind="stable")
+    ordered = part if order is None else part[order]
+    edges = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(part)]
+    spans = [slice(a, b) for a, b in pairwise(edges)]
+    return [(int(ordered[span.start]), span if order is None else order[span]) for span in spans]
 
 
 class Corpus:
@@ -153,9 +153,9 @@ class Corpus:
     def column(self, name: str, rows: Rows) -> Array:
         """A column's values at some rows."""
         kind = self.segments[0].columns[name].dtype if self.segments else np.int64
-        found = np.zeros(len(rows), dtype=kind)
+        found = np.empty(len(rows), dtype=kind)
         for part, here in rows.groups():
-            found[here] = self.segments[part].columns[name][rows.row[here]]
+            found[here] = self.segments[part].columns[name].take(rows.row[here])
         return found
 
     def find(self, streams: Array, positions: Array) -> Rows:
@@ -171,11 +171,13 @@ class Corpus:
             part[open_[hit]], row[open_[hit]] = number, found[hit]
         return Rows(part, row)
 
-    def beside(self, rows: Rows, step: int) -> Rows:
-        """The rows that many places later in the same stream; ``row`` is -1 where there is none.
+    def beside(self, rows: Rows, steps: Sequence[int]) -> list[Rows]:
+        """For each step, the rows that many places later in the same stream; ``row`` is -1 where there is none.
 
         What says nothing stands between nobody's turns: a few such rows are passed over.
         """
+        count = len(rows)
+        rows, step = Rows(np.tile(rows.part, len(steps)), np.tile(rows.row, len(steps))), np.repeat(steps, count)
         streams, positions = self.column("stream", rows), self.column("position", rows) + step
         found = self._next_to(rows, step, streams, positions)
         for _ in range(_SILENT if any(map(_has_silence, self.segments)) else 0):
@@ -183,12 +185,12 @@ class Corpus:
             silent = there[self.column("chars", found.at(there)) == 0]
             if not len(silent):
                 break
-            positions[silent] += 1 if step > 0 else -1
+            positions[silent] += np.sign(step[silent])
             further = self.find(streams[silent], positions[silent])
             found.part[silent], found.row[silent] = further.part, further.row
-        return found
+        return [found.at(slice(at * count, (at + 1) * count)) for at in range(len(steps))]
 
-    def _next_to(self, rows: Rows, step: int, streams: Array, positions: Array) -> Rows:
+    def _next_to(self, rows: Rows, step: Array, streams: Array, positions: Array) -> Rows:
         """The rows of these places, which mostly lie as many rows away in a segment; only others are searched."""
         last = np.array([segment.rows - 1 for segment in self.segments], dtype=np.int64)
         near = Rows(rows.part, np.clip(rows.row + step, 0, last[rows.part] if len(last) else 0))

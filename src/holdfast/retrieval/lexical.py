@@ -9,7 +9,7 @@ gets the same answer everywhere, and a corpus of one user has statistics of its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -63,9 +63,17 @@ class Lexical:
         """
         leading = self._leading(allowed)
         return [
-            _scored(segment, [(by_term[number], self.worth[number]) for number in leading], self.mean)
-            for segment, by_term in zip(self._corpus.segments, self.holding, strict=True)
+            _scored([(by_term[number], self.worth[number]) for number in leading], slack)
+            for slack, by_term in zip(self._slacks(), self.holding, strict=True)
         ]
+
+    def _slacks(self) -> list[Array]:
+        """For each segment, what the counts of its rows are held against. It is the same for every query."""
+        if "slacks" not in self._corpus.cache:
+            lengths = (segment.columns["length"] for segment in self._corpus.segments)
+            self._corpus.cache["slacks"] = [_slack(of_rows, self.mean) for of_rows in lengths]
+        found: list[Array] = self._corpus.cache["slacks"]
+        return found
 
     def _leading(self, allowed: int) -> list[int]:
         """The terms that candidates are found by: all, or in a large corpus the rare ones, and never fewer than two."""
@@ -78,19 +86,26 @@ class Lexical:
 
     def at(self, rows: Rows) -> Array:
         """How often rows hold each term: terms by rows. A row of -1 holds none."""
-        known = self._known.get(id(rows))
-        if known is not None:
-            return known[1]
-        found = np.zeros((len(self.weights), len(rows)), dtype=np.float32)
-        for part, here in rows.groups():
-            wanted = rows.row[here]
+        if id(rows) not in self._known:
+            self.look([rows])
+        return self._known[id(rows)][1]
+
+    def look(self, several: Sequence[Rows]) -> None:
+        """See ``at``: look all of these up at once, which takes less time than one after the other."""
+        every = Rows(np.concatenate([rows.part for rows in several]), np.concatenate([rows.row for rows in several]))
+        found = np.zeros((len(self.weights), len(every)), dtype=np.float32)
+        for part, here in every.groups():
+            wanted = every.row[here]
             if self._corpus.rows <= LARGE:
                 found[:, here] = self._all(part)[:, wanted]
                 continue
+            wanted = wanted.astype(np.int32)
             for number, (held, counts) in enumerate(self.holding[part]):
-                found[number, here] = _looked_up(held, counts, wanted)
-        self._known[id(rows)] = (rows, found)
-        return found
+                if len(held):
+                    found[number, here] = _looked_up(held, counts, wanted)
+        ends = np.cumsum([len(rows) for rows in several])
+        for rows, end in zip(several, ends.tolist(), strict=True):
+            self._known[id(rows)] = (rows, found[:, end - len(rows) : end])
 
     def _all(self, part: int) -> Array:
         """How often every row of a segment holds each term, and one row more that holds none: that of -1."""
@@ -115,41 +130,53 @@ class Lexical:
             segment = self._corpus.segments[part]
             passages, starts = segment.passages_of(rows.row[here])
             scores = np.zeros(len(passages), dtype=np.float32)
+            wanted, slack = passages.astype(np.int32), _slack(segment.size[passages], mean)
             for (holder, count), worth in zip(self._holders[part], self.worth, strict=True):
-                scores += worth * saturated(_looked_up(holder, count, passages), segment.size[passages], mean)
+                if len(holder):
+                    scores += worth * _weighed(_looked_up(holder, count, wanted), slack)
             found[here] = np.maximum.reduceat(scores, starts) if len(starts) else scores
         return found
 
 
 def _looked_up(held: Array, counts: Array, wanted: Array) -> Array:
-    """How often each of the wanted is counted, 0 where it is not held. ``held`` is in order."""
-    if not len(held):
-        return np.zeros(len(wanted), dtype=np.float32)
+    """How often each of the wanted is counted, 0 where it is not held. ``held`` is in order, and of the same type: if
+    it were not, all of it would be converted for every look."""
     at = held.searchsorted(wanted)
-    at[at == len(held)] = 0
-    found: Array = counts[at] * (held[at] == wanted)
+    found: Array = counts.take(at, mode="clip") * (held.take(at, mode="clip") == wanted)
     return found
 
 
 def _holding(segment: Segment, holder: Array, count: Array) -> Holding:
     if segment.plain or not len(holder):
         return Holding(holder, count)
-    rows = segment.owner[holder]
-    starts = np.concatenate([[0], np.nonzero(np.diff(rows))[0] + 1])
+    rows = segment.owner.take(holder)
+    changes = rows[1:] != rows[:-1]
+    if changes.all():
+        return Holding(rows, count)
+    starts = np.flatnonzero(np.append(True, changes))
     return Holding(rows[starts], np.add.reduceat(count.astype(np.float32), starts))
 
 
-def _scored(segment: Segment, holding: list[tuple[Holding, float]], mean: float) -> tuple[Array, Array]:
-    found = np.zeros(segment.rows, dtype=np.float32)
-    lengths = segment.columns["length"]
+def _scored(holding: list[tuple[Holding, float]], slack: Array) -> tuple[Array, Array]:
+    found = np.zeros(len(slack), dtype=np.float32)
     for (rows, counts), worth in holding:
         if len(rows):
-            found[rows] += worth * saturated(counts.astype(np.float32), lengths[rows], mean)
+            found[rows] += worth * _weighed(counts.astype(np.float32), slack.take(rows))
     some = np.nonzero(found)[0]
     return some, found[some]
 
 
 def saturated(counts: Array, lengths: Array, mean: float, b: float = B) -> Array:
     """BM25's weight of a term by how often it is there, and in how long a text."""
-    found: Array = counts * np.float32(K1 + 1) / (counts + (K1 * (1 - b + b * lengths / mean)).astype(np.float32))
+    return _weighed(counts, _slack(lengths, mean, b))
+
+
+def _weighed(counts: Array, slack: Array) -> Array:
+    found: Array = counts * np.float32(K1 + 1) / (counts + slack)
+    return found
+
+
+def _slack(lengths: Array, mean: float, b: float = B) -> Array:
+    """What a count is held against: the more, the longer the text."""
+    found: Array = (K1 * (1 - b + b * lengths / mean)).astype(np.float32)
     return found

@@ -19,7 +19,7 @@ from holdfast.retrieval.corpus import Corpus, Rows, rows_of
 from holdfast.retrieval.lexical import Lexical
 from holdfast.retrieval.links import follow
 from holdfast.retrieval.segment import CHANGE, CODES, MEMORY, Array, Segment
-from holdfast.retrieval.table import Table
+from holdfast.retrieval.table import AROUND, Table
 from holdfast.retrieval.vector import Nearness, Scored
 from holdfast.retrieval.weigh import weigh
 
@@ -155,11 +155,9 @@ def _numbers(corpus: Corpus) -> list[Array]:
 def _gather(corpus: Corpus, asked: Asked, scored: list[list[Scored]], most: int) -> Rows:
     """The best by words and by meaning, and what stands beside the very best."""
     picked = [_best(corpus, by_segment, asked, most) for by_segment in scored]
-    for best in list(picked):
-        head = best.at(slice(_WIDENED))
-        head = head.at(corpus.column("kind", head) < MEMORY)
-        picked += [_there(corpus.beside(head, step)) for step in (-2, -1, 1, 2)]
-    return _distinct(picked)
+    head = _distinct([best.at(slice(_WIDENED)) for best in picked])
+    head = head.at(corpus.column("kind", head) < MEMORY)
+    return _distinct([*picked, *map(_there, corpus.beside(head, AROUND))])
 
 
 def _best(corpus: Corpus, scored: list[Scored], asked: Asked, most: int) -> Rows:

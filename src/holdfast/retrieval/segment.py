@@ -158,12 +158,20 @@ class Segment:
         ]
         return [(self.holder[span], self.count[span]) for span in spans]
 
+    @property
+    def passage_ends(self) -> Array:
+        """For each row, the passage after its last one."""
+        if "passage ends" not in self.cache:
+            self.cache["passage ends"] = np.append(self.columns["first"][1:], self.passages)
+        found: Array = self.cache["passage ends"]
+        return found
+
     def passages_of(self, rows: Array) -> tuple[Array, Array]:
         """The passages of rows, one row's after another's, and where those of each row begin among them."""
         if self.plain:
             return rows, np.arange(len(rows))
-        first = self.columns["first"][rows].astype(np.int64)
-        counts = np.append(self.columns["first"][1:], self.passages)[rows] - first
+        first = self.columns["first"].take(rows).astype(np.int64)
+        counts = self.passage_ends.take(rows) - first
         ends = np.cumsum(counts)
         within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
         return within + np.repeat(first, counts), ends - counts

@@ -45,6 +45,7 @@ def around(table: Table) -> dict[str, Array]:
         return {"window": table.columns["words"], "thread": table.columns["words"]}
     before, after = table.beside(-1), table.beside(1)
     before2, after2 = table.beside(-2), table.beside(2)
+    table.lexical.look([before, after, before2, after2])
     score = table.lexical.score
     top = max(float(table.columns["bm25"].max(initial=0.0)), 1e-9)
     asked = _has_cue(table, before, "question")
@@ -199,9 +200,8 @@ def _near(table: Table, rows: Rows) -> Array:
 def _near_window(table: Table, before: Rows, after: Rows) -> Array:
     found = np.zeros(len(table), dtype=np.float32)
     for by_model in table.near:
-        joined = by_model.vectors(table.rows)
-        for rows in (before, after):
-            joined = joined + 0.5 * by_model.vectors(rows)
+        joined = by_model.vectors(table.rows) + 0.5 * by_model.vectors(before)
+        joined += 0.5 * by_model.vectors(after)
         found += np.vecdot(joined, by_model.query) / np.maximum(np.sqrt(np.vecdot(joined, joined)), 1e-9)
     return found
 
@@ -231,6 +231,9 @@ def _thread_scores(table: Table) -> tuple[Array, Array]:
     streams, places, lengths = corpus.streams()
     counts = np.zeros((len(lexical.weights), len(streams)))
     for part, by_term in enumerate(lexical.holding):
+        if len(places[part]) == 1:  # as of a long thread
+            counts[:, places[part][0]] += [held.sum(dtype=float) for _, held in by_term]
+            continue
         for number, (rows, held) in enumerate(by_term):
             own = corpus.segments[part].stream_of[rows]
             counts[number, places[part]] += np.bincount(own, weights=held, minlength=len(places[part]))

@@ -19,6 +19,8 @@ from holdfast.retrieval.links import Linked
 from holdfast.retrieval.segment import FILE, FROM_USER, MEMORY, Array, Segment
 from holdfast.retrieval.vector import Nearness
 
+AROUND = (-2, -1, 1, 2)
+"""How many places away a neighbour is looked at."""
 _ASSISTED = (2.0, 4.5)
 
 
@@ -79,14 +81,16 @@ class Table:
         return names, np.where(self.spoken, which, len(names) + np.arange(len(self)))
 
     def beside(self, step: int) -> Rows:
-        """The entries that many places after each row; ``row`` is -1 where there is none."""
-        name = f"beside {step}"
-        if name not in self.seen:
-            none = Rows(self.rows.part, np.full(len(self), -1, dtype=np.int64))
-            found = self.corpus.beside(self.rows, step) if self.spoken.any() else none
-            self.seen[name] = Rows(found.part, np.where(self.spoken, found.row, -1))
-        rows: Rows = self.seen[name]
-        return rows
+        """The entries that many places after each row, of those in ``AROUND``; ``row`` is -1 where there is none."""
+        return self._beside[step]
+
+    @cached_property
+    def _beside(self) -> dict[int, Rows]:
+        if not self.spoken.any():
+            return dict.fromkeys(AROUND, Rows(self.rows.part, np.full(len(self), -1, dtype=np.int64)))
+        found = self.corpus.beside(self.rows, AROUND)
+        rows = [Rows(each.part, np.where(self.spoken, each.row, -1)) for each in found]
+        return dict(zip(AROUND, rows, strict=True))
 
     def places(self, rows: Rows) -> Array:
         """Where rows of the corpus stand in this table, -1 for those that do not."""

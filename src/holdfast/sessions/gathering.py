@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from threading import Lock
@@ -23,7 +24,7 @@ from holdfast.context.masking import mask
 from holdfast.context.pack import Material, Packed
 from holdfast.context.page import Dropped
 from holdfast.context.sections import Count, Piece
-from holdfast.context.talk import Message, Stretch, conversation
+from holdfast.context.talk import Message, Stretch, Told, conversation, tell
 from holdfast.errors import Invalid
 from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
@@ -31,7 +32,7 @@ from holdfast.memory.drafts import check_trust
 from holdfast.providers.tokens.choose import check_name
 from holdfast.records import Entry, EntryRef, Hit, Memory, Recalled
 from holdfast.sessions.asked import sendable
-from holdfast.sessions.known import Known
+from holdfast.sessions.known import Known, Sight
 from holdfast.sessions.marks import SESSION, Marks, chain, is_event, marks_of, still_told
 from holdfast.sessions.tails import READ, Tails
 
@@ -77,12 +78,23 @@ class Recent(NamedTuple):
 
 
 class Kept:
-    """What is kept from one context to the next, because it is the same: ends of logs, facts, and stand-ins."""
+    """What is kept from one context to the next, because it is the same: ends of logs and the conversations in them,
+    facts and procedures, and stand-ins."""
 
     def __init__(self) -> None:
         self.tails, self.known = Tails(), Known()
+        self._told: dict[str, Told] = {}
         self._masks: OrderedDict[bytes, str] = OrderedDict()
         self._lock = Lock()
+
+    def conversation(self, thread: str, entries: Sequence[Entry]) -> list[Stretch]:
+        """The conversation that entries of a thread hold."""
+        told = tell(entries, self._told.get(thread))
+        with self._lock:
+            self._told[thread] = told
+            for name in [name for name in self._told if name not in self.tails]:  # they would hold its entries
+                del self._told[name]
+        return told.stretches
 
     def stand_in(self, text: str, fetch: str) -> str:
         """What is shown for a tool's output that is some turns old. Making it takes time."""
@@ -185,7 +197,8 @@ class Gathering:
         entries = still_told(entries)
         start = max(marks.start, _shown_from(entries, self._budget))
         since = [entry for entry in entries if entry.number >= start - _MARGIN]
-        return [stretch for stretch in conversation(since) if stretch.first >= start]
+        told = self._kept.conversation(self._thread.id, since)
+        return [stretch for stretch in told if stretch.first >= start]
 
     def _summaries(self, marks: Marks) -> list[Piece]:
         """The newest summary and those before it, as many as could be shown."""
@@ -197,16 +210,22 @@ class Gathering:
 
     def _makers(self, marks: Marks) -> dict[str, Callable[[], list[Piece]]]:
         return {
-            "instructions": lambda: sections.procedures(self._memory.procedures(_PROCEDURES, trust="stated")),
+            "instructions": lambda: sections.procedures(
+                self._kept.known.procedures(self._sight, _PROCEDURES, "stated")
+            ),
             "handoff": lambda: sections.handoff(self._thread._standing()),
             "summary": lambda: self._summaries(marks),
             "state": self._state,
         }
 
+    @cached_property
+    def _sight(self) -> Sight:
+        return Sight.of(self._memory._shelf)
+
     def _known(self, entries: Sequence[Entry], marks: Marks) -> Standing:
         """Facts as they were known at a moment that stays the same for many turns, and as they are now."""
         since = self._since(entries, marks)
-        return self._kept.known.of(self._memory._shelf, since, self._settings.get("trust"))
+        return self._kept.known.facts(self._sight, since, self._settings.get("trust"))
 
     def _facts(self) -> dict[str, list[Piece]]:
         return {

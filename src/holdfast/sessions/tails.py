@@ -40,6 +40,10 @@ class Tails:
         self._kept: OrderedDict[str, _Tail] = OrderedDict()
         self._lock = Lock()
 
+    def __contains__(self, thread: str) -> bool:
+        """Whether the end of a thread's log is kept."""
+        return thread in self._kept
+
     def of(self, thread: Thread) -> tuple[Entry, ...]:
         record = thread._record()
         if record is None:
