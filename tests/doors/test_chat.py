@@ -253,7 +253,7 @@ def test_the_context_is_accounted_for(talk: Talk) -> None:
     found = talk("--user", "ana", "--json", "--budget", "500", says=says).events[-2]
     assert (found["event"], found["budget"]) == ("context", 500)
     told = talk("two", "--user", "ana", "--budget", "500", says=says).out
-    assert re.search(r"[█░]{40} \d+ of 500 tokens by estimate", told)
+    assert re.search(r"[█░]{40} \d+ of 500 tokens, estimated", told)
     assert re.search(r"  SECTION +TOKENS +SHOWN +DROPPED\n  identity +\d+", told)
     assert re.search(r"  kept +\d+ tokens \(\d+ %\) at the beginning are as before", told)
 

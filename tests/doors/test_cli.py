@@ -440,7 +440,10 @@ def test_without_any_database_the_command_says_how_to_name_one(call: Call) -> No
 @pytest.mark.parametrize("command", [["show"], ["log"], ["state"], ["checkpoint", "--list"]], ids=" ".join)
 def test_a_thread_that_is_not_there(call: Call, db: Path, command: list[str]) -> None:
     done = call(*command, "nobody", "--db", db)
-    assert (done.code, done.err) == (exits.NOT_FOUND, "error: there is no thread 'nobody'\n")
+    assert (done.code, done.err) == (
+        exits.NOT_FOUND,
+        "error: there is no thread 'nobody'\nSee which there are: holdfast threads\n",
+    )
     error = call(*command, "nobody", "--db", db, "--json").error
     assert (error["code"], error["thread"], error["retryable"]) == ("not_found", "nobody", False)
 
@@ -753,10 +756,28 @@ def test_ages(seconds: float, words: str) -> None:
     [
         ("message", {"role": "user", "content": [{"type": "text", "text": "hi"}, {"id": 1}]}, 'hi {"id": 1}'),
         ("message", {"role": "assistant", "content": None, "tool_calls": [1]}, '{"tool_calls": [1]}'),
+        ("message", {"role": "user", "content": "hi", "id": "b0d9", "created_at": "1970-01-01T00:00:01Z"}, "hi"),
+        ("message", {"role": "user", "content": "hi", "time": "8 May, 2023"}, 'hi {"time": "8 May, 2023"}'),
+        ("message", {"role": "user", "content": "hi", "author": "user"}, "hi"),
+        ("message", {"role": "user", "content": "hi", "name": "Ana"}, "Ana: hi"),
+        ("message", {"role": "tool", "content": "ok", "name": "book", "tool_call_id": "c"}, "book: ok"),
+        ("message", {"content": "Wait.", "tool_calls": [{"id": "c", "name": "book", "args": {}}]}, "Wait. → book {}"),
+        ("message", {"tool_calls": [{"function": {"name": "book", "arguments": '{"to":7}'}}]}, '→ book {"to":7}'),
+        ("message", {"content": [{"type": "tool_use", "id": "c", "name": "book", "input": {}}]}, "→ book {}"),
+        ("message", {"content": [{"type": "tool_result", "content": [{"text": "o"}, {"text": "k"}]}]}, "o k"),
+        (
+            "message",
+            {"content": [{"type": "tool_use", "name": "go", "input": {}}], "tool_calls": [{"name": "go", "args": {}}]},
+            "→ go {}",
+        ),
+        ("message", {"content": [{"type": "file", "name": "a.pdf"}]}, '{"type": "file", "name": "a.pdf"}'),
+        ("message", {"content": [{"image": "x" * 3000}]}, '{"image": "(3,000 characters)"}'),
         ("message", ["odd"], '["odd"]'),
         ("tool_call", {"tool": "x"}, '{"tool": "x"}'),
         ("observation", {"content": "ok", "of": "c1"}, "ok"),
+        ("observation", {"content": "ok", "of": "c1", "type": "output", "url": "x.org"}, 'ok {"url": "x.org"}'),
         ("observation", {"status": 200}, '{"status": 200}'),
+        ("event", {"name": "order", "id": 7, "timestamp": "1970-01-01T00:00:01Z"}, 'order {"id": 7}'),
         ("event", {"name": "tick"}, "tick"),
         ("note", {"text": "x", "by": "me"}, '{"text": "x", "by": "me"}'),
     ],

@@ -133,6 +133,12 @@ def test_what_is_not_there_is_said_so(call: Call, args: tuple[str, ...], code: i
     assert words in done.err
 
 
+def test_who_looks_for_a_state_is_shown_the_way_to_the_graph(call: Call) -> None:
+    done = call("state", "trip")
+    assert (done.out, done.err) == ("No state was saved yet.\n", "It has a graph, though: holdfast graph trip\n")
+    assert call("state", "plain").err == ""
+
+
 def test_show_says_where_a_graph_stands(call: Call) -> None:
     lines = call("show", "trip").out.splitlines()
     found = [line for line in lines if line.startswith("Graph")]

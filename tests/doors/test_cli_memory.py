@@ -162,6 +162,26 @@ def test_recall_says_rank_score_time_place_and_who(call: Call, db: Path) -> None
     assert ESCAPE not in done.out
 
 
+def test_a_hit_that_stands_behind_a_lower_score_says_whom_it_repeats(call: Call, db: Path) -> None:
+    with holdfast.open(db, embedder=None) as store:
+        store.thread("trip-43", user="ana").append(holdfast.message("user", "my cello travels in the cabin"))
+    done = call("recall", "cello cabin", "--user", "ana", "--db", db)
+    hits = call("recall", "cello cabin", "--user", "ana", "--db", db, "--json").data["hits"]
+    best = [hit["score"] for hit in hits if hit["repeats"] is None]
+    assert best == sorted(best, reverse=True)
+    [again] = [hit for hit in hits if hit["repeats"] is not None]
+    assert again["rank"] == len(hits)
+    assert again["score"] > best[-1]
+    assert done.out.splitlines()[-1].endswith(f"(repeats {again['repeats']})")
+
+
+@pytest.mark.parametrize("args", [["recall", "cello cabin"], ["facts"]])
+def test_who_names_nobody_and_finds_nothing_is_told_whom_to_name(call: Call, db: Path, args: list[str]) -> None:
+    assert "threads of: ana." in call(*args, "--db", db).err
+    assert "threads of" not in call(*args, "--user", "ben", "--db", db).err
+    assert call(*args, "--db", db, "--json").err == ""
+
+
 def test_recall_as_json(call: Call, db: Path) -> None:
     data = call("recall", "allergic to peanuts", "--user", "ana", "--db", db, "--json", "-k", "2", "--explain").data
     assert (data["query"], data["relevant"]) == ("allergic to peanuts", True)
@@ -383,7 +403,11 @@ def test_facts_now_and_then(call: Call, db: Path) -> None:
     assert "aisle" not in done.out
     then = call("facts", "--user", "ana", "--db", db, "--as-of", "2026-05-15", "--json").data["facts"]
     assert [fact["text"] for fact in then] == ["Prefers the aisle seat"]
-    assert call("facts", "--user", "ana", "--subject", "Tom", "--db", db).out == "No facts.\n"
+    none = call("facts", "--user", "ana", "--subject", "Tom", "--db", db)
+    assert (none.out, none.err) == ("No facts.\n", "")
+    call("remember", "Tom sails", "--user", "ana", "--subject", "Tom", "--db", db)
+    some = call("facts", "--user", "ana", "--subject", "Tom", "--db", db)
+    assert (some.out, "recall finds them" in some.err) == ("No facts.\n", True)
 
 
 def test_the_history_of_a_fact(call: Call, db: Path) -> None:

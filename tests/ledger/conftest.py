@@ -9,11 +9,8 @@ is stored asks for the fixture ``damage``, and leaves an empty database behind.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import apsw
@@ -27,7 +24,6 @@ from holdfast.testing import ManualClock
 
 ENGINES = ("ram", "sqlite", "postgres")
 DURABLE = ("sqlite", "postgres")
-_MEMORY = Path("/dev/shm")
 _EMPTY = "TRUNCATE records, tags, strands, events, graves, feed, tenants"
 _NUMBERS = count(1)
 _DRAWS = count()
@@ -44,14 +40,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         # The fast tests need no server.
         places = [pytest.param(name, marks=pytest.mark.slow) if name == "postgres" else name for name in engines]
         metafunc.parametrize("place", places, indirect=True)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
-    for item in items:
-        known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if known.get("place") == "postgres" and "database" not in item.fixturenames:  # type: ignore[attr-defined]
-            item.fixturenames = ["database", *item.fixturenames]  # type: ignore[attr-defined]
 
 
 class Place:
@@ -82,32 +70,11 @@ class Place:
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[Any]:
+def database(postgres: Any) -> Iterator[Any]:
     """The address of the one database of all tests, and the engine that most of them share."""
-    try:
-        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
-    except ImportError as error:
-        pytest.skip(f"backend postgres: {error}")
-    try:
-        server = Server(fsync=False)
-    except ServerUnavailable as error:
-        pytest.skip(f"backend postgres: {error}")
-    with server:
-        url = server.clone()
-        with holdfast.open(url, ids=_IDS) as store:
-            yield url, store._core.engine
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder for files that need not survive anything."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as made:
-        yield Path(made)
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+    url = postgres.clone()
+    with holdfast.open(url, ids=_IDS) as store:
+        yield url, store._core.engine
 
 
 @pytest.fixture
@@ -182,7 +149,7 @@ _CHANGE = "UPDATE events SET body = {value} WHERE position = {value} AND stream 
 def _damage_ram(store: holdfast.Store, url: str, thread: str, number: int) -> None:
     engine: Any = store._core.engine
     record = engine.get(store.tenant, "thread", thread)
-    events = engine._tenants[store.tenant].events[record.stream]
+    events = engine._tenants[store.tenant].events[record.stream]._events
     events[number - 1] = msgspec.structs.replace(events[number - 1], body=_OTHER)
 
 

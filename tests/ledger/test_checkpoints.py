@@ -39,7 +39,7 @@ def rows(store: holdfast.Store) -> dict[str, int]:
     engine: Any = store._core.engine
     if not engine.durable:
         data = engine._tenants[store.tenant]
-        events = sum(map(len, data.events.values()))
+        events = sum(len(list(own)) for own in data.events.values())
         return {"records": len(data.records), "strands": len(data.strands), "events": events}
     return {
         table: engine._run_outside(store.tenant, f"SELECT count(*) FROM {table}")[0][0]

@@ -378,8 +378,8 @@ def test_a_damaged_store_gives_no_archive() -> None:
     engine = ram()
     fill(engine)
     (stream,) = [record.stream for record in engine.scan("default", Query("thread")) if record.id == "plain"]
-    (event,) = engine._tenants["default"].events[stream]  # type: ignore[attr-defined]
-    engine._tenants["default"].events[stream] = [msgspec.structs.replace(event, body=encode("forged"))]  # type: ignore[attr-defined]
+    own = engine._tenants["default"].events[stream]  # type: ignore[attr-defined]
+    own._events[0] = msgspec.structs.replace(own._events[0], body=encode("forged"))
     with pytest.raises(Corrupt, match=r"the store is damaged: .*thread 'plain': entry 1 was changed"):
         archive_of(engine)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 import time as _time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -22,20 +23,67 @@ from holdfast.errors import Misconfigured, Unsupported
 from holdfast.ids import Ids
 
 
+class _Own:
+    """The events that a strand added itself: in order and without a gap, and by key.
+
+    Events are only added, so a twin shares them with its original and looks no further than it went at that moment.
+    """
+
+    __slots__ = ("_count", "_events", "_keyed")
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._events: list[Event] = []
+        self._keyed: dict[str, Event] = {}
+        self._count = 0
+        for event in events:
+            self.add(event)
+
+    def __iter__(self) -> Iterator[Event]:
+        return islice(self._events, self._count)
+
+    def add(self, event: Event) -> None:
+        self._events.append(event)
+        self._count += 1
+        if event.key is not None:
+            self._keyed[event.key] = event
+
+    def between(self, part: lineage.Part, limit: int | None, newest: bool) -> list[Event]:
+        before = self._events[0].position - 1 if self._count else 0
+        first, last = max(0, part.after - before), max(0, min(part.upto - before, self._count))
+        if limit is not None:
+            first, last = (max(first, last - limit), last) if newest else (first, min(first + limit, last))
+        return self._events[first:last]
+
+    def carrying(self, part: lineage.Part, key: str) -> list[Event]:
+        event = self._keyed.get(key)
+        if event is None:
+            return []
+        at = event.position
+        return self.between(part._replace(after=max(part.after, at - 1), upto=min(part.upto, at)), None, False)
+
+    def twin(self) -> _Own:
+        twin = _Own()
+        twin._events, twin._keyed, twin._count = self._events, self._keyed, self._count
+        return twin
+
+
 class _Tenant:
     """All that one tenant holds."""
 
     def __init__(self) -> None:
         self.records: dict[tuple[str, str], Record] = {}
         self.strands: dict[int, Strand] = {}
-        self.events: dict[int, list[Event]] = {}
+        self.events: dict[int, _Own] = {}
         self.graves: set[bytes] = set()
         self.feed: list[Commit] = []
+
+    def own(self, stream: int) -> _Own:
+        return self.events.get(stream) or _Own()
 
     def copy(self) -> _Tenant:
         twin = _Tenant()
         twin.records, twin.strands = dict(self.records), dict(self.strands)
-        twin.events = {stream: list(events) for stream, events in self.events.items()}
+        twin.events = {stream: own.twin() for stream, own in self.events.items()}
         twin.graves, twin.feed = set(self.graves), list(self.feed)
         return twin
 
@@ -80,14 +128,18 @@ class _Reads:
     ) -> list[Event]:
         with self._lock:
             data = self._of(tenant)
+            parts: Iterable[lineage.Part] = lineage.parts(data.strands.get, mark, after)
+            if key is not None:
+                found = (data.own(part.stream).carrying(part, key) for part in parts)
+                return next(filter(None, found), [])
             events: list[Event] = []
-            for part in reversed(list(lineage.parts(data.strands.get, mark, after))):
-                events += [e for e in data.events.get(part.stream, ()) if part.after < e.position <= part.upto]
-        if key is not None:
-            events = [e for e in events if e.key == key]
-        if limit is None:
+            for part in parts if newest else reversed(list(parts)):
+                left = None if limit is None else limit - len(events)
+                some = data.own(part.stream).between(part, left, newest)
+                events = some + events if newest else events + some
+                if limit is not None and len(events) >= limit:
+                    break
             return events
-        return events[max(0, len(events) - limit) :] if newest else events[:limit]
 
     def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
         with self._lock:
@@ -170,8 +222,8 @@ class RamEngine(_Reads):
             self._refuse_when_closed()
             for tenant, data in self._tenants.items():
                 for strand in data.strands.values():
-                    events = data.events.get(strand.stream, [])
-                    problems += lineage.problems(tenant, strand, chain.breaks(events, strand.base, strand.digest))
+                    broken = chain.breaks(data.own(strand.stream), strand.base, strand.digest)
+                    problems += lineage.problems(tenant, strand, broken)
         return problems
 
     def close(self) -> None:
@@ -183,7 +235,7 @@ class RamEngine(_Reads):
         for strand in changes.strands.values():
             data.strands[strand.stream] = strand
         for stream, event in changes.events:
-            data.events.setdefault(stream, []).append(event)
+            data.events.setdefault(stream, _Own()).add(event)
         for name, record in (*changes.records.items(), *changes.moved.items()):
             if record is None:
                 data.records.pop(name, None)
@@ -201,7 +253,7 @@ class RamEngine(_Reads):
                 data.events.pop(stream, None)
                 del data.strands[stream]
             else:
-                data.events[stream] = [e for e in data.events.get(stream, []) if e.position <= keep]
+                data.events[stream] = _Own(e for e in data.own(stream) if e.position <= keep)
                 data.strands[stream] = msgspec.structs.replace(data.strands[stream], kind="", id="")
 
     def _publish(self, tenant: str, changes: Changes, time: int) -> int:

@@ -55,7 +55,7 @@ def picture(bars: Sequence[str], groups: Sequence[Group], *, title: str, note: s
     wide = len(bars) * (_BAR + _GAP) - _GAP
     width = max(_NARROWEST, _LEFT + _RIGHT + len(groups) * (wide + _BETWEEN))
     legend, lines = _legend(bars, width)
-    top = 84.0 + lines * _LINE
+    top = 96.0 + lines * _LINE  # with room for the number on a bar that reaches it
     height = top + _PLOT + _BOTTOM
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '

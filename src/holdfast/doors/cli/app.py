@@ -21,6 +21,7 @@ import holdfast
 from holdfast.doors.cli import (
     chat,
     demo,
+    erasing,
     evaluating,
     exits,
     files,
@@ -103,18 +104,22 @@ _add("See work through", runs.runs, resuming.resume, runs.signal_, runs.settle, 
 _add("Go back, or try another way", points.checkpoint, points.fork, points.rewind)
 _add("Move and keep", moving.export, moving.import_, moving.backup, moving.restore, moving.verify)
 
-_measuring = typer.Typer(name="eval", help=evaluating.HELP)
+
+def _group(name: str, help: str, panel: str, *commands: Callable[..., int | None]) -> None:
+    group = typer.Typer(name=name, help=help)
+
+    @group.callback()
+    def _options(
+        ctx: typer.Context, db: options.Db = None, tenant: options.Tenant = None, as_json: options.AsJson = False
+    ) -> None:
+        ctx.obj = Options(db, tenant, as_json).over(ctx.obj)
+
+    _add(panel, *commands, to=group)
+    app.add_typer(group, rich_help_panel=panel)
 
 
-@_measuring.callback()
-def _group(
-    ctx: typer.Context, db: options.Db = None, tenant: options.Tenant = None, as_json: options.AsJson = False
-) -> None:
-    ctx.obj = Options(db, tenant, as_json).over(ctx.obj)
-
-
-_add("Measure", evaluating.recall, evaluating.context, to=_measuring)
-app.add_typer(_measuring, rich_help_panel="Measure")
+_group("erase", erasing.HELP, "Erase", erasing.thread, erasing.user, erasing.agent, erasing.file_)
+_group("eval", evaluating.HELP, "Measure", evaluating.recall, evaluating.context)
 
 
 def run(argv: list[str]) -> int:

@@ -73,7 +73,7 @@ def chat(
 
     \b
     Examples:
-      holdfast chat
+      holdfast --db agent.db chat
       holdfast chat trip-42 --user ana
       holdfast chat --model anthropic:claude-haiku-4-5
       echo "Where do I live?" | holdfast chat --json

@@ -166,21 +166,32 @@ def show_context(screen: Screen, context: Context) -> None:
     report = context.report
     share = report.tokens / report.budget
     full = round(min(1.0, share) * _BAR)
-    exact = " exact," if report.exact else ""
     bar = ("█" * full, "warn" if share > 0.9 else "good"), ("░" * (_BAR - full), "quiet")
     used = f" {report.tokens:,} of {report.budget:,} tokens"
-    screen.line(*bar, used, (f"{exact} by {report.counter}", "quiet"), indent=INDENT)
+    screen.line(*bar, used, (f", {_counted_by(report)}", "quiet"), indent=INDENT)
     screen.blank()
     rows = [
         (each.name, f"{each.tokens:,}", f"{each.shown:,}", f"{each.dropped:,}" if each.dropped else "")
         for each in report.sections
     ]
+    around = report.tokens - sum(each.tokens for each in report.sections)
+    if around > 0:
+        rows.append(("headings, roles", f"{around:,}", "", ""))
     columns = [Column("section", "name"), Column("tokens", right=True), Column("shown", right=True)]
     screen.table([*columns, Column("dropped", "warn", right=True)], rows, indent=INDENT)
     screen.blank()
     for label, text in _remarks(report, len(context.hits)):
         screen.hanging([(label, "quiet")], [_LABEL], text, indent=INDENT)
     _show_dropped(screen, report.dropped)
+
+
+def _counted_by(report: ContextReport) -> str:
+    if report.exact:
+        return f"exact, by {report.counter}"
+    method, _, family = report.counter.partition(":")
+    if method != "estimate":
+        return f"by {report.counter}"
+    return "estimated" if family == "any" else f"estimated ({family})"
 
 
 def _remarks(report: ContextReport, hits: int) -> Iterable[tuple[str, str]]:

@@ -118,6 +118,8 @@ class Desk:
 
     def _refuse(self, error: HoldfastError) -> int:
         report(plain.error(error), self.options.json)
+        if error.code == NotFound.code and set(error.facts) == {"thread"}:
+            self.note("See which there are: holdfast threads")
         return exits.exit_code(error)
 
 

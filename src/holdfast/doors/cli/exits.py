@@ -57,6 +57,7 @@ BY_CODE: dict[str, int] = {
     "erased": NOT_FOUND,
     "conflict": CONFLICT,
     "run_held": CONFLICT,
+    "thread_held": CONFLICT,
     "fenced": CONFLICT,
     "not_saved": CONFLICT,
     "unavailable": UNAVAILABLE,

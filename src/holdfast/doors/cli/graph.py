@@ -114,8 +114,7 @@ def _show_value(screen: Screen, name: str, value: Any) -> None:
     if hidden:
         screen.line((_left_out(hidden), "quiet"), indent=4)
     for message in value[hidden:]:
-        content = {field: item for field, item in message.items() if field != "id"}
-        entry = Entry("", 0, "message", content, None, 0, b"")
+        entry = Entry("", 0, "message", message, None, 0, b"")
         said = wording.words(entry)
         screen.hanging(
             [(wording.speaker(entry), colour(entry))],

@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from holdfast import Store
 from holdfast.clock import to_datetime
 from holdfast.doors.cli import exits, options, plain
 from holdfast.doors.cli.desk import Desk
@@ -23,6 +24,9 @@ from holdfast.memories.handle import Memories
 from holdfast.memory.conflicts import Contradiction
 from holdfast.memory.facts import Version
 from holdfast.records import Memory
+
+_LOOKED_AT = 200  # so many threads, the latest, are asked whose they are
+_NAMED = 5
 
 
 def remember(  # noqa: PLR0913 - each option of the command is a parameter
@@ -112,7 +116,25 @@ def facts(
             _history(desk, memory, history, subject, desk.moment(known_at))
             return
         found = memory.facts(subject=subject, as_of=desk.moment(as_of), known_at=desk.moment(known_at))
+        hint = "" if found else _without_key(memory, subject) or owners(store, user, agent)
     desk.tell({"facts": plain.plain(found)}, lambda screen: _show_facts(desk, screen, found))
+    if hint:
+        desk.note(hint)
+
+
+def _without_key(memory: Memories, subject: str | None) -> str:
+    if not memory.memories(subject=subject, limit=1):
+        return ""
+    return "There are memories that are no facts, as they have no key: recall finds them."
+
+
+def owners(store: Store, user: str | None, agent: str | None) -> str:
+    """For those who named nobody and found nothing: whom they could name. Empty where there is no such hint."""
+    if user is not None or agent is not None:
+        return ""
+    there = dict.fromkeys(info.user for info in store.threads(limit=_LOOKED_AT) if info.user is not None)
+    names = ", ".join(list(there)[:_NAMED])
+    return f"What belongs to a user is found with --user alone. There are threads of: {names}." if names else ""
 
 
 def _show_facts(desk: Desk, screen: Screen, found: list[Memory]) -> None:

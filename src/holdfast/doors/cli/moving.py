@@ -176,7 +176,7 @@ def _show_taken(screen: Screen, taken: Taken, reasons: list[str]) -> None:
         screen.line(f"Here already: {_amounts(taken.here)}.")
     if taken.erased:
         screen.line(f"Erased here, and left so: {_amounts(taken.erased)}.")
-    if not taken.dry_run:
+    if taken.compared:
         screen.line(f"Read back and compared: all {taken.compared:,} agree.")
     for reason in reasons:
         screen.line(("left out", "warn"), f": {reason}")

@@ -117,6 +117,18 @@ NewAgent = Annotated[str | None, _option("--agent", "NAME", "The new thread's ag
 Point = Annotated[str, _argument("POINT", "A checkpoint, or the number of an entry.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
+# Erasing
+
+ThreadIds = Annotated[list[str] | None, _argument("THREAD…", "The ids of threads.")]
+TaggedThreads = Annotated[str | None, _option("--tag", "TAG", "All threads with this tag instead.")]
+FreeIds = Annotated[
+    bool, typer.Option("--free", help="Let the ids be used again; otherwise a late writer is refused for ever.")
+]
+WouldErase = Annotated[bool, typer.Option("--dry-run", help="Say what would be erased; change nothing.")]
+UserName = Annotated[str, _argument("USER", "The name of a user.")]
+AgentName = Annotated[str, _argument("AGENT", "The name of an agent.")]
+WithAgent = Annotated[str | None, _option("--agent", "NAME", "Only what is of this agent too.")]
+
 # Folders
 
 MaybeFolder = Annotated[str | None, _argument("FOLDER", "The name of a folder; without one, folders are listed.")]

@@ -12,12 +12,14 @@ from typing import Any
 
 from holdfast.doors.cli import options, plain, wording
 from holdfast.doors.cli.desk import Desk
+from holdfast.doors.cli.memory import owners
 from holdfast.doors.cli.render import Column, Screen
 from holdfast.errors import Invalid
 from holdfast.memory.drawing import to_dot, to_svg
 from holdfast.memory.graph import Link
 from holdfast.memory.names import folded
 from holdfast.records import Hit, Recalled, RecallReport
+from holdfast.text import words
 
 _DRAWN = (".svg", ".dot", ".gv")
 _GLIMPSE = 240
@@ -52,7 +54,8 @@ def recall(  # noqa: PLR0913 - each option of the command is a parameter
 ) -> None:
     """Find what is relevant: memories, messages and files.
 
-    Best first. What is superseded, corrected or over is left out. It says so when nothing relevant was found.
+    Best first, and what only repeats a better hit last. What is superseded, corrected or over is left out. It says so
+    when nothing relevant was found.
 
     \b
     Examples:
@@ -71,8 +74,11 @@ def recall(  # noqa: PLR0913 - each option of the command is a parameter
             tool=tool, trust=trust, log=log, files=files,
         )  # fmt: skip
         near = [] if graph is None else _around(memory.links(as_of=moment), query, found)
+        hint = "" if found.relevant else owners(store, user, agent)
     _draw(graph, near, query)
     desk.tell(_data(found, graph, near), lambda screen: _show(desk, screen, found, explain))
+    if hint:
+        desk.note(hint)
     _remarks(desk, found.report)
     _note_graph(desk, graph, near)
 
@@ -85,13 +91,15 @@ def _data(found: Recalled, graph: str | None, links: list[Link]) -> dict[str, An
         "query": found.report.query,
         "relevant": found.relevant,
         "confidence": round(found.confidence, 4),
-        "hits": [_hit(rank, hit) for rank, hit in enumerate(found, 1)],
+        "hits": [
+            _hit(rank, hit, again) for rank, (hit, again) in enumerate(zip(found, _repeated(found), strict=True), 1)
+        ],
         "report": plain.plain(found.report),
     }
     return data if graph is None else {**data, "graph": {"path": graph, "links": plain.plain(links)}}
 
 
-def _hit(rank: int, hit: Hit) -> dict[str, Any]:
+def _hit(rank: int, hit: Hit, again: int | None) -> dict[str, Any]:
     return {
         "rank": rank,
         "id": hit.id,
@@ -105,6 +113,7 @@ def _hit(rank: int, hit: Hit) -> dict[str, Any]:
         "file": plain.plain(hit.file),
         "why": hit.why,
         "disputed_by": list(hit.disputed_by),
+        "repeats": again,
     }
 
 
@@ -118,12 +127,12 @@ def _show(desk: Desk, screen: Screen, found: Recalled, explain: bool) -> None:
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(5)]
     widths[3] = min(widths[3], _WHERE) if screen.terminal else widths[3]
     styles = ("quiet", "quiet", "quiet", "name", "person")
-    for hit, row in zip(found, rows, strict=True):
+    for hit, row, again in zip(found, rows, _repeated(found), strict=True):
         cells = [
             (cell.rjust(width) if column < 2 else cell, style)
             for column, (cell, width, style) in enumerate(zip(row, widths, styles, strict=True))
         ]
-        screen.hanging(cells, widths, _text(screen, hit), *_disputed(hit))
+        screen.hanging(cells, widths, _text(screen, hit), *_remarked(hit, again))
     if explain:
         _show_parts(screen, found)
         _show_stages(screen, found.report)
@@ -151,9 +160,19 @@ def _text(screen: Screen, hit: Hit) -> str:
     return text[:_GLIMPSE].rstrip() + "…" if screen.terminal and len(text) > _GLIMPSE else text
 
 
-def _disputed(hit: Hit) -> Iterable[tuple[str, str]]:
+def _remarked(hit: Hit, again: int | None) -> Iterable[tuple[str, str]]:
+    if again is not None:
+        yield f"  (repeats {again})", "quiet"
     if hit.disputed_by:
         yield f"  (disputed by {', '.join(hit.disputed_by)})", "warn"
+
+
+def _repeated(found: Recalled) -> list[int | None]:
+    """For each hit the rank of the one before it that says the same: why it stands last, whatever its score."""
+    first: dict[str, int] = {}
+    said = [" ".join(words(hit.text)) for hit in found]
+    ranks = [first.setdefault(text, rank) for rank, text in enumerate(said, 1)]
+    return [None if rank == own else rank for own, rank in enumerate(ranks, 1)]
 
 
 def _show_parts(screen: Screen, found: Recalled) -> None:

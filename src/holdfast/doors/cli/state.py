@@ -6,6 +6,7 @@ its schema is. Deliberately absent: any writing.
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -56,6 +57,8 @@ def _state(desk: Desk, handle: Thread, revision: int | None, as_of: str | None) 
         desk.tell(data, lambda screen: show_state(desk, screen, seen))
     else:
         desk.tell(data, lambda screen: screen.line(f"No state was saved {'yet' if as_of is None else 'by then'}."))
+        if handle.graphs():
+            desk.note(f"It has a graph, though: holdfast graph {shlex.quote(handle.id)}")
 
 
 class Seen(NamedTuple):

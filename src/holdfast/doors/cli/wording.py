@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -17,8 +18,13 @@ from holdfast.errors import Invalid
 from holdfast.ledger.said import without_frameworks
 from holdfast.ledger.schema import duration
 from holdfast.records import Entry
+from holdfast.when import parse_moment
 
 _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
+_NAMES = ("name", "speaker", "author")
+_TIMES = ("time", "timestamp", "created_at", "date")
+_SAME_TIME_S = 60
+_BULK = 200
 
 
 def moment(text: str, clock: Clock) -> datetime:
@@ -95,11 +101,10 @@ def speaker(entry: Entry) -> str:
 
 
 def words(entry: Entry) -> str:
-    """What an entry says, as text. Content of an unknown shape is shown as it is."""
+    """What an entry says, as text: without what programs pair and sort it by. An unknown shape is shown as it is."""
     content = entry.content
     if not isinstance(content, dict):
         return as_text(content)
-    content = without_frameworks(content)
     said = {
         "message": _message,
         "tool_call": _tool_call,
@@ -107,19 +112,70 @@ def words(entry: Entry) -> str:
         "event": _event,
         "note": _note,
     }.get(entry.kind, as_text)
-    return said(content)
+    return said(
+        {name: value for name, value in without_frameworks(content).items() if not _is_time(entry, name, value)}
+    )
+
+
+def _is_time(entry: Entry, name: str, value: Any) -> bool:
+    """Whether a field only says when the entry was appended, which stands before it already."""
+    at = parse_moment(value) if name in _TIMES and isinstance(value, str) else None
+    return at is not None and abs((at - entry.time).total_seconds()) < _SAME_TIME_S
 
 
 def _message(content: dict[str, Any]) -> str:
-    more = {name: value for name, value in content.items() if name not in ("role", "content") and value is not None}
-    said = content.get("content")
-    body = " ".join(map(_part, said)) if isinstance(said, list) else "" if said is None else as_text(said)
-    return " ".join(part for part in (body, as_text(more) if more else "") if part)
+    role, said, calls = content.get("role"), content.get("content"), _calls(content)
+    body = [_part(part) for part in said] if isinstance(said, list) else [] if said is None else [as_text(said)]
+    names = [field for field in _NAMES if isinstance(content.get(field), str)]
+    known = {"role", "content", "id", "tool_call_id", *names, *(("tool_calls", "function_call") if calls else ())}
+    known |= {field for field, value in content.items() if value is None}
+    who = f"{content[names[0]]}:" if names and content[names[0]] != role else ""
+    anew = [call for call in calls if call not in body]  # some frameworks say a call in both places
+    return " ".join(part for part in (who, *body, *anew, _rest(content, known)) if part)
+
+
+def _calls(content: dict[str, Any]) -> list[str]:
+    """The tools that a message calls, in whichever shape; none where any of it has a shape of its own."""
+    given = content.get("tool_calls")
+    calls = [*(given if isinstance(given, list) else []), content.get("function_call")]
+    shown = [_call(call) for call in calls if call is not None]
+    return shown if all(shown) else []
+
+
+def _call(call: Any) -> str:
+    call = call.get("function", call) if isinstance(call, dict) else call
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+        return ""
+    given = next((field for field in ("arguments", "args", "input") if field in call), None)
+    return "" if given is None else f"→ {call['name']} {as_text(call[given])}"
 
 
 def _part(part: Any) -> str:
-    """One part of a message that has several: its text where it has one."""
-    return part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else as_text(part)
+    """One part of a message that has several: its text where it has one, what it calls, or what came back."""
+    if not isinstance(part, dict):
+        return as_text(part)
+    for field in ("text", "thinking"):
+        if isinstance(part.get(field), str):
+            return str(part[field])
+    if part.get("type") in ("tool_result", "function_call_output"):
+        found = part.get("content", part.get("output"))
+        return " ".join(map(_part, found)) if isinstance(found, list) else as_text(found)
+    return _call(part) or as_text(_without_bulk(part))
+
+
+def _without_bulk(value: Any) -> Any:
+    """The same without what is for programs alone, such as the bytes of a picture."""
+    if isinstance(value, dict):
+        return {name: _without_bulk(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_bulk(item) for item in value]
+    bulky = isinstance(value, str) and len(value) > _BULK and len(value.split(maxsplit=1)) == 1
+    return f"({counted(len(value), 'character')})" if bulky else value
+
+
+def _rest(content: dict[str, Any], known: Collection[str]) -> str:
+    more = {name: value for name, value in content.items() if name not in known}
+    return as_text(more) if more else ""
 
 
 def _tool_call(content: dict[str, Any]) -> str:
@@ -129,15 +185,16 @@ def _tool_call(content: dict[str, Any]) -> str:
 
 
 def _observation(content: dict[str, Any]) -> str:
-    known = "content" in content and set(content) <= {"content", "of"}
-    return as_text(content["content"] if known else content)
+    if "content" not in content:
+        return as_text(content)
+    known = {"content", "of", "id", "type", "author"}
+    return " ".join(part for part in (as_text(content["content"]), _rest(content, known)) if part)
 
 
 def _event(content: dict[str, Any]) -> str:
-    data = {name: value for name, value in content.items() if name != "name"}
     if not isinstance(content.get("name"), str):
         return as_text(content)
-    return f"{content['name']} {as_text(data)}" if data else str(content["name"])
+    return " ".join(part for part in (content["name"], _rest(content, {"name"})) if part)
 
 
 def _note(content: dict[str, Any]) -> str:

@@ -1,0 +1,223 @@
+"""Commands that remove for good: threads, all that is of a user or an agent, a file.
+
+Each says first what would go and asks; where nobody can be asked it wants ``--yes``. Deliberately absent: single
+memories, which ``forget --erase`` removes, and any rule about what goes along; the store has those.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import typer
+
+from holdfast import Store
+from holdfast.doors.cli import exits, options
+from holdfast.doors.cli.desk import Desk
+from holdfast.doors.cli.render import Screen
+from holdfast.doors.cli.wording import counted
+from holdfast.errors import Invalid, NotFound
+from holdfast.records import MEMORY_KINDS, FolderInfo, ThreadInfo
+
+HELP = """Remove for good: threads, a user, an agent, a file.
+
+Nothing brings back what was erased. Backups and exports that were made before keep it, and SQLite's write-ahead log
+does until it is reused or the store is closed. A single memory goes by forget --erase.
+
+\b
+Examples:
+  holdfast erase thread trip-42 --dry-run
+  holdfast erase user ana
+"""
+_NAMED = 5  # so many threads are named in a sentence
+_ONE = {"entries": "entry", "memories": "memory"}
+
+
+class _Going(NamedTuple):
+    """What is to go: by name and in words, counted, and what goes along that no listing shows."""
+
+    named: dict[str, Any]
+    words: str
+    counts: dict[str, int]
+    along: str = ""
+
+    def __str__(self) -> str:
+        parts = [counted(number, _ONE.get(noun, noun[:-1]), noun) for noun, number in self.counts.items() if number]
+        return self.words + (f" ({', '.join(parts)})" if parts else "") + (f", and {self.along}" if self.along else "")
+
+
+def thread(
+    desk: Desk,
+    ids: options.ThreadIds = None,
+    tag: options.TaggedThreads = None,
+    free: options.FreeIds = False,
+    dry_run: options.WouldErase = False,
+    yes: options.Yes = False,
+) -> int:
+    """Erase threads.
+
+    Their logs, states, checkpoints, runs and graphs, and what was remembered from them alone, in whichever book. What a
+    fork shares with them stays with the fork. A late writer gets an error instead of bringing a thread back; --free
+    lets the ids be used again.
+
+    \b
+    Examples:
+      holdfast erase thread trip-42
+      holdfast erase thread trip-42 trip-43 --dry-run
+      holdfast erase thread --tag import:langgraph --free --yes
+    """
+    if bool(ids) == (tag is not None):
+        raise Invalid("say which threads: their ids, or --tag")
+    with desk.open() as store:
+        found = store.threads(tag=tag, limit=None) if tag is not None else [store.thread(id).info() for id in ids or ()]
+        if not found:
+            raise NotFound(f"there is no thread with the tag {tag!r}")
+        names = list(dict.fromkeys(info.id for info in found))
+        along = f"what was remembered from {'it' if len(names) == 1 else 'them'} alone"
+        going = _Going({"threads": names}, _threads(names), _held(store, found), along)
+        return _erase(
+            desk, going, lambda: sum(store.erase(thread=id, forever=not free) for id in names), yes=yes, dry_run=dry_run
+        )
+
+
+def user(
+    desk: Desk,
+    name: options.UserName,
+    agent: options.WithAgent = None,
+    free: options.FreeIds = False,
+    dry_run: options.WouldErase = False,
+    yes: options.Yes = False,
+) -> int:
+    """Erase all that is of a user.
+
+    Threads, memories, files and indexes, and what anyone remembered from those threads alone. The ids of the threads
+    stay erased, unless --free is given; the user can be remembered again, from nothing.
+
+    \b
+    Examples:
+      holdfast erase user ana --dry-run
+      holdfast erase user ana --agent travel
+    """
+    whose = f"user {name!r}" + ("" if agent is None else f" with agent {agent!r}")
+    return _erase_owner(desk, whose, (name, agent), free=free, yes=yes, dry_run=dry_run)
+
+
+def agent(
+    desk: Desk,
+    name: options.AgentName,
+    free: options.FreeIds = False,
+    dry_run: options.WouldErase = False,
+    yes: options.Yes = False,
+) -> int:
+    """Erase all that is of an agent, with every user.
+
+    \b
+    Examples:
+      holdfast erase agent travel --dry-run
+    """
+    return _erase_owner(desk, f"agent {name!r}", (None, name), free=free, yes=yes, dry_run=dry_run)
+
+
+def file_(
+    desk: Desk,
+    folder: options.InFolder,
+    path: options.FilePath,
+    user: options.FolderUser = None,
+    agent: options.FolderAgent = None,
+    dry_run: options.WouldErase = False,
+    yes: options.Yes = False,
+) -> int:
+    """Erase a file with all its versions.
+
+    Also one that was deleted before, which only hides it.
+
+    \b
+    Examples:
+      holdfast erase file notes trips/lisbon.md --user ana
+    """
+    with desk.open() as store:
+        place = store.folder(folder, user=user, agent=agent)
+        versions = len(place.history(path))
+        if not versions:
+            raise NotFound(
+                f"there is no file {path!r} in folder {folder!r}, and no version of one", folder=folder, path=path
+            )
+        named = {"folder": folder, "path": path, "user": user, "agent": agent}
+        going = _Going(named, f"file {path!r} of folder {folder!r}", {"versions": versions})
+        return _erase(desk, going, lambda: int(place.delete(path, erase=True)), yes=yes, dry_run=dry_run)
+
+
+def _erase_owner(
+    desk: Desk, whose: str, owner: tuple[str | None, str | None], *, free: bool, yes: bool, dry_run: bool
+) -> int:
+    user, agent = owner
+    with desk.open() as store:
+        found = store.threads(user=user, agent=agent, limit=None)
+        folders = store.folders(user=user, agent=agent)
+        counts = {
+            "threads": len(found),
+            **_held(store, found),
+            "memories": sum(_memories(store, *pair) for pair in _pairs(store, owner, folders)),
+            "files": sum(folder.files for folder in folders),
+        }
+        if dry_run and not any(counts.values()):
+            raise NotFound(f"nothing of {whose} is listed here; at most there are old versions of deleted files")
+        along = "what anyone remembered from those threads alone" if found else ""
+        going = _Going({"user": user, "agent": agent}, f"all of {whose}", counts, along)
+        return _erase(
+            desk, going, lambda: store.erase(user=user, agent=agent, forever=not free), yes=yes, dry_run=dry_run
+        )
+
+
+def _erase(desk: Desk, going: _Going, erase: Callable[[], int], *, yes: bool, dry_run: bool) -> int:
+    """Say what would go, ask, and let it go."""
+    if not dry_run and not yes:
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise Invalid(f"this would erase {going}. Nobody can be asked here: --yes does it, --dry-run only looks")
+        if not typer.confirm(f"Erase {going}. For good?", err=True):
+            desk.note("Nothing was erased.")
+            return exits.NO
+    records = None if dry_run else erase()
+    if records == 0:
+        raise NotFound(f"there was nothing to erase: {going.words}")
+    data = {"erased": going.named, "counts": going.counts, "records": records, "dry_run": dry_run}
+    desk.tell(data, lambda screen: _show(screen, going, dry_run))
+    if not dry_run:
+        desk.note("Backups and exports that were made before keep it.")
+    return exits.OK
+
+
+def _show(screen: Screen, going: _Going, dry_run: bool) -> None:
+    screen.line(f"{'Would be erased' if dry_run else 'Erased'}: {going}.")
+
+
+# What there is
+
+
+def _held(store: Store, threads: Iterable[ThreadInfo]) -> dict[str, int]:
+    unique = {info.id: info for info in threads}
+    runs = sum(len(store.runs(thread=id, limit=None)) for id in unique)
+    return {"entries": sum(info.entries for info in unique.values()), "runs": runs}
+
+
+def _pairs(
+    store: Store, owner: tuple[str | None, str | None], folders: list[FolderInfo]
+) -> set[tuple[str | None, str | None]]:
+    """Whose books are looked into. A handle of a user reaches those with every agent, one of an agent its own alone."""
+    user, agent = owner
+    if user is not None:
+        return {owner}
+    users = {info.user for info in store.threads(limit=None)} | {folder.user for folder in folders}
+    return {(user, agent) for user in (None, *users)}
+
+
+def _memories(store: Store, user: str | None, agent: str | None) -> int:
+    """How many memories there are in the books of this pair itself, forgotten ones included."""
+    memory = store.memory(user=user, agent=agent)
+    return sum(len(memory.forget(kind=kind, erase=True, dry_run=True)) for kind in MEMORY_KINDS)
+
+
+def _threads(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"thread{'' if len(names) == 1 else 's'} {', '.join(map(repr, names[:_NAMED]))}{more}"
