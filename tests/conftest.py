@@ -1,7 +1,8 @@
-"""What holds for every test: a clean environment, no leaks, and no silent skip.
+"""What holds for every test: a clean environment, no leaks, no silent skip; and the engines that tests run on.
 
-Nothing here knows a storage engine. A test that cannot run because an engine is missing says so by skipping with a
-reason that begins with ``backend NAME``. ``HOLDFAST_REQUIRE_BACKENDS``, which ``make test`` sets, makes that a failure.
+A test that cannot run because an engine is missing says so by skipping with a reason that begins with ``backend NAME``.
+``HOLDFAST_REQUIRE_BACKENDS``, which ``make test`` sets, makes that a failure. All tests share one Postgres, which does
+not sync: they are about meaning. What breaks servers, or looks at what survives, brings its own.
 """
 
 from __future__ import annotations
@@ -9,14 +10,22 @@ from __future__ import annotations
 import gc
 import os
 import re
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import holdfast
+from holdfast.clock import Clock
+from holdfast.ledger.core import Core
+from holdfast.testing import ManualClock
 
 collect_ignore = ["adapters"]  # each in an environment of its own: make test-adapters
 
@@ -24,6 +33,8 @@ _KEEP = "HOLDFAST_TEST_"  # addresses of servers that a person gave to the tests
 _REQUIRED = tuple(name.strip() for name in os.environ.get("HOLDFAST_REQUIRE_BACKENDS", "").split(",") if name.strip())
 _GRACE_S = 2.0
 _OPEN_FILES = Path("/proc/self/fd")
+_MEMORY = Path("/dev/shm")
+_TENANTS = count(1)
 
 settings.register_profile("fast", max_examples=25, deadline=None, print_blob=True)
 settings.register_profile(
@@ -35,6 +46,71 @@ settings.load_profile("fast")
 def pytest_configure(config: pytest.Config) -> None:
     for name in [name for name in os.environ if name.startswith("HOLDFAST_") and not name.startswith(_KEEP)]:
         del os.environ[name]
+
+
+# Engines
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
+    for item in items:
+        known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        if "postgres" in (known.get("place"), known.get("store")):
+            item.fixturenames = ["database", *item.fixturenames]  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """The one Postgres of all tests. Starting one takes longer than most of them."""
+    try:
+        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
+    except ImportError as error:
+        pytest.skip(f"backend postgres: {error}")
+    try:
+        server = Server(fsync=False)
+    except ServerUnavailable as error:
+        pytest.skip(f"backend postgres: {error}")
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def database(postgres: Any) -> Iterator[tuple[str, Any]]:
+    """The address of a database, and an engine on it: shared, because a clone for each test would take too long."""
+    url = postgres.clone()
+    with holdfast.open(url, embedder="none") as store:
+        yield url, store._core.engine
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return ManualClock()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder for files that need not survive anything, in memory where the system has such a place."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as made:
+        yield Path(made)
+
+
+@pytest.fixture(params=["ram", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[holdfast.Store]:
+    """A new, empty store on each engine in turn. The fast tests need no server."""
+    if request.param == "postgres":
+        _, engine = request.getfixturevalue("database")
+        yield holdfast.Store(Core(engine, f"store-{next(_TENANTS)}", clock, holdfast.Registry()))
+        return
+    url = "ram:" if request.param == "ram" else str(tmp_path / "store.db")
+    with holdfast.open(url, clock=clock, embedder="none") as opened:
+        yield opened
+
+
+@pytest.fixture
+def ram(clock: Clock) -> Iterator[holdfast.Store]:
+    """A store for tests of what does not depend on the engine."""
+    with holdfast.open("ram:", clock=clock, embedder="none") as opened:
+        yield opened
 
 
 # Leaks
@@ -117,8 +193,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for reason, count in sorted(_skipped.items()):
-        terminalreporter.write_line(f"skipped {count}: {reason}")
+    for reason, times in sorted(_skipped.items()):
+        terminalreporter.write_line(f"skipped {times}: {reason}")
     for name in _untested():
         terminalreporter.write_line(f"FAILED: {name} is required here, and no test of it ran", red=True)
 

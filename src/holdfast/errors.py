@@ -3,6 +3,7 @@
     HoldfastError
     ├── Conflict            someone else changed it: read again, then retry
     │   ├── RunHeld         another process works on this run: wait, or work on another
+    │   ├── ThreadHeld      another one works on this thread alone: wait for it
     │   ├── Fenced          another process took this run over: stop, nothing of yours is recorded any more
     │   └── NotSaved        a step is done, but what it wanted to save with its completion could not be saved
     ├── Unavailable         the store cannot answer now: retry later
@@ -87,6 +88,12 @@ class RunHeld(Conflict):
     """Another process holds this run."""
 
     code = "run_held"
+
+
+class ThreadHeld(Conflict):
+    """Another one works on this thread alone."""
+
+    code = "thread_held"
 
 
 class Fenced(Conflict):

@@ -211,8 +211,9 @@ class FolderInfo(msgspec.Struct, frozen=True):
 class Hit(msgspec.Struct, frozen=True):
     """Something that recall found: a memory, an entry of a log or a file, exactly one of them.
 
-    ``score`` orders the hits of one recall and means nothing across two. ``why`` has every stage's part of it when
-    ``explain`` was asked for. ``disputed_by`` names memories that say otherwise.
+    ``score`` orders the hits of one recall, but for what repeats a better one word for word, which stands last; it
+    means nothing across two. ``why`` has every stage's part of it when ``explain`` was asked for. ``disputed_by``
+    names memories that say otherwise.
     """
 
     text: str

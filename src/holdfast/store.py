@@ -24,7 +24,8 @@ from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound,
 from holdfast.ids import Ids, check_id
 from holdfast.ledger import checkpoints, graphs
 from holdfast.ledger.core import Core, scan_all
-from holdfast.ledger.folder import FILE, Folder, folders, path_of, wrong
+from holdfast.ledger.files import FILE, path_of, wrong
+from holdfast.ledger.folder import Folder, folders
 from holdfast.ledger.schema import DEFAULT, Registry
 from holdfast.ledger.thread import check_count, check_tags, to_info
 from holdfast.memories.handle import Memories
@@ -139,7 +140,8 @@ class Store:
         self, core: Core, runs: Runs | None = None, *, ids: Ids | None = None, embedder: Embedder | None = None
     ) -> None:
         self._ids = ids or Ids()
-        self._core, self._runs = core, runs or Runs(core, self._ids)
+        self.core = self._core = core
+        self._runs = runs or Runs(core, self._ids)
         self._embedder = embedder
         self._lock = threading.Lock()
         self._recaller: Recaller | None = None
@@ -147,25 +149,25 @@ class Store:
 
     @property
     def tenant(self) -> str:
-        return self._core.tenant
+        return self.core.tenant
 
     def thread(self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()) -> Thread:
         """Give a handle of a thread. It is created by its first write; user, agent and tags count from then on."""
         name = check_id(id, "thread id")
-        return Thread(self._core, self._runs, name, _scope(user, agent, name), tuple(sorted(set(check_tags(tags)))))
+        return Thread(self.core, self._runs, name, _scope(user, agent, name), tuple(sorted(set(check_tags(tags)))))
 
     def memory(self, *, user: str | None = None, agent: str | None = None) -> Memories:
         """Give a handle of what is known about a user, by an agent, or in common when neither is named."""
-        shelf = Shelf(self._core, self._ids, _scope(user, agent))
-        return Memories(self._core, shelf, self._finding, self._forget_kept)
+        shelf = Shelf(self.core, self._ids, _scope(user, agent))
+        return Memories(self.core, shelf, self._finding, self._forget_kept)
 
     def folder(self, name: str, *, user: str | None = None, agent: str | None = None) -> Folder:
         """Give a handle of a folder: files by path, every version kept. It comes into being with its first file."""
-        return Folder(self._core, name, _scope(user, agent), self._finding)
+        return Folder(self.core, name, _scope(user, agent), self._finding)
 
     def folders(self, *, user: str | None = None, agent: str | None = None) -> list[FolderInfo]:
         """List the folders that hold files, by name, without reading what is in them."""
-        return folders(self._core, _scope(user, agent))
+        return folders(self.core, _scope(user, agent))
 
     def _finding(self) -> Recaller:
         """What recalls, made when it is first asked for: it brings numpy, and many stores never recall."""
@@ -173,8 +175,8 @@ class Store:
             if self._recaller is None:
                 from holdfast.memories import library, recall  # noqa: PLC0415
 
-                shelves = library.Library(self._core, self._ids, self._embedder)
-                self._recaller = recall.Recaller(self._core, shelves)
+                shelves = library.Library(self.core, self._ids, self._embedder)
+                self._recaller = recall.Recaller(self.core, shelves)
             return self._recaller
 
     def context(
@@ -197,7 +199,8 @@ class Store:
         if model is not None and not isinstance(model, str):
             raise Invalid(f"model is the name of one, to count its tokens, not {type(model).__name__}")
         given = self._thread_of(thread)
-        own = self.thread(given.id, user=given._scope.user, agent=given._scope.agent)  # what it loads, nobody has seen
+        scope = given.logbook.scope
+        own = self.thread(given.id, user=scope.user, agent=scope.agent)  # what it loads, nobody has seen
         limit = self._contexts().limit(model) if budget is None else budget
         return self._contexts().build(own, input, limit, model, settings)
 
@@ -231,7 +234,7 @@ class Store:
             return self.thread(thread)
         if not isinstance(thread, Thread):
             raise Invalid(f"give a thread, or the id of one, not {type(thread).__name__}")
-        if thread._core is not self._core:
+        if thread.logbook.core is not self.core:
             raise Invalid(f"thread {thread.id!r} is of another store; give its id, or ask the store that it is of")
         return thread
 
@@ -241,7 +244,7 @@ class Store:
                 from holdfast.providers.tokens.choose import counter_for  # noqa: PLC0415
                 from holdfast.sessions.builder import Builder  # noqa: PLC0415
 
-                self._builder = Builder(self._core, self.memory, counter_for)
+                self._builder = Builder(self.core, self.memory, counter_for)
             return self._builder
 
     def threads(
@@ -266,7 +269,7 @@ class Store:
             since=None if since is None else to_micros(since),
             until=None if until is None else to_micros(until),
         )
-        records = scan_all(self._core.engine, self._core.tenant, wanted, limit)
+        records = scan_all(self.core.engine, self.core.tenant, wanted, limit)
         return [to_info(record) for record in islice(records, limit)]
 
     def runs(
@@ -331,7 +334,7 @@ class Store:
         """Yield commits in the order they became durable, waiting for more; end after ``timeout_s`` without one."""
         check_count("after", after)
         while True:
-            commits = self._core.engine.feed(self._core.tenant, after, 100, 60.0 if timeout_s is None else timeout_s)
+            commits = self.core.engine.feed(self.core.tenant, after, 100, 60.0 if timeout_s is None else timeout_s)
             if not commits and timeout_s is not None:
                 return
             yield from commits
@@ -352,11 +355,15 @@ class Store:
         gone = self._erase_learned(scope, touched)
         self._free(BOOK, scope)
         gone += self._free(FILE, scope)
-        gone += self._core.engine.erase(self._core.tenant, scope, time=self._core.clock.now(), bury=forever)
-        if touched and self._core.engine.scan(self._core.tenant, Query("index", tag="manifest", limit=1)):
-            self._finding().library.purge(touched)
-        self._forget_kept()
+        gone += self.core.engine.erase(self.core.tenant, scope, time=self.core.clock.now(), bury=forever)
+        self._purge(touched)
         return gone
+
+    def _purge(self, owners: set[Scope]) -> None:
+        """Something of these owners was erased: neither indexes nor contexts know a word of it any more."""
+        if owners and self.core.engine.scan(self.core.tenant, Query("index", tag="manifest", limit=1)):
+            self._finding().library.purge(owners)
+        self._forget_kept()
 
     def _forget_kept(self) -> None:
         """Something was erased: contexts keep nothing of it for the next turn."""
@@ -367,12 +374,12 @@ class Store:
         """The pairs of user and agent that threads, books and files of a scope belong to."""
         kinds = (BOOK, FILE, "thread") if scope.thread is None else (FILE, "thread")
         queries = [Query(kind, user=scope.user, agent=scope.agent, thread=scope.thread) for kind in kinds]
-        found = (record for query in queries for record in scan_all(self._core.engine, self._core.tenant, query))
+        found = (record for query in queries for record in scan_all(self.core.engine, self.core.tenant, query))
         return {Scope(record.scope.user, record.scope.agent) for record in found}
 
     def _erase_learned(self, scope: Scope, touched: set[Scope]) -> int:
         """Erase what was learned from the threads of a scope and from no other that is still here."""
-        engine, tenant = self._core.engine, self._core.tenant
+        engine, tenant = self.core.engine, self.core.tenant
         query = Query("thread", user=scope.user, agent=scope.agent, thread=scope.thread)
         going = {record.id for record in scan_all(engine, tenant, query)}
         gone = 0
@@ -381,7 +388,7 @@ class Store:
                 others = {entry.thread for entry in to_memory(record).origin.entries} - going
                 if not any(engine.get(tenant, "thread", other) is not None for other in others):
                     with suppress(NotFound):
-                        Book(self._core, self._ids, record.scope).erase(record.id)
+                        Book(self.core, self._ids, record.scope).erase(record.id)
                         touched.add(Scope(record.scope.user, record.scope.agent))
                         gone += 1
         return gone
@@ -389,9 +396,9 @@ class Store:
     def _free(self, kind: str, scope: Scope) -> int:
         """Delete books or files before the rest is erased, so that their ids, which are not the caller's, stay free."""
         query, gone = Query(kind, user=scope.user, agent=scope.agent, limit=_PAGE), 0
-        while scope.thread is None and (found := self._core.engine.scan(self._core.tenant, query)):
+        while scope.thread is None and (found := self.core.engine.scan(self.core.tenant, query)):
             ops = [Delete(kind, record.id) for record in found]
-            self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
+            self.core.engine.commit(self.core.tenant, ops, self.core.clock.now())
             gone += len(ops)
         return gone
 
@@ -402,7 +409,7 @@ class Store:
 
     def verify(self) -> Report:
         """Re-derive every digest and count in the whole store, all tenants, and name whatever does not agree."""
-        engine = self._core.engine
+        engine = self.core.engine
         problems = engine.check()
         threads = entries = 0
         for tenant in engine.tenants():
@@ -417,7 +424,7 @@ class Store:
 
     def _wrong_memories(self, tenant: str) -> Iterator[Problem]:
         """Books that do not agree with their memories, and memories that cannot be read."""
-        with self._core.engine.snapshot() as view:
+        with self.core.engine.snapshot() as view:
             for book in scan_all(view, tenant, Query(BOOK)):
                 for what in problems_of(view, tenant, book):
                     yield Problem(f"book {book.id!r}", what, tenant, BOOK, book.id)
@@ -431,7 +438,7 @@ class Store:
 
     def _wrong_files(self, tenant: str) -> Iterator[Problem]:
         """Files whose record does not agree with their newest version, or that cannot be read."""
-        with self._core.engine.snapshot() as view:
+        with self.core.engine.snapshot() as view:
             for record in scan_all(view, tenant, Query(FILE)):
                 for event in view.read(tenant, record.mark, after=record.head - 1):
                     if (what := wrong(record, event)) is not None:
@@ -439,18 +446,18 @@ class Store:
 
     def _wrong_graphs(self, tenant: str) -> Iterator[Problem]:
         """Graphs of which something cannot be read: frames, lists whose elements are missing, blobs that are gone."""
-        with self._core.engine.snapshot() as view:
+        with self.core.engine.snapshot() as view:
             yield from graphs.problems(view, tenant)
 
     def _wrong_indexes(self, tenant: str) -> Iterable[Problem]:
-        if not self._core.engine.scan(tenant, Query("index", limit=1)):
+        if not self.core.engine.scan(tenant, Query("index", limit=1)):
             return ()
         from holdfast.memories.library import Library  # noqa: PLC0415 - brings numpy
 
-        return Library(self._core._replace(tenant=tenant), self._ids, None).problems()
+        return Library(self.core._replace(tenant=tenant), self._ids, None).problems()
 
     def _wrong_checkpoints(self, tenant: str) -> Iterator[Problem]:
-        engine = self._core.engine
+        engine = self.core.engine
         for record in scan_all(engine, tenant, Query(checkpoints.KIND)):
             what = checkpoints.problem(record, lambda stream: engine.strand(tenant, stream))
             if what is not None:
@@ -478,9 +485,9 @@ class Store:
         for what, id in (("thread", thread), ("user", user)):
             if id is not None:
                 check_id(id, what)
-        selection = transfer.Selection(self._core.tenant, thread=thread, user=user)
-        now = self._core.clock.now()
-        with transfer.written(target) as out, self._core.engine.snapshot() as view:
+        selection = transfer.Selection(self.core.tenant, thread=thread, user=user)
+        now = self.core.clock.now()
+        with transfer.written(target) as out, self.core.engine.snapshot() as view:
             return transfer.export(view, selection, out, chosen, time=now, progress=progress)
 
     def import_from(
@@ -496,9 +503,9 @@ class Store:
         given = _local(source) if isinstance(source, str | Path) else source
         if not isinstance(given, Path | bytes) and not hasattr(given, "read"):
             raise Invalid(f"an archive is a path, bytes or a binary file, not {type(source).__name__}")
-        now = self._core.clock.now()
+        now = self.core.clock.now()
         return transfer.import_archive(
-            self._core.engine, given, tenant=self._core.tenant, time=now, dry_run=dry_run, progress=progress
+            self.core.engine, given, tenant=self.core.tenant, time=now, dry_run=dry_run, progress=progress
         )
 
     def backup(self, path: str | Path, *, progress: Progress | None = None) -> Path:
@@ -513,15 +520,15 @@ class Store:
         if os.path.isdir(target):  # not Path.is_dir, which raises for a name that is too long
             raise Conflict(f"{target} is a directory; name the file to write", path=str(target))
         try:
-            self._core.engine.backup(target)
+            self.core.engine.backup(target)
         except Unsupported:
-            transfer.write_backup(self._core.engine, target, time=self._core.clock.now(), progress=progress)
+            transfer.write_backup(self.core.engine, target, time=self.core.clock.now(), progress=progress)
         return target
 
     def close(self) -> None:
         """Let go of runs, files and connections. Everything acknowledged is durable already."""
         self._runs.close()
-        self._core.engine.close()
+        self.core.engine.close()
 
     def __enter__(self) -> Self:
         return self

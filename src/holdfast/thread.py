@@ -17,6 +17,7 @@ from holdfast.ledger.graphs import Graph, GraphInfo, graphs_of
 from holdfast.ledger.thread import LedgerThread
 from holdfast.steps import outside, replay
 from holdfast.steps.forking import Forking
+from holdfast.steps.hold import Hold
 from holdfast.steps.opening import open_run, reading, submit
 from holdfast.steps.replay import Replayed
 from holdfast.steps.run import Run
@@ -51,12 +52,12 @@ class Thread(LedgerThread):
 
     def runs(self, *, status: str | None = None) -> list[RunInfo]:
         """List the runs of this thread, latest activity first."""
-        self._record()
+        self.logbook.record()
         return [info for info in self._runs.listed(thread=self.id, status=status) if info.thread == self.id]
 
     def timeline(self, name: str) -> Timeline:
         """Say what happened in a run: its steps, how long they took, what was asked and what was decided."""
-        self._existing()
+        self.logbook.existing()
         return self._runs.timeline(self.id, name)
 
     def replay(self, name: str, handler: Callable[[Run], Any]) -> Replayed:
@@ -82,11 +83,21 @@ class Thread(LedgerThread):
         """Ask a run to stop before its next step and to undo what it did."""
         return outside.cancel(self._runs, self, name, reason, by)
 
+    # Alone
+
+    def hold(self, *, wait_s: float = 0.0) -> Hold:
+        """Work on this thread alone: ``with thread.hold(): …``. ``ThreadHeld`` if somebody else does.
+
+        With ``wait_s`` it waits so many seconds for them first. It keeps out those who ask for it too, in this process
+        or another, and nobody else. A holder that is killed is not waited for.
+        """
+        return Hold(self._runs, self.id, self._whose, wait_s)
+
     # Graphs
 
     def graphs(self) -> list[GraphInfo]:
         """List the graphs that a framework keeps in this thread, latest activity first."""
-        self._record()
+        self.logbook.record()
         return graphs_of(self._core, self.id)
 
     def graph(self, namespace: str = "") -> Graph:
@@ -94,7 +105,7 @@ class Thread(LedgerThread):
 
         ``namespace`` names a graph inside another one.
         """
-        return Graph(self._core, self.id, namespace, self._existing)
+        return Graph(self._core, self.id, namespace, self.logbook.existing)
 
     # Handing over
 
@@ -104,7 +115,7 @@ class Thread(LedgerThread):
 
         What the runs of this thread have done is in it by itself.
         """
-        return Handoff(self._core, self.id, self._scope, self._touch, self._progress, self._blockers)
+        return Handoff(self._core, self.id, self._scope, self.logbook.touch, self._progress, self._blockers)
 
     def _standing(self) -> Document:
         """The handoff as an agent needs it: without the steps of runs that are over, unless somebody wrote them in."""
@@ -121,19 +132,23 @@ class Thread(LedgerThread):
         return _blockers(self._walked())
 
     def _walked(self) -> list[tuple[RunInfo, tuple[StepInfo, ...]]]:
-        self._record()  # a handle that names another owner stops here
+        self.logbook.record()  # a handle that names another owner stops here
         return self._runs.walked(self.id)
 
     # Inside
 
     def _owner(self) -> tuple[str | None, str | None]:
         """Whose thread it is: its user, as recorded, and its agent, or the one that this handle names."""
-        record = self._record()
-        scope = self._scope if record is None else record.scope
+        scope = self._whose()
         return scope.user, scope.agent or self._scope.agent
 
+    def _whose(self) -> Scope:
+        """The scope as it is recorded; a handle that names another owner stops here."""
+        record = self.logbook.record()
+        return self._scope if record is None else record.scope
+
     def _replaying(self, name: str) -> Work:
-        self._existing()
+        self.logbook.existing()
         return reading(self._runs, self, self._runs.record(self.id, name), replaying=True)
 
     def _sibling(self, id: str, scope: Scope, tags: tuple[str, ...]) -> Self:

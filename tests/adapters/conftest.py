@@ -1,4 +1,8 @@
-"""What the tests of all adapters share: a place for a store, on every engine that needs no server."""
+"""What the tests of all adapters share: a place for a store, on every engine, and a page or an example that is run.
+
+A real Postgres is there for the adapters whose pins bring one. All tests of an adapter share one server and one
+database, each under a tenant of its own; an adapter that runs on it says so by a ``store`` of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,57 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import holdfast
 
 ROOT = Path(__file__).resolve().parents[2]
+_TENANTS = count(1)
+
+Opened = Callable[..., holdfast.Store]
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Any]:
+    """The one Postgres of all tests. It does not sync: what survives a crash is for the engines' own tests to say."""
+    from holdfast.testing.postgres import Server  # noqa: PLC0415 - only some environments have what it needs
+
+    with Server(fsync=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def database(server: Any) -> str:
+    """The address of the one database that all tests share, each under a tenant of its own."""
+    return str(server.clone())
+
+
+@pytest.fixture
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
+    """Open the store of the test on an engine: ``opened("sqlite")``. Again gives another handle of what is kept."""
+    stores: list[holdfast.Store] = []
+    tenant = f"test-{next(_TENANTS)}"
+
+    def open_(engine: str, **settings: Any) -> holdfast.Store:
+        where: Any = {"ram": "ram:", "sqlite": tmp_path / "agent.db"}.get(engine)
+        if engine == "postgres":
+            where, settings = request.getfixturevalue("database"), {"tenant": tenant, **settings}
+        stores.append(holdfast.open(where, **{"embedder": "none", **settings}))
+        return stores[-1]
+
+    yield open_
+    for store in stores:
+        store.close()
 
 
 @pytest.fixture(params=["ram", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[holdfast.Store]:
-    """A store on each engine."""
-    with holdfast.open("ram:" if request.param == "ram" else tmp_path / "agent.db", embedder="none") as store:
-        yield store
+def store(request: pytest.FixtureRequest, opened: Opened) -> holdfast.Store:
+    """A store on each engine that needs no server."""
+    return opened(request.param)
 
 
 @pytest.fixture

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import holdfast
 from holdfast.engine.contract import Append, Put, Scope
 from holdfast.handoff import Handoff, Item
-from holdfast.ledger.core import Core
-from holdfast.testing import ManualClock
-
-_NUMBERS = count(1)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
-    for item in items:
-        known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if known.get("store") == "postgres":
-            item.fixturenames = ["postgres_engine", *item.fixturenames]  # type: ignore[attr-defined]
 
 
 class Facts:
@@ -45,47 +31,6 @@ def handoff_of(store: holdfast.Store, thread: str, facts: Facts | None = None, *
         store._core, thread, scope, lambda: Append("thread", thread, new=new),
         lambda: list(facts.items), lambda: list(facts.blockers),
     )  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def postgres_engine() -> Iterator[Any]:
-    try:
-        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
-    except ImportError as error:
-        pytest.skip(f"backend postgres: {error}")
-    try:
-        server = Server(fsync=False)
-    except ServerUnavailable as error:
-        pytest.skip(f"backend postgres: {error}")
-    with server, holdfast.open(server.clone()) as store:
-        yield store._core.engine
-
-
-@pytest.fixture(params=["ram", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[holdfast.Store]:
-    if request.param == "postgres":
-        yield _on(request.getfixturevalue("postgres_engine"), clock)
-        return
-    url = "ram:" if request.param == "ram" else str(tmp_path / "store.db")
-    with holdfast.open(url, clock=clock) as opened:
-        yield opened
-
-
-def _on(engine: Any, clock: ManualClock) -> holdfast.Store:
-    """A store on the one engine that all tests share, under a tenant of its own."""
-    return holdfast.Store(Core(engine, f"tenant-{next(_NUMBERS)}", clock, holdfast.Registry()))
-
-
-@pytest.fixture
-def ram(clock: ManualClock) -> Iterator[holdfast.Store]:
-    """A store for tests of what does not depend on the engine."""
-    with holdfast.open("ram:", clock=clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
 
 
 @pytest.fixture

@@ -182,6 +182,7 @@ def test_the_story_leaves_out_no_method() -> None:
         "handoff",
         "graph",  # tests/ledger/test_graphs.py
         "graphs",
+        "hold",  # tests/steps/test_hold.py
         "memory",
         "rebuild",
         "folder",  # test_folder

@@ -182,7 +182,7 @@ def test_of_eight_processes_exactly_one_gets_through(notes: Folder, place: Any, 
     notes.write("a", "start")
     spawned = multiprocessing.get_context("spawn")
     ready, results = spawned.Barrier(8), spawned.Queue()
-    tenant = notes._core.tenant
+    tenant = notes.filebook.core.tenant
     racers = [spawned.Process(target=_race, args=(place.url, tenant, each, ready, results)) for each in range(8)]
     for racer in racers:
         racer.start()
@@ -494,7 +494,7 @@ def test_questions_that_make_no_sense_are_refused(store: holdfast.Store, notes: 
 
 def test_a_handle_without_what_finds_says_so(notes: Folder, any_engine: None) -> None:
     with pytest.raises(errors.Unsupported, match="made without what finds"):
-        Folder(notes._core, "notes", notes._scope).search("x")
+        Folder(notes.filebook.core, "notes", notes.filebook.scope).search("x")
 
 
 # For async callers
@@ -575,9 +575,9 @@ def test_files_stand_in_a_proof(store: holdfast.Store, notes: Folder, alone: Non
 
 def test_a_record_that_does_not_fit_its_file_is_named(any_engine: None, store: holdfast.Store, notes: Folder) -> None:
     notes.write("a", "text", tags=["t"])
-    record = store._core.engine.get(store.tenant, "file", notes._id("a"))
+    record = store._core.engine.get(store.tenant, "file", notes.filebook.id("a"))
     assert record is not None
-    put = Put("file", record.id, record.body, None, record.scope, (notes._place,))
+    put = Put("file", record.id, record.body, None, record.scope, (notes.filebook.place,))
     store._core.engine.commit(store.tenant, [put], 1)
     assert [(p.where, p.what) for p in store.verify().problems] == [
         ("file 'a'", "its tags are not those of its newest version")

@@ -245,10 +245,10 @@ def test_tags_that_never_stop_changing_are_a_conflict(store: holdfast.Store, mon
             store.thread("t").tag("theirs")
             return store._core.engine.commit(*args)
 
-    monkeypatch.setattr("holdfast.ledger.thread._TRIES", 5)
+    monkeypatch.setattr("holdfast.ledger.core._TRIES", 5)
     store.thread("t").append(HELLO)
     engine: Any = Busy()
-    with pytest.raises(errors.Conflict, match="keep changing"):
+    with pytest.raises(errors.Conflict, match="keeps changing"):
         holdfast.Store(store._core._replace(engine=engine)).thread("t").tag("ours")
     assert store.thread("t").info().tags == ("theirs",)
 
@@ -285,6 +285,7 @@ ACTIONS: dict[str, Callable[[holdfast.Thread], Any]] = {
     "info": lambda thread: thread.info(),
     "exists": lambda thread: thread.exists(),
     "count": lambda thread: thread.count(),
+    "hold": lambda thread: thread.hold().take(),
     "graphs": lambda thread: thread.graphs(),
     "graph": lambda thread: thread.graph().frames(),
     "tag": lambda thread: thread.tag("x"),

@@ -26,21 +26,13 @@ from holdfast.testing import ManualClock
 _NUMBERS = count(1)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
-    for item in items:
-        known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if known.get("place") == "postgres" and "database" not in item.fixturenames:  # type: ignore[attr-defined]
-            item.fixturenames = ["database", *item.fixturenames]  # type: ignore[attr-defined]
-
-
 class Place:
     """Where the stores of one test are. What it opened, it closes."""
 
     def __init__(self, engine: str, url: str, clock: ManualClock, shared: Any = None) -> None:
         self.engine, self.url, self.clock = engine, url, clock
         self._shared = shared
-        self.tenant = f"tenant-{next(_NUMBERS)}"
+        self.tenant = f"memories-{next(_NUMBERS)}"
         self._opened: list[holdfast.Store] = []
 
     def open(
@@ -59,27 +51,6 @@ class Place:
     def close(self) -> None:
         for store in self._opened:
             store.close()
-
-
-@pytest.fixture(scope="session")
-def database() -> Iterator[Any]:
-    try:
-        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
-    except ImportError as error:
-        pytest.skip(f"backend postgres: {error}")
-    try:
-        server = Server(fsync=False)
-    except ServerUnavailable as error:
-        pytest.skip(f"backend postgres: {error}")
-    with server:
-        url = server.clone()
-        with holdfast.open(url) as store:
-            yield url, store._core.engine
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
 
 
 @pytest.fixture(params=["ram", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])

@@ -5,18 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import holdfast
 from holdfast.clock import SystemClock
-from holdfast.ledger.core import Core
 
-_NUMBERS = count(1)
 DATA = Path(__file__).parent / "data"
 NOTES = {
     "MEMORY.md": """\
@@ -52,37 +47,10 @@ GRAPH = [
 ]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
-    for item in items:
-        known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if known.get("store") == "postgres":
-            item.fixturenames = ["postgres_engine", *item.fixturenames]  # type: ignore[attr-defined]
-
-
-@pytest.fixture(scope="session")
-def postgres_engine() -> Iterator[Any]:
-    try:
-        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
-    except ImportError as error:
-        pytest.skip(f"backend postgres: {error}")
-    try:
-        server = Server(fsync=False)
-    except ServerUnavailable as error:
-        pytest.skip(f"backend postgres: {error}")
-    with server, holdfast.open(server.clone(), embedder="none") as store:
-        yield store._core.engine
-
-
-@pytest.fixture(params=["ram", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[holdfast.Store]:
-    """A store on each engine."""
-    if request.param == "postgres":
-        engine = request.getfixturevalue("postgres_engine")
-        yield holdfast.Store(Core(engine, f"tenant-{next(_NUMBERS)}", SystemClock(), holdfast.Registry()))
-        return
-    with holdfast.open("ram:" if request.param == "ram" else tmp_path / "agent.db", embedder="none") as store:
-        yield store
+@pytest.fixture
+def clock() -> SystemClock:
+    """The time of day, as whoever moves in has it."""
+    return SystemClock()
 
 
 def database(path: Path, name: str) -> Path:

@@ -28,14 +28,6 @@ _IDS = Ids(lambda bits: next(_DRAWS) % 2**bits)
 _LEASE_S = 30.0
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
-    for item in items:
-        known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if known.get("place") == "postgres" and "database" not in item.fixturenames:  # type: ignore[attr-defined]
-            item.fixturenames = ["database", *item.fixturenames]  # type: ignore[attr-defined]
-
-
 class Place:
     """Where the stores of one test are. What it opened, it closes."""
 
@@ -45,14 +37,25 @@ class Place:
         self._engines: list[Any] = []
         self._stores: list[holdfast.Store] = []
 
-    def open(self, *, tenant: str | None = None, clock: ManualClock | None = None, own: bool = False) -> holdfast.Store:
-        """A store. With ``own`` it is another process's: on a machine of its own, so its leases are waited for."""
+    def open(
+        self,
+        *,
+        tenant: str | None = None,
+        clock: ManualClock | None = None,
+        own: bool = False,
+        through: Callable[[Any], Any] | None = None,
+    ) -> holdfast.Store:
+        """A store. With ``own`` it is another process's: on a machine of its own, so its leases are waited for.
+
+        ``through`` gives the engine that it has in place of the real one.
+        """
         if self._shared is None or (own and self.engine == "sqlite"):
             engine = open_engine(self.url, self.clock, _IDS)
             self._engines.append(engine)
             self._shared = self._shared or engine
         else:
             engine = self._shared
+        engine = engine if through is None else through(engine)
         core = Core(engine, tenant or self.tenant, clock or self.clock, holdfast.Registry())
         runs = Runs(core, _IDS, _LEASE_S)
         runs.now = core.clock.now  # the clock of the test counts, also where the engine has one of its own
@@ -74,25 +77,11 @@ class Place:
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[Any]:
+def database(postgres: Any) -> Iterator[Any]:
     """The address of the one database of all tests, and the engine that they share."""
-    try:
-        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
-    except ImportError as error:
-        pytest.skip(f"backend postgres: {error}")
-    try:
-        server = Server(fsync=False)
-    except ServerUnavailable as error:
-        pytest.skip(f"backend postgres: {error}")
-    with server:
-        url = server.clone()
-        with holdfast.open(url, ids=_IDS) as store:
-            yield url, store._core.engine
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+    url = postgres.clone()
+    with holdfast.open(url, ids=_IDS) as store:
+        yield url, store._core.engine
 
 
 @pytest.fixture(params=["ram", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])

@@ -8,11 +8,8 @@ database and an engine, each test under a tenant of its own, and its clock is hi
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +26,6 @@ from holdfast.testing import ManualClock
 
 ENGINES = ("ram", "sqlite", "postgres")
 LEASE_S = 30.0
-_MEMORY = Path("/dev/shm")
 _NUMBERS = count(1)
 _DRAWS = count()
 # A clock that stands still gives every stream of a test the same millisecond; drawn by chance, two might be equal.
@@ -44,14 +40,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         # The fast tests need no server.
         places = [pytest.param(name, marks=pytest.mark.slow) if name == "postgres" else name for name in engines]
         metafunc.parametrize("place", places, indirect=True)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the server before a test's own fixtures: what it needs to run is nothing that the test left behind."""
-    for item in items:
-        known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if known.get("place") == "postgres" and "database" not in item.fixturenames:  # type: ignore[attr-defined]
-            item.fixturenames = ["database", *item.fixturenames]  # type: ignore[attr-defined]
 
 
 class Died(BaseException):
@@ -197,32 +185,11 @@ class World:
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[Any]:
+def database(postgres: Any) -> Iterator[Any]:
     """The address of the one database of all tests, and the engine that they share."""
-    try:
-        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
-    except ImportError as error:
-        pytest.skip(f"backend postgres: {error}")
-    try:
-        server = Server(fsync=False)
-    except ServerUnavailable as error:
-        pytest.skip(f"backend postgres: {error}")
-    with server:
-        url = server.clone()
-        with holdfast.open(url, ids=_IDS) as store:
-            yield url, store._core.engine
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder for files that need not survive anything."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as made:
-        yield Path(made)
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
+    url = postgres.clone()
+    with holdfast.open(url, ids=_IDS) as store:
+        yield url, store._core.engine
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from holdfast.adapters.opening import Given, Held, away
 from holdfast.clock import to_micros
 from holdfast.engine.codec import encode
 from holdfast.errors import Conflict, Invalid, NotFound
-from holdfast.ledger.core import scan_all
-from holdfast.ledger.folder import Deleting, Folder, Writing, listing, path_of
+from holdfast.ledger.core import compare_and_set
+from holdfast.ledger.files import Deleting, Writing, path_of
+from holdfast.ledger.folder import Folder
 from holdfast.records import File
 
 try:
@@ -36,7 +37,6 @@ _MOST_LINES = 999_999
 _DIRECTORY_BYTES = 4096  # a directory has no size here; this is what most file systems say
 _DEPTH = 2
 _AROUND = 2  # lines shown before and after a replacement
-_TRIES = 1_000  # of many who change one file at once only one gets through at a time
 
 
 class HoldfastMemoryTool(BetaAbstractMemoryTool):
@@ -327,14 +327,7 @@ class _Shelf:
         return answer
 
     def _commit(self, changes: Callable[[], list[Writing | Deleting]], path: str) -> None:
-        for _ in range(_TRIES):
-            wanted = changes()
-            try:
-                self._folder.commit(wanted)
-                return
-            except Conflict:
-                continue  # somebody else was faster; look again
-        raise Conflict(f"The path {path} keeps changing. Please try again.")
+        compare_and_set(changes, self._folder.commit, f"The path {path}", path=path)
 
     def _bring(self, files: Iterable[File]) -> None:
         self._folder.commit([Writing(file.path, file.content, 0, file.tags) for file in files])
@@ -375,9 +368,7 @@ class _Shelf:
 
     def _ever(self, place: str) -> list[str]:
         """Every path at a place or under it that has a history, whether or not there still is a file."""
-        core, begin = self._held.store._core, f"{self._folder._place}/"
-        records = scan_all(core.engine, core.tenant, listing(self._folder._scope))
-        paths = sorted(path_of(record) for record in records if record.id.startswith(begin))
+        paths = sorted(map(path_of, self._folder.filebook.ever()))
         return [path for path in paths if path == place or path.startswith(_under(place))]
 
 

@@ -22,6 +22,7 @@ import msgspec
 from holdfast.adapters.opening import Given, Held, away
 from holdfast.engine.codec import encode
 from holdfast.errors import Conflict, Corrupt, Invalid, Unsupported
+from holdfast.ledger.core import compare_and_set
 from holdfast.ledger.folder import Folder
 from holdfast.ledger.said import OURS
 from holdfast.records import MEMORY_KINDS, Draft, Entry, Hit, Revision
@@ -45,7 +46,6 @@ _SILENT = f"{OURS}autogen."
 """What the names of events begin with that repeat what stands elsewhere: recall and contexts leave them out."""
 _CONTEXT = f"{_SILENT}context"
 _RECALLED = "MemoryQueryEvent"
-_TRIES = 100  # of many who write to one thread at once only one gets through at a time
 
 
 class HoldfastMemoryConfig(BaseModel):
@@ -269,25 +269,28 @@ class Keeper:
         await self.close()
 
     def _keep(self, state: dict[str, Any]) -> int:
-        for _ in range(_TRIES):
-            folding = _Folding(self._thread.log())
+        def commit(folding: _Folding) -> int | None:
             folded = folding.folded(state)
             try:
                 with self._thread.turn(expect=folding.count) as turn:
                     if folding.drafts:
                         turn.append(*folding.drafts)
                     turn.save(folded, by="autogen")
-                assert turn.revision is not None
                 return turn.revision
-            except Conflict as error:
-                if self._thread.count() == folding.count:
-                    raise Conflict(
-                        f"another state of {self._thread.id!r} was kept since this keeper last restored or kept one: "
-                        "await keeper.restore(…) first, and go on from there",
-                        thread=self._thread.id,
-                    ) from error
-                last = error  # something was appended, so the entries get other numbers
-        raise last
+            except Conflict:
+                if self._thread.count() != folding.count:
+                    raise  # something was appended, so the entries get other numbers
+                return None
+
+        thread = self._thread
+        kept = compare_and_set(lambda: _Folding(thread.log()), commit, f"thread {thread.id!r}", thread=thread.id)
+        if kept is None:
+            raise Conflict(
+                f"another state of {thread.id!r} was kept since this keeper last restored or kept one: "
+                "await keeper.restore(…) first, and go on from there",
+                thread=thread.id,
+            )
+        return kept
 
     def _load(self, revision: int | None) -> tuple[int, dict[str, Any]]:
         loaded = self._thread.state(dict)  # what is kept next is based on the newest, whichever is given back

@@ -18,13 +18,14 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from holdfast.adapters.naming import escaped, unescaped
 from holdfast.adapters.opening import Given, Held, away
 from holdfast.clock import to_micros
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Event, Op, Put, Record
-from holdfast.errors import Conflict, Invalid
+from holdfast.errors import Invalid
 from holdfast.ledger import log
-from holdfast.ledger.core import fetch
+from holdfast.ledger.core import compare_and_set, fetch
 from holdfast.ledger.said import OURS
 from holdfast.records import Draft, Entry, ThreadInfo
 from holdfast.thread import Thread
@@ -48,7 +49,6 @@ MARK = "claude"
 SUMMARY = "claude_summary"
 """The kind of record that a session's summary is kept in, under the id of its thread."""
 _SAID = ("user", "assistant")
-_TRIES = 1_000  # of many who append to one session at once only one gets through at a time
 
 
 class HoldfastSessionStore(SessionStore):
@@ -61,7 +61,7 @@ class HoldfastSessionStore(SessionStore):
     def __init__(self, store: Given, *, user: str | None = None, agent: str | None = None) -> None:
         self._held = Held(store)
         self.store = self._held.store
-        self._user, self._agent, self._core = user, agent, self.store._core
+        self._user, self._agent, self._core = user, agent, self.store.core
         self._queues: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock] = WeakValueDictionary()
         with self._held.begun() as begun:
             begun.thread(MARK, user=user, agent=agent)  # refuses what can be nobody's name
@@ -125,29 +125,27 @@ class HoldfastSessionStore(SessionStore):
     def _append(self, place: _Place, drafts: list[Draft]) -> None:
         """Append what is new, and fold it into the summary; who was overtaken looks again at what is new."""
         thread = self._thread(place)
-        for _ in range(_TRIES):
-            record = thread._record()
-            fresh = self._fresh(record, drafts)
-            if not fresh:
-                return
-            head = 0 if record is None else record.head
-            summary = self._folded(place, thread, head, [_entry(draft.content) for draft in fresh])
-            body = encode({"entries": head + len(fresh), "data": summary["data"]})
-            put = Put(SUMMARY, place.id, body, scope=thread._scope)
-            try:
-                self._commit(thread, fresh, head, put)
-                return
-            except Conflict as error:
-                last = error
-        raise last
+
+        def look() -> tuple[int, list[Draft]]:
+            record = thread.logbook.record()
+            return 0 if record is None else record.head, self._fresh(record, drafts)
+
+        def commit(seen: tuple[int, list[Draft]]) -> None:
+            head, fresh = seen
+            if fresh:
+                summary = self._folded(place, thread, head, [_entry(draft.content) for draft in fresh])
+                body = encode({"entries": head + len(fresh), "data": summary["data"]})
+                self._commit(thread, fresh, head, Put(SUMMARY, place.id, body, scope=thread.logbook.scope))
+
+        compare_and_set(look, commit, f"session {place.session!r}", thread=place.id)
 
     def _append_below(self, place: _Place, drafts: list[Draft]) -> None:
         """Append to a subagent's transcript, unless its session was deleted: the same commit touches that."""
-        self._commit(self._thread(place), drafts, None, self._thread(place.main)._touch())
+        self._commit(self._thread(place), drafts, None, self._thread(place.main).logbook.touch())
 
     def _commit(self, thread: Thread, drafts: list[Draft], expect: int | None, also: Op) -> None:
         time = self._core.clock.now()
-        op = msgspec.structs.replace(thread._append_op(drafts, time, expect, whole=False), same=_by_key)
+        op = msgspec.structs.replace(thread.logbook.append(drafts, time, expect), same=_by_key)
         self._core.engine.commit(self._core.tenant, (op, also), time)
 
     def _fresh(self, record: Record | None, drafts: Iterable[Draft]) -> list[Draft]:
@@ -252,11 +250,11 @@ class _Place(NamedTuple):
     @staticmethod
     def at(id: str) -> _Place:
         _, project, session, *below = id.split("/", 3)
-        return _Place(_unescaped(project), _unescaped(session), *below)
+        return _Place(unescaped(project), unescaped(session), *below)
 
     @property
     def id(self) -> str:
-        main = f"{_tag(self.project)}/{_escaped(self.session)}"
+        main = f"{_tag(self.project)}/{escaped(self.session)}"
         return main if self.subpath is None else f"{main}/{self.subpath}"
 
     @property
@@ -279,15 +277,7 @@ def _project(key: Any) -> str:
 
 
 def _tag(project: str) -> str:
-    return f"{MARK}/{_escaped(project)}"
-
-
-def _escaped(part: str) -> str:
-    return part.replace("%", "%25").replace("/", "%2F")
-
-
-def _unescaped(part: str) -> str:
-    return part.replace("%2F", "/").replace("%25", "%")
+    return f"{MARK}/{escaped(project)}"
 
 
 # Entries of a transcript, and of a log

@@ -19,10 +19,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.adapters.opening import Given, Held, away, opened
-from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured
+from holdfast.adapters.opening import Given, Held, away
+from holdfast.errors import Corrupt, Invalid, Misconfigured
 from holdfast.ids import check_id
-from holdfast.ledger.folder import FILE, Deleting, Writing, place_of
+from holdfast.ledger.core import compare_and_set
+from holdfast.ledger.files import FILE, Deleting, Writing
 from holdfast.ledger.said import OURS
 from holdfast.memories.following import feed_end
 from holdfast.records import Entry, File, event
@@ -47,7 +48,6 @@ Vector = NDArray[np.float32]
 _RECORD, _VECTOR = "record/", "vector/"
 _FORM, _STORED = b"\xfff4", np.dtype("<f4")  # no text begins with this byte, so recall does not read a vector as one
 _PAGE, _PAGES = 500, 20  # of commits; after more of them since the last look, all is read again
-_TRIES = 100  # of many who change the same things at once only one gets through at a time
 _DEFAULT = "lancedb"  # what CrewAI calls the storage of a memory that names none
 _METHOD, _ASKED, _GIVEN = (f"{OURS}crewai.{what}" for what in ("flow", "feedback-asked", "feedback-given"))
 _log = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class HoldfastStorage:
         self._store = self._held.store
         with self._held.begun() as begun:
             self._folder = begun.folder(folder, user=user, agent=agent)
-        self._place = place_of(self._folder._scope, folder) + "/"
+        self._begin = f"{self._folder.filebook.place}/"
         self._lock = threading.RLock()
         self._kept: dict[str, _Kept] = {}
         self._vectors = _Vectors()
@@ -113,16 +113,14 @@ class HoldfastStorage:
         if not records:
             return
         given = {record.id: record for record in records}
-        for _ in range(_TRIES):
+
+        def changes() -> list[Writing | Deleting]:
+            """Anew, where one of them was changed or deleted meanwhile, perhaps with its vector."""
             with self._lock:
                 self._catch_up()
-                changes = self._writings(given.values())
-            try:
-                self._folder.commit(changes)
-                return
-            except Conflict as error:
-                last = error  # one of them was changed or deleted meanwhile, perhaps with its vector
-        raise last
+                return self._writings(given.values())
+
+        compare_and_set(changes, self._folder.commit, f"folder {self._folder.name!r}", folder=self._folder.name)
 
     def update(self, record: MemoryRecord) -> None:
         """Replace the record of the same id; what it was stays in the history of its file."""
@@ -141,18 +139,18 @@ class HoldfastStorage:
         An empty list of ids names no record. Versions stay in the history of the files, vectors too.
         """
         wanted = _Wanted(scope_prefix, categories, metadata_filter, record_ids, older_than)
-        for _ in range(_TRIES):
+
+        def going() -> list[list[Deleting]]:
+            """Anew, where one of them was changed meanwhile, and may not be wanted any more."""
             with self._lock:
                 self._catch_up()
-                going = [kept for kept in self._kept.values() if wanted.has(kept.record)]
-                changes = [change for kept in going for change in self._deletions(kept)]
-            try:
-                if changes:
-                    self._folder.commit(changes)
-                return len(going)
-            except Conflict as error:
-                last = error  # one of them was changed meanwhile, and may not be wanted any more
-        raise last
+                return [list(self._deletions(kept)) for kept in self._kept.values() if wanted.has(kept.record)]
+
+        def commit(gone: list[list[Deleting]]) -> int:
+            self._folder.commit([change for changes in gone for change in changes])
+            return len(gone)
+
+        return compare_and_set(going, commit, f"folder {self._folder.name!r}", folder=self._folder.name)
 
     def reset(self, scope_prefix: str | None = None) -> None:
         """Delete all records of a scope, or all there are."""
@@ -269,14 +267,14 @@ class HoldfastStorage:
 
     def _catch_up(self) -> None:
         """Take in what was written since the last look, by whomever."""
-        engine, tenant = self._store._core.engine, self._store._core.tenant
+        engine, tenant = self._store.core.engine, self._store.core.tenant
         for _ in range(0 if self._after is None else _PAGES):
             assert self._after is not None
             commits = engine.feed(tenant, self._after, _PAGE)
             touched = {change.id for commit in commits for change in commit.changes if change.kind == FILE}
             if "" in touched:  # something was erased, and the feed does not say what
                 break
-            for path in (id.removeprefix(self._place) for id in touched if id.startswith(self._place)):
+            for path in (id.removeprefix(self._begin) for id in touched if id.startswith(self._begin)):
                 self._take(path, self._folder.find(path))
             self._after = commits[-1].position if commits else self._after
             if len(commits) < _PAGE:
@@ -491,7 +489,7 @@ class HoldfastFlowPersistence(FlowPersistence):
     address: str | None = None
     user: str | None = None
     agent: str | None = None
-    _store: Store = PrivateAttr()
+    _held: Held = PrivateAttr()
 
     def __init__(self, store: Given | None = None, /, **fields: Any) -> None:
         if isinstance(store, str | Path):
@@ -501,7 +499,7 @@ class HoldfastFlowPersistence(FlowPersistence):
         if given is None:
             raise Misconfigured("a persistence made from an open store cannot be made again from its fields: "
                                 "give HoldfastFlowPersistence the address of the store")  # fmt: skip
-        self._store = opened(given)
+        self._held = Held(given)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self
@@ -511,8 +509,7 @@ class HoldfastFlowPersistence(FlowPersistence):
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
-        if self.address is not None:
-            self._store.close()
+        self._held.close()
 
     def __enter__(self) -> Self:
         return self
@@ -523,15 +520,14 @@ class HoldfastFlowPersistence(FlowPersistence):
     def save_state(self, flow_uuid: str, method_name: str, state_data: dict[str, Any] | BaseModel) -> None:
         """Save the state that a method left, and that it ended, in one commit."""
         value = _plain(state_data)
-        for _ in range(_TRIES):
-            try:
-                with self._thread(flow_uuid).turn() as turn:
-                    turn.append(event(_METHOD, method=method_name))
-                    turn.save(value, expect="any", by=method_name)
-                return
-            except Conflict as error:
-                last = error  # methods of one flow may end at the same time
-        raise last
+
+        def commit(thread: Thread) -> None:
+            with thread.turn() as turn:
+                turn.append(event(_METHOD, method=method_name))
+                turn.save(value, expect="any", by=method_name)
+
+        # Methods of one flow may end at the same time.
+        compare_and_set(lambda: self._thread(flow_uuid), commit, f"flow {flow_uuid!r}", thread=flow_uuid)
 
     def load_state(self, flow_uuid: str) -> dict[str, Any] | None:
         """The state that was saved last, or None."""
@@ -544,16 +540,13 @@ class HoldfastFlowPersistence(FlowPersistence):
         """Save the state in which a flow waits for a person, and what that person was asked, in one commit."""
         value, asked = _plain(state_data), _asked(context)
         thread = self._thread(flow_uuid)
-        for _ in range(_TRIES):
-            revision = thread.state(dict).revision
-            try:
-                with thread.turn() as turn:
-                    turn.append(event(_ASKED, method=context.method_name, revision=revision + 1, context=asked))
-                    turn.save(value, expect=revision, by=context.method_name)
-                return
-            except Conflict as error:
-                last = error
-        raise last
+
+        def commit(revision: int) -> None:
+            with thread.turn() as turn:
+                turn.append(event(_ASKED, method=context.method_name, revision=revision + 1, context=asked))
+                turn.save(value, expect=revision, by=context.method_name)
+
+        compare_and_set(lambda: thread.state(dict).revision, commit, f"flow {flow_uuid!r}", thread=flow_uuid)
 
     def load_pending_feedback(self, flow_uuid: str) -> tuple[dict[str, Any], PendingFeedbackContext] | None:
         """The state in which a flow waits for a person, and what was asked; None when it does not wait."""
@@ -572,7 +565,7 @@ class HoldfastFlowPersistence(FlowPersistence):
             thread.append(event(_GIVEN, method=waiting.content["method"]), key=f"feedback-given:{waiting.number}")
 
     def _thread(self, flow: str) -> Thread:
-        return self._store.thread(flow, user=self.user, agent=self.agent, tags=("crewai-flow",))
+        return self._held.store.thread(flow, user=self.user, agent=self.agent, tags=("crewai-flow",))
 
 
 def _plain(state: dict[str, Any] | BaseModel) -> dict[str, Any]:

@@ -10,16 +10,17 @@ are not OpenAI's give the same id to different answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from holdfast.adapters.opening import Given, Held, away
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Append, Event, Fork, Mark, Op, Put, Record
-from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.errors import Invalid, NotFound
 from holdfast.ledger import checkpoints, log
 from holdfast.ledger.checkpoints import Point
+from holdfast.ledger.core import Pending, compare_and_set
 from holdfast.ledger.said import OURS
 from holdfast.records import Draft
 from holdfast.thread import Thread
@@ -32,9 +33,10 @@ except ImportError as error:
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
 
+T = TypeVar("T")
+
 MARK = "openai_agents"
 """The field of an entry that says that it is an item of a session, and holds what the other fields do not."""
-_TRIES = 1_000  # of many who take items from one session at once only one gets through at a time
 _PAGE = 500
 _UNSPOKEN = ("compaction", "item_reference")  # nothing that a person or another model could read
 
@@ -80,7 +82,7 @@ class HoldfastSession:
         self.store = self._held.store
         with self._held.begun() as begun:
             self.thread: Thread = begun.thread(session_id, user=user, agent=agent)
-        self._core = self.store._core
+        self._core = self.store.core
 
     def __repr__(self) -> str:
         return f"HoldfastSession({self.session_id!r})"
@@ -103,7 +105,7 @@ class HoldfastSession:
         """Add items in one commit, all of them or none."""
         drafts = _drafts(items)
         if drafts:  # encoded here and now, so that nothing the caller changes meanwhile gets in
-            await away(self._core.commit, self.thread._appending(drafts, None, whole=False))
+            await away(self._core.commit, self.thread.logbook.appending(drafts))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the newest item away and return it; None when there is none. Nobody else gets the same one.
@@ -147,7 +149,7 @@ class HoldfastSession:
     # Reading
 
     def _newest(self, limit: int | None) -> list[TResponseInputItem]:
-        record = self.thread._record()
+        record = self.thread.logbook.record()
         if record is None:
             return []
         found = (item for event in self._backwards(record.mark, limit) if (item := item_of(event)) is not None)
@@ -164,40 +166,40 @@ class HoldfastSession:
     # Taking away
 
     def _pop(self) -> TResponseInputItem | None:
-        for _ in range(_TRIES):
-            if (here := self._here()) is None:
-                return None
-            later: list[Event] = []
-            for event in self._backwards(here[0].mark):
-                if (item := item_of(event)) is not None:
-                    break
-                later.append(event)
-            else:
-                return None
-            hidden = self._hiding("pop", *here, event.position)
-            if self._committed((*hidden, *self._adding(_carried(reversed(later))))):
-                return item
-        raise self._contended()
+        return self._insisted(self._popping)
+
+    def _popping(self) -> Pending[TResponseInputItem | None]:
+        """What takes the newest item away, as things are now."""
+        time, here = self._core.clock.now(), self._here()
+        if here is None:
+            return Pending((), time, lambda _: None)
+        later: list[Event] = []
+        for event in self._backwards(here[0].mark):
+            if (item := item_of(event)) is not None:
+                hidden = self._hiding("pop", *here, event.position)
+                return Pending((*hidden, *self._adding(_carried(reversed(later)))), time, lambda _: item)
+            later.append(event)
+        return Pending((), time, lambda _: None)
 
     def _replace(self, drafts: Sequence[Draft]) -> None:
-        for _ in range(_TRIES):
-            time, here = self._core.clock.now(), self._here()
-            fresh = [log.to_event(draft, time) for draft in drafts]
-            events = [] if here is None else list(self._backwards(here[0].mark))[::-1]
-            first = next((event.position for event in events if item_of(event) is not None), None)
-            if here is None or first is None:
-                ops = self._adding(fresh, expect=len(events))
-            else:
-                kept = _carried(event for event in events[first:] if item_of(event) is None)
-                ops = (*self._hiding("clear", *here, first), *self._adding([*kept, *fresh]))
-            if not ops or self._committed(ops, time):
-                return
-        raise self._contended()
+        self._insisted(lambda: self._replacing(drafts))
+
+    def _replacing(self, drafts: Sequence[Draft]) -> Pending[None]:
+        """What puts items in the place of all there are, as things are now."""
+        time, here = self._core.clock.now(), self._here()
+        fresh = [log.to_event(draft, time) for draft in drafts]
+        events = [] if here is None else list(self._backwards(here[0].mark))[::-1]
+        first = next((event.position for event in events if item_of(event) is not None), None)
+        if here is None or first is None:
+            return Pending(self._adding(fresh, expect=len(events)), time, lambda _: None)
+        kept = _carried(event for event in events[first:] if item_of(event) is None)
+        hidden = self._hiding("clear", *here, first)
+        return Pending((*hidden, *self._adding([*kept, *fresh])), time, lambda _: None)
 
     def _here(self) -> tuple[Record, Record | None] | None:
         """The thread and its state as they stood together; None when there is no thread yet, or no longer."""
         try:
-            return self.thread._here()
+            return self.thread.logbook.with_state()
         except NotFound:
             return None
 
@@ -215,22 +217,15 @@ class HoldfastSession:
         )
 
     def _adding(self, events: Sequence[Event], expect: int | None = None) -> tuple[Op, ...]:
-        new = self.thread._new
+        new = self.thread.logbook.new
         return (Append(new.kind, new.id, tuple(events), expect, new),) if events else ()
 
-    def _committed(self, ops: tuple[Op, ...], time: int | None = None) -> bool:
-        """Whether it could be committed; False when somebody else was first, and it is to be looked at again."""
-        try:
-            self._core.engine.commit(self._core.tenant, ops, self._core.clock.now() if time is None else time)
-        except Conflict:
-            return False
-        return True
-
-    def _contended(self) -> Conflict:
-        return Conflict(f"session {self.session_id!r} keeps changing: try again", thread=self.session_id)
+    def _insisted(self, prepare: Callable[[], Pending[T]]) -> T:
+        """Commit a change of the session, worked out anew for as long as somebody else is faster."""
+        return compare_and_set(prepare, self._core.commit, f"session {self.session_id!r}", thread=self.session_id)
 
     def _erase(self, forever: bool) -> None:
-        self.thread._record()  # a session that names another owner stops here
+        self.thread.logbook.record()  # a session that names another owner stops here
         self.store.erase(thread=self.session_id, forever=forever)
 
 

@@ -9,11 +9,15 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from types import TracebackType
+from typing import ParamSpec, Self, TypeVar
 
 from holdfast.aio.hands import to_end
+from holdfast.aio.hold import AsyncHold
 from holdfast.aio.store import AsyncStore
+from holdfast.engine.contract import Scope
 from holdfast.errors import Invalid
+from holdfast.ledger.folder import Folder
 from holdfast.store import Store
 from holdfast.store import open as open_store
 
@@ -55,6 +59,27 @@ class Held:
         except BaseException:
             self.close()
             raise
+
+    def folder(self, name: str, scope: Scope) -> Folder:
+        """A folder whose files are erased with the thread that the scope names."""
+        return Folder(self.store.core, name, scope, self.store._finding)
+
+    def purge(self, owner: Scope) -> None:
+        """The adapter erased something of an owner by itself: neither indexes nor contexts know it any more."""
+        self.store._purge({owner})
+
+
+class Alone(AsyncHold):
+    """A thread that one run has to itself, for the length of a ``with`` or an ``async with``."""
+
+    def __enter__(self) -> Self:
+        self._hold.take()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._hold.__exit__(kind, error, trace)
 
 
 async def away(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.aio.hands import Hands
-from holdfast.ledger.folder import Deleting, Folder, Writing
+from holdfast.ledger.files import Deleting, Writing
+from holdfast.ledger.folder import Folder
 from holdfast.records import File, Recalled
 
 

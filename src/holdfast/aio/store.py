@@ -119,7 +119,7 @@ class AsyncStore:
 
     def __init__(self, store: blocking.Store, executor: ThreadPoolExecutor) -> None:
         self._store = store
-        self._hands = Hands(store._core, executor)
+        self._hands = Hands(store.core, executor)
 
     @property
     def tenant(self) -> str:
@@ -230,7 +230,7 @@ class AsyncStore:
 
     async def watch(self, *, after: int = 0, timeout_s: float | None = None) -> AsyncIterator[Commit]:
         check_count("after", after)
-        feed = self._store._core.engine.feed
+        feed = self._store.core.engine.feed
         waited = 0.0
         while True:
             commits = await self._hands.run(feed, self.tenant, after)

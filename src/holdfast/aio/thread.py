@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar, overload
 from holdfast.aio.graph import AsyncGraph
 from holdfast.aio.handoff import AsyncHandoff
 from holdfast.aio.hands import Hands
+from holdfast.aio.hold import AsyncHold
 from holdfast.aio.runs import RunOpening, replay
 from holdfast.ledger import log
 from holdfast.ledger.graphs import GraphInfo
@@ -51,7 +52,7 @@ class AsyncThread:
     async def append(
         self, *items: Any, kind: str = "message", key: str | None = None, expect: int | None = None
     ) -> Entry | list[Entry]:
-        pending = self._thread._appending(log.drafts(items, kind, key), expect, whole=key is not None)
+        pending = self._thread.logbook.appending(log.drafts(items, kind, key), expect, whole=key is not None)
         return pending.finish(await self._hands.commit(pending))
 
     async def log(self, last: int | None = None, *, after: int = 0, limit: int | None = None) -> list[Entry]:
@@ -145,6 +146,9 @@ class AsyncThread:
     ) -> AsyncThread:
         forked = await self._hands.run(self._thread.fork, id, at=at, user=user, agent=agent)
         return AsyncThread(forked, self._hands)
+
+    def hold(self, *, wait_s: float = 0.0) -> AsyncHold:
+        return AsyncHold(self._thread.hold(wait_s=wait_s), self._hands.to_end)
 
     def run(self, name: str, *, handler: str | None = None, input: Any = None) -> RunOpening:
         """Await it for a run, or use it in ``async with``."""

@@ -232,7 +232,7 @@ class _Draft:
 
     def _create(self, kind: str, id: str, new: Put | None) -> Record:
         if self._source.buried(self._tenant, kind, id):
-            raise Erased(f"{kind} {id!r} was erased and stays erased", kind=kind, id=id)
+            raise _erased(kind, id)
         if new is None:
             raise NotFound(f"there is no {kind} {id!r}", kind=kind, id=id)
         record = Record(kind, id, 1, new.body, new.scope, self.time, self.time, new.expires, new.tags)
@@ -396,7 +396,7 @@ class _Draft:
         known = self._get(record.kind, record.id)
         if known is None:
             if self._source.buried(self._tenant, record.kind, record.id):
-                raise Erased(f"{record.kind} {record.id!r} was erased and stays erased", kind=record.kind, id=record.id)
+                raise _erased(record.kind, record.id)
             self._write("adopt", self._caught_up(record), record.version)
             return
         if known.version == record.version and known.body != record.body:
@@ -462,6 +462,10 @@ class _Draft:
 
     def _note(self, action: str, kind: str, id: str, version: int) -> None:
         self.changes.feed.append(Change(action, kind, id, version))
+
+
+def _erased(kind: str, id: str) -> Erased:
+    return Erased(f"{kind} {id!r} was erased and stays erased; use another id", kind=kind, id=id)
 
 
 _DECISIONS: dict[type, Callable[[_Draft, Any], None]] = {

@@ -6,6 +6,7 @@ Deliberately absent: connections, transactions, locks and errors of a driver. Th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -15,6 +16,7 @@ from holdfast.clock import Clock
 from holdfast.engine import chain, lineage
 from holdfast.engine.contract import Change, Commit, Event, Mark, Problem, Query, Record, Scope, Strand
 from holdfast.engine.plan import Changes, Name, hour_of
+from holdfast.errors import Corrupt
 
 Row = tuple[Any, ...]
 
@@ -28,8 +30,12 @@ _PAGE = 1_000
 _PLACES, _PARTS = 500, 50
 _KNOWN_LIMIT = 10_000
 
-_changes_decoder = msgspec.json.Decoder(tuple[Change, ...])
 _tags_decoder = msgspec.json.Decoder(tuple[str, ...])
+_SIGNS = {"append": "+", "put": "=", "delete": "-", "fork": "<", "adopt": ">", "erase": "x"}
+_ACTIONS = {sign: action for action, sign in _SIGNS.items()}
+_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", "\t": r"\t"})
+_MEANT = {escape: chr(letter) for letter, escape in _ESCAPES.items()}
+_ESCAPED = re.compile(r"\\.")
 _encoder = msgspec.json.Encoder()
 
 INSERT_EVENT = (
@@ -159,7 +165,7 @@ class Reads:
     def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
         sql = "SELECT position, time, changes FROM feed WHERE tenant = ? AND position > ? ORDER BY position LIMIT ?"
         rows = self._run(tenant, sql, (self._keys.tenant(tenant), after, limit))
-        return [Commit(position, time, _changes_decoder.decode(changes)) for position, time, changes in rows]
+        return [Commit(position, time, changes_from(changes)) for position, time, changes in rows]
 
     def strand(self, tenant: str, stream: int) -> Strand | None:
         sql = f"SELECT {STRAND} FROM strands WHERE tenant = ? AND stream = ?"
@@ -272,7 +278,26 @@ def record_row(tenant: Any, record: Record) -> Row:
 
 
 def changes_text(changes: Sequence[Change]) -> str:
-    return _encoder.encode(changes).decode()
+    """What a commit changed, a line for each change: every commit has a row of it, so its size counts."""
+    return "\n".join(
+        f"{_SIGNS[change.action]}{change.version}\t{change.kind.translate(_ESCAPES)}\t{change.id.translate(_ESCAPES)}"
+        for change in changes
+    )
+
+
+def changes_from(text: str) -> tuple[Change, ...]:
+    found = []
+    try:
+        for line in text.split("\n"):
+            what, kind, id = line.split("\t")
+            found.append(Change(_ACTIONS[what[0]], _unescaped(kind), _unescaped(id), int(what[1:])))
+    except (ValueError, LookupError) as error:
+        raise Corrupt(f"the feed holds what does not read: {text[:80]!r}") from error
+    return tuple(found)
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: _MEANT[found[0]], text) if "\\" in text else text
 
 
 def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY_ARE, *, source: Any) -> None:
@@ -376,7 +401,7 @@ class Tending:
         place, last = self._keys.tenant(tenant), 0
         sql = "SELECT position, changes FROM feed WHERE tenant = ? AND position > ? ORDER BY position LIMIT ?"
         while rows := self._run(tenant, sql, (place, last, _PAGE)):
-            changed = [(position, lineage.scrubbed(_changes_decoder.decode(text), names)) for position, text in rows]
+            changed = [(position, lineage.scrubbed(changes_from(text), names)) for position, text in rows]
             self._run_many(
                 tenant,
                 "UPDATE feed SET changes = ? WHERE tenant = ? AND position = ?",

@@ -133,7 +133,11 @@ def recognise(connection: apsw.Connection, path: Path) -> None:
     finally:
         connection.execute("ROLLBACK")
     if owner != APPLICATION_ID and (owner or tables):
-        raise Misconfigured(f"{path} is an SQLite database, but not a Holdfast store", path=str(path))
+        raise Misconfigured(
+            f"{path} is an SQLite database, but not a Holdfast store; what another program keeps in it may be taken "
+            f"over: holdfast --db agent.db import {path}",
+            path=str(path),
+        )
     known = migrate.newest("sqlite")
     if version > known:
         raise Misconfigured(

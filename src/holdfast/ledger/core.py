@@ -1,4 +1,4 @@
-"""What every handle of a store shares, and the shape of a write before it is committed.
+"""What every handle of a store shares, the shape of a write before it is committed, and how one is insisted on.
 
 Deliberately absent: which engine, clock or schemas these are. ``store.py`` chooses; the ledger only uses.
 """
@@ -6,18 +6,20 @@ Deliberately absent: which engine, clock or schemas these are. ``store.py`` choo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from holdfast.clock import Clock
 from holdfast.engine.contract import Engine, Event, Fetches, Mark, Op, Query, Receipt, Record, View
+from holdfast.errors import Conflict
 from holdfast.ledger.schema import Registry
 
+P = TypeVar("P")
 T = TypeVar("T")
 
-
 _PAGE = 500
+_TRIES = 1_000  # of many who change one thing at once only one gets through at a time
 
 
 def scan_all(view: View, tenant: str, query: Query, wanted: int | None = None) -> Iterator[Record]:
@@ -56,7 +58,9 @@ class Core(NamedTuple):
     schemas: Registry
 
     def commit(self, pending: Pending[T]) -> T:
-        """Commit a prepared write and return what it came to."""
+        """Commit a prepared write and return what it came to; one without operations came to nothing."""
+        if not pending.ops:
+            return pending.finish(Receipt(0, pending.time))
         return pending.finish(self.engine.commit(self.tenant, pending.ops, pending.time))
 
 
@@ -66,3 +70,18 @@ class Pending(NamedTuple, Generic[T]):
     ops: tuple[Op, ...]
     time: int
     finish: Callable[[Receipt], T]
+
+
+def compare_and_set(prepare: Callable[[], P], commit: Callable[[P], T], what: str, **facts: Any) -> T:
+    """Prepare a write from what is there and commit it; where somebody else was faster, prepare it anew.
+
+    Only a ``Conflict`` of ``commit`` says that. What ``prepare`` raises goes to the caller, also a ``Conflict``.
+    """
+    last: Conflict | None = None
+    for _ in range(_TRIES):
+        prepared = prepare()
+        try:
+            return commit(prepared)
+        except Conflict as error:
+            last = error
+    raise Conflict(f"{what} keeps changing: try again", **facts) from last

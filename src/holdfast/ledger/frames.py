@@ -45,6 +45,7 @@ _LETTERS = {source: letter for letter, source in _SOURCES.items()}
 
 INLINE, ENTRIES, LIST, PAIRS, KEPT = "v", "l", "s", "d", "b"
 _MORE = "+"
+_NONE = (INLINE, None)  # what every step writes to say which node comes next
 HOME = 0
 """Stands for the stream that was the thread's log when the graph began, in the places of entries."""
 
@@ -425,7 +426,7 @@ class Written(NamedTuple):
 
 
 def _written_body(written: Written) -> list[Any]:
-    held = [[write.number, write.channel, *write.ref] for write in written.writes]
+    held = [[write.number, write.channel, *(() if write.ref == _NONE else write.ref)] for write in written.writes]
     path = written.path
     short = f"{_USUAL[0]}{path[len(_USUAL[1]) :]}" if path.startswith(_USUAL[1]) else f"={path}"
     return [to_key(written.task), short, *held]
@@ -434,7 +435,8 @@ def _written_body(written: Written) -> list[Any]:
 def _from_written(body: Sequence[Any]) -> list[Write]:
     task, short, *held = body
     path = f"{_USUAL[1]}{short[1:]}" if short.startswith(_USUAL[0]) else short[1:]
-    return [Write(from_key(task), path, each[0], each[1], (each[2], each[3])) for each in held]
+    task = from_key(task)
+    return [Write(task, path, number, channel, tuple(ref) if ref else _NONE) for number, channel, *ref in held]
 
 
 def writes_event(frame: int, written: Written, time: int, key: str | None) -> Event:

@@ -1,14 +1,15 @@
 """A thread as the ledger knows it: log, state and checkpoints of one conversation or task.
 
 It holds no data of its own beyond its name and the state revision it last saw, so any number of handles in any
-number of processes may name the same thread. Each public method is one read or one commit. Deliberately absent:
-encoding (``log``, ``state``), meaning of operations (the engine's plan), runs and handoffs (``holdfast.thread`` adds
-them), and choosing parts (``store.py``).
+number of processes may name the same thread. Each public method is one read or one commit. It is written on two books,
+which the rooms and adapters that work on threads use as well: ``logbook``, its record and its log as operations, and
+``statebook``. Deliberately absent: encoding (``log``, ``state``), meaning of operations (the engine's plan), runs and
+handoffs (``holdfast.thread`` adds them), and choosing parts (``store.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Self, TypeVar, overload
 
@@ -19,26 +20,100 @@ from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger import checkpoints, log
 from holdfast.ledger.checkpoints import Point
-from holdfast.ledger.core import Core, Pending, scan_all
+from holdfast.ledger.core import Core, Pending, compare_and_set, scan_all
 from holdfast.ledger.paths import Difference
 from holdfast.ledger.state import Expect, OnStale, StateBook
 from holdfast.ledger.turn import Turn
 from holdfast.records import Checkpoint, Draft, Entry, Loaded, Revision, ThreadInfo
 
 T = TypeVar("T")
-_TRIES = 1_000  # of many who tag one thread at once only one gets through at a time
 _MOST = 2**63 - 1
+_EMPTY = encode({})
+
+
+class LogBook:
+    """The record and the log of one thread, as records and operations. Nobody reads another owner's by it."""
+
+    def __init__(self, core: Core, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> None:
+        self.core, self.id, self.scope = core, id, scope
+        self.new = Put("thread", id, _EMPTY, scope=scope, tags=tags)  # goes with every write, and makes the thread
+
+    # Reading
+
+    def record(self) -> Record | None:
+        """What is stored of the thread, or None where there is none yet."""
+        record = self.core.engine.get(self.core.tenant, "thread", self.id)
+        return None if record is None else self._found(record)
+
+    def existing(self) -> Record:
+        """What is stored of the thread. ``NotFound`` where there is none."""
+        return self._found(self.core.engine.get(self.core.tenant, "thread", self.id))
+
+    def with_state(self, view: View | None = None) -> tuple[Record, Record | None]:
+        """The thread and its state as they stood together; between two reads a turn could commit to both."""
+        if view is None:
+            with self.core.engine.snapshot() as now:
+                return self.with_state(now)
+        record = self._found(view.get(self.core.tenant, "thread", self.id))
+        return record, view.get(self.core.tenant, "state", self.id)
+
+    def event(self, record: Record, number: int | None = None, *, key: str | None = None) -> Event | None:
+        """The entry with a number or a key, as it is stored."""
+        if number is None:
+            found = self.core.engine.read(self.core.tenant, record.mark, key=key)
+        elif 1 <= number <= record.head:
+            mark = Mark(record.mark.stream, number)
+            found = self.core.engine.read(self.core.tenant, mark, after=number - 1)
+        else:
+            found = []
+        return found[0] if found else None
+
+    def _found(self, record: Record | None) -> Record:
+        if record is None:
+            raise NotFound(f"there is no thread {self.id!r}", thread=self.id)
+        refuse_other_owner(record, self.scope)
+        return record
+
+    # Writing
+
+    def touch(self) -> Append:
+        """The operation that makes a commit count as this thread's activity, and creates the thread if need be."""
+        return Append("thread", self.id, new=self.new)
+
+    def append(self, drafts: Sequence[Draft], time: int, expect: int | None = None, *, whole: bool = False) -> Append:
+        """The operation that adds entries; with ``whole``, all of them or, as a repetition, none."""
+        if expect is not None:
+            check_count("expect", expect)
+        events = tuple(log.to_event(draft, time) for draft in drafts)
+        return Append("thread", self.id, events, expect, self.new, log.same_entry, whole)
+
+    def appending(
+        self, drafts: Sequence[Draft], expect: int | None = None, *, whole: bool = False
+    ) -> Pending[Entry | list[Entry]]:
+        """The commit that adds entries and nothing else; what they hold is encoded here and now."""
+        time = self.core.clock.now()
+
+        def finish(receipt: Receipt) -> Entry | list[Entry]:
+            entries = [log.to_entry(self.id, event) for event in receipt.events[0]]
+            return entries[0] if len(drafts) == 1 else entries
+
+        return Pending((self.append(drafts, time, expect, whole=whole),), time, finish)
+
+    def commit(self, ops: Sequence[Op]) -> Receipt:
+        """Commit operations at this moment."""
+        return self.core.engine.commit(self.core.tenant, ops, self.core.clock.now())
 
 
 class LedgerThread:
     """One ongoing conversation or task. It comes into being with its first write."""
 
     def __init__(self, core: Core, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> None:
-        self._core = core
-        self._scope = scope
-        self._new = Put("thread", id, _EMPTY, scope=scope, tags=tags)
-        self._book = StateBook(core, id, scope)
         self.id = id
+        self.logbook = book = LogBook(core, id, scope, tags)
+        self.statebook = StateBook(core, id, scope)
+        self._core, self._scope, self._new, self._book = core, scope, book.new, self.statebook
+        self._record, self._existing, self._commit_ops = book.record, book.existing, book.commit
+        self._touch, self._append_op = book.touch, book.append
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id!r}, user={self._scope.user!r}, agent={self._scope.agent!r})"
@@ -59,24 +134,8 @@ class LedgerThread:
         With ``key`` a repetition returns the first entry again instead of adding another; the same key with other
         content is ``KeyReused``. With ``expect`` the log must hold exactly that many entries, or it is ``Conflict``.
         """
-        return self._core.commit(self._appending(log.drafts(items, kind, key), expect, whole=key is not None))
-
-    def _appending(self, drafts: list[Draft], expect: int | None, *, whole: bool) -> Pending[Entry | list[Entry]]:
-        time = self._core.clock.now()
-        op = self._append_op(drafts, time, expect, whole=whole)
-        single = len(drafts) == 1
-
-        def finish(receipt: Receipt) -> Entry | list[Entry]:
-            entries = [log.to_entry(self.id, event) for event in receipt.events[0]]
-            return entries[0] if single else entries
-
-        return Pending((op,), time, finish)
-
-    def _append_op(self, drafts: list[Draft], time: int, expect: int | None, *, whole: bool) -> Append:
-        if expect is not None:
-            check_count("expect", expect)
-        events = tuple(log.to_event(draft, time) for draft in drafts)
-        return Append("thread", self.id, events, expect, self._new, log.same_entry, whole)
+        pending = self.logbook.appending(log.drafts(items, kind, key), expect, whole=key is not None)
+        return self._core.commit(pending)
 
     def log(self, last: int | None = None, *, after: int = 0, limit: int | None = None) -> list[Entry]:
         """Read entries in order: the ``last`` ones, or those ``after`` a number, or all. Older ones are not touched."""
@@ -85,7 +144,7 @@ class LedgerThread:
         for name, value in (("last", last), ("after", after), ("limit", limit)):
             if value is not None or name == "after":
                 check_count(name, value)
-        record = self._record()
+        record = self.logbook.record()
         if record is None:
             return []
         newest = last is not None
@@ -102,33 +161,23 @@ class LedgerThread:
             check_id(key, "key")
         elif type(number) is not int:
             raise Invalid(f"the number of an entry is a whole number, not {number!r}")
-        event = self._event(self._existing(), number, key)
+        event = self.logbook.event(self.logbook.existing(), number, key=key)
         if event is None:
             which = f"key {key!r}" if key is not None else f"number {number}"
             raise NotFound(f"thread {self.id!r} has no entry with {which}", thread=self.id, number=number, key=key)
         return log.to_entry(self.id, event)
 
-    def _event(self, record: Record, number: int | None, key: str | None = None) -> Event | None:
-        if number is None:
-            found = self._core.engine.read(self._core.tenant, record.mark, key=key)
-        elif 1 <= number <= record.head:
-            mark = Mark(record.mark.stream, number)
-            found = self._core.engine.read(self._core.tenant, mark, after=number - 1)
-        else:
-            found = []
-        return found[0] if found else None
-
     def info(self) -> ThreadInfo:
         """Say what a listing says: whose it is, its tags, how many entries, when it began and was last active."""
-        return to_info(self._existing())
+        return to_info(self.logbook.existing())
 
     def exists(self) -> bool:
         """Whether anything was ever written to this thread."""
-        return self._record() is not None
+        return self.logbook.record() is not None
 
     def count(self) -> int:
         """How many entries the log holds."""
-        record = self._record()
+        record = self.logbook.record()
         return 0 if record is None else record.head
 
     def tag(self, *tags: str) -> ThreadInfo:
@@ -151,7 +200,7 @@ class LedgerThread:
         """
         if key is not None:
             check_id(key, "key")
-        return Turn(self, self._core, self._book, key, expect)
+        return Turn(self, self._core, self.statebook, key, expect)
 
     # State
 
@@ -191,15 +240,15 @@ class LedgerThread:
         """
         if on_stale not in ("report", "refresh", "raise"):
             raise Invalid(f"on_stale must be report, refresh or raise, not {on_stale!r}")
-        self._record()  # a handle that names another owner stops here
+        self.logbook.record()  # a handle that names another owner stops here
         if on_stale != "refresh":
-            return self._book.load(type, default=default, revision=revision, as_of=as_of, on_stale=on_stale)
+            return self.statebook.load(type, default=default, revision=revision, as_of=as_of, on_stale=on_stale)
         if revision is not None or as_of is not None:
             raise Invalid("only the current state can be refreshed, not an older revision")
-        record = self._book.record()
+        record = self.statebook.record()
         if record is None or not record.head:
-            return self._book.load(type, default=default)
-        return self._book.refresh(type, self._touch())
+            return self.statebook.load(type, default=default)
+        return self.statebook.refresh(type, self.logbook.touch())
 
     def save(
         self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent", key: str | None = None
@@ -209,42 +258,42 @@ class LedgerThread:
         ``expect`` is the revision this one is based on: by default the one this handle last loaded or saved (0 if
         none). When someone else saved since, it is ``Conflict``. ``expect="any"`` overwrites whatever is there.
         """
-        return self._book.save(value, expect=expect, schema=schema, by=by, key=key, touch=self._touch())
+        return self.statebook.save(value, expect=expect, schema=schema, by=by, key=key, touch=self.logbook.touch())
 
     def patch(self, path: str, value: Any, *, expect: int | None = None, by: str = "agent") -> int:
         """Set a single path of the state and save. Without ``expect`` other people's changes elsewhere are kept."""
-        return self._book.patch(path, value, expect=expect, by=by, touch=self._touch())
+        return self.statebook.patch(path, value, expect=expect, by=by, touch=self.logbook.touch())
 
     def confirm(self, path: str, *, by: str = "agent") -> int:
         """Record that the value at a path was checked just now and still holds."""
-        return self._book.confirm(path, by=by, touch=self._touch())
+        return self.statebook.confirm(path, by=by, touch=self.logbook.touch())
 
     def refresh(self, type: Any = None) -> Loaded[Any]:
         """Run the registered refreshers of every stale field, save what they found, and return the state."""
-        self._record()  # a handle that names another owner stops here
-        return self._book.refresh(type, self._touch())
+        self.logbook.record()  # a handle that names another owner stops here
+        return self.statebook.refresh(type, self.logbook.touch())
 
     def revisions(self, last: int | None = None) -> list[Revision]:
         """List saved revisions, oldest first, without their values."""
         if last is not None:
             check_count("last", last)
-        self._record()
-        return self._book.revisions(last)
+        self.logbook.record()
+        return self.statebook.revisions(last)
 
     def diff(self, old: int, new: int | None = None) -> list[Difference]:
         """Say what changed between two revisions (``new``: the current one)."""
-        self._record()
-        return self._book.diff(old, new)
+        self.logbook.record()
+        return self.statebook.diff(old, new)
 
     # Checkpoints
 
     def checkpoint(self, name: str, *, note: str = "", replace: bool = False) -> Checkpoint:
         """Name this point of the thread. A name can be used once unless ``replace`` is given."""
-        record, state = self._here()
+        record, state = self.logbook.with_state()
         point = self._point(None, record, state)
         put = checkpoints.to_put(self.id, name, point, note, record.scope, replace=replace)
         try:
-            self._commit_ops((put, Append("thread", self.id)))  # an erased thread does not come back for this
+            self.logbook.commit((put, Append("thread", self.id)))  # an erased thread does not come back for this
         except Conflict as error:
             raise Conflict(
                 f"thread {self.id!r} already has a checkpoint {name!r}; give replace=True to move it",
@@ -254,7 +303,7 @@ class LedgerThread:
 
     def checkpoints(self) -> list[Checkpoint]:
         """List checkpoints, oldest first."""
-        self._record()
+        self.logbook.record()
         found = scan_all(self._core.engine, self._core.tenant, Query(checkpoints.KIND, thread=self.id))
         return [checkpoints.to_checkpoint(record) for record in reversed(list(found))]
 
@@ -265,18 +314,18 @@ class LedgerThread:
         """
         if to is None:
             raise Invalid("say where to rewind to: the name of a checkpoint or the number of an entry")
-        record, state = self._here()
+        record, state = self.logbook.with_state()
         point, here = self._point(to, record, state), self._point(None, record, state)
         name = f"before-rewind-{self._core.clock.now()}"
         put = checkpoints.to_put(self.id, name, here, f"rewound to {to!r}", record.scope, replace=False)
-        self._commit_ops((put, *checkpoints.rewind_ops(self.id, point, record, state)))
-        self._book.forget()
+        self.logbook.commit((put, *checkpoints.rewind_ops(self.id, point, record, state)))
+        self.statebook.forget()
         return checkpoints.to_checkpoint(self._checkpoint(name))
 
     def fork(self, id: str, *, at: str | int | None = None, user: str | None = None, agent: str | None = None) -> Self:
         """Begin a new thread that shares this one's history up to a checkpoint, an entry number, or now. O(1)."""
         with self._core.engine.snapshot() as view:  # all that the fork shares is of one moment
-            record, state = self._seen_in(view)
+            record, state = self.logbook.with_state(view)
             point = self._point(at, record, state)
             scope = Scope(
                 record.scope.user if user is None else check_id(user, "user"),
@@ -287,7 +336,7 @@ class LedgerThread:
         origin = encode({"forked_from": {"thread": self.id, "entries": point.log.position}})
         new = Put("thread", id, origin, scope=scope, tags=record.tags)
         ops = checkpoints.fork_ops(id, point, new, Put("state", id, _EMPTY, scope=scope))
-        self._commit_ops((*ops, *also))
+        self.logbook.commit((*ops, *also))
         return self._sibling(id, scope, record.tags)
 
     def _sibling(self, id: str, scope: Scope, tags: tuple[str, ...]) -> Self:
@@ -306,37 +355,6 @@ class LedgerThread:
 
     # Inside
 
-    def _touch(self) -> Append:
-        """The operation that makes a commit count as this thread's activity, and creates the thread if need be."""
-        return Append("thread", self.id, new=self._new)
-
-    def _commit_ops(self, ops: tuple[Op, ...]) -> Receipt:
-        return self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
-
-    def _record(self) -> Record | None:
-        record = self._core.engine.get(self._core.tenant, "thread", self.id)
-        if record is not None:
-            refuse_other_owner(record, self._scope)
-        return record
-
-    def _existing(self) -> Record:
-        return self._found(self._record())
-
-    def _found(self, record: Record | None) -> Record:
-        if record is None:
-            raise NotFound(f"there is no thread {self.id!r}", thread=self.id)
-        refuse_other_owner(record, self._scope)
-        return record
-
-    def _here(self) -> tuple[Record, Record | None]:
-        """The thread and its state as they stood together; between two reads a turn could commit to both."""
-        with self._core.engine.snapshot() as view:
-            return self._seen_in(view)
-
-    def _seen_in(self, view: View) -> tuple[Record, Record | None]:
-        record = self._found(view.get(self._core.tenant, "thread", self.id))
-        return record, view.get(self._core.tenant, "state", self.id)
-
     def _checkpoint(self, name: str) -> Record:
         record = self._core.engine.get(self._core.tenant, checkpoints.KIND, checkpoints.record_id(self.id, name))
         if record is None:
@@ -350,25 +368,19 @@ class LedgerThread:
             return checkpoints.to_point(self._checkpoint(at))
         if type(at) is not int:
             raise Invalid(f"a point of a thread is the name of a checkpoint or the number of an entry, not {at!r}")
-        event = self._event(record, at)
+        event = self.logbook.event(record, at)
         if event is None and at != 0:
             raise NotFound(f"thread {self.id!r} has entries 1 to {record.head}, not {at}", thread=self.id, number=at)
-        known = None if event is None or state is None else self._book.mark_at(state, event.time)
+        known = None if event is None or state is None else self.statebook.mark_at(state, event.time)
         return Point(Mark(record.mark.stream, at), known)
 
-    def _retag(self, change: Any) -> ThreadInfo:
-        for _ in range(_TRIES):
-            record = self._existing()
-            put = Put("thread", self.id, record.body, record.version, record.scope, change(record.tags))
-            try:
-                self._commit_ops((put,))
-            except Conflict:
-                continue  # someone else changed the tags; look again
-            return self.info()
-        raise Conflict(f"the tags of thread {self.id!r} keep changing", thread=self.id)
+    def _retag(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> ThreadInfo:
+        def retagged() -> Put:
+            record = self.logbook.existing()
+            return Put("thread", self.id, record.body, record.version, record.scope, change(record.tags))
 
-
-_EMPTY = encode({})
+        compare_and_set(retagged, lambda put: self.logbook.commit((put,)), f"thread {self.id!r}", thread=self.id)
+        return self.info()
 
 
 def to_info(record: Record) -> ThreadInfo:

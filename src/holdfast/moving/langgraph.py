@@ -201,7 +201,7 @@ class Line:
         if owner_of(store, self.thread) is None:
             whose = self.whose(store)
             thread = store.thread(self.thread, user=whose.user, agent=whose.agent, tags=(Checkpoints.tag(),))
-            thread._commit_ops((thread._touch(),))
+            thread.logbook.commit((thread.logbook.touch(),))
 
     def _config(self, checkpoint: str | None) -> dict[str, Any]:
         named = {"thread_id": self.thread, "checkpoint_ns": self.namespace}

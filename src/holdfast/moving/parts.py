@@ -17,7 +17,8 @@ from holdfast.engine.contract import Append, Event, Record, Scope
 from holdfast.errors import Conflict, Corrupt, HoldfastError, Invalid
 from holdfast.ids import check_id
 from holdfast.ledger.core import fetch
-from holdfast.ledger.folder import FILE, LONGEST_BYTES, Folder, Writing
+from holdfast.ledger.files import FILE, LONGEST_BYTES, Writing
+from holdfast.ledger.folder import Folder
 from holdfast.ledger.log import check_key, to_event
 from holdfast.ledger.paths import same
 from holdfast.memory.book import Book
@@ -136,14 +137,15 @@ class Talk(msgspec.Struct, frozen=True):
         return planned
 
     def _append(self, fresh: Sequence[Saying], head: int, thread: Thread, step: Step) -> None:
-        core, last = thread._core, thread.entry(head).time_us if head else 0
-        now = core.clock.now()
+        book, last = thread.logbook, thread.entry(head).time_us if head else 0
+        now = book.core.clock.now()
         events = list[Event]()
         for saying in fresh:  # times in a thread never fall, nor are they ahead of us
             last = max(last, min(now if saying.time is None else saying.time, now))
             events.append(to_event(Draft(saying.kind, saying.content, saying.key), last))
         for some in batches(events, lambda event: len(event.body)):
-            core.engine.commit(core.tenant, (Append("thread", self.thread, tuple(some), head, thread._new),), now)
+            append = Append("thread", self.thread, tuple(some), head, book.new)
+            book.core.engine.commit(book.core.tenant, (append,), now)
             head += len(some)
             step(len(some))
 
@@ -228,7 +230,7 @@ class Knowledge(msgspec.Struct, frozen=True):
     def _gone(self, store: Store, book: Book, names: list[str]) -> set[str]:
         """Those that were here once: erased one by one, which the book tells, or with all of their scope."""
         record = book.record()
-        events = [] if record is None else store._core.engine.read(store._core.tenant, record.mark)
+        events = [] if record is None else store.core.engine.read(store.tenant, record.mark)
         told = {event.key for event in events if event.key is not None}
         return {name for name in names if name in told} | buried(store, MEMORY, names)
 
@@ -244,7 +246,7 @@ class Knowledge(msgspec.Struct, frozen=True):
     def _stored(self, store: Store, drafts: Iterable[Remembering]) -> dict[str, Record]:
         book = self._book(store)
         names = [name_of(book, draft) for draft in drafts]
-        return fetch(store._core.engine, store._core.tenant, MEMORY, names)
+        return fetch(store.core.engine, store.tenant, MEMORY, names)
 
     def _book(self, store: Store) -> Book:
         return store.memory(user=self.user, agent=self.agent)._shelf.own
@@ -294,8 +296,9 @@ class Papers(msgspec.Struct, frozen=True):
         folder = self._folder(store)
         found = ((path, folder.find(path)) for path in self.files)
         changed = [path for path, file in found if file is None or not same(file.content, self.files[path])]
-        gone = buried(store, FILE, [folder._id(path) for path in changed])
-        fresh = [path for path in changed if folder._id(path) not in gone]
+        id = folder.filebook.id
+        gone = buried(store, FILE, map(id, changed))
+        fresh = [path for path in changed if id(path) not in gone]
         return fresh, len(changed) - len(fresh)
 
     def _folder(self, store: Store) -> Folder:
@@ -304,7 +307,7 @@ class Papers(msgspec.Struct, frozen=True):
 
 def owner_of(store: Store, thread: str) -> Scope | None:
     """Whose a thread is; None when there is no such thread."""
-    record = store._core.engine.get(store.tenant, "thread", thread)
+    record = store.core.engine.get(store.tenant, "thread", thread)
     return None if record is None else Scope(record.scope.user, record.scope.agent)
 
 
@@ -374,7 +377,7 @@ class _Buries(Protocol):
 
 def buried(store: Store, kind: str, ids: Iterable[str]) -> set[str]:
     """Those of the ids that were erased here for good."""
-    with store._core.engine.snapshot() as view:
+    with store.core.engine.snapshot() as view:
         if not isinstance(view, _Buries):
             return set()
         return {id for id in ids if view.buried(store.tenant, kind, id)}

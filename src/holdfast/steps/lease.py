@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -182,6 +182,20 @@ class Lease:
         return self._seconds
 
 
+class Kept(Protocol):
+    """What a keeper keeps: it has to be renewed every so often, and ends when it is lost or over."""
+
+    id: str
+    lost: str
+    over: bool
+
+    @property
+    def seconds(self) -> float: ...
+    def renew(self) -> None: ...
+    def guard(self) -> Guard: ...
+    def give_up(self, until: int | None = None) -> Op: ...
+
+
 class Keeper:
     """Renews the leases of this process as long as it lives. It has a thread only once there is a lease.
 
@@ -189,7 +203,7 @@ class Keeper:
     """
 
     def __init__(self) -> None:
-        self._due: weakref.WeakKeyDictionary[Lease, float] = weakref.WeakKeyDictionary()
+        self._due: weakref.WeakKeyDictionary[Kept, float] = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()
         self._bell = threading.Lock()  # locked but for the moment in which it rings
         self._bell.acquire()
@@ -197,7 +211,7 @@ class Keeper:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def keep(self, lease: Lease) -> None:
+    def keep(self, lease: Kept) -> None:
         due = time.monotonic() + lease.seconds / 3
         with self._lock:
             self._due[lease] = due
@@ -208,7 +222,7 @@ class Keeper:
         if sooner:
             self._ring()
 
-    def drop(self, lease: Lease) -> None:
+    def drop(self, lease: Kept) -> None:
         lease.over = True
         with self._lock:
             self._due.pop(lease, None)
@@ -217,7 +231,7 @@ class Keeper:
         with self._lock:
             return any(lease.id == id for lease in self._due)
 
-    def held(self) -> list[Lease]:
+    def held(self) -> list[Kept]:
         with self._lock:
             return list(self._due)
 
@@ -249,7 +263,7 @@ class Keeper:
             _renew(lease)
         return True
 
-    def _take_due(self) -> list[Lease]:
+    def _take_due(self) -> list[Kept]:
         now = time.monotonic()
         due = [lease for lease, moment in self._due.items() if moment <= now]
         for lease in due:
@@ -257,7 +271,7 @@ class Keeper:
         return due
 
 
-def _renew(lease: Lease) -> None:
+def _renew(lease: Kept) -> None:
     if lease.over or lease.lost:
         return
     try:
@@ -266,7 +280,7 @@ def _renew(lease: Lease) -> None:
         if not lease.over:
             _log.warning("%s", error)
     except Exception:  # the store may be back before the lease runs out
-        _log.warning("the lease of run %r could not be renewed", lease.id, exc_info=True)
+        _log.warning("the lease of %r could not be renewed", lease.id, exc_info=True)
 
 
 def is_free(terms: Terms | None, now: int, holder: Holder) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from google.adk.sessions.sqlite_session_service import SqliteSessionService
 import holdfast
 from holdfast.adapters.adk import HoldfastArtifactService, HoldfastSessionService
 
-OURS = ("holdfast ram", "holdfast sqlite")
+ENGINES = ("ram", "sqlite", "postgres")
+OURS = tuple(f"holdfast {engine}" for engine in ENGINES)
+Opened = Callable[[str], holdfast.Store]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,19 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", ignored)
 
 
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Any]:
-    """Open stores by name, and close them in the end."""
-    stores: list[holdfast.Store] = []
-
-    def open_(kind: str) -> holdfast.Store:
-        where = "ram:" if kind.endswith("ram") else tmp_path / f"agent{len(stores)}.db"
-        stores.append(holdfast.open(where, embedder="none"))
-        return stores[-1]
-
-    yield open_
-    for store in stores:
-        store.close()
+@pytest.fixture(params=ENGINES)
+def store(request: pytest.FixtureRequest, opened: Opened) -> holdfast.Store:
+    return opened(request.param)
 
 
 @pytest.fixture(params=["in memory", "database", "sqlite", *OURS])
@@ -49,22 +41,22 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def sessions(kind: str, tmp_path: Path, opened: Any) -> Any:
-    """A session service: ADK's own three, and ours on two engines."""
+def sessions(kind: str, tmp_path: Path, opened: Opened) -> Any:
+    """A session service: ADK's own three, and ours on each engine."""
     if kind == "in memory":
         return InMemorySessionService()
     if kind == "database":
         return DatabaseSessionService(f"sqlite+aiosqlite:///{tmp_path}/theirs.db")
     if kind == "sqlite":
         return SqliteSessionService(db_path=str(tmp_path / "theirs.db"))
-    return HoldfastSessionService(opened(kind))
+    return HoldfastSessionService(opened(kind.removeprefix("holdfast ")))
 
 
 @pytest.fixture(params=["in memory", "files", *OURS])
-def artifacts(request: pytest.FixtureRequest, tmp_path: Path, opened: Any) -> Any:
-    """An artifact service: ADK's own two, and ours on two engines."""
+def artifacts(request: pytest.FixtureRequest, tmp_path: Path, opened: Opened) -> Any:
+    """An artifact service: ADK's own two, and ours on each engine."""
     if request.param == "in memory":
         return InMemoryArtifactService()
     if request.param == "files":
         return FileArtifactService(root_dir=tmp_path / "artifacts")
-    return HoldfastArtifactService(opened(request.param))
+    return HoldfastArtifactService(opened(request.param.removeprefix("holdfast ")))

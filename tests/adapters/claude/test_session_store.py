@@ -49,20 +49,15 @@ def contracts() -> list[str]:
     return [f"{number:>2}. {words}" for number, words in sorted(found, key=lambda pair: int(pair[0]))]
 
 
-@pytest.mark.parametrize("engine", ["ram", "sqlite"])
-def test_conformance(engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("engine", ["ram", "sqlite", "postgres"])
+def test_conformance(engine: str, opened: Callable[..., holdfast.Store], capsys: pytest.CaptureFixture[str]) -> None:
     made: list[HoldfastSessionStore] = []
 
     def make() -> HoldfastSessionStore:
-        address = "ram:" if engine == "ram" else tmp_path / f"{len(made)}.db"
-        made.append(HoldfastSessionStore(address))
+        made.append(HoldfastSessionStore(opened(engine, tenant=f"conformance-{len(made)}")))
         return made[-1]
 
-    try:
-        run(run_session_store_conformance(make))
-    finally:
-        for one in made:
-            one.close()
+    run(run_session_store_conformance(make))
     checked = contracts()
     assert len(checked) == 14
     assert len(made) == 15  # one for each contract, and one that was only looked at: nothing was skipped

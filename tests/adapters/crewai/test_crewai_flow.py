@@ -275,6 +275,14 @@ def test_it_is_made_again_from_its_fields(tmp_path: Path, store: holdfast.Store)
     assert copy.deepcopy(first) is first
 
 
+def test_a_store_that_was_given_stays_open_whatever_its_address(tmp_path: Path, store: holdfast.Store) -> None:
+    kept = HoldfastFlowPersistence(store, address=str(tmp_path / "flows.db"))
+    kept.save_state("f", "m", {"x": 1})
+    kept.close()
+    assert store.thread("f").state(dict).value == {"x": 1}
+    assert not (tmp_path / "flows.db").exists()
+
+
 # The example and the page
 
 

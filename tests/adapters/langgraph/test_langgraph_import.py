@@ -184,12 +184,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     yield Place(url, there)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server(fsync=False) as server:
-        yield server
-
-
 def take(store: holdfast.Store, place: Any, **ways: Any) -> moving.Taken:
     dry, skip = ways.pop("dry_run", False), ways.pop("skip", False)
     with moving.read(place, **ways) as source:

@@ -29,12 +29,6 @@ from holdfast.text import terms
 ALL = LangGraphStoreContract.can | {"query", "ttl", "durable"}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server(fsync=False) as server:
-        yield server
-
-
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()

@@ -23,7 +23,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 import holdfast
 from holdfast.adapters.langgraph import HoldfastSaver
 from holdfast.engine.contract import Query
-from holdfast.errors import Conflict, Erased
+from holdfast.errors import Conflict, Erased, ThreadHeld
 from holdfast.ledger.core import scan_all
 
 DURABILITIES = ("sync", "async", "exit")
@@ -210,6 +210,57 @@ def test_a_lost_run_leaves_the_others_alone_and_may_be_run_again(kept: holdfast.
         echo(saver, overtake).invoke({"xs": ["slow"]}, at(), durability="sync")
     assert echo(saver).get_state(at()).values["xs"][0] == "slow"
     assert echo(saver).invoke({"xs": ["slow again"]}, at())["xs"][-3] == "slow again"
+
+
+# One at a time
+
+
+def test_the_second_of_two_runs_is_refused_before_it_begins(kept: holdfast.Store) -> None:
+    saver = HoldfastSaver(kept)
+    refused: list[ThreadHeld] = []
+
+    def meanwhile(state: State) -> None:
+        try:
+            with saver.hold(at()):
+                contextvars.Context().run(echo(saver).invoke, {"xs": ["two"]}, at())
+        except ThreadHeld as error:
+            refused.append(error)
+
+    with saver.hold(at()):
+        found = echo(saver, meanwhile).invoke({"xs": ["one"]}, at())
+    assert found["xs"] == ["one", "first after 1", "second"]
+    assert [error.facts["thread"] for error in refused] == ["t"]
+    assert echo(saver).get_state(at()).values == found
+
+
+def test_runs_that_wait_for_each_other_are_all_answered(kept: holdfast.Store) -> None:
+    saver = HoldfastSaver(kept)
+
+    def run(number: int) -> None:
+        with saver.hold(at(), wait_s=120):
+            echo(saver).invoke({"xs": [number]}, at())
+
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(contextvars.Context().run, run, number) for number in range(12)]:
+            done.result()
+    values = echo(saver).get_state(at()).values["xs"]
+    assert sorted(values[::3]) == list(range(12))
+    assert values[2::3] == ["second"] * 12
+
+
+def test_tasks_that_wait_for_each_other_are_all_answered(kept: holdfast.Store) -> None:
+    saver = HoldfastSaver(kept)
+
+    async def run(number: int) -> None:
+        async with saver.hold(at(), wait_s=120):
+            await echo(saver).ainvoke({"xs": [number]}, at())
+
+    async def main() -> None:
+        await asyncio.gather(*map(run, range(12)))
+
+    asyncio.run(main())
+    values = echo(saver).get_state(at()).values["xs"]
+    assert sorted(values[::3]) == list(range(12))
 
 
 def test_explicit_forks_may_go_on_beside_each_other(kept: holdfast.Store) -> None:

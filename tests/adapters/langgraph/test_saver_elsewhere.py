@@ -254,7 +254,7 @@ def test_a_saver_opens_and_closes_a_store_of_its_own(tmp_path: Path) -> None:
 
 def test_storage_grows_with_what_is_said(tmp_path: Path) -> None:
     sizes = []
-    for turns in (10, 20, 40):
+    for turns in (25, 50, 100):
         path = tmp_path / f"{turns}.db"
         with holdfast.open(path, embedder="none") as store:
             graph = chat(HoldfastSaver(store))

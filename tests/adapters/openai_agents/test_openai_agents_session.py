@@ -219,9 +219,9 @@ def test_items_are_replaced_in_one_commit(store: holdfast.Store) -> None:
     run(session.replace_items(said("0")))
     session.thread.append(holdfast.note("n"))
     run(session.replace_items(said("1", "2")))
-    commits = len(store._core.engine.feed("default", limit=1_000))
+    commits = len(store._core.engine.feed(store.tenant, limit=1_000))
     run(session.replace_items(said("3")))
-    assert len(store._core.engine.feed("default", limit=1_000)) == commits + 1
+    assert len(store._core.engine.feed(store.tenant, limit=1_000)) == commits + 1
     assert run(session.get_items()) == said("3")
     assert session.thread.log()[0].content == {"text": "n"}
     with pytest.raises(Invalid):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from agents import SQLiteSession
 
 import holdfast
 from holdfast.adapters.openai_agents import HoldfastSession
-from holdfast.testing.sessions import SessionSuite
+from holdfast.testing.sessions import Sessions, SessionSuite
 
 
 class TestOnSQLite(SessionSuite):
@@ -26,22 +27,22 @@ class TestOnSQLite(SessionSuite):
 class TestInOneStore(SessionSuite):
     """All sessions share one open store, as in a server."""
 
+    engine = "sqlite"
+
     @pytest.fixture(autouse=True)
-    def _one_store(self, tmp_path: Path) -> Iterator[None]:
-        with holdfast.open(tmp_path / "agent.db") as self.store:
-            yield
+    def _one_store(self, opened: Callable[[str], holdfast.Store]) -> None:
+        self.store = opened(self.engine)
 
     def make(self, place: Path, session_id: str) -> HoldfastSession:
         return HoldfastSession(session_id, self.store, user="ana", agent="desk")
 
 
-class TestInMemory(TestInOneStore):
-    durable = False
+class TestOnPostgres(TestInOneStore):
+    engine = "postgres"
 
-    @pytest.fixture(autouse=True)
-    def _one_store(self) -> Iterator[None]:
-        with holdfast.open("ram:") as self.store:
-            yield
+
+class TestInMemory(TestInOneStore):
+    engine, durable = "ram", False
 
 
 class TestBundled(SessionSuite):
@@ -103,10 +104,11 @@ class CarelessSuite(SessionSuite):
     ],
 )
 def test_a_careless_session_is_found_out(test: str, tmp_path: Path) -> None:
+    suite = CarelessSuite()
     with pytest.raises((AssertionError, pytest.fail.Exception)):
-        getattr(CarelessSuite(), test)(tmp_path)
+        getattr(suite, test)(Sessions(partial(suite.make, tmp_path)))
 
 
 def test_a_suite_must_say_how_a_session_is_opened(tmp_path: Path) -> None:
     with pytest.raises(NotImplementedError, match="make"):
-        SessionSuite().test_a_new_session_is_empty(tmp_path)
+        SessionSuite().make(tmp_path, "trip")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from pydantic_ai.conversation_store import ConversationStore, InMemoryConversationStore
@@ -12,25 +11,25 @@ from pydantic_ai_harness.memory import InMemoryStore
 import holdfast
 from holdfast.adapters.pydantic_ai import HoldfastConversations, HoldfastMemoryStore
 
+ENGINES = ("ram", "sqlite", "postgres")
+Opened = Callable[[str], holdfast.Store]
+
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=["bundled", "ram", "sqlite"])
-def conversations(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ConversationStore]:
-    if request.param == "bundled":
-        yield InMemoryConversationStore()
-        return
-    with holdfast.open("ram:" if request.param == "ram" else tmp_path / "agent.db", embedder="none") as store:
-        yield HoldfastConversations(store)
+@pytest.fixture(params=ENGINES)
+def store(request: pytest.FixtureRequest, opened: Opened) -> holdfast.Store:
+    return opened(request.param)
 
 
-@pytest.fixture(params=["bundled", "ram", "sqlite"])
-def notes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[InMemoryStore | HoldfastMemoryStore]:
-    if request.param == "bundled":
-        yield InMemoryStore()
-        return
-    with holdfast.open("ram:" if request.param == "ram" else tmp_path / "agent.db", embedder="none") as store:
-        yield HoldfastMemoryStore(store)
+@pytest.fixture(params=["bundled", *ENGINES])
+def conversations(request: pytest.FixtureRequest, opened: Opened) -> ConversationStore:
+    return InMemoryConversationStore() if request.param == "bundled" else HoldfastConversations(opened(request.param))
+
+
+@pytest.fixture(params=["bundled", *ENGINES])
+def notes(request: pytest.FixtureRequest, opened: Opened) -> InMemoryStore | HoldfastMemoryStore:
+    return InMemoryStore() if request.param == "bundled" else HoldfastMemoryStore(opened(request.param))

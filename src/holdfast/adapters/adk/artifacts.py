@@ -17,10 +17,10 @@ from google.genai import types
 from holdfast.adapters.adk.events import plain
 from holdfast.adapters.adk.service import Place, Service, packed, unpacked
 from holdfast.adapters.opening import away
-from holdfast.engine.contract import Delete, Scope
 from holdfast.errors import NotFound
 from holdfast.ids import check_id
-from holdfast.ledger.folder import FILE, Folder, Writing
+from holdfast.ledger.files import Deleting, Writing
+from holdfast.ledger.folder import Folder
 from holdfast.records import File
 
 _FOLDER = "adk artifacts"
@@ -163,9 +163,7 @@ class HoldfastArtifactService(Service, BaseArtifactService):
 
     def _delete(self, named: _Named) -> None:
         """Both files in one commit, so that their versions stay the same."""
-        ops = [Delete(FILE, named.folder._id(what + named.name)) for what in (_ABOUT, _DATA)]
-        self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
-        self._store._finding().purge(Scope(named.user, named.app))
+        named.folder.filebook.erase([Deleting(what + named.name) for what in (_ABOUT, _DATA)])
 
 
 def _content(part: types.Part) -> str | bytes | None:

@@ -24,15 +24,15 @@ from google.genai import types
 from holdfast.adapters.adk.events import is_event, text_of, to_event
 from holdfast.adapters.adk.service import Place, Service, packed, unpacked
 from holdfast.adapters.opening import Given, away
-from holdfast.errors import Conflict, Erased, Invalid, NotFound
+from holdfast.errors import Erased, Invalid, NotFound
 from holdfast.ids import check_id
-from holdfast.ledger.core import fetch
+from holdfast.ledger.core import compare_and_set, fetch
+from holdfast.ledger.files import Writing
 from holdfast.ledger.folder import Folder
 from holdfast.memories.handle import Memories
 from holdfast.records import MEMORY_KINDS, Hit
 
 _FOLDER = "adk memory"
-_TRIES = 1_000  # of many who add to one session at once only one gets through at a time
 _FIRST, _MOST = 50, 1_000  # hits to look through for those that were added
 
 
@@ -135,20 +135,16 @@ class HoldfastMemoryService(Service, BaseMemoryService):
     def _note(self, place: Place, begun: int, change: Callable[[_Added], _Added]) -> None:
         """Change what is noted of a session, whoever else does meanwhile."""
         folder = self._notes(place.app, place.user, place.thread)
-        last = Conflict("nothing was tried")
-        for _ in range(_TRIES):
+
+        def changes() -> list[Writing]:
             file = folder.find(place.session)
             kept = None if file is None else msgspec.convert(unpacked(file.content), _Added)
             before = kept if kept is not None and kept.begun == begun else _Added(begun)
             if (after := change(before)) == kept:
-                return
-            try:
-                version = 0 if file is None else file.version
-                folder.write(place.session, packed(msgspec.to_builtins(after)), expect=version)
-                return
-            except Conflict as error:
-                last = error
-        raise last
+                return []
+            return [Writing(place.session, packed(msgspec.to_builtins(after)), 0 if file is None else file.version)]
+
+        compare_and_set(changes, folder.commit, f"session {place.session!r}", thread=place.thread)
 
     def _remember_events(self, app: str, user: str, events: list[Event]) -> None:
         """Remember what events say that are in no thread of this store."""

@@ -1,7 +1,7 @@
 """What the three services begin with: a store, however it was given, and where in it the things of ADK are.
 
-A thread's id is made of app, user and session so that no two sessions share one: the three are joined by a slash, and
-a slash inside them is written as %2F. Deliberately absent: what is kept there.
+A thread's id is made of app, user and session so that no two sessions share one. Deliberately absent: what is kept
+there.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from urllib.parse import unquote
 
 import msgspec
 
-from holdfast.adapters.opening import Given, away, opened
-from holdfast.aio.store import AsyncStore
+from holdfast.adapters.naming import escaped, unescaped
+from holdfast.adapters.opening import Given, Held, away
 from holdfast.engine.contract import Scope
 from holdfast.engine.registry import scheme_of
 from holdfast.errors import Misconfigured
 from holdfast.ids import check_id
 from holdfast.ledger.folder import Folder
-from holdfast.store import Store
 
 SCHEMES = ("holdfast", "holdfast+sqlite", "holdfast+postgresql", "holdfast+postgres", "holdfast+ram")
 TAG = "adk"
@@ -36,7 +35,7 @@ class Place(NamedTuple):
     @property
     def thread(self) -> str:
         """The id of the session's thread."""
-        parts = (_escaped(check_id(part, what)) for part, what in zip(self, _NAMES, strict=True))
+        parts = (escaped(check_id(part, what)) for part, what in zip(self, _NAMES, strict=True))
         return check_id(_BEGIN + "/".join(parts), "app name, user id and session id together")
 
     @property
@@ -47,7 +46,7 @@ class Place(NamedTuple):
     def of(cls, thread: str) -> Place | None:
         """The session that a thread is, None where it is none (a fork of one, say)."""
         parts = thread.removeprefix(_BEGIN).split("/")
-        return cls(*map(_plain, parts)) if thread.startswith(_BEGIN) and len(parts) == len(_NAMES) else None
+        return cls(*map(unescaped, parts)) if thread.startswith(_BEGIN) and len(parts) == len(_NAMES) else None
 
 
 _NAMES = ("app_name", "user_id", "session_id")
@@ -72,14 +71,13 @@ class Service:
             raise Misconfigured("give either a store or a uri such as holdfast:agent.db")
         named = uri is not None or (isinstance(store, str) and store.partition(":")[0].lower() in SCHEMES)
         given = cast(Given, store if uri is None else uri)
-        self._store = opened(address(cast(str, given)) if named else given)
-        self._owns = not isinstance(store, Store | AsyncStore)
-        self._core = self._store._core
+        self._held = Held(address(cast(str, given)) if named else given)
+        self._store = self._held.store
+        self._core = self._store.core
 
     async def close(self) -> None:
         """Close the store, if it was opened for this service."""
-        if self._owns:
-            await away(self._store.close)
+        await away(self._held.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -94,7 +92,7 @@ class Service:
         check_id(app, "app_name")
         if user is not None:
             check_id(user, "user_id")
-        return Folder(self._core, name, Scope(user, app, thread))
+        return self._held.folder(name, Scope(user, app, thread))
 
 
 def packed(value: dict[str, Any]) -> bytes:
@@ -118,11 +116,3 @@ def address(uri: str) -> str:
     if (other := scheme_of(path)) != "sqlite":
         raise Misconfigured(f"holdfast: is followed by the path of a file; for another engine write holdfast+{other}:…")
     return path
-
-
-def _escaped(part: str) -> str:
-    return part.replace("%", "%25").replace("/", "%2F")
-
-
-def _plain(part: str) -> str:
-    return part.replace("%2F", "/").replace("%25", "%")

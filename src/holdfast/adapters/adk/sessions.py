@@ -24,18 +24,16 @@ from holdfast.adapters.adk.service import TAG, Place, Service
 from holdfast.adapters.opening import away
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Guard, Mark, Op, Put, Query, Receipt, Record, View
-from holdfast.errors import Conflict
 from holdfast.ids import check_id
 from holdfast.ledger import log
-from holdfast.ledger.core import fetch, fetch_events, scan_all
-from holdfast.ledger.folder import FILE, Folder, Writing, to_file
-from holdfast.ledger.state import to_document
+from holdfast.ledger.core import compare_and_set, fetch, fetch_events, scan_all
+from holdfast.ledger.files import FILE, FileBook, Writing, to_file
+from holdfast.ledger.state import StateBook, to_document
 from holdfast.records import Entry
 
 _SHARED = "adk state"
 _FILE = "state"
 _PAGE = 500
-_TRIES = 1_000  # of many who change one state at once only one gets through at a time
 _EMPTY = encode({})
 
 
@@ -90,7 +88,7 @@ class HoldfastSessionService(Service, BaseSessionService):
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """What all sessions of a user share, by keys without ``user:``."""
-        file = await away(self._user_state(app_name, user_id).find, _FILE)
+        file = await away(self._folder(_SHARED, app=app_name, user=user_id).find, _FILE)
         return {} if file is None else file.content
 
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -119,7 +117,7 @@ class HoldfastSessionService(Service, BaseSessionService):
             begun = (Guard("thread", place.thread, 0), Append("thread", place.thread, new=new))
             return (*begun, *self._changing(place, change, "app", time))
 
-        self._commit(ops)
+        self._commit(place, ops)
         session = self._get(place, GetSessionConfig(num_recent_events=0))
         if session is None:
             raise SessionNotFoundError(f"Session {place.session} was deleted while it was created.")
@@ -131,7 +129,7 @@ class HoldfastSessionService(Service, BaseSessionService):
         draft, change = to_draft(event), _Change.of(event.actions.state_delta)
 
         def ops(time: int) -> Sequence[Op]:
-            record = self._held(session, place)
+            record = self._existing(session, place)
             changing = self._changing(place, change, event.author or "agent", time)
             if self._core.engine.read(self._core.tenant, record.mark, key=event.id):
                 changing = ()  # it was applied then, and others may have changed it since
@@ -139,10 +137,10 @@ class HoldfastSessionService(Service, BaseSessionService):
             append = Append("thread", place.thread, (log.to_event(draft, time),), same=log.same_entry)
             return (guard, append, *changing)
 
-        receipt = self._commit(ops)
+        receipt = self._commit(place, ops)
         return receipt.events[0][0].time
 
-    def _held(self, session: Session, place: Place) -> Record:
+    def _existing(self, session: Session, place: Place) -> Record:
         """The thread of a session that somebody holds. One that was begun anew since is another."""
         record = self._core.engine.get(self._core.tenant, "thread", place.thread)
         if record is None or session._storage_update_marker not in (None, str(record.created)):
@@ -153,7 +151,7 @@ class HoldfastSessionService(Service, BaseSessionService):
         """The operations that merge a change into the state as it is; ``Conflict`` where it is another by then."""
         ops: list[Op] = []
         if change.session:
-            book = self._store.thread(place.thread, user=place.user, agent=place.app)._book
+            book = StateBook(self._core, place.thread, place.scope)
             basis = book.basis(plainly=True, again=True)
             merged = {**basis.value, **change.session}
             ops += book.saving(merged, schema=basis.schema, by=by, time=time, base=basis.base).ops
@@ -163,24 +161,20 @@ class HoldfastSessionService(Service, BaseSessionService):
             ops += self._merging(self._user_state(place.app, place.user), change.user, time)
         return tuple(ops)
 
-    def _merging(self, folder: Folder, change: dict[str, Any], time: int) -> list[Op]:
-        file = folder.find(_FILE)
-        before, version = ({}, 0) if file is None else (file.content, file.version)
-        writing = Writing(_FILE, {**before, **change}, version)
-        record = self._core.engine.get(self._core.tenant, FILE, folder._id(_FILE))
-        folder._refuse_unmet(writing, record)
-        return folder._ops(writing, record, time)
+    def _merging(self, files: FileBook, change: dict[str, Any], time: int) -> list[Op]:
+        record = files.record(_FILE)
+        found = files.files([record]) if files.is_here(record) else []
+        before = found[0].content if found else {}
+        return files.ops(Writing(_FILE, {**before, **change}), record, time)
 
-    def _commit(self, ops: Callable[[int], Sequence[Op]]) -> Receipt:
+    def _commit(self, place: Place, ops: Callable[[int], Sequence[Op]]) -> Receipt:
         """Commit operations, worked out anew for as long as somebody else is faster."""
-        last = Conflict("nothing was tried")
-        for _ in range(_TRIES):
-            time = self._core.clock.now()
-            try:
-                return self._core.engine.commit(self._core.tenant, ops(time), time)
-            except Conflict as error:
-                last = error
-        raise last
+        core = self._core
+
+        def commit(time: int) -> Receipt:
+            return core.engine.commit(core.tenant, ops(time), time)
+
+        return compare_and_set(core.clock.now, commit, f"session {place.session!r}", thread=place.thread)
 
     # Reading
 
@@ -219,15 +213,15 @@ class HoldfastSessionService(Service, BaseSessionService):
     def _sessions(self, view: View, records: Sequence[Record]) -> list[Session]:
         """Sessions without their events: what is theirs alone, and above it what they share."""
         places = [(place, record) for record in records if (place := Place.of(record.id)) is not None]
-        shared = {self._app_state(place.app)._id(_FILE) for place, _ in places}
-        shared |= {self._user_state(place.app, place.user)._id(_FILE) for place, _ in places}
+        shared = {self._app_state(place.app).id(_FILE) for place, _ in places}
+        shared |= {self._user_state(place.app, place.user).id(_FILE) for place, _ in places}
         files = fetch(view, self._core.tenant, FILE, sorted(shared))
         states = fetch(view, self._core.tenant, "state", [record.id for record in records])
         marks = [record.mark for record in (*files.values(), *states.values()) if record.head]
         events = fetch_events(view, self._core.tenant, marks)
 
-        def file(folder: Folder, prefix: str) -> dict[str, Any]:
-            record = files.get(folder._id(_FILE))
+        def file(book: FileBook, prefix: str) -> dict[str, Any]:
+            record = files.get(book.id(_FILE))
             kept = {} if record is None else to_file(record, events[record.mark]).content
             return {f"{prefix}{key}": value for key, value in kept.items()}
 
@@ -244,11 +238,11 @@ class HoldfastSessionService(Service, BaseSessionService):
             for place, record in places
         ]  # fmt: skip
 
-    def _app_state(self, app: str) -> Folder:
-        return self._folder(_SHARED, app=app)
+    def _app_state(self, app: str) -> FileBook:
+        return self._folder(_SHARED, app=app).filebook
 
-    def _user_state(self, app: str, user: str) -> Folder:
-        return self._folder(_SHARED, user=user, app=app)
+    def _user_state(self, app: str, user: str) -> FileBook:
+        return self._folder(_SHARED, user=user, app=app).filebook
 
 
 def _session(place: Place, record: Record, state: dict[str, Any]) -> Session:

@@ -1,9 +1,9 @@
 """What an item of LangGraph's store is as a file of a folder, and back again. Pure.
 
-The path of an item is its labels and its key with a slash after each label. A slash inside one of them is written as
-"%2F", so no two items share a path, and whatever is in a namespace has a path that begins with that namespace's:
-("acme",) is never found for ("acme-corp",). What a search looks at is kept beside the value where a write says that it
-is less than all of it, or where other things stand there too. Deliberately absent: reading and writing.
+The path of an item is its labels and its key with a slash after each label, so whatever is in a namespace has a path
+that begins with that namespace's: ("acme",) is never found for ("acme-corp",). What a search looks at is kept beside
+the value where a write says that it is less than all of it, or where other things stand there too. Deliberately
+absent: reading and writing.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from typing import Any, Literal
 import msgspec
 from langgraph.store.base import IndexConfig, InvalidNamespaceError, Item, SearchItem, TTLConfig, get_text_at_path
 
+from holdfast.adapters.naming import escaped, unescaped
 from holdfast.engine.codec import decode, encode
 from holdfast.errors import Invalid
 from holdfast.ids import check_id
-from holdfast.ledger.folder import LONGEST_BYTES
-from holdfast.ledger.folder import text_of as all_of
+from holdfast.ledger.files import LONGEST_BYTES
+from holdfast.ledger.files import text_of as all_of
 from holdfast.records import File
 
 Index = Literal[False] | Sequence[str] | None
@@ -28,7 +29,6 @@ Index = Literal[False] | Sequence[str] | None
 WHOLE = "$"
 _MINUTE = 60_000_000
 _LONGEST = 1_000_000_000  # minutes, nearly two thousand years: what ends later has no date
-_ESCAPES = str.maketrans({"%": "%25", "/": "%2F", "\x00": "%00"})
 
 
 class ItemVersion(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ def path_of(namespace: tuple[str, ...], key: str) -> str:
     """The path of an item."""
     if not isinstance(key, str):
         raise Invalid(f"a key is text, not {type(key).__name__}")
-    path = prefix_of(namespace) + key.translate(_ESCAPES)
+    path = prefix_of(namespace) + _part(key)
     if (size := len(path.encode("utf-8", "replace"))) > LONGEST_BYTES:
         raise Invalid(
             f"the namespace and key of an item take {size} bytes; at most {LONGEST_BYTES} are kept: use a shorter key, "
@@ -66,7 +66,7 @@ def prefix_of(namespace: Sequence[str]) -> str:
     for label in check_labels(namespace):
         if not isinstance(label, str) or not label:
             raise InvalidNamespaceError(f"a label of a namespace is a text that is not empty, not {label!r}")
-    return "".join(f"{label.translate(_ESCAPES)}/" for label in namespace)
+    return "".join(f"{_part(label)}/" for label in namespace)
 
 
 def check_labels(namespace: Any) -> Sequence[str]:
@@ -79,8 +79,13 @@ def check_labels(namespace: Any) -> Sequence[str]:
 
 def name_of(path: str) -> tuple[tuple[str, ...], str]:
     """The namespace and key of a path."""
-    *labels, key = (part.replace("%2F", "/").replace("%00", "\x00").replace("%25", "%") for part in path.split("/"))
+    *labels, key = (unescaped(part.replace("%00", "\x00")) for part in path.split("/"))
     return tuple(labels), key
+
+
+def _part(name: str) -> str:
+    """A label or a key in a path. One of LangGraph's may hold a NUL character; a path may not."""
+    return escaped(name).replace("\x00", "%00")
 
 
 def tags_of(namespace: tuple[str, ...]) -> tuple[str, ...]:
@@ -118,9 +123,9 @@ def text_of(value: dict[str, Any], index: Index) -> str | None:
     return "\n".join(line for lines in found for line in lines)
 
 
-def ends(now: int, ttl: float | None) -> int | None:
+def ends(now: int, ttl: float) -> int:
     """When something that is touched now expires; ``ttl`` is in minutes."""
-    return None if ttl is None else now + round(ttl * _MINUTE)
+    return now + round(ttl * _MINUTE)
 
 
 def check_ttl(ttl: Any) -> float | None:

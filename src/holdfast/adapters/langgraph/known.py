@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from holdfast.adapters.langgraph import messages
@@ -60,6 +61,7 @@ class Known:
         self.notes: dict[Said, Element] = {}
         self._loose: dict[bytes, list[Place]] = {}
         self._read: dict[Place, _Pattern | bytes] = {}
+        self._patterns: dict[Said, _Pattern] = {}
         self._given: dict[int, tuple[Any, dict[str, Any], Said]] = {}
         self._given_before: dict[int, tuple[Any, dict[str, Any], Said]] = {}
 
@@ -133,7 +135,7 @@ class Known:
 
     def _let_go(self) -> None:
         """Forget where messages are, but not what was handed out: who needs to know reads it again."""
-        for each in (self._said, self._ids, self._digests, self._lists, self._read, self.notes):
+        for each in (self._said, self._ids, self._digests, self._lists, self._read, self._patterns, self.notes):
             each.clear()
 
     # Reading
@@ -150,39 +152,56 @@ class Known:
         self._read[place] = body if b'"$"' in body else _pattern(body) or body
 
     def messages(self, said: Sequence[Said]) -> list[Any]:
-        """New objects of some messages; None where a body says more than this room can tell.
+        """New objects of some messages; None where a body says more than this room can tell."""
+        known, given = self._patterns, self._given
+        made: list[Any] = []
+        for each in said:
+            pattern = known.get(each) or self._pattern(each)
+            if pattern is None:
+                made.append(self._decoded(each))
+                continue
+            fields = pattern.fields.copy()
+            for name, empty in pattern.empty:
+                fields[name] = empty()
+            message = messages.assembled(pattern.kind, fields, pattern.names)
+            given[id(message)] = (message, pattern.fields, each)
+            made.append(message)
+        return made
 
-        Thousands of objects that are all wanted make Python look for garbage among everything there is, again and
-        again; for the few milliseconds of making them it is asked not to.
-        """
-        looks = gc.isenabled()
-        gc.disable()
-        try:
-            return [self._message(each) for each in said]
-        finally:
-            if looks:
-                gc.enable()
-
-    def _message(self, said: Said) -> Any:
+    def _pattern(self, said: Said) -> _Pattern | None:
+        """What copies of a message are made from, with the id that it got later; None if it is not of text alone."""
         held = self._read[said.place]
         if said.id is not None:
             self._ids[said.id] = said
         if isinstance(held, bytes):
-            return None if b'"$"' in held else identified(messages.from_content(decode(held)), said.id)
-        fields, snapshot = held.fields.copy(), held.fields
-        if said.id is not None:
-            fields["id"] = said.id
-            snapshot = {**snapshot, "id": said.id}
-        for name, make in held.empty:
-            fields[name] = make()
-        made = messages.assembled(held.kind, fields, held.names)
-        self._given[id(made)] = (made, snapshot, said)
-        return made
+            return None
+        fields = held.fields if said.id is None else {**held.fields, "id": said.id}
+        found = self._patterns[said] = held._replace(fields=fields)
+        return found
+
+    def _decoded(self, said: Said) -> Any:
+        held = self.body(said.place)
+        return None if b'"$"' in held else identified(messages.from_content(decode(held)), said.id)
 
     def body(self, place: Place) -> bytes:
         held = self._read[place]
         assert isinstance(held, bytes)
         return held
+
+
+@contextmanager
+def no_collecting() -> Iterator[None]:
+    """Let no garbage be looked for while thousands of objects are made that are all wanted.
+
+    Python would look among everything there is, again and again, for the few milliseconds that it takes.
+    """
+    looks = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if looks:
+            gc.enable()
 
 
 def identified(message: Any, id: str | None) -> Any:
@@ -192,12 +211,14 @@ def identified(message: Any, id: str | None) -> Any:
 
 
 def _pattern(body: bytes) -> _Pattern | None:
-    message = messages.from_content(decode(body))
+    content = decode(body)
+    if (plain := messages.plain_fields(content)) is not None:
+        return _Pattern(*plain)
+    message = messages.from_content(content)
     fields = message.__dict__
     if not _is_text(fields) or message.__pydantic_extra__:
         return None
-    empty = tuple((name, type(value)) for name, value in fields.items() if isinstance(value, list | dict))
-    return _Pattern(type(message), fields, empty, set(fields))
+    return _Pattern(type(message), fields, messages.empty_of(fields), set(fields))
 
 
 def _is_text(fields: dict[str, Any]) -> bool:

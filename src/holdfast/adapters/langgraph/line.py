@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from holdfast.adapters.langgraph import messages
-from holdfast.adapters.langgraph.known import Known, Said, identified
+from holdfast.adapters.langgraph.known import Known, Said, identified, no_collecting
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds, Loading
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Event, Record, View
@@ -234,7 +234,7 @@ class Line:
         return self._messages([Said(Place(stream, position)) for stream, positions in spans for position in positions])
 
     def _messages(self, said: Sequence[Said]) -> list[Any]:
-        with self.known.lock:  # graphs inside a graph share what is known of the thread
+        with self.known.lock, no_collecting():  # graphs inside a graph share what is known of the thread
             if missing := self.known.missing(each.place for each in said):
                 bodies = segments.bodies_at(self.view, self.core.tenant, 0, missing)
                 for place, body in zip(missing, bodies, strict=True):

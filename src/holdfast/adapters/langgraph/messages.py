@@ -6,6 +6,7 @@ besides is under one key, without the fields that hold their defaults. Deliberat
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from langchain_core.messages import (
@@ -24,6 +25,7 @@ from langchain_core.messages import (
     ToolMessage,
     ToolMessageChunk,
 )
+from pydantic import BaseModel
 
 from holdfast.errors import Unsupported
 
@@ -38,6 +40,14 @@ _NAMED = {name: kind for kind, name in TYPES.items()}
 _SHOWN = ("content", "name", "tool_calls", "tool_call_id")
 _PLAIN = {HumanMessage: "user", AIMessage: "assistant", SystemMessage: "system", ToolMessage: "tool"}
 _BY_ROLE = {role: kind for kind, role in _PLAIN.items()}
+_PLAIN_KEYS = {"role", "content", "id", "name"}
+
+_new = object.__new__
+# The slots of a model, set without asking the model: half of the time it takes to make a message.
+_set_fields, _set_names, _set_extra, _set_private = (
+    BaseModel.__dict__[slot].__set__
+    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
 
 
 def _defaults(kind: type[BaseMessage]) -> dict[str, Any]:
@@ -56,6 +66,11 @@ def is_message(value: Any) -> bool:
 def spoken(value: Any) -> bool:
     """Whether it is something that was said, and not the wish to remove something."""
     return type(value) in _ROLES
+
+
+def all_spoken(values: Iterable[Any]) -> bool:
+    """Whether everything in a list was said."""
+    return _ROLES.keys() >= set(map(type, values))
 
 
 def fields_of(message: BaseMessage) -> dict[str, Any]:
@@ -81,6 +96,32 @@ def to_content(message: BaseMessage, fields: dict[str, Any] | None = None) -> di
     return told
 
 
+def empty_of(fields: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The fields that hold lists and dicts, of which each message needs its own, with their types."""
+    return tuple((name, type(value)) for name, value in fields.items() if isinstance(value, list | dict))
+
+
+_EMPTY = {kind: empty_of(fields) for kind, fields in _DEFAULTS.items()}
+_NAMES = {kind: set(kind.model_fields) for kind in TYPES}
+_WHOLE = {kind: {name: _DEFAULTS[kind].get(name, "") for name in kind.model_fields} for kind in TYPES}
+
+
+def plain_fields(content: dict[str, Any]) -> tuple[Any, dict[str, Any], tuple[tuple[str, Any], ...], set[str]] | None:
+    """What ``from_content`` would make of a message of which only who, what, name and id are not as usual.
+
+    It gives the class, the fields, those of them that are empty lists and dicts, and the names of all: most messages
+    are of this kind, and it takes a fifth of the time. None for any other.
+    """
+    kind = _BY_ROLE.get(content["role"])
+    if kind is None or kind is ToolMessage or not _PLAIN_KEYS.issuperset(content):
+        return None
+    if not all(type(value) is str for value in content.values()):
+        return None
+    fields = {**_WHOLE[kind], **content}
+    del fields["role"]
+    return kind, fields, _EMPTY[kind], _NAMES[kind]
+
+
 def from_content(content: dict[str, Any]) -> Any:
     """The message that an entry holds; its fields are as they were, so nothing is validated a second time."""
     fields = dict(content)
@@ -104,9 +145,9 @@ def _made(kind: Any, fields: dict[str, Any]) -> Any:
 
 def assembled(kind: Any, fields: dict[str, Any], names: set[str], extra: dict[str, Any] | None = None) -> Any:
     """A message of these fields, which are all there and are as they were when they were validated."""
-    made = object.__new__(kind)
-    object.__setattr__(made, "__dict__", fields)
-    object.__setattr__(made, "__pydantic_fields_set__", names)
-    object.__setattr__(made, "__pydantic_extra__", {} if extra is None else extra)
-    object.__setattr__(made, "__pydantic_private__", None)
+    made = _new(kind)
+    _set_fields(made, fields)
+    _set_names(made, names)
+    _set_extra(made, {} if extra is None else extra)
+    _set_private(made, None)
     return made

@@ -33,7 +33,7 @@ from holdfast.adapters.langgraph.pruning import Pruned
 from holdfast.adapters.langgraph.saving import plain_metadata
 from holdfast.adapters.langgraph.serde import Serde
 from holdfast.adapters.langgraph.values import Kinds
-from holdfast.adapters.opening import Given, Held, away
+from holdfast.adapters.opening import Alone, Given, Held, away
 from holdfast.errors import Invalid, Unavailable
 from holdfast.ids import check_id
 from holdfast.store import Store
@@ -161,6 +161,16 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
             return
         if not later.wait(_PATIENCE_S):
             raise Unavailable(f"what task {task_id!r} gave is not durable: its checkpoint is not saved yet")
+
+    # Runs
+
+    def hold(self, config: RunnableConfig, *, wait_s: float = 0.0) -> Alone:
+        """Have a thread to itself: ``with saver.hold(config): graph.invoke(…, config)``, or ``async with``.
+
+        A second run that asks for it waits up to ``wait_s`` seconds, and then gets ``ThreadHeld``, before anything of
+        it is done.
+        """
+        return Alone(self.store.thread(Spot.of(config).thread).hold(wait_s=wait_s), away)
 
     # Tending
 

@@ -75,7 +75,7 @@ class Saving:
 
     def _list(self, channel: str, value: list[Any], before: Ref | None, path: str) -> Ref | None:
         grown = before is not None and before[0] == LIST
-        if not self._line.namespace and all(map(messages.spoken, value)):
+        if not self._line.namespace and messages.all_spoken(value):
             if before is not None:
                 self._line.recognise(channel, before)
             given = self._line.known.given

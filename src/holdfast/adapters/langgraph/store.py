@@ -39,11 +39,10 @@ from holdfast.adapters.langgraph.items import Index, ItemVersion
 from holdfast.adapters.langgraph.matching import check_filter, matches, names_match
 from holdfast.adapters.opening import Given, Held, away
 from holdfast.clock import to_datetime
-from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Delete, Put, Query, Record, View
 from holdfast.errors import Conflict, Invalid
-from holdfast.ledger.core import fetch, scan_all
-from holdfast.ledger.folder import FILE, Deleting, Writing, here, path_of
+from holdfast.ledger.core import scan_all
+from holdfast.ledger.files import FILE, Deleting, Writing, expires_of, here, path_of
 from holdfast.records import File, Recalled, RecallReport
 
 __all__ = ["Explained", "Explanation", "HoldfastStore", "ItemVersion"]
@@ -99,9 +98,10 @@ class HoldfastStore(BaseStore):
         self._fields, self.ttl_config = items.fields_of(fields, index), items.check_ttl_config(ttl)
         self._held = Held(store)
         self._store = self._held.store
-        self._core = self._store._core
+        self._core = self._store.core
         with self._held.begun() as begun:
             self._folder = begun.folder(folder, user=user, agent=agent)
+        self._book = self._folder.filebook
 
     def __repr__(self) -> str:
         return f"HoldfastStore({self._folder!r})"
@@ -209,11 +209,11 @@ class HoldfastStore(BaseStore):
         """
         swept, now = 0, self._core.clock.now()
         with self._core.engine.snapshot() as view:
-            listed = list(scan_all(view, self._core.tenant, Query(FILE, tag=self._folder._place)))
+            listed = list(scan_all(view, self._core.tenant, Query(FILE, tag=self._book.place)))
         for expired in _pages(record for record in listed if not here(record, now)):
             swept += self._unless_changed([Delete(FILE, record.id, record.version) for record in expired])
-        if swept and self._folder._finding is not None:
-            self._folder._finding().purge(self._folder._scope)
+        if swept:
+            self._book.purge()
         return swept
 
     async def acurrent(self, namespace: tuple[str, ...], key: str) -> ItemVersion | None:
@@ -263,29 +263,28 @@ class HoldfastStore(BaseStore):
 
     def _created(self, paths: Sequence[str]) -> dict[str, str | None]:
         """When items came into being; None where their files say so, which somebody else may be making just now."""
-        kept, now = self._kept(paths), to_datetime(self._core.clock.now()).isoformat()
+        kept, now = self._book.records(paths), to_datetime(self._core.clock.now()).isoformat()
         told: dict[str, str | None] = dict.fromkeys(paths)
-        told |= {path_of(record): now for record in kept}  # deleted or expired: it comes into being again
+        told |= dict.fromkeys(kept, now)  # deleted or expired: it comes into being again
         return told | {file.path: file.content.get("created") for file in self._those_here(kept)}
 
     def _writing(self, path: str, op: PutOp, created: str | None) -> Writing:
         now, ttl = self._core.clock.now(), items.check_ttl(op.ttl)
         index = self._fields if op.index is None else op.index
         content = items.content_of(op.namespace, op.key, op.value, index, ttl, created)
-        return Writing(path, content, tags=items.tags_of(op.namespace), expires=items.ends(now, ttl))
+        expires = None if ttl is None else items.ends(now, ttl)
+        return Writing(path, content, tags=items.tags_of(op.namespace), expires=expires)
 
     def _refresh(self, read: Iterable[File]) -> None:
         """Let what was read live on for its whole time; its versions and their times stay as they are."""
-        mortal = {self._folder._id(file.path): file for file in read if file.expires is not None}
+        mortal = {file.path: file for file in read if file.expires is not None}
         if not mortal:
             return
         now = self._core.clock.now()
-        found = fetch(self._core.engine, self._core.tenant, FILE, list(mortal))
         puts = [
-            Put(FILE, id, encode(head | {"expires": items.ends(now, ttl)}), record.version, record.scope, record.tags)
-            for id, record in found.items()
-            if record.head == mortal[id].version and here(record, now)
-            if (ttl := mortal[id].content.get("ttl")) and (head := decode(record.body))
+            self._book.prolonging(record, items.ends(now, ttl))
+            for path, record in self._book.records(list(mortal)).items()
+            if record.head == mortal[path].version and here(record, now) and (ttl := mortal[path].content.get("ttl"))
         ]
         self._unless_changed(puts)  # whoever wrote or read one of them meanwhile did as much for it
 
@@ -338,7 +337,7 @@ class HoldfastStore(BaseStore):
             if op.filter:
                 return [(file, None) for file in islice(self._matching(op, view), op.offset, end)]
             records = list(islice(self._records(op.namespace_prefix, view, end), op.offset, end))
-            return [(file, None) for file in self._folder._files(records, view)]
+            return [(file, None) for file in self._book.files(records, view)]
 
     def _recalled(self, op: SearchOp, *, explain: bool = False) -> Recalled:
         """What a query finds among the items that a prefix and a filter leave."""
@@ -353,7 +352,7 @@ class HoldfastStore(BaseStore):
         """The files under a prefix that fit a filter, latest first."""
         check_filter(wanted := op.filter or {})
         for records in _pages(self._records(op.namespace_prefix, view)):
-            files = self._folder._files(records, view)
+            files = self._book.files(records, view)
             yield from (file for file in files if matches(file.content["value"], wanted))
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
@@ -371,24 +370,16 @@ class HoldfastStore(BaseStore):
 
     def _records(self, namespace: Sequence[str], view: View, wanted: int | None = None) -> Iterator[Record]:
         """The records of what is in a namespace and below, latest first."""
-        prefix, now = items.prefix_of(namespace), self._core.clock.now()
-        query = Query(FILE, tag=self._folder._tag(prefix) if prefix else self._folder._place)
-        return (record for record in scan_all(view, self._core.tenant, query, wanted) if here(record, now))
+        return self._book.listed(view, tag=items.prefix_of(namespace) or None, wanted=wanted)
 
     def _files(self, paths: Sequence[str]) -> dict[str, File]:
         """Those of some files that are there now, by path."""
-        return {file.path: file for file in self._those_here(self._kept(paths))}
+        return {file.path: file for file in self._those_here(self._book.records(paths))}
 
-    def _kept(self, paths: Sequence[str]) -> list[Record]:
-        """What is kept under some paths, also of what was deleted or has expired."""
-        ids = [self._folder._id(path) for path in paths]
-        return list(fetch(self._core.engine, self._core.tenant, FILE, ids).values())
-
-    def _those_here(self, records: Sequence[Record]) -> list[File]:
-        now = self._core.clock.now()
-        present = [record for record in records if here(record, now)]
-        ends = {path_of(record): decode(record.body).get("expires") for record in present}
-        return [_ending(file, ends[file.path]) for file in self._folder._files(present, self._core.engine)]
+    def _those_here(self, records: Mapping[str, Record]) -> list[File]:
+        """Of what is kept under some paths, also of what was deleted or has expired, the files that are there."""
+        present = [record for record in records.values() if self._book.is_here(record)]
+        return [_ending(file, expires_of(records[file.path])) for file in self._book.files(present)]
 
 
 def _check_window(limit: Any, offset: Any) -> None:

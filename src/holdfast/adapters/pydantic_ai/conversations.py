@@ -80,7 +80,7 @@ class HoldfastConversations(ConversationStore):
     def __init__(self, store: Given, *, user: str | None = None, agent: str | None = None) -> None:
         self._held = Held(store)
         self.store = self._held.store
-        self._core, self._user, self._agent = self.store._core, user, agent
+        self._core, self._user, self._agent = self.store.core, user, agent
         self._hints: dict[str, str] = {}
 
     def close(self) -> None:
@@ -243,7 +243,7 @@ class HoldfastConversations(ConversationStore):
         value = {**beside, NATIVE: _plain(_records, record, "the record of a conversation")}
         head = 0 if stored is None else stored.state.head
         try:
-            saved = thread._book.saving(value, expect=head, by=TAG, time=time).ops
+            saved = thread.statebook.saving(value, expect=head, by=TAG, time=time).ops
             self._core.engine.commit(self._core.tenant, (*self._unchanged(id, stored), *begun, added, *saved), time)
         except Erased:
             raise  # by whoever erased the thread for good: loading it again would not help
@@ -268,7 +268,7 @@ class HoldfastConversations(ConversationStore):
             if TAG in there.tags or not self._mine(there):
                 raise ConversationConflict(thread.id)
             raise Invalid(f"thread {thread.id!r} is no conversation of Pydantic AI: give another id", thread=thread.id)
-        new = msgspec.structs.replace(thread._new, expect=0)
+        new = msgspec.structs.replace(thread.logbook.new, expect=0)
         if base is None:
             return [new]
         spot = self._find(base, record.forked_from)
@@ -308,10 +308,7 @@ class HoldfastConversations(ConversationStore):
             engine.commit(tenant, (*self._unchanged(id, stored), *gone), self._core.clock.now())
         except Conflict as error:
             raise ConversationConflict(id) from error
-        if engine.scan(tenant, Query("index", tag="manifest", limit=1)):
-            owner = Scope(stored.thread.scope.user, stored.thread.scope.agent)
-            self.store._finding().library.purge({owner})
-        self.store._forget_kept()
+        self._held.purge(Scope(stored.thread.scope.user, stored.thread.scope.agent))
 
 
 def _base(record: ConversationRecord, entries: Sequence[ConversationEntry]) -> str | None:

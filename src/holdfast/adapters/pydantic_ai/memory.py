@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.adapters.opening import Given, Held, away
 from holdfast.errors import Conflict
-from holdfast.ledger.folder import Deleting, Writing, path_of, text_of
+from holdfast.ledger.files import Deleting, Writing, path_of, text_of
 from holdfast.records import File
 
 try:
@@ -153,7 +153,7 @@ class HoldfastMemoryStore:
         changes: list[Writing | Deleting] = [change._replace(expect=expect)]
         if operation is not None:
             receipt = {"fingerprint": operation.fingerprint, "path": change.path, "existed": expect > 0}
-            expires = self.store._core.clock.now() + _KEPT_US
+            expires = self.store.core.clock.now() + _KEPT_US
             changes.append(Writing(_receipt(operation), receipt, 0, expires=expires))
         try:
             file = self.folder.commit(changes)[0]
@@ -182,15 +182,15 @@ class HoldfastMemoryStore:
         return MemoryMutation(version=str(made[-1]) if made else None, replayed=True, existed=receipt["existed"])
 
     def _paths(self, prefix: str) -> list[str]:
-        listed = self.folder._listed(self.store._core.engine, prefix, self.folder._tag(NOTE))
-        return sorted(map(path_of, listed))
+        return sorted(map(path_of, self.folder.filebook.listed(self.store.core.engine, prefix, NOTE)))
 
     def _below(self, prefix: str, most: int) -> tuple[dict[str, str], bool]:
         """The texts of the notes right below a prefix, by path, and whether there are more; deeper ones are others'."""
-        with self.store._core.engine.snapshot() as view:
-            listed = self.folder._listed(view, prefix, self.folder._tag(NOTE))
+        book = self.folder.filebook
+        with self.store.core.engine.snapshot() as view:
+            listed = book.listed(view, prefix, NOTE)
             records = [record for record in listed if "/" not in path_of(record).removeprefix(prefix)]
-            files = self.folder._files(sorted(records, key=path_of)[:most], view)
+            files = book.files(sorted(records, key=path_of)[:most], view)
         return {file.path: _text(file) for file in files}, len(records) > most
 
 

@@ -46,6 +46,12 @@ class FeedPromises:
             (Change("delete", "note", "n", 2), Change("fork", "thread", "t", 2)),
         ]
 
+    def test_names_come_back_as_they_were_given(self, scene: Scene) -> None:
+        """Whatever is in an id, also what a way of writing changes down may use itself."""
+        ids = ["a\tb", "a\nb", "a\\nb", "\\", "\\\\t\n", " ", "+1\tnote\tx", "é\u2028", "[]"]
+        scene.commit(*map(note, ids))
+        assert [change.id for change in scene.engine.feed(ACME)[0].changes] == ids
+
     def test_after_and_limit_give_a_page(self, scene: Scene) -> None:
         """``after`` is the last position already seen; ``limit`` keeps the first ones."""
         for id in "abcde":

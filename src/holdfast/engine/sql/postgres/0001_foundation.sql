@@ -104,69 +104,56 @@ $$;
 
 -- For people with their own tools. A body is two characters that name its encoding ("j1": JSON), then the value.
 -- The views read with the rights of whoever asks, so the wall stands in them as well.
-CREATE VIEW holdfast_threads WITH (security_invoker = true) AS
-    SELECT tenant, id AS thread, scope_user AS user_id, scope_agent AS agent_id, tags, head AS entries,
-           to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
-           to_char(to_timestamp(time    / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS active
-    FROM records WHERE kind = 'thread';
-
-CREATE VIEW holdfast_entries WITH (security_invoker = true) AS
-    SELECT e.tenant, s.id AS thread, e.position AS number, e.kind, e.key,
-           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
-           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
-    FROM events e JOIN strands s ON s.tenant = e.tenant AND s.stream = e.stream WHERE s.kind = 'thread';
-
-CREATE VIEW holdfast_states WITH (security_invoker = true) AS
-    SELECT e.tenant, s.id AS thread, e.position AS revision,
-           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
-           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
-    FROM events e JOIN strands s ON s.tenant = e.tenant AND s.stream = e.stream WHERE s.kind = 'state';
-
-CREATE VIEW holdfast_checkpoints WITH (security_invoker = true) AS
-    SELECT tenant, scope_thread AS thread, id AS checkpoint,
-           to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
-           CASE WHEN substr(body, 1, 2) = 'j1'::bytea THEN convert_from(substr(body, 3), 'UTF8') END AS content
-    FROM records WHERE kind = 'checkpoint';
-
-CREATE VIEW holdfast_runs WITH (security_invoker = true) AS
-    SELECT tenant, scope_thread AS thread, id AS run, tags AS status, head AS events,
+CREATE VIEW holdfast_records WITH (security_invoker = true) AS
+    SELECT tenant, kind, id, scope_user AS user_id, scope_agent AS agent_id, scope_thread AS thread, tags, stream, head,
            to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
            to_char(to_timestamp(time    / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS active,
            CASE WHEN substr(body, 1, 2) = 'j1'::bytea THEN convert_from(substr(body, 3), 'UTF8') END AS content
-    FROM records WHERE kind = 'run';
+    FROM records;
+
+CREATE VIEW holdfast_events WITH (security_invoker = true) AS
+    SELECT e.tenant, s.kind AS owner, s.id, s.stream, e.position AS number, e.kind, e.key,
+           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
+           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
+    FROM events e JOIN strands s ON s.tenant = e.tenant AND s.stream = e.stream;
+
+CREATE VIEW holdfast_threads WITH (security_invoker = true) AS
+    SELECT tenant, id AS thread, user_id, agent_id, tags, head AS entries, created, active
+    FROM holdfast_records WHERE kind = 'thread';
+
+CREATE VIEW holdfast_entries WITH (security_invoker = true) AS
+    SELECT tenant, id AS thread, number, kind, key, time, content FROM holdfast_events WHERE owner = 'thread';
+
+CREATE VIEW holdfast_states WITH (security_invoker = true) AS
+    SELECT tenant, id AS thread, number AS revision, time, content FROM holdfast_events WHERE owner = 'state';
+
+CREATE VIEW holdfast_checkpoints WITH (security_invoker = true) AS
+    SELECT tenant, thread, id AS checkpoint, created, content FROM holdfast_records WHERE kind = 'checkpoint';
+
+CREATE VIEW holdfast_runs WITH (security_invoker = true) AS
+    SELECT tenant, thread, id AS run, tags AS status, head AS events, created, active, content
+    FROM holdfast_records WHERE kind = 'run';
 
 CREATE VIEW holdfast_steps WITH (security_invoker = true) AS
-    SELECT e.tenant, s.id AS run, e.position AS number, e.kind,
-           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
-           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
-    FROM events e JOIN strands s ON s.tenant = e.tenant AND s.stream = e.stream WHERE s.kind = 'run';
+    SELECT tenant, id AS run, number, kind, time, content FROM holdfast_events WHERE owner = 'run';
 
 CREATE VIEW holdfast_handoffs WITH (security_invoker = true) AS
-    SELECT e.tenant, s.id AS thread, e.position AS revision,
-           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
-           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
-    FROM events e JOIN strands s ON s.tenant = e.tenant AND s.stream = e.stream WHERE s.kind = 'handoff';
+    SELECT tenant, id AS thread, number AS revision, time, content FROM holdfast_events WHERE owner = 'handoff';
 
 CREATE VIEW holdfast_memories WITH (security_invoker = true) AS
-    SELECT tenant, id AS memory, scope_user AS user_id, scope_agent AS agent_id,
-           to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS recorded,
-           CASE WHEN substr(body, 1, 2) = 'j1'::bytea THEN convert_from(substr(body, 3), 'UTF8') END AS content
-    FROM records WHERE kind = 'memory';
+    SELECT tenant, id AS memory, user_id, agent_id, created AS recorded, content
+    FROM holdfast_records WHERE kind = 'memory';
 
 -- The newest version of every file that was not deleted. What is in it is the field "content" of the content.
 CREATE VIEW holdfast_files WITH (security_invoker = true) AS
-    SELECT r.tenant, convert_from(substr(r.body, 3), 'UTF8')::json ->> 'folder' AS folder, substr(r.id, 34) AS path,
-           r.head AS version, r.scope_user AS user_id, r.scope_agent AS agent_id,
-           to_char(to_timestamp(r.created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
-           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
-           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
-    FROM records r JOIN events e ON e.tenant = r.tenant AND e.stream = r.stream AND e.position = r.head
+    SELECT r.tenant, r.content::json ->> 'folder' AS folder, substr(r.id, 34) AS path, r.head AS version, r.user_id,
+           r.agent_id, r.created, e.time, e.content
+    FROM holdfast_records r JOIN holdfast_events e
+         ON e.tenant = r.tenant AND e.stream = r.stream AND e.number = r.head
     WHERE r.kind = 'file' AND e.kind = 'written';
 
 -- What graphs save, as it is stored: a frame is what changed since the one before, and holds values or says where they are.
 CREATE VIEW holdfast_frames WITH (security_invoker = true) AS
-    SELECT r.tenant, r.scope_thread AS thread, convert_from(substr(r.body, 3), 'UTF8')::json ->> 'namespace' AS namespace,
-           e.position AS number, e.kind,
-           to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
-           CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
-    FROM records r JOIN events e ON e.tenant = r.tenant AND e.stream = r.stream WHERE r.kind = 'graph';
+    SELECT r.tenant, r.thread, r.content::json ->> 'namespace' AS namespace, e.number, e.kind, e.time, e.content
+    FROM holdfast_records r JOIN holdfast_events e ON e.tenant = r.tenant AND e.stream = r.stream
+    WHERE r.kind = 'graph';

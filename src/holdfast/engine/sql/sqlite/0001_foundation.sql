@@ -87,74 +87,57 @@ CREATE TABLE feed (
 ) WITHOUT ROWID;
 
 -- For people with their own tools. A body is two characters that name its encoding ("j1": JSON), then the value.
+CREATE VIEW holdfast_records AS
+    SELECT t.name AS tenant, r.kind, r.id, r.scope_user AS user_id, r.scope_agent AS agent_id, r.scope_thread AS thread,
+           r.tags, r.stream, r.head,
+           strftime('%Y-%m-%dT%H:%M:%SZ', r.created / 1000000, 'unixepoch') AS created,
+           strftime('%Y-%m-%dT%H:%M:%SZ', r.time    / 1000000, 'unixepoch') AS active,
+           CASE WHEN substr(r.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(r.body, 3) AS TEXT) END AS content
+    FROM records r JOIN tenants t ON t.num = r.tenant;
+
+CREATE VIEW holdfast_events AS
+    SELECT t.name AS tenant, s.kind AS owner, s.id, s.stream, e.position AS number, e.kind, e.key,
+           strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
+           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
+    FROM events e JOIN strands s ON s.num = e.stream JOIN tenants t ON t.num = e.tenant;
+
 CREATE VIEW holdfast_threads AS
-    SELECT t.name AS tenant, id AS thread, scope_user AS user_id, scope_agent AS agent_id, tags, head AS entries,
-           strftime('%Y-%m-%dT%H:%M:%SZ', created / 1000000, 'unixepoch') AS created,
-           strftime('%Y-%m-%dT%H:%M:%SZ', time    / 1000000, 'unixepoch') AS active
-    FROM records r JOIN tenants t ON t.num = r.tenant WHERE kind = 'thread';
+    SELECT tenant, id AS thread, user_id, agent_id, tags, head AS entries, created, active
+    FROM holdfast_records WHERE kind = 'thread';
 
 CREATE VIEW holdfast_entries AS
-    SELECT t.name AS tenant, s.id AS thread, e.position AS number, e.kind, e.key,
-           strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
-           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
-    FROM events e JOIN strands s ON s.num = e.stream JOIN tenants t ON t.num = e.tenant WHERE s.kind = 'thread';
+    SELECT tenant, id AS thread, number, kind, key, time, content FROM holdfast_events WHERE owner = 'thread';
 
 CREATE VIEW holdfast_states AS
-    SELECT t.name AS tenant, s.id AS thread, e.position AS revision,
-           strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
-           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
-    FROM events e JOIN strands s ON s.num = e.stream JOIN tenants t ON t.num = e.tenant WHERE s.kind = 'state';
+    SELECT tenant, id AS thread, number AS revision, time, content FROM holdfast_events WHERE owner = 'state';
 
 CREATE VIEW holdfast_checkpoints AS
-    SELECT t.name AS tenant, scope_thread AS thread, id AS checkpoint,
-           strftime('%Y-%m-%dT%H:%M:%SZ', created / 1000000, 'unixepoch') AS created,
-           CASE WHEN substr(body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(body, 3) AS TEXT) END AS content
-    FROM records r JOIN tenants t ON t.num = r.tenant WHERE kind = 'checkpoint';
+    SELECT tenant, thread, id AS checkpoint, created, content FROM holdfast_records WHERE kind = 'checkpoint';
 
 CREATE VIEW holdfast_runs AS
-    SELECT t.name AS tenant, scope_thread AS thread, id AS run, tags AS status, head AS events,
-           strftime('%Y-%m-%dT%H:%M:%SZ', created / 1000000, 'unixepoch') AS created,
-           strftime('%Y-%m-%dT%H:%M:%SZ', time    / 1000000, 'unixepoch') AS active,
-           CASE WHEN substr(body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(body, 3) AS TEXT) END AS content
-    FROM records r JOIN tenants t ON t.num = r.tenant WHERE kind = 'run';
+    SELECT tenant, thread, id AS run, tags AS status, head AS events, created, active, content
+    FROM holdfast_records WHERE kind = 'run';
 
 CREATE VIEW holdfast_steps AS
-    SELECT t.name AS tenant, s.id AS run, e.position AS number, e.kind,
-           strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
-           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
-    FROM events e JOIN strands s ON s.num = e.stream JOIN tenants t ON t.num = e.tenant WHERE s.kind = 'run';
+    SELECT tenant, id AS run, number, kind, time, content FROM holdfast_events WHERE owner = 'run';
 
 CREATE VIEW holdfast_handoffs AS
-    SELECT t.name AS tenant, s.id AS thread, e.position AS revision,
-           strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
-           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
-    FROM events e JOIN strands s ON s.num = e.stream JOIN tenants t ON t.num = e.tenant WHERE s.kind = 'handoff';
+    SELECT tenant, id AS thread, number AS revision, time, content FROM holdfast_events WHERE owner = 'handoff';
 
 CREATE VIEW holdfast_memories AS
-    SELECT t.name AS tenant, id AS memory, scope_user AS user_id, scope_agent AS agent_id,
-           strftime('%Y-%m-%dT%H:%M:%SZ', created / 1000000, 'unixepoch') AS recorded,
-           CASE WHEN substr(body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(body, 3) AS TEXT) END AS content
-    FROM records r JOIN tenants t ON t.num = r.tenant WHERE kind = 'memory';
+    SELECT tenant, id AS memory, user_id, agent_id, created AS recorded, content
+    FROM holdfast_records WHERE kind = 'memory';
 
 -- The newest version of every file that was not deleted. What is in it is the field "content" of the content.
 CREATE VIEW holdfast_files AS
-    SELECT t.name AS tenant, CAST(substr(r.body, 3) AS TEXT) ->> '$.folder' AS folder, substr(r.id, 34) AS path,
-           r.head AS version, r.scope_user AS user_id, r.scope_agent AS agent_id,
-           strftime('%Y-%m-%dT%H:%M:%SZ', r.created / 1000000, 'unixepoch') AS created,
-           strftime('%Y-%m-%dT%H:%M:%SZ', e.time    / 1000000, 'unixepoch') AS time,
-           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
-    FROM records r JOIN tenants t ON t.num = r.tenant
-         JOIN strands s ON s.tenant = r.tenant AND s.stream = r.stream
-         JOIN events e ON e.tenant = r.tenant AND e.stream = s.num AND e.position = r.head
+    SELECT r.tenant, r.content ->> '$.folder' AS folder, substr(r.id, 34) AS path, r.head AS version, r.user_id,
+           r.agent_id, r.created, e.time, e.content
+    FROM holdfast_records r JOIN holdfast_events e
+         ON e.tenant = r.tenant AND e.stream = r.stream AND e.number = r.head
     WHERE r.kind = 'file' AND e.kind = 'written';
 
 -- What graphs save, as it is stored: a frame is what changed since the one before, and holds values or says where they are.
 CREATE VIEW holdfast_frames AS
-    SELECT t.name AS tenant, r.scope_thread AS thread, CAST(substr(r.body, 3) AS TEXT) ->> '$.namespace' AS namespace,
-           e.position AS number, e.kind,
-           strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
-           CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
-    FROM records r JOIN tenants t ON t.num = r.tenant
-         JOIN strands s ON s.tenant = r.tenant AND s.stream = r.stream
-         JOIN events e ON e.tenant = r.tenant AND e.stream = s.num
+    SELECT r.tenant, r.thread, r.content ->> '$.namespace' AS namespace, e.number, e.kind, e.time, e.content
+    FROM holdfast_records r JOIN holdfast_events e ON e.tenant = r.tenant AND e.stream = r.stream
     WHERE r.kind = 'graph';

@@ -1,0 +1,47 @@
+"""A thread that is worked on by one alone, for async callers.
+
+Deliberately absent: rules of its own; it wraps its blocking twin, and waits without a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from types import TracebackType
+from typing import Any, Self
+
+from holdfast.steps.hold import Hold
+
+_LOOK_S = 0.05
+
+
+class AsyncHold:
+    """A ``Hold`` that is awaited: ``async with thread.hold(): …``."""
+
+    def __init__(self, hold: Hold, carried: Callable[..., Awaitable[Any]]) -> None:
+        """``carried`` does blocking work in a thread, to its end."""
+        self._hold, self._carried = hold, carried
+
+    def __repr__(self) -> str:
+        return f"Async{self._hold!r}"
+
+    async def take(self) -> Self:
+        tries: Iterator[float] = self._hold.tries()
+        try:
+            while (pause := await self._carried(next, tries, None)) is not None:
+                await asyncio.sleep(min(pause, _LOOK_S))  # a blocked thread for each would use the executor up
+        except asyncio.CancelledError:
+            await self.release()  # it may have been taken as the caller went
+            raise
+        return self
+
+    async def release(self) -> None:
+        await self._carried(self._hold.release)
+
+    async def __aenter__(self) -> Self:
+        return await self.take()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._carried(self._hold.__exit__, kind, error, trace)

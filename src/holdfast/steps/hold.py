@@ -1,0 +1,158 @@
+"""One at a time on a thread: whoever holds it works alone, and others wait, or are told who does.
+
+A hold keeps out those who ask for it, and nobody else. What makes writers safe is that every commit expects what its
+writer has seen; so one who was away for longer than the lease, and whose thread was taken meanwhile, meets a
+``Conflict`` when it writes. Deliberately absent: a queue. Those who wait are not served in the order they came in.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from holdfast.clock import to_datetime
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Guard, Op, Put, Record, Scope
+from holdfast.errors import Conflict, Corrupt, Fenced, HoldfastError, Invalid, ThreadHeld
+from holdfast.steps.lease import SECOND, Holder, Terms, is_free
+from holdfast.steps.runs import Runs
+
+HOLD = "hold"
+_numbers = count(1)  # of the holds of this process
+_LOOK_S = 0.5  # a holder that was killed says nothing, so whoever waits looks by itself
+
+
+class Hold:
+    """A thread that is worked on by one alone, from ``take`` to ``release``, or for the length of a ``with``."""
+
+    def __init__(self, runs: Runs, thread: str, whose: Callable[[], Scope], wait_s: float) -> None:
+        if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not wait_s >= 0:
+            raise Invalid(f"wait_s is how many seconds to wait for others, 0 or more, not {wait_s!r}")
+        self._runs, self._thread, self._whose, self._wait_s = runs, thread, whose, wait_s
+        self._scope, self._name = Scope(), f"hold {next(_numbers)}"
+        self._lock = threading.Lock()
+        self.id, self.seconds = f"hold {thread}", runs.lease_s
+        self.version = 0
+        self.lost = ""
+        self.over = True
+
+    def __repr__(self) -> str:
+        return f"Hold({self._thread!r}, {'not held' if self.over else 'held'})"
+
+    def take(self) -> Self:
+        """Hold the thread; wait for others who do, if that was asked for; ``ThreadHeld`` if they go on. Blocks."""
+        for pause in self.tries():
+            self._runs.listen(pause)
+        return self
+
+    def tries(self) -> Iterator[float]:
+        """Try until it is held. After each try that failed: how many seconds to wait, at most, for the next."""
+        if not self.over:
+            raise Invalid("this hold is taken already: one `with` at a time, and a hold of its own for each")
+        self._scope = self._whose()
+        end = time.monotonic() + self._wait_s
+        while (held := self._tried()) is not None:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise held
+            yield min(left, _LOOK_S)
+
+    def release(self) -> None:
+        """Let others have it. What was taken by another meanwhile stays theirs."""
+        with self._lock:
+            if self.over:
+                return
+            try:
+                with suppress(Conflict):
+                    if self._is_mine():
+                        self._commit(self.give_up())
+            finally:
+                self._runs.keeper.drop(self)
+
+    def _tried(self) -> ThreadHeld | None:
+        """Take it if it is free; otherwise say who has it."""
+        core, runs = self._runs.core, self._runs
+        record = core.engine.get(core.tenant, HOLD, self._thread)
+        terms = None if record is None else _to_terms(record)
+        if terms is not None and not is_free(terms, runs.now(), runs.holder) and not runs.is_forgotten(self.id, terms):
+            return self._held_by(terms)
+        version = 0 if record is None else record.version
+        with runs.claiming([self.id]):
+            try:
+                self._commit(self._put(version, runs.holder))
+            except Conflict:  # somebody else was faster
+                return ThreadHeld(f"thread {self._thread!r} was taken by another just now", thread=self._thread)
+            self.version, self.lost, self.over = version + 1, "", False
+            runs.keeper.keep(self)
+        return None
+
+    def _held_by(self, terms: Terms) -> ThreadHeld:
+        who = "this very process" if terms.holder == self._runs.holder.name else terms.holder
+        return ThreadHeld(
+            f"thread {self._thread!r} is held by {who} until {to_datetime(terms.until):%Y-%m-%d %H:%M:%S} UTC, or "
+            "longer while that is alive; to wait for it: thread.hold(wait_s=…)",
+            thread=self._thread, holder=terms.holder, until=to_datetime(terms.until),
+        )  # fmt: skip
+
+    # As the keeper of leases sees it
+
+    def renew(self) -> None:
+        """Make the lease last longer, or find out that it is another's."""
+        with self._lock:
+            if self.over:
+                return
+            with suppress(Conflict):
+                if self._is_mine():
+                    self._commit(self._put(self.version, self._runs.holder))
+                    self.version += 1
+                    return
+            self.lost = "was taken by another, or erased"
+            raise Fenced(f"thread {self._thread!r} {self.lost}", thread=self._thread)
+
+    def _is_mine(self) -> bool:
+        """Whether it is this very hold that is stored: one that was made anew begins with the old versions again."""
+        record = self._runs.core.engine.get(self._runs.core.tenant, HOLD, self._thread)
+        terms = None if record is None else _to_terms(record)
+        return terms is not None and (terms.holder, terms.run) == (self._runs.holder.name, self._name)
+
+    def guard(self) -> Guard:
+        return Guard(HOLD, self._thread, self.version)
+
+    def give_up(self, until: int | None = None) -> Op:  # there is nothing to carry on later
+        """The operation that lets go. The record stays: with its versions beginning anew, two could take one thread."""
+        return self._put(self.version, None)
+
+    def _put(self, expect: int, holder: Holder | None) -> Put:
+        terms = Terms(self._thread, "", "", 0)
+        if holder is not None:
+            until = self._runs.now() + round(self.seconds * SECOND)
+            terms = Terms(self._thread, self._name, "", until, holder.name, holder.seat, holder.pid, holder.born)
+        plain = {field: getattr(terms, field) for field in Terms.__struct_fields__}
+        return Put(HOLD, self._thread, encode(plain, "a hold"), expect=expect, scope=self._scope)
+
+    def _commit(self, *ops: Op) -> None:
+        core = self._runs.core
+        core.engine.commit(core.tenant, ops, core.clock.now())
+
+    def __enter__(self) -> Self:
+        return self.take()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(HoldfastError):  # the lease ends by itself
+            self.release()
+
+
+def _to_terms(record: Record) -> Terms:
+    try:
+        return msgspec.convert(decode(record.body), Terms)
+    except msgspec.ValidationError as error:
+        raise Corrupt(f"the hold of thread {record.id!r} does not read: {error}") from error
