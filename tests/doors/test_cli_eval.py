@@ -132,20 +132,11 @@ def test_the_engine_can_be_named(
 
 
 @pytest.mark.slow
-def test_the_same_through_postgres(call: Call, talk: Path) -> None:
-    try:
-        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
-    except ImportError as error:
-        pytest.skip(f"backend postgres: {error}")
-    try:
-        server = Server(fsync=False)
-    except ServerUnavailable as error:
-        pytest.skip(f"backend postgres: {error}")
-    with server:
-        url = server.clone()
-        there = json.loads(call(talk, "--engine", url, "--json").out)
-        with holdfast.open(url) as store:
-            assert store.threads() == []
+def test_the_same_through_postgres(call: Call, talk: Path, postgres: Any) -> None:
+    url = postgres.clone()
+    there = json.loads(call(talk, "--engine", url, "--json").out)
+    with holdfast.open(url) as store:
+        assert store.threads() == []
     here = json.loads(call(talk, "--json").out)
     assert there["engine"] == "postgresql"
     assert there["by_kind"] == here["by_kind"]

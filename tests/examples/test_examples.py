@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,18 +149,9 @@ def test_what_a_killed_worker_leaves_is_done_by_another_and_nothing_twice(tmp_pa
 
 
 @pytest.mark.slow
-def test_the_same_workers_share_a_postgres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    try:
-        from holdfast.testing.postgres import Server, ServerUnavailable  # noqa: PLC0415 - it needs an extra
-    except ImportError as error:
-        pytest.skip(f"backend postgres: {error}")
-    try:
-        server = Server(fsync=False)
-    except ServerUnavailable as error:
-        pytest.skip(f"backend postgres: {error}")
-    with server:
-        monkeypatch.setitem(ENV, "HOLDFAST_DB", server.create())
-        out = example("worker.py", folder=tmp_path)
+def test_the_same_workers_share_a_postgres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres: Any) -> None:
+    monkeypatch.setitem(ENV, "HOLDFAST_DB", postgres.create())
+    out = example("worker.py", folder=tmp_path)
     assert "was killed" in out
     assert "8 runs are done, 8 letters were sent" in out
     assert not (tmp_path / "post" / "agent.db").exists()
