@@ -103,7 +103,7 @@ def test_a_history_alone_needs_to_be_told_whose(store: holdfast.Store, mem0: Mak
 
 def test_payloads_are_kept_where_that_is_wanted(store: holdfast.Store, mem0: Make) -> None:
     folder = mem0("qdrant")
-    assert "metadata of 1 memories is more than tags can hold" in take(store, folder).notes[0]
+    assert "1 memory has more metadata than tags can hold" in take(store, folder).notes[0]
     done = take(store, folder, originals=True)
     assert done.new == {"files": 3}
     (file,) = store.folder("imported", user="ana").files("mem0/")

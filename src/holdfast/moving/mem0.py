@@ -85,7 +85,8 @@ def _notes(found: Found, kept: dict[str, Any], payloads: Payloads, wanted: Wante
         yield "there is no history here, so earlier texts of updated memories do not come along (see --history)"
     rich = sum(not _simple(payload) for payload in payloads.values())
     if rich and not wanted.originals:
-        yield f"metadata of {rich:,} memories is more than tags can hold; --originals keeps it in files"
+        have = "memory has" if rich == 1 else "memories have"
+        yield f"{rich:,} {have} more metadata than tags can hold; --originals keeps it in files"
 
 
 def _versions(history: list[tuple[Any, ...]]) -> dict[str, list[Version]]:
