@@ -334,8 +334,8 @@ class GoingOn(Trials):
         if ended:
             last = [entry for entry in log if entry.kind == "message"][-1]
             found += [f"the last word is {last.content}"] if last.content["content"] != "A hotel too." else []
-            unsettled = [run for run in life.store.runs() if run.status not in ("done", "stopped", "interrupted")]
-            found += [f"run {run.name} is {run.status}" for run in unsettled]
+            over = ("done", "failed", "stopped", "interrupted")  # failed: it was given up, and can be taken up again
+            found += [f"run {run.name} is {run.status}" for run in life.store.runs() if run.status not in over]
             found += [f"{booking.ref} is not on record" for booking in life.world.bookings() if not told(log, booking)]
         self.found += [f"{where}: {problem}" for problem in found]
         life.store._runs.keeper.close()

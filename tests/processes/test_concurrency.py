@@ -55,9 +55,12 @@ class Child:
 
     def end(self, status: int = 0) -> list[str]:
         """Wait for its end, which must be as expected and without complaint, and return what else it said."""
-        out, complaints = self._process.communicate(timeout=60)
-        assert (self._process.returncode, complaints) == (status, "")
-        return out.splitlines()
+        # Not communicate(): it reads past the lines that line() has already taken into its buffer.
+        with self._process as process:
+            assert process.stderr is not None
+            said, complaints = self._out.read(), process.stderr.read()
+        assert (process.returncode, complaints) == (status, "")
+        return said.split("\n")[:-1]  # half a line was not said
 
     def let_go(self) -> None:
         if self._process.poll() is None:

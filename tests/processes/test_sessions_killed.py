@@ -117,12 +117,12 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.db, self.path = folder / "agent.db", folder / "world.jsonl"
-        self.children: list[subprocess.Popen[str]] = []
+        self.children: list[subprocess.Popen[bytes]] = []
 
-    def child(self, how: str, stop: str = "", name: str = "a") -> subprocess.Popen[str]:
+    def child(self, how: str, stop: str = "", name: str = "a") -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", CHILD, str(self.db), str(self.path), how, stop, name]
-        child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        child = subprocess.Popen(  # without a buffer, in which a line could lie that select does not see
+            command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         self.children.append(child)
         return child
@@ -148,14 +148,14 @@ def world(tmp_path: Path) -> Iterator[World]:
     found.close()
 
 
-def line(child: subprocess.Popen[str]) -> str:
+def line(child: subprocess.Popen[bytes]) -> str:
     """The next line of a child; what it wrote to its error output if there is none."""
     assert child.stdout is not None
     assert child.stderr is not None
     ready, _, _ = select.select([child.stdout], [], [], PATIENCE_S)
     assert ready, "the child says nothing"
-    said = child.stdout.readline().strip()
-    assert said, child.stderr.read()[-2_000:]
+    said = child.stdout.readline().decode().strip()
+    assert said, child.stderr.read()[-2_000:].decode()
     return said
 
 
@@ -166,13 +166,12 @@ def killed_at(world: World, point: str) -> None:
     assert child.wait() == -signal.SIGKILL
 
 
-def go(*children: subprocess.Popen[str]) -> None:
+def go(*children: subprocess.Popen[bytes]) -> None:
     for child in children:
         assert line(child) == "ready"
     for child in children:
         assert child.stdin is not None
-        child.stdin.write("go\n")
-        child.stdin.flush()
+        child.stdin.write(b"go\n")
 
 
 def tool(world: World) -> Any:
@@ -274,7 +273,7 @@ def test_kills_at_moments_nobody_chose_lose_and_double_nothing(world: World) -> 
         with suppress(subprocess.TimeoutExpired):
             child.wait(chance.random() * 0.3)
         child.send_signal(signal.SIGKILL)
-        rest = child.communicate()[0].splitlines()
+        rest = child.communicate()[0].decode().splitlines()
         for one in (first, *rest):
             word, key, text, *_ = [*one.split(" ", 2), "", ""]
             if word == "told" and text.endswith("."):

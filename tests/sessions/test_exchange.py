@@ -302,3 +302,68 @@ def test_a_run_of_another_question_that_is_held_is_a_reason_like_any_other(place
     with pytest.raises(RunHeld), second.session(second.thread("t", user="ana"), learn="off").turn("a?"):
         second.thread("other").run("job")
     assert told(first.thread("t")) == ["user: a?", "(holdfast.unanswered)"]
+
+
+def test_who_listens_hears_the_answer_of_somebody_else_who_was_faster(place: Any, told: Told) -> None:
+    first, second = place.open(own=True), place.open(own=True)
+
+    def meanwhile(messages: Any, tools: Any) -> ToolCall:
+        spoken(second, ToolCall("1", "double", {"x": 4}), "eight", tools=[tool]).turn("q", key="k")
+        return ToolCall("1", "double", {"x": 4})
+
+    tool = holdfast.step("double", effect="idempotent")(double)
+    session = spoken(first, meanwhile, tools=[tool])
+    assert "".join(session.stream("q", key="k")) == "eight"
+    assert session.answer is not None
+    assert session.answer.repeated
+    assert told(first.thread("t")).count("call double") == 1
+
+
+def test_who_was_taken_over_has_no_answer_to_give(place: Any, told: Told) -> None:
+    first, second = place.open(own=True), place.open(own=True)
+    late = first.session(first.thread("t", user="ana"), learn="off").turn("2 x 4?")
+    late.step("double", double, 4, effect="pure")
+    place.lapse()
+    second.session(second.thread("t", user="ana"), learn="off").turn("else?").reply("b")
+    with pytest.raises(Fenced), late:
+        late.reply("8")
+    lines = told(first.thread("t"))
+    assert "assistant: 8" not in lines
+    assert lines.count("call double") == 1
+
+
+class Overtaken:
+    """An engine of somebody who is too late: before anything is committed here, a turn is answered elsewhere."""
+
+    def __init__(self, engine: Any, turn: Exchange) -> None:
+        self._engine, self._turn = engine, turn
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def commit(self, *args: Any) -> Any:
+        if self._turn.answer is None:
+            self._turn.reply("b")
+        return self._engine.commit(*args)
+
+
+def test_a_question_that_is_answered_as_it_is_left_counts_as_answered(place: Any, told: Told) -> None:
+    """Between the look at the log and the commit of the other question."""
+    second = place.open(own=True)
+    turn = second.session(second.thread("t", user="ana"), learn="off").turn("a?")
+
+    first = place.open(own=True, through=lambda engine: Overtaken(engine, turn))
+    first.session(first.thread("t", user="ana"), learn="off").turn("else?").reply("c")
+    assert told(second.thread("t")) == [
+        "user: a?", "assistant: b", "(holdfast.usage)", "user: else?", "assistant: c", "(holdfast.usage)",
+    ]  # fmt: skip
+
+
+def test_a_question_that_is_answered_as_another_gives_up_is_not_denied(place: Any, told: Told) -> None:
+    second = place.open(own=True)
+    turn = second.session(second.thread("t", user="ana"), learn="off").turn("a?")
+
+    first = place.open(own=True, through=lambda engine: Overtaken(engine, turn))
+    with pytest.raises(ZeroDivisionError), first.session(first.thread("t", user="ana"), learn="off").resume():
+        _ = 1 // 0
+    assert told(second.thread("t")) == ["user: a?", "assistant: b", "(holdfast.usage)"]

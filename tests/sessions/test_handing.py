@@ -222,3 +222,17 @@ def test_what_a_person_wrote_as_context_stays_above_what_a_session_writes(
     assert found.goal == "Ship it"
     assert found.context.startswith("NEVER deploy on a Friday.")
     assert found.context.count(str(PROGRESS["context"])) == 1
+
+
+def test_what_a_person_writes_while_the_model_thinks_stays(store: holdfast.Store, thread: holdfast.Thread) -> None:
+    def meanwhile(messages: Any, tools: Any) -> Any:
+        thread.handoff.update(goal="Ship it", context="NEVER deploy on a Friday.", by="zed")
+        return PROGRESS
+
+    session = store.session(thread, model=Scripted("ok", meanwhile), learn="off")
+    session.turn("Plan my trip to Lisbon.")
+    session.end()
+    found = thread.handoff.read()
+    assert found.goal == "Ship it"
+    assert found.context.startswith("NEVER deploy on a Friday.")
+    assert found.context.endswith(str(PROGRESS["context"]))

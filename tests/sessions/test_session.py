@@ -14,7 +14,7 @@ import pytest
 import holdfast
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Event, Query
-from holdfast.errors import Conflict, Erased, HoldfastError, Invalid, KeyReused, ModelFailed, SchemaTooNew
+from holdfast.errors import Conflict, Erased, Fenced, HoldfastError, Invalid, KeyReused, ModelFailed, SchemaTooNew
 from holdfast.providers.models.model import Reply, ToolCall, Usage
 from holdfast.sessions.exchange import Answer
 from holdfast.sessions.session import Session
@@ -238,7 +238,7 @@ def test_asking_something_else_puts_what_was_done_on_record(
         "assistant: second answer", "(holdfast.usage)",
     ]  # fmt: skip
     assert [said["content"] for said in model.asked[0] if said["role"] == "tool"] == ["3"]
-    assert [run.status for run in store.runs()] == ["done"]
+    assert [run.status for run in store.runs()] == ["failed"]  # so that it can be taken up when it is asked again
     assert plain(store, thread).start().unanswered is None
 
 
@@ -254,6 +254,49 @@ def test_a_question_that_was_left_can_still_be_asked_again_by_its_key(
     assert [line for line in told(thread) if line.startswith(("user", "assistant"))] == [
         "user: first", "user: second", "assistant: other", "assistant: seven",
     ]  # fmt: skip
+
+
+def test_what_was_done_for_a_question_that_was_left_is_not_done_again(
+    store: holdfast.Store, thread: holdfast.Thread, told: Told
+) -> None:
+    done: list[str] = []
+
+    @holdfast.step(effect="once", on_unknown="stop")
+    def pay(what: str) -> str:
+        done.append(what)
+        return f"paid for {what}"
+
+    model = Scripted(call("pay", what="flight"), RuntimeError("down"), "other", {}, "It is paid.")
+    session = store.session(thread, model=model, tools=[pay], learn="off")
+    with pytest.raises(ModelFailed):
+        session.turn("Pay for the flight", key="k")
+    session.turn("second")
+    session.hand_off()  # what was done is not in sight any more
+    answer = session.turn("Pay for the flight", key="k")
+    assert (answer.text, answer.question.number, done) == ("It is paid.", 1, ["flight"])
+    assert model.asked[-1][-1]["content"] == "paid for flight"
+    assert told(thread).count("call pay") == 1
+    assert {run.status for run in store.runs()} == {"done"}
+
+
+def test_what_was_done_in_halves_for_a_question_that_was_left_is_not_done_again(
+    store: holdfast.Store, thread: holdfast.Thread, told: Told
+) -> None:
+    done: list[str] = []
+
+    def pay() -> str:
+        done.append("flight")
+        return "paid"
+
+    session = store.session(thread, learn="off")
+    with session.turn("Pay for the flight", key="k") as turn:
+        turn.step("pay", pay, effect="once", on_unknown="stop")
+    session.turn("second").reply("other")
+    with session.turn("Pay for the flight", key="k") as turn:
+        assert turn.messages[-1]["content"] == "paid"
+        assert turn.step("pay", pay, effect="once", on_unknown="stop") == "paid"
+        turn.reply("It is paid.")
+    assert (done, told(thread).count("call pay")) == (["flight"], 1)
 
 
 def test_many_attempts_do_not_hide_the_question(ram: holdfast.Store) -> None:
@@ -653,7 +696,7 @@ def test_what_is_erased_in_the_middle_of_a_turn_does_not_come_back(place: Any, w
     if when.endswith(("lesson", "handoff")):
         assert session.turn("I live in Porto.").text == "Good."
     else:
-        with pytest.raises(Erased):
+        with pytest.raises((Erased, Fenced)):
             session.turn("I live in Porto.")
     assert (store.threads(), store.runs(), store.memory(user="ana").facts()) == ([], [], [])
     assert not store.thread("t").handoff.history()

@@ -22,10 +22,11 @@ from holdfast.ledger.said import spoken
 from holdfast.providers.models.model import Reply, ToolCall, Usage
 from holdfast.records import Draft, Entry, Memory, event, message, observation, tool_call
 from holdfast.sessions.marks import UNANSWERED, USAGE, is_event
-from holdfast.sessions.questions import HANDLER, answer_key, end, run_name, run_of
+from holdfast.sessions.questions import HANDLER, answer_key, end, has_begun, run_name, told_of
 from holdfast.sessions.replies import reply_of
 from holdfast.sessions.tools import shown
 from holdfast.steps.declare import OPTIONS
+from holdfast.steps.recording import Writing
 
 if TYPE_CHECKING:
     from holdfast.steps.run import Run
@@ -63,12 +64,14 @@ class Exchange:
     """
 
     def __init__(
-        self, thread: Thread, question: Entry, context: Context, then: Callable[[Exchange, Answer], Answer]
+        self, thread: Thread, question: Entry, run: str, context: Context, then: Callable[[Exchange, Answer], Answer]
     ) -> None:
-        self._thread, self._then = thread, then
+        self._thread, self._then, self._name = thread, then, run
         self._drafts: list[Draft] = []
         self._done: list[tuple[ToolCall, str]] = []
+        self._told: frozenset[str] = frozenset()
         self._run: Run | None = None
+        self._worked = False
         self.question, self.context = question, context
         self.answer: Answer | None = None
         self._stopped = ""
@@ -94,18 +97,25 @@ class Exchange:
     # What is done to answer
 
     def _opened(self) -> Run:
-        """The durable run of this exchange, begun when it is first needed."""
+        """The durable run of this exchange, begun when it is first needed.
+
+        It is the one that was chosen before the answer was looked for. Where that is over, there is one by now.
+        """
         if self._run is None:
-            name, begun = run_of(self._thread, self.question)
-            # Where an earlier run of this question is over, somebody may have answered it while this process slept.
-            if not begun and name != run_name(self.question) and recorded(self._thread, self.question) is not None:
-                raise Conflict(f"question #{self.question.number} was answered by somebody else meanwhile")
-            self._run = self._thread.run(name, handler=HANDLER, input={"question": self.question.number})
+            run = self._thread.run(self._name, handler=HANDLER, input={"question": self.question.number})
+            if run.status != "open":
+                raise Fenced(
+                    f"question #{self.question.number} was answered by somebody else meanwhile",
+                    thread=self._thread.id, run=self._name,
+                )  # fmt: skip
+            if run.steps:  # done before, and maybe on record since the question was left
+                self._told = told_of(self._thread.log(last=_ENTRIES), self.question)
+            self._run, self._worked = run, True
         return self._run
 
     def _begun(self) -> Run | None:
         """The run of this exchange if it was begun, here or before a crash."""
-        if self._run is None and run_of(self._thread, self.question)[1]:
+        if self._run is None and has_begun(self._thread, self._name):
             return self._opened()
         return self._run
 
@@ -143,23 +153,45 @@ class Exchange:
         found = reply_of(reply)
         self._stopped = found.stop if found.stop not in ("", "end", "tools") else ""
         spent = usage or found.usage
-        drafts = [*self._drafts, message("assistant", found.text), self._usage(spent, found)]
+        said = (message("assistant", found.text), self._usage(spent, found))
         try:
-            with self._thread.turn(key=answer_key(self.question)) as turn:
-                turn.append(*drafts)
-                if state is not None:
-                    turn.state(state)
-        except KeyReused:  # somebody else was faster, and that answer stands
+            if self._worked:
+                self._opened()  # also when it was released since: an answer that comes late counts
+            entries = self._commit([*filter(self._is_new, self._drafts), *said], state)
+        except (KeyReused, Fenced):  # somebody else was faster, and that answer stands
             self.answer = recorded(self._thread, self.question)
             if self.answer is None:
                 raise
             self._over()
             return self.answer
         self._over()
-        answer = Answer(found.text, self.question, tuple(turn.entries), spent, self.context)
+        answer = Answer(found.text, self.question, tuple(entries), spent, self.context)
         self.answer = answer
         self.answer = self._then(self, answer)
         return self.answer
+
+    def _commit(self, drafts: list[Draft], state: Any) -> list[Entry]:
+        """Write the answer. Who used tools and was taken over has none to give: whoever has the run now answers."""
+        turn = self._thread.turn(key=answer_key(self.question))
+        turn._enter()
+        try:
+            turn.append(*drafts)
+            if state is not None:
+                turn.state(state)
+        finally:
+            turn._leave()
+        pending = turn._pending()
+        if self._run is None:
+            self._thread._core.commit(pending)
+        else:
+            writing = Writing(pending.ops, pending.finish)
+            self._run._drive(self._run._work.record((), turn=writing, time=pending.time))
+        return turn.entries
+
+    def _is_new(self, draft: Draft) -> bool:
+        """Whether a draft is not of a call that went on record when the question was left."""
+        named = {"tool_call": "id", "observation": "of"}.get(draft.kind)
+        return named is None or draft.content.get(named) not in self._told
 
     def _over(self) -> None:
         """The answer is on record, so what was done for it is too. Nothing may be raised any more."""
@@ -184,12 +216,22 @@ class Exchange:
         why = "it was left without a reply" if error is None else f"{type(error).__name__}: {error}".strip(": ")[:_LONG]
         more = {"partial": partial[:_LONG]} if partial else {}
         with suppress(HoldfastError):  # the store may be what failed; that there is no answer says enough
-            if not self._elsewhere(error) and recorded(self._thread, self.question) is None:
-                self._thread.append(event(UNANSWERED, question=self.question.number, why=why, **more))
+            if not self._elsewhere(error):
+                self._note_open(event(UNANSWERED, question=self.question.number, why=why, **more))
         if self._run is not None:
             with suppress(HoldfastError):
                 self._run.release("the turn was not answered")
             self._run = None
+
+    def _note_open(self, remark: Draft) -> None:
+        """Put on record that there is no answer, unless there is one by the very moment of that."""
+        while True:
+            length = self._thread.count()
+            if recorded(self._thread, self.question) is not None:
+                return
+            with suppress(Conflict):  # something was said meanwhile: it may be the answer
+                self._thread.append(remark, expect=length)
+                return
 
     def _elsewhere(self, error: BaseException | None) -> bool:
         """Whether somebody else is answering this question: then it is not for this exchange to say that nobody did."""

@@ -68,8 +68,8 @@ def write(
 
     ``counting`` is how tokens are counted, and how many a model may be asked with.
     """
-    before, count = thread.handoff.read(), counting[0]
-    progress, usage = _by_model(entries, earlier, before, counting, model, timeout_s)
+    progress, usage = _by_model(entries, earlier, thread.handoff.read(), counting, model, timeout_s)
+    before, count = thread.handoff.read(), counting[0]  # a person may have written while the model thought
     if progress is None or progress == Progress():
         progress = _extracted(entries, earlier, before, count)
     if unanswered is not None:

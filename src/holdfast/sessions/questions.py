@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import NotFound, RunEnded, StepError
 from holdfast.records import Draft, Entry, event, observation, tool_call
 from holdfast.sessions.marks import UNANSWERED, USAGE, is_event
+from holdfast.steps import ending
 
 if TYPE_CHECKING:
     from holdfast.providers.models.model import ToolCall
+    from holdfast.steps.flow import Flow
     from holdfast.steps.run import Run
     from holdfast.thread import Thread
 
 HANDLER = "holdfast.turn"
+_GIVEN_UP = "it was broken off, and something else was asked"
 _ASSISTANTS = ("assistant", "model", "ai")
 
 
@@ -76,7 +79,8 @@ def run_name(question: Entry) -> str:
 def run_of(thread: Thread, question: Entry) -> tuple[str, bool]:
     """The name of the run of a question, and whether it is under way already.
 
-    One that is over is not taken up again: what is done anew is done in another.
+    One that is over is not taken up again: what is done anew is done in another. It is over only once the question was
+    answered, so whoever looks for the answer after this finds it.
     """
     base = run_name(question)
     for attempt in count(1):
@@ -90,19 +94,47 @@ def run_of(thread: Thread, question: Entry) -> tuple[str, bool]:
     raise AssertionError("count does not end")
 
 
+def has_begun(thread: Thread, name: str) -> bool:
+    """Whether there is a run of this name, over or not."""
+    try:
+        thread._runs.record(thread.id, name)
+    except NotFound:
+        return False
+    return True
+
+
 def left(question: Entry, taken: Iterable[tuple[ToolCall, str]]) -> list[Draft]:
     """What goes on record of a question that is given up for another: what was done for it, and that it is left."""
     drafts: list[Draft] = []
+    told: list[str] = []
     for call, result in taken:
         drafts += [tool_call(call.name, call.arguments, id=call.id), observation(result, of=call.id)]
-    why = "it was broken off, and something else was asked"
-    return [*drafts, event(UNANSWERED, question=question.number, why=why, left=True)]
+        told.append(call.id)
+    more: dict[str, Any] = {"told": told} if told else {}
+    return [*drafts, event(UNANSWERED, question=question.number, why=_GIVEN_UP, left=True, **more)]
+
+
+def told_of(entries: Iterable[Entry], question: Entry) -> frozenset[str]:
+    """The calls that went on record when a question was left: when it is answered after all, they are there already."""
+    marks = (entry.content for entry in entries if is_event(entry, UNANSWERED))
+    told = (mark.get("told", ()) for mark in marks if mark.get("question") == question.number)
+    return frozenset(id for ids in told if isinstance(ids, list) for id in ids if isinstance(id, str))
 
 
 def end(run: Run, question: Entry) -> None:
-    """What was done for a question is on record, so its run is over; a step of which nobody knows stays visible."""
+    """What was done for a question is on record with its answer, so its run is over."""
+    _end(run, ending.finish(run._work, {"question": question.number}))
+
+
+def set_aside(run: Run) -> None:
+    """The question of a run was left. It may be asked again by its key; what was done is not done again then."""
+    _end(run, ending.fail(run._work, StepError(_GIVEN_UP), settled=True))
+
+
+def _end(run: Run, flow: Flow[Any]) -> None:
+    """End a run; one with a step of which nobody knows stays visible."""
     try:
-        run.finish({"question": question.number})
+        run._drive(flow)
     except RunEnded:
         return
     except StepError:

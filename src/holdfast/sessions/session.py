@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import msgspec
 
@@ -21,6 +21,7 @@ from holdfast.context.budget import Share, check_budget, shares, tokens
 from holdfast.context.report import Context
 from holdfast.errors import (
     Conflict,
+    Fenced,
     HoldfastError,
     Invalid,
     KeyReused,
@@ -48,6 +49,7 @@ from holdfast.sessions.questions import (
     partial_of,
     role_of,
     run_of,
+    set_aside,
     unanswered,
 )
 from holdfast.sessions.tools import Toolbox
@@ -98,6 +100,14 @@ class Opening(msgspec.Struct, frozen=True):
     @property
     def must_verify(self) -> tuple[str, ...]:
         return self.state.must_verify
+
+
+class _Leaving(NamedTuple):
+    """What is said, in a log of this length, of a question that is given up for another; and its run, held."""
+
+    drafts: list[Draft]
+    length: int
+    run: Run | None = None
 
 
 class Session:
@@ -170,6 +180,7 @@ class Session:
         With ``key`` a repetition is recognised: what was answered is returned again (an ``Exchange`` has its ``answer``
         then), what was not is resumed. After ``ModelFailed`` the question stays open: ``resume``, or this again with
         the same key. After ``StepUnknown`` settle the step first. ``RunHeld``: another process is answering it.
+        ``Fenced``: another one took it over.
         """
         exchange = self._asked(input, key)
         if isinstance(exchange, Answer) or self.model is None:
@@ -196,11 +207,8 @@ class Session:
 
         Without a model it is an ``Exchange``, as for ``turn``.
         """
-        question = unanswered(self._builder.entries(self.thread))
-        if question is None:
-            return None
-        exchange = self._taken_up(question)
-        if self.model is None:
+        exchange = self._resumed()
+        if exchange is None or self.model is None:
             return exchange
         for _ in self._answering(exchange):
             pass
@@ -209,9 +217,9 @@ class Session:
     def resume_stream(self) -> Iterator[str]:
         """The same, with the text of the answer as it comes; nothing where there is nothing to resume."""
         self._need_model("stream")
-        question = unanswered(self._builder.entries(self.thread))
-        if question is not None:
-            yield from self._answering(self._taken_up(question))
+        exchange = self._resumed()
+        if exchange is not None:
+            yield from self._answering(exchange)
 
     def recalled_for(self, number: int) -> list[Hit]:
         """What was recalled for a question of this thread, as far as it still is there: what its answer could know."""
@@ -239,16 +247,37 @@ class Session:
     def _asked(self, input: Any, key: str | None) -> Exchange | Answer:
         """Put a question on record, unless it is already, and make ready to answer it."""
         input = input.content if isinstance(input, Draft) else input
-        known = None if key is None else self._known(key)
-        if known is not None:
-            return self._repeated(known, input)
-        self._builder.check(input, self.budget, self._settings)
-        drafts, given_up = self._left(key)
         content = input if isinstance(input, dict) else {"content": input}
-        *_, question = _listed(self.thread.append(*drafts, Draft("message", {**content, "role": "user"}, key)))
-        if given_up is not None:
-            end(*given_up)
-        return self._taken_up(question)
+        asked = Draft("message", {**content, "role": "user"}, key)
+        while True:
+            question = None if key is None else self._known(key, input)
+            if question is None:
+                self._builder.check(input, self.budget, self._settings)
+                question = self._put(asked)
+            if question is not None:
+                return self._answered_or_taken_up(question)
+
+    def _put(self, asked: Draft) -> Entry | None:
+        """Append a question, in one commit with what is to be said of the one that it leaves behind.
+
+        None where something was said meanwhile: the one to be left may be answered by now, or left already.
+        """
+        leaving = self._left(asked.key)
+        if leaving is None:
+            return _last(self.thread.append(asked))
+        try:
+            question = _last(self.thread.append(*leaving.drafts, asked, expect=leaving.length))
+        except BaseException as error:
+            if leaving.run is not None:
+                with suppress(HoldfastError):  # its lease ends by itself
+                    leaving.run.release("it was not given up after all")
+            if isinstance(error, Conflict):
+                return None
+            raise
+        if leaving.run is not None:
+            with suppress(HoldfastError):  # the question is on record, whatever becomes of this
+                set_aside(leaving.run)
+        return question
 
     def _built(self, input: Any, question: Entry | None = None) -> Context:
         name = None if self.model is None else self.model.name
@@ -256,31 +285,44 @@ class Session:
         budget = self.budget * 2 // 3 if self._toolbox else self.budget  # the rest is for what tools give back
         return self._builder.build(self._reading, input, budget, name, self._settings, apart=apart)
 
-    def _known(self, key: str) -> Entry | None:
+    def _known(self, key: str, input: Any) -> Entry | None:
+        """The question that was asked with a key, if it was: it must be this one."""
         try:
-            return self.thread.entry(key=key)
+            question = self.thread.entry(key=key)
         except NotFound:
             return None
-
-    def _repeated(self, question: Entry, input: Any) -> Exchange | Answer:
         said = question.content.get("content") if role_of(question) == "user" else None
         if said != (input.get("content") if isinstance(input, dict) else input):
-            raise KeyReused(
-                f"the key {question.key!r} names other content in thread {self.thread.id!r}", key=question.key
-            )
+            raise KeyReused(f"the key {key!r} names other content in thread {self.thread.id!r}", key=key)
+        return question
+
+    def _answered_or_taken_up(self, question: Entry) -> Exchange | Answer:
+        """What was answered already, or, in a session without a model, an exchange that has it."""
+        run, _ = run_of(self.thread, question)  # before the answer is looked for: one that is over has left its trace
         answer = recorded(self.thread, question)
         if answer is not None and self.model is not None:
             return answer
-        exchange = self._taken_up(question)
+        exchange = self._taken_up(question, run)
         exchange.answer = answer
         return exchange
 
-    def _taken_up(self, question: Entry) -> Exchange:
-        """Make ready to answer what is on record."""
+    def _resumed(self) -> Exchange | None:
+        """Make ready to answer the question that is open, if there is one."""
+        question = unanswered(self._builder.entries(self.thread))
+        while question is not None:
+            run, _ = run_of(self.thread, question)
+            still = unanswered(self._builder.entries(self.thread))
+            if still == question:
+                return self._taken_up(question, run)
+            question = still  # somebody answered it, or asked something else, meanwhile
+        return None
+
+    def _taken_up(self, question: Entry, run: str) -> Exchange:
+        """Make ready to answer what is on record, with what is done for it in a run of this name."""
         self._handed_off = False
-        exchange = Exchange(self.thread, question, self._built(question.content, question), self._after)
-        if self.model is None and (run := exchange._begun()) is not None:
-            exchange._take_up(steps_taken(run.steps))
+        exchange = Exchange(self.thread, question, run, self._built(question.content, question), self._after)
+        if self.model is None and (begun := exchange._begun()) is not None:
+            exchange._take_up(steps_taken(begun.steps))
         return exchange
 
     def _answering(self, exchange: Exchange) -> Iterator[str]:
@@ -301,22 +343,27 @@ class Session:
                 exchange._fail(error, work.said)
             if exchange.answer is None or not isinstance(error, Conflict):
                 raise
+            if not work.said:
+                yield exchange.answer.text
         self.answer = exchange.answer
 
-    def _left(self, key: str | None) -> tuple[list[Draft], tuple[Run, Entry] | None]:
-        """What is to be said of a question that is given up for another: what had been done for it, and its run."""
-        question = unanswered(self._builder.entries(self.thread))
+    def _left(self, key: str | None) -> _Leaving | None:
+        """A question that is given up for another, unless somebody is at it."""
+        entries = self._builder.entries(self.thread)
+        question = unanswered(entries)
         if question is None or (key is not None and question.key == key):  # asked by somebody else just now
-            return [], None
+            return None
+        length = entries[-1].number
         name, begun = run_of(self.thread, question)
         if not begun:
-            return left(question, ()), None
+            return _Leaving(left(question, ()), length)
         try:
             run = self.thread.run(name)
-        except RunHeld:  # somebody is at it: it is not given up
-            return [], None
-        settle_known(run, self._toolbox)
-        return left(question, steps_taken(run.steps)), (run, question)
+            if run.status == "open":
+                settle_known(run, self._toolbox)
+        except (RunHeld, Fenced):
+            return None
+        return _Leaving(left(question, steps_taken(run.steps)), length, run)
 
     def _tend(self) -> None:
         """End what a crash left behind an answer: its run, and what was to be learned from it."""
@@ -324,13 +371,13 @@ class Session:
             number = info.input.get("question") if isinstance(info.input, dict) else None
             if not info.handler.startswith(OWN) or type(number) is not int:
                 continue
-            with suppress(NotFound, RunHeld):  # rewound, or somebody else is at it
+            with suppress(NotFound, RunHeld, Fenced):  # rewound, or somebody else is at it
                 question = self.thread.entry(number)
                 answer = recorded(self.thread, question)
-                if info.handler == HANDLER and (
-                    answer is not None or is_left(self._builder.entries(self.thread), number)
-                ):
+                if info.handler == HANDLER and answer is not None:
                     end(self.thread.run(info.name), question)
+                elif info.handler == HANDLER and is_left(self._builder.entries(self.thread), number):
+                    set_aside(self.thread.run(info.name))
                 elif info.handler == LEARNER and answer is not None:
                     self._learned(question, answer, [])
 
@@ -461,8 +508,8 @@ def _checked(changes: Any) -> Mapping[str, Share | float | int]:
     return changes or {}
 
 
-def _listed(entries: Entry | list[Entry]) -> list[Entry]:
-    return entries if isinstance(entries, list) else [entries]
+def _last(entries: Entry | list[Entry]) -> Entry:
+    return entries[-1] if isinstance(entries, list) else entries
 
 
 def _check(ways: Ways, model: Model | None) -> None:

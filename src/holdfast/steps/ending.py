@@ -80,12 +80,17 @@ def _result(work: Work, result: Any) -> Any:
     return plain
 
 
-def fail(work: Work, error: BaseException) -> Flow[None]:
-    """End a run that raised. It can be read, and opened again to be tried once more."""
+def fail(work: Work, error: BaseException, *, settled: bool = False) -> Flow[None]:
+    """End a run that raised. It can be read, and opened again to be tried once more.
+
+    With ``settled`` only if no step of it may have happened without anybody knowing, as for ``finish``.
+    """
     _refuse_subtask(work)
     work.refuse_inside("the end of the run")
     work.refuse_unless_open("its end")
     yield from quiet(work)
+    if settled:
+        yield from _refuse_left_in_doubt(work)
     yield from _end(work, "failed", error=failure.to_plain(error), step=failed_step(work, error))
 
 
