@@ -54,7 +54,7 @@ def _encoding(store: holdfast.Store) -> Any:
     selection = Selection(store.tenant, thread="trip")
     header = Header(FORMAT, VERSION, 0, selection)
     audit = Audit(header, of="the store")
-    with store._core.engine.snapshot() as view:
+    with store.core.engine.snapshot() as view:
         sections = [(section, audit.section(section)) for part in reach(view, selection) for section in part.sections()]
     manifest: Manifest = audit.manifest()
 

@@ -118,7 +118,7 @@ def _watch(parts: Parts, store: holdfast.Store, session: Any) -> None:
     parts.watch(session._builder, "build", lambda: "context")
     parts.watch(session, "_learned", lambda: "learning by rules")
     parts.watch(session, "roll", lambda: "rolling")
-    parts.watch(store._core.engine, "commit", commit)
+    parts.watch(store.core.engine, "commit", commit)
 
 
 def _part_rows(taken: list[dict[str, tuple[float, float]]]) -> list[dict[str, Any]]:

@@ -79,7 +79,7 @@ def database(postgres: Any) -> Iterator[tuple[str, Any]]:
     """The address of a database, and an engine on it: shared, because a clone for each test would take too long."""
     url = postgres.clone()
     with holdfast.open(url, embedder="none") as store:
-        yield url, store._core.engine
+        yield url, store.core.engine
 
 
 @pytest.fixture

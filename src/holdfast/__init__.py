@@ -15,7 +15,8 @@ import typing as _typing
 from holdfast import errors
 from holdfast.handoff import Document, Handoff, HandoffRevision, Item, Section, Written
 from holdfast.ledger.agent_state import AgentState, Fact, Task
-from holdfast.ledger.folder import Deleting, Folder, Writing
+from holdfast.ledger.files import Deleting, Writing
+from holdfast.ledger.folder import Folder
 from holdfast.ledger.graphs import FrameInfo, Graph, GraphInfo, GraphWrite
 from holdfast.ledger.schema import Registry, migration, refresher, schema
 from holdfast.ledger.turn import Turn

@@ -140,7 +140,7 @@ class Store:
         self, core: Core, runs: Runs | None = None, *, ids: Ids | None = None, embedder: Embedder | None = None
     ) -> None:
         self._ids = ids or Ids()
-        self.core = self._core = core
+        self.core = core
         self._runs = runs or Runs(core, self._ids)
         self._embedder = embedder
         self._lock = threading.Lock()

@@ -140,7 +140,7 @@ def test_the_engine_on_the_disk_has_its_own_settings(tmp_path: Path) -> None:
         assert pragma(connection, "journal_mode") == "wal"
         assert pragma(connection, "synchronous") == 2
         with open_store(tmp_path / "other.db") as store:  # another file does not go through the disk
-            usual = store._core.engine._writer._connection
+            usual = store.core.engine._writer._connection
             assert pragma(usual, "locking_mode") == "normal"
             assert pragma(usual, "synchronous") == 2
 

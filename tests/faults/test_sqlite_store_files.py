@@ -299,7 +299,7 @@ def test_a_store_at_its_size_limit_refuses_and_goes_on_once_there_is_room(path: 
     with holdfast.open(path) as store:
         thread = store.thread("trip")
         thread.append(said(1))
-        writer: apsw.Connection = store._core.engine._writer._connection  # type: ignore[attr-defined]
+        writer: apsw.Connection = store.core.engine._writer._connection  # type: ignore[attr-defined]
         pages = writer.execute("PRAGMA page_count").fetchall()[0][0]
         writer.execute(f"PRAGMA max_page_count = {pages + 2}").fetchall()
         with pytest.raises(Unavailable, match="full"):

@@ -18,11 +18,6 @@ REASONS = {
     ("adapters/adk/sessions.py", "_storage_update_marker"): "ADK's own: what a service notes in a session",
     ("adapters/langgraph/saver.py", "_keeper"): "the saver's own, in a twin that it makes of itself",
     ("moving/parts.py", "_shelf"): "the books behind a handle of memories",
-    ("adapters/langgraph/saver.py", "_core"): "the parts of a store",
-    ("adapters/langgraph/keeper.py", "_core"): "the parts of a store",
-    ("adapters/langgraph/keeper.py", "_scope"): "whose a thread is",
-    ("adapters/langgraph/keeper.py", "_touch"): "how a thread begins",
-    ("adapters/langgraph/keeper.py", "_commit_ops"): "how a thread begins",
 }
 OF_A_TUPLE = {"_replace", "_asdict", "_fields"}
 

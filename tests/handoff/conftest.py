@@ -28,7 +28,7 @@ def handoff_of(store: holdfast.Store, thread: str, facts: Facts | None = None, *
     scope = Scope(owner.get("user"), owner.get("agent"), thread)
     new = Put("thread", thread, b"j1{}", scope=scope)
     return Handoff(
-        store._core, thread, scope, lambda: Append("thread", thread, new=new),
+        store.core, thread, scope, lambda: Append("thread", thread, new=new),
         lambda: list(facts.items), lambda: list(facts.blockers),
     )  # fmt: skip
 

@@ -192,7 +192,7 @@ path, field = sys.argv[1:]
 with holdfast.open(path) as store:
     scope = Scope(thread="t")
     new = Put("thread", "t", b"j1{}", scope=scope)
-    book = Handoff(store._core, "t", scope, lambda: Append("thread", "t", new=new))
+    book = Handoff(store.core, "t", scope, lambda: Append("thread", "t", new=new))
     for number in range(15):
         book.update(done=f"{field} {number}", **{field: str(number)})
 """
@@ -432,7 +432,7 @@ def test_any_text_survives_store_file_and_load(goal: str, todo: list[str], conte
     scope = Scope(thread="t")
     with holdfast.open("ram:") as store:
         new = Put("thread", "t", b"j1{}", scope=scope)
-        book = Handoff(store._core, "t", scope, lambda: Append("thread", "t", new=new))
+        book = Handoff(store.core, "t", scope, lambda: Append("thread", "t", new=new))
         number = book.update(goal=goal, todo=todo, context=context)
         before = book.read()
         assert book.load(book.markdown()) == before

@@ -61,7 +61,7 @@ class Place:
         store = holdfast.open(self.url, tenant=tenant, clock=self.clock, ids=_IDS, schemas=known)
         self._opened.append(store)
         if self.engine == "ram" and not own:
-            self._shared = store._core.engine
+            self._shared = store.core.engine
         return store
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ def database(postgres: Any) -> Iterator[Any]:
     """The address of the one database of all tests, and the engine that most of them share."""
     url = postgres.clone()
     with holdfast.open(url, ids=_IDS) as store:
-        yield url, store._core.engine
+        yield url, store.core.engine
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ _CHANGE = "UPDATE events SET body = {value} WHERE position = {value} AND stream 
 
 
 def _damage_ram(store: holdfast.Store, url: str, thread: str, number: int) -> None:
-    engine: Any = store._core.engine
+    engine: Any = store.core.engine
     record = engine.get(store.tenant, "thread", thread)
     events = engine._tenants[store.tenant].events[record.stream]._events
     events[number - 1] = msgspec.structs.replace(events[number - 1], body=_OTHER)

@@ -36,7 +36,7 @@ def thread(store: holdfast.Store) -> holdfast.Thread:
 
 def rows(store: holdfast.Store) -> dict[str, int]:
     """How many rows the tenant takes up, by table."""
-    engine: Any = store._core.engine
+    engine: Any = store.core.engine
     if not engine.durable:
         data = engine._tenants[store.tenant]
         events = sum(len(list(own)) for own in data.events.values())
@@ -259,8 +259,8 @@ class Interrupted:
 
 def interrupted(store: holdfast.Store, happening: Callable[[], Any]) -> holdfast.Thread:
     """The thread, for someone who is slow between reading and writing."""
-    engine: Any = Interrupted(store._core.engine, [happening])
-    return holdfast.Store(store._core._replace(engine=engine)).thread("trip-42")
+    engine: Any = Interrupted(store.core.engine, [happening])
+    return holdfast.Store(store.core._replace(engine=engine)).thread("trip-42")
 
 
 def another_turn(thread: holdfast.Thread) -> Callable[[], None]:

@@ -68,7 +68,7 @@ def old(running: Open) -> Open:
 
 def stored(thread: holdfast.Thread) -> list[Event]:
     """The revisions as they are on disk, bytes and all."""
-    core = thread._core
+    core = thread.logbook.core
     record = core.engine.get(core.tenant, "state", thread.id)
     assert record is not None
     return core.engine.read(core.tenant, record.mark)

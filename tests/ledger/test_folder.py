@@ -14,7 +14,8 @@ import pytest
 import holdfast
 from holdfast import aio, errors
 from holdfast.engine.contract import Put
-from holdfast.ledger.folder import LONGEST_BYTES, Deleting, Folder, Writing, text_of
+from holdfast.ledger.files import LONGEST_BYTES, Deleting, Writing, text_of
+from holdfast.ledger.folder import Folder
 from holdfast.testing import ManualClock
 
 Reopen = Callable[[], holdfast.Store]
@@ -575,10 +576,10 @@ def test_files_stand_in_a_proof(store: holdfast.Store, notes: Folder, alone: Non
 
 def test_a_record_that_does_not_fit_its_file_is_named(any_engine: None, store: holdfast.Store, notes: Folder) -> None:
     notes.write("a", "text", tags=["t"])
-    record = store._core.engine.get(store.tenant, "file", notes.filebook.id("a"))
+    record = store.core.engine.get(store.tenant, "file", notes.filebook.id("a"))
     assert record is not None
     put = Put("file", record.id, record.body, None, record.scope, (notes.filebook.place,))
-    store._core.engine.commit(store.tenant, [put], 1)
+    store.core.engine.commit(store.tenant, [put], 1)
     assert [(p.where, p.what) for p in store.verify().problems] == [
         ("file 'a'", "its tags are not those of its newest version")
     ]

@@ -11,7 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 import holdfast
 from holdfast import errors
-from holdfast.ledger.folder import Deleting, Folder, Writing
+from holdfast.ledger.files import Deleting, Writing
+from holdfast.ledger.folder import Folder
 from holdfast.testing import ManualClock
 
 PATHS = st.sampled_from(["a", "a/b", "a/c", "b", "ä\U0001f980"])
@@ -136,6 +137,6 @@ class Folders(RuleBasedStateMachine):
 
 def test_a_folder_does_what_a_dict_says(store: holdfast.Store) -> None:
     class Here(Folders):
-        core = store._core
+        core = store.core
 
     run_state_machine_as_test(Here, settings=settings(max_examples=25, stateful_step_count=25, deadline=None))

@@ -28,7 +28,7 @@ class Graph:
     """The stream of one graph in a store, and every frame and write that went into it."""
 
     def __init__(self, store: holdfast.Store) -> None:
-        self.engine, self.tenant = store._core.engine, store.tenant
+        self.engine, self.tenant = store.core.engine, store.tenant
         self.head = 0
         self.frames: list[Frame] = []
         self.written: dict[str, dict[tuple[str, int], Write]] = {}
@@ -210,7 +210,7 @@ def test_a_graph_of_a_newer_format_is_refused(store: holdfast.Store, any_engine:
     conversation(graph, 1)
     record = graph.record
     body = encode({"namespace": "", "log": 1, "format": 2, "new": True})
-    store._core.engine.commit(store.tenant, (Put(GRAPH, "graph", body, scope=record.scope),), 0)
+    store.core.engine.commit(store.tenant, (Put(GRAPH, "graph", body, scope=record.scope),), 0)
     for read in (frames.home_of, frames.namespace_of):
         with pytest.raises(Unsupported, match="upgrade holdfast"):
             read(graph.record)

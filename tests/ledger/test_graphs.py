@@ -78,10 +78,10 @@ def test_every_value_and_write_is_as_langgraph_says(kept: holdfast.Store) -> Non
 def test_the_archive_holds_values_in_all_their_ways(kept: holdfast.Store) -> None:
     """Otherwise the tests above would prove less than they say."""
     ways = set()
-    for record in kept._core.engine.scan(kept.tenant, Query(GRAPH)):
-        for event in kept._core.engine.read(kept.tenant, record.mark):
+    for record in kept.core.engine.scan(kept.tenant, Query(GRAPH)):
+        for event in kept.core.engine.read(kept.tenant, record.mark):
             if frames.is_frame(event):
-                frame = frames.frame_at(kept._core.engine, kept.tenant, record.mark.stream, event)
+                frame = frames.frame_at(kept.core.engine, kept.tenant, record.mark.stream, event)
                 ways |= {channel.ref[0] for channel in frame.channels.values() if channel.ref is not None}
     assert ways == {INLINE, ENTRIES, LIST, PAIRS, KEPT}
 
@@ -189,7 +189,7 @@ def test_what_was_erased_is_gone(kept: holdfast.Store) -> None:
     kept.erase(thread="trip")
     assert kept.thread("trip").graphs() == []
     for kind in (SEGMENT, BLOB):
-        assert not [each for each in kept._core.engine.scan(kept.tenant, Query(kind)) if each.scope.thread == "trip"]
+        assert not [each for each in kept.core.engine.scan(kept.tenant, Query(kind)) if each.scope.thread == "trip"]
     assert len(kept.thread("visa").graphs()) == 1
 
 
@@ -197,11 +197,11 @@ def test_what_was_erased_is_gone(kept: holdfast.Store) -> None:
 
 
 def commit(store: holdfast.Store, *ops: Op) -> None:
-    store._core.engine.commit(store.tenant, ops, TIME)
+    store.core.engine.commit(store.tenant, ops, TIME)
 
 
 def record_of(store: holdfast.Store, kind: str, id: str) -> Record:
-    found = store._core.engine.get(store.tenant, kind, id)
+    found = store.core.engine.get(store.tenant, kind, id)
     assert found is not None
     return found
 
@@ -221,7 +221,7 @@ def saved(
         store.thread(thread).append({"role": "user", "content": "first"}, {"role": "user", "content": "second"})
     home = record_of(store, "thread", thread).mark.stream
     graph, scope = frames.graph_id(thread, ""), Scope(thread=thread)
-    found = store._core.engine.get(store.tenant, GRAPH, graph)
+    found = store.core.engine.get(store.tenant, GRAPH, graph)
     held = {name: Channel(1, value if isinstance(value, tuple) else (INLINE, value)) for name, value in values.items()}
     position = 1 if found is None else found.head + 1
     metadata = {"source": "loop", "step": position, **more}
@@ -430,7 +430,7 @@ def test_verify_names_what_cannot_be_read(store: holdfast.Store, case: str) -> N
 
 def test_verify_names_what_is_missing_of_real_graphs(alone: None, kept: holdfast.Store, damage: object) -> None:
     assert kept.verify().ok
-    engine = kept._core.engine
+    engine = kept.core.engine
     for kind in (BLOB, SEGMENT):
         for record in engine.scan(kept.tenant, Query(kind)):
             commit(kept, Delete(kind, record.id))

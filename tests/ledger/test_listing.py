@@ -114,7 +114,7 @@ def test_more_threads_than_fit_one_page_are_all_listed_once(store: holdfast.Stor
     many = [f"t{number:04}" for number in range(1_203)]
     for first in range(0, len(many), 100):
         ops = [Put("thread", id, b"j1{}", scope=Scope(thread=id)) for id in many[first : first + 100]]
-        store._core.engine.commit(store.tenant, ops, clock.now())
+        store.core.engine.commit(store.tenant, ops, clock.now())
         clock.advance(40 * 60)
     assert ids(store.threads(limit=None)) == sorted(many, key=lambda id: (many.index(id) // 100, id), reverse=True)
     assert ids(store.threads(limit=700)) == ids(store.threads(limit=None))[:700]
@@ -138,7 +138,7 @@ def test_a_listing_decodes_neither_state_nor_log(store: holdfast.Store, clock: M
     """A thread whose every stored value is rubbish is listed like any other; only reading it fails."""
     now = clock.now()
     scope = Scope(user="ana", thread="t")
-    store._core.engine.commit(
+    store.core.engine.commit(
         store.tenant,
         [
             Append(kind, "t", (Event(kind, b"\xff\xfe", now),), new=Put(kind, "t", b"\xff", scope=scope))
@@ -239,17 +239,17 @@ def test_tags_that_never_stop_changing_are_a_conflict(store: holdfast.Store, mon
         """An engine on which someone else always tags first."""
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(store._core.engine, name)
+            return getattr(store.core.engine, name)
 
         def commit(self, *args: Any) -> Any:
             store.thread("t").tag("theirs")
-            return store._core.engine.commit(*args)
+            return store.core.engine.commit(*args)
 
     monkeypatch.setattr("holdfast.ledger.core._TRIES", 5)
     store.thread("t").append(HELLO)
     engine: Any = Busy()
     with pytest.raises(errors.Conflict, match="keeps changing"):
-        holdfast.Store(store._core._replace(engine=engine)).thread("t").tag("ours")
+        holdfast.Store(store.core._replace(engine=engine)).thread("t").tag("ours")
     assert store.thread("t").info().tags == ("theirs",)
 
 

@@ -356,7 +356,7 @@ class Ledger(RuleBasedStateMachine):
         self.agree(lambda: self.model.erase(id, forever), lambda: self.store.erase(thread=id, forever=forever) > 0)
         self.handles = [handle for handle in self.handles if handle.id != id]
 
-    @precondition(lambda self: self.store._core.engine.durable)
+    @precondition(lambda self: self.store.core.engine.durable)
     @rule()
     def reopen(self) -> None:
         self.store.close()

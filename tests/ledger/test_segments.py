@@ -20,7 +20,7 @@ class Lists:
     """One segment in a store, and every version that was saved of it."""
 
     def __init__(self, store: holdfast.Store) -> None:
-        self.engine, self.tenant = store._core.engine, store.tenant
+        self.engine, self.tenant = store.core.engine, store.tenant
         self.head = 0
         self.saved: list[tuple[Version, list[bytes]]] = [(EMPTY, [])]
         self.bytes = 0

@@ -493,19 +493,19 @@ class Busy:
         self._store, self._left = store, times
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store._core.engine, name)
+        return getattr(self._store.core.engine, name)
 
     def commit(self, *args: Any) -> Any:
         if self._left > 0:
             self._left -= 1
             self._store.thread("t").save({"n": "theirs"}, expect="any")
-        return self._store._core.engine.commit(*args)
+        return self._store.core.engine.commit(*args)
 
 
 @pytest.mark.usefixtures("any_engine")
 def test_any_overwrites_also_what_came_at_the_last_moment(store: holdfast.Store) -> None:
     engine: Any = Busy(store, 3)
-    thread = holdfast.Store(store._core._replace(engine=engine)).thread("t")
+    thread = holdfast.Store(store.core._replace(engine=engine)).thread("t")
     assert thread.save({"n": "ours"}, expect="any") == 4
     assert store.thread("t").state().value == {"n": "ours"}
 
@@ -515,7 +515,7 @@ def test_who_never_gets_through_is_told_so_in_the_end(store: holdfast.Store, mon
     monkeypatch.setattr("holdfast.ledger.state._TRIES", 5)
     store.thread("t").save({"n": 1})
     engine: Any = Busy(store, 10**9)
-    thread = holdfast.Store(store._core._replace(engine=engine)).thread("t")
+    thread = holdfast.Store(store.core._replace(engine=engine)).thread("t")
     for write in (lambda: thread.save({"n": 2}, expect="any"), lambda: thread.patch("n", 2)):
         with pytest.raises(errors.Conflict, match="keeps changing"):
             write()
@@ -561,8 +561,8 @@ class Forgetful:
 @pytest.mark.usefixtures("any_engine")
 def test_a_revision_that_is_lost_is_corrupt(store: holdfast.Store) -> None:
     store.thread("t").save({"n": 1})
-    engine: Any = Forgetful(store._core.engine)
-    thread = holdfast.Store(store._core._replace(engine=engine)).thread("t")
+    engine: Any = Forgetful(store.core.engine)
+    thread = holdfast.Store(store.core._replace(engine=engine)).thread("t")
     with pytest.raises(errors.Corrupt, match="revision 1 of thread 't' is missing"):
         thread.state()
     assert thread.state(as_of=START, default="none").value == "none"
@@ -571,7 +571,7 @@ def test_a_revision_that_is_lost_is_corrupt(store: holdfast.Store) -> None:
 def test_a_revision_that_is_no_state_is_corrupt(store: holdfast.Store, thread: holdfast.Thread) -> None:
     thread.save({"a": 1})
     odd = Event("revision", b'j1{"schema": 5}', 7)
-    store._core.engine.commit(store.tenant, [Append("state", "trip-42", (odd,))], 7)
+    store.core.engine.commit(store.tenant, [Append("state", "trip-42", (odd,))], 7)
     with pytest.raises(errors.Corrupt, match="state revision 2"):
         thread.state()
     assert thread.state(revision=1).value == {"a": 1}

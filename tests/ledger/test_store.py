@@ -157,7 +157,7 @@ LATE: dict[str, Callable[[holdfast.Thread], Any]] = {
     "checkpoint": lambda thread: thread.checkpoint("late"),
     "rewind": lambda thread: thread.rewind(0),
     "fork": lambda thread: thread.fork("copy"),
-    "fork into it": lambda thread: holdfast.Store(thread._core).thread("b1").fork("a1"),
+    "fork into it": lambda thread: holdfast.Store(thread.logbook.core).thread("b1").fork("a1"),
 }
 
 
@@ -205,7 +205,7 @@ def test_erasing_a_user_leaves_no_state_that_someone_else_saved_for_them(store: 
         store.thread(id).patch("more", True)
     store.erase(user="ana")
     assert [bool(store.thread(id).state()) for id in ("a", "b")] == [False, False]
-    assert [store._core.engine.get(store.tenant, "state", id) for id in ("a", "b")] == [None, None]
+    assert [store.core.engine.get(store.tenant, "state", id) for id in ("a", "b")] == [None, None]
 
 
 class Slow:
@@ -229,9 +229,9 @@ def test_a_state_erased_while_it_is_read_is_gone_and_not_damaged(people: holdfas
         if not forever:
             people.thread("a1").save({"new": True}, expect="any")
 
-    engine: Any = Slow(people._core.engine, erase)
+    engine: Any = Slow(people.core.engine, erase)
     with pytest.raises(errors.NotFound, match="was erased while"):
-        holdfast.Store(people._core._replace(engine=engine)).thread("a1").state()
+        holdfast.Store(people.core._replace(engine=engine)).thread("a1").state()
 
 
 def test_a_first_save_minds_a_thread_that_someone_else_makes_meanwhile(store: holdfast.Store) -> None:
@@ -243,13 +243,13 @@ def test_a_first_save_minds_a_thread_that_someone_else_makes_meanwhile(store: ho
                 self._happening()
             return self._engine.commit(*args)
 
-    engine: Any = Late(store._core.engine, lambda: store.thread("t", user="ana").append(said("mine")))
-    thread = holdfast.Store(store._core._replace(engine=engine)).thread("t")
+    engine: Any = Late(store.core.engine, lambda: store.thread("t", user="ana").append(said("mine")))
+    thread = holdfast.Store(store.core._replace(engine=engine)).thread("t")
     with pytest.raises(errors.Conflict):
         thread.save({"n": 1})
     assert thread.save({"n": 1}) == 1
     store.erase(user="ana")
-    assert store._core.engine.get(store.tenant, "state", "t") is None
+    assert store.core.engine.get(store.tenant, "state", "t") is None
 
 
 def test_the_feed_tells_of_an_erasure_without_telling_whose(people: holdfast.Store) -> None:

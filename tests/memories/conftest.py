@@ -45,7 +45,7 @@ class Place:
         store = holdfast.open(self.url, tenant=tenant, clock=clock, embedder=embedder)
         self._opened.append(store)
         if self.engine == "ram":
-            self._shared = store._core.engine
+            self._shared = store.core.engine
         return store
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ def fill() -> Callable[..., None]:
 
 
 def _saved(store: holdfast.Store) -> list[Record]:
-    return list(scan_all(store._core.engine, store.tenant, Query("index")))
+    return list(scan_all(store.core.engine, store.tenant, Query("index")))
 
 
 def _parts(record: Record) -> Iterator[str]:

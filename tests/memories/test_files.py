@@ -10,7 +10,7 @@ import pytest
 import holdfast
 from holdfast import errors
 from holdfast.engine.contract import Record
-from holdfast.ledger.folder import Writing
+from holdfast.ledger.files import Writing
 from holdfast.memories import ground
 from holdfast.retrieval import pipeline
 from holdfast.testing.embedders import HashEmbedder

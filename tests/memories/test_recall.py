@@ -552,7 +552,7 @@ def test_a_memory_that_cannot_be_read_hides_no_other(ram: holdfast.Store, body: 
     memory.remember("a good zebra")
     bad = memory.remember("a bad zebra")
     memory.remember("another good zebra")
-    engine = ram._core.engine
+    engine = ram.core.engine
     record = engine.get(ram.tenant, "memory", bad.id)
     assert record is not None
     engine.commit(ram.tenant, [Put("memory", bad.id, body, record.version, record.scope, record.tags)], 1)
@@ -564,7 +564,7 @@ def test_a_memory_that_became_unreadable_later_hides_no_other(ram: holdfast.Stor
     memory.remember("a good zebra")
     bad = memory.remember("a bad zebra")
     memory.recall("zebra")
-    engine = ram._core.engine
+    engine = ram.core.engine
     record = engine.get(ram.tenant, "memory", bad.id)
     assert record is not None
     engine.commit(ram.tenant, [Put("memory", bad.id, b"garbage", record.version, record.scope, record.tags)], 1)

@@ -167,12 +167,12 @@ def _flipped(store: holdfast.Store, record: Record) -> None:
 
 
 def _gone(store: holdfast.Store, record: Record) -> None:
-    store._core.engine.commit(store.tenant, [Delete("index", record.id)], 1)
+    store.core.engine.commit(store.tenant, [Delete("index", record.id)], 1)
 
 
 def _put(store: holdfast.Store, record: Record, body: bytes) -> None:
     put = Put("index", record.id, body, record.version, record.scope, record.tags)
-    store._core.engine.commit(store.tenant, [put], store._core.clock.now())
+    store.core.engine.commit(store.tenant, [put], store.core.clock.now())
 
 
 def _changed(**fields: Any) -> Callable[[holdfast.Store, Record], None]:
@@ -272,7 +272,7 @@ def test_an_index_that_says_something_else_than_ground_is_named(here: Any, saved
     wrong = decode(_part(theirs, "manifest").body)["manifest"]["segments"][0]
     _changed(segments=[wrong])(store, _part(ours, "manifest"))
     part = _part(theirs, "terms")
-    store._core.engine.commit(store.tenant, [Put("index", part.id, part.body, scope=part.scope)], 1)
+    store.core.engine.commit(store.tenant, [Put("index", part.id, part.body, scope=part.scope)], 1)
     assert [problem.id for problem in store.verify().problems] == ["user/ana"]
     assert store.rebuild() == 50
     assert store.verify().problems == ()

@@ -304,7 +304,7 @@ def test_a_store_that_fails_is_raised(here: Any) -> None:
     memory = store.memory(user="ana")
     kept = memory.remember("aisle", key="seat")
     put = Put("memory", kept.id, encode({"text": 1}), None, Scope("ana"))
-    store._core.engine.commit(store.tenant, (put,), here.clock.now())
+    store.core.engine.commit(store.tenant, (put,), here.clock.now())
     with pytest.raises(Corrupt):
         memory.use("forget", {"id": kept.id})
     store.close()

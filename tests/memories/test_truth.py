@@ -90,7 +90,7 @@ class Teller:
         return None
 
     def _find(self, id: str) -> Any:
-        return self.store._core.engine.get(self.store.tenant, "memory", id)
+        return self.store.core.engine.get(self.store.tenant, "memory", id)
 
 
 def true_at(memories: list[Memory], moment: datetime) -> set[str]:

@@ -21,7 +21,7 @@ def book_of() -> MakeBook:
     """How to make a handle of any book: ``book_of(store, user=…, agent=…)``."""
 
     def make(store: holdfast.Store, user: str | None = None, agent: str | None = None) -> Book:
-        return Book(store._core, Ids(), Scope(user, agent))
+        return Book(store.core, Ids(), Scope(user, agent))
 
     return make
 
@@ -31,7 +31,7 @@ def shelf_of() -> MakeShelf:
     """How to make a shelf: ``shelf_of(store, user=…, agent=…)``."""
 
     def make(store: holdfast.Store, user: str | None = None, agent: str | None = None) -> Shelf:
-        return Shelf(store._core, Ids(), Scope(user, agent))
+        return Shelf(store.core, Ids(), Scope(user, agent))
 
     return make
 

@@ -170,9 +170,9 @@ def test_what_is_not_said_is_filled_in(book: Book, clock: ManualClock) -> None:
 
 
 def test_a_batch_is_one_commit_in_order(store: holdfast.Store, book: Book) -> None:
-    before = len(store._core.engine.feed(store.tenant))
+    before = len(store.core.engine.feed(store.tenant))
     made = book.remember([Remembering(f"fact {number}", key="same") for number in range(40)])
-    assert len(store._core.engine.feed(store.tenant)) - before == 1
+    assert len(store.core.engine.feed(store.tenant)) - before == 1
     assert texts(book.memories(limit=None)) == [f"fact {number}" for number in reversed(range(40))]
     assert len({memory.recorded_at for memory in made}) == 1
     assert [id for _, id in told(book)] == [memory.id for memory in made]
@@ -181,7 +181,7 @@ def test_a_batch_is_one_commit_in_order(store: holdfast.Store, book: Book) -> No
 
 def test_a_number_that_is_taken_is_not_used_again(store: holdfast.Store) -> None:
     draws = iter([7, 7, 7, 8])
-    book = Book(store._core, Ids(lambda bits: next(draws)), Scope("ana"))
+    book = Book(store.core, Ids(lambda bits: next(draws)), Scope("ana"))
     first, second = one(book, "first"), one(book, "second")
     assert first.id != second.id
     assert texts(book.memories()) == ["second", "first"]
@@ -368,7 +368,7 @@ def test_procedures_come_by_usefulness(shelf: Shelf) -> None:
 def test_what_comes_from_a_thread_is_found_by_it(store: holdfast.Store, book: Book) -> None:
     made = one(book, origin={"entries": [("trip", 1), ("trip", 2)]})
     one(book)
-    found = store._core.engine.scan(store.tenant, Query(MEMORY, tag=thread_tag("trip")))
+    found = store.core.engine.scan(store.tenant, Query(MEMORY, tag=thread_tag("trip")))
     assert [record.id for record in found] == [made.id]
 
 
@@ -416,8 +416,8 @@ def test_what_was_erased_is_really_gone(store: holdfast.Store, shelf: Shelf) -> 
         with pytest.raises(NotFound):
             call(made.id)
     assert shelf.memories(tag="t") == shelf.facts() == []
-    assert store._core.engine.scan(store.tenant, Query(MEMORY)) == []
-    assert not [problem for problem in store._core.engine.check() if problem.tenant == store.tenant]
+    assert store.core.engine.scan(store.tenant, Query(MEMORY)) == []
+    assert not [problem for problem in store.core.engine.check() if problem.tenant == store.tenant]
 
 
 def test_uses_are_counted_by_many_at_once(book: Book) -> None:
@@ -707,7 +707,7 @@ def test_erasing_a_user_erases_what_is_remembered_of_them(store: holdfast.Store,
 
 def test_a_memory_of_another_tenant_is_not_there(store: holdfast.Store, shelf: Shelf) -> None:
     made = one(shelf.own)
-    elsewhere = Shelf(store._core._replace(tenant="elsewhere"), Ids(), Scope("ana"))
+    elsewhere = Shelf(store.core._replace(tenant="elsewhere"), Ids(), Scope("ana"))
     with pytest.raises(NotFound):
         elsewhere.get(made.id)
     assert elsewhere.memories() == []
@@ -733,7 +733,7 @@ def test_what_is_no_memory_is_said_to_be_none(
 ) -> None:
     book = book_of(ram, user="ana")
     made = one(book)
-    ram._core.engine.commit(ram.tenant, [Put(MEMORY, made.id, body, scope=book.scope)], 1)
+    ram.core.engine.commit(ram.tenant, [Put(MEMORY, made.id, body, scope=book.scope)], 1)
     with pytest.raises(error):
         book.get(made.id)
 

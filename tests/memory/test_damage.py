@@ -33,11 +33,11 @@ def damage(store: holdfast.Store, id: str, **parts: Any) -> None:
 
 def rewrite(store: holdfast.Store, record: Record, body: bytes) -> None:
     put = Put(MEMORY, record.id, body, scope=record.scope, tags=record.tags)
-    store._core.engine.commit(store.tenant, [put], record.time)
+    store.core.engine.commit(store.tenant, [put], record.time)
 
 
 def found(store: holdfast.Store, id: str) -> Record:
-    record = store._core.engine.get(store.tenant, MEMORY, id)
+    record = store.core.engine.get(store.tenant, MEMORY, id)
     assert record is not None
     return record
 
@@ -114,11 +114,11 @@ def texts(memories: list[Memory]) -> list[str]:
 
 
 def tell(store: holdfast.Store, shelf: Shelf, *events: Event) -> None:
-    store._core.engine.commit(store.tenant, [Append(BOOK, shelf.own.id, events)], 1)
+    store.core.engine.commit(store.tenant, [Append(BOOK, shelf.own.id, events)], 1)
 
 
 def problems(store: holdfast.Store, shelf: Shelf) -> list[str]:
-    with store._core.engine.snapshot() as view:
+    with store.core.engine.snapshot() as view:
         record = shelf.own.record(view)
         assert record is not None
         return list(problems_of(view, store.tenant, record))
@@ -141,13 +141,13 @@ def test_every_book_of_a_store_is_checked_by_itself(store: holdfast.Store, shelf
     shelves = [shelf_of(store), shelf_of(store, user="ana"), shelf_of(store, user="ana", agent="bot")]
     made = [shelf.remember([links(1)])[0] for shelf in shelves]
     assert [problems(store, shelf) for shelf in shelves] == [[], [], []]
-    store._core.engine.commit(store.tenant, [Delete(MEMORY, made[1].id)], 1)
+    store.core.engine.commit(store.tenant, [Delete(MEMORY, made[1].id)], 1)
     assert [len(problems(store, shelf)) for shelf in shelves] == [0, 1, 0]
 
 
 def test_a_lost_memory_is_named(store: holdfast.Store, shelf: Shelf) -> None:
     made = shelf.remember([links(1), links(2)])
-    store._core.engine.commit(store.tenant, [Delete(MEMORY, made[0].id)], 1)
+    store.core.engine.commit(store.tenant, [Delete(MEMORY, made[0].id)], 1)
     (problem,) = problems(store, shelf)
     assert made[0].id in problem
     assert "lost" in problem
@@ -157,7 +157,7 @@ def test_a_memory_under_another_name_is_told(ram: holdfast.Store, shelf_of: Call
     shelf = shelf_of(ram, user="ana")
     record = found(ram, shelf.remember([links(1)])[0].id)
     moved = [Delete(MEMORY, record.id), Put(MEMORY, record.id, record.body, scope=Scope("ben"), tags=record.tags)]
-    ram._core.engine.commit(ram.tenant, moved, record.time)
+    ram.core.engine.commit(ram.tenant, moved, record.time)
     (problem,) = problems(ram, shelf)
     assert "another user or agent" in problem
 
@@ -169,10 +169,10 @@ def test_a_memory_that_the_stream_does_not_know_is_told(ram: holdfast.Store, she
     shelf.erase(first.id)
     rewrite(ram, record, record.body)
     stranger = "maaaaaaaaaaaaa"
-    ram._core.engine.commit(
+    ram.core.engine.commit(
         ram.tenant, [Put(MEMORY, stranger, record.body, scope=record.scope, tags=record.tags)], record.time
     )
-    assert len(ram._core.engine.scan(ram.tenant, Query(MEMORY))) == 3
+    assert len(ram.core.engine.scan(ram.tenant, Query(MEMORY))) == 3
     told = problems(ram, shelf)
     assert ["though it was erased" in problem for problem in told] == [True, False]
     assert stranger in told[1]

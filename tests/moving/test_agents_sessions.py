@@ -119,4 +119,4 @@ def test_times_never_fall_and_are_never_ahead(store: holdfast.Store, sessions: P
     take(store, sessions)
     times = [entry.time_us for entry in store.thread("trip-42").log()]
     assert times == sorted(times)
-    assert times[-1] <= store._core.clock.now()
+    assert times[-1] <= store.core.clock.now()

@@ -56,7 +56,7 @@ def _tags(memory: holdfast.Memories, text: str) -> tuple[str, ...]:
 
 def test_what_was_deleted_there_does_not_come_in(store: holdfast.Store, mem0: Make) -> None:
     take(store, mem0("qdrant"))
-    with store._core.engine.snapshot() as view:
+    with store.core.engine.snapshot() as view:
         from holdfast.engine.contract import Query  # noqa: PLC0415
 
         assert not [one for one in view.scan(store.tenant, Query("memory")) if b"to be deleted" in one.body]

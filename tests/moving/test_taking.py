@@ -147,7 +147,7 @@ def test_what_cannot_be_stored_is_refused_with_its_place(store: holdfast.Store, 
 
 def test_what_is_read_back_is_compared(store: holdfast.Store, source: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that does not keep what it was given is found out."""
-    commit = store._core.engine.commit
+    commit = store.core.engine.commit
     told: list[int] = []
 
     def forgetful(tenant: str, ops: object, time: int) -> object:
@@ -155,9 +155,9 @@ def test_what_is_read_back_is_compared(store: holdfast.Store, source: Kind, monk
         if len(told) > 1:
             return commit(tenant, ops, time)  # type: ignore[arg-type]
         with holdfast.open("ram:", embedder="none") as other:
-            return other._core.engine.commit(tenant, ops, time)  # type: ignore[arg-type]
+            return other.core.engine.commit(tenant, ops, time)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(store._core.engine, "commit", forgetful)
+    monkeypatch.setattr(store.core.engine, "commit", forgetful)
     with pytest.raises((Corrupt, Conflict)) as caught:
         take(store, source[1])
     assert "reading back" in str(caught.value) or isinstance(caught.value, Conflict)
@@ -169,7 +169,7 @@ def test_what_is_read_back_is_compared(store: holdfast.Store, source: Kind, monk
 def test_an_import_that_was_interrupted_is_gone_on_with(store: holdfast.Store, source: Kind) -> None:
     """Between any two commits: what is there stays, and the rest comes with the next import."""
     whole = take(store, source[1], dry_run=True).new
-    commit, left = store._core.engine.commit, [1]
+    commit, left = store.core.engine.commit, [1]
 
     def cut_off(*given: object) -> object:
         left[0] -= 1
@@ -177,13 +177,13 @@ def test_an_import_that_was_interrupted_is_gone_on_with(store: holdfast.Store, s
             raise KeyboardInterrupt
         return commit(*given)  # type: ignore[arg-type]
 
-    store._core.engine.commit = cut_off  # type: ignore[method-assign]
+    store.core.engine.commit = cut_off  # type: ignore[method-assign]
     try:
         take(store, source[1])
     except KeyboardInterrupt:
         pass
     finally:
-        store._core.engine.commit = commit  # type: ignore[method-assign]
+        store.core.engine.commit = commit  # type: ignore[method-assign]
     rest = take(store, source[1])
     assert {what: rest.new.get(what, 0) + rest.here.get(what, 0) for what in whole} == whole
     assert take(store, source[1]).new == {}

@@ -119,7 +119,7 @@ def test_stale_fields_say_so(place: Any, clock: ManualClock) -> None:
         price: float = 80.0
 
     store = place.open()
-    store._core.schemas.schema("trip", 1, fresh={"price": "10m"}, critical=["price"])(Trip)
+    store.core.schemas.schema("trip", 1, fresh={"price": "10m"}, critical=["price"])(Trip)
     thread = store.thread("trip")
     thread.save(Trip())
     clock.advance(86_400)
@@ -517,7 +517,7 @@ def test_only_the_end_of_a_long_log_is_read(
 ) -> None:
     thread.append(*[user(f"line {number}") for number in range(3_000)])
     read = []
-    engine, reading = type(store._core.engine), type(store._core.engine).read
+    engine, reading = type(store.core.engine), type(store.core.engine).read
 
     def noted(self: Any, *args: Any, **more: Any) -> Any:
         found = reading(self, *args, **more)

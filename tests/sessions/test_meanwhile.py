@@ -190,7 +190,7 @@ def visited(place: Any, before: Callable[[World], None], act: Act, other: Act, a
     first = place.open(own=True, through=lambda engine: Visited(engine, at, visit))
     world.told_by(act, first, "one")
     assert_whole(world, second)
-    return bool(first._core.engine.calls >= at)
+    return bool(first.core.engine.calls >= at)
 
 
 @pytest.mark.slow

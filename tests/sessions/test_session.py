@@ -147,7 +147,7 @@ def test_fields_that_are_too_old_to_act_on_are_named(place: Any, clock: ManualCl
         city: str
         price: int
 
-    store._core.schemas.schema("trip", 1, fresh={"price": "10m"}, critical=["price"])(Trip)
+    store.core.schemas.schema("trip", 1, fresh={"price": "10m"}, critical=["price"])(Trip)
     thread = store.thread("trip", user="ana")
     thread.save(Trip("Porto", 120))
     clock.advance(3_600)
@@ -163,9 +163,9 @@ def test_a_state_of_newer_code_is_a_clear_error_and_no_question_is_lost(place: A
         city: str
 
     newer, older = place.open(), place.open()
-    newer._core.schemas.schema("trip", 3)(Trip)
+    newer.core.schemas.schema("trip", 3)(Trip)
     newer.thread("trip").save(Trip("Porto"))
-    older._core.schemas.schema("trip", 1)(Trip)
+    older.core.schemas.schema("trip", 1)(Trip)
     session = plain(older, "trip", "hello", state=Trip)
     with pytest.raises(SchemaTooNew):
         session.start()
@@ -175,10 +175,10 @@ def test_a_state_of_newer_code_is_a_clear_error_and_no_question_is_lost(place: A
 
 def test_a_handoff_of_newer_code_is_a_clear_error(store: holdfast.Store, thread: holdfast.Thread) -> None:
     thread.handoff.update(goal="a trip")
-    record = store._core.engine.get(store.tenant, "handoff", "trip")
+    record = store.core.engine.get(store.tenant, "handoff", "trip")
     assert record is not None
-    future = Event("handoff", encode({"version": 99, "by": "agent", "document": {}}), store._core.clock.now())
-    store._core.engine.commit(store.tenant, (Append("handoff", "trip", (future,)),), store._core.clock.now())
+    future = Event("handoff", encode({"version": 99, "by": "agent", "document": {}}), store.core.clock.now())
+    store.core.engine.commit(store.tenant, (Append("handoff", "trip", (future,)),), store.core.clock.now())
     session = plain(store, thread, "hello")
     with pytest.raises(HoldfastError, match=r"newer|99"):
         session.start()
@@ -663,7 +663,7 @@ def test_erasing_the_user_erases_all_that_a_session_wrote(place: Any) -> None:
     assert any(entry.kind == "event" and entry.content.get("recalled") for entry in thread.log())
     store.erase(user="ana")
     assert (store.threads(), store.runs(), store.memory(user="ana").facts()) == ([], [], [])
-    with store._core.engine.snapshot() as view:
+    with store.core.engine.snapshot() as view:
         for kind in ("thread", "state", "run", "lease", "memory", "memories", "handoff", "index", "checkpoint"):
             records = view.scan(store.tenant, Query(kind))
             assert not [record.id for record in records if b"anzibar" in record.body], kind

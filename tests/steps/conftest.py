@@ -189,7 +189,7 @@ def database(postgres: Any) -> Iterator[Any]:
     """The address of the one database of all tests, and the engine that they share."""
     url = postgres.clone()
     with holdfast.open(url, ids=_IDS) as store:
-        yield url, store._core.engine
+        yield url, store.core.engine
 
 
 @pytest.fixture

@@ -397,7 +397,7 @@ class Held:
     """Keeps the first commit that adds an event of this kind to a run from landing, until the test lets it."""
 
     def __init__(self, store: aio.AsyncStore, kind: str) -> None:
-        self.engine = store._store._core.engine
+        self.engine = store._store.core.engine
         self.begun, self.go = threading.Event(), threading.Event()
         self._kind, self._commit = kind, self.engine.commit
         self.engine.commit = self.commit  # type: ignore[method-assign]
@@ -572,7 +572,7 @@ def test_a_worker_mentions_once_what_it_cannot_carry_on_and_rests(
     stop, seen, looks = threading.Event(), [], []
 
     async def main(store: aio.AsyncStore) -> int:
-        thread, core, shared = store.thread("t"), store._store._core, store._store._runs
+        thread, core, shared = store.thread("t"), store._store.core, store._store._runs
         for name in ("unknown", "newer"):
             await thread.submit(name)
         event = Event("teleported", b"j1{}", core.clock.now())

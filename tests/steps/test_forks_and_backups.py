@@ -110,7 +110,7 @@ def test_a_run_of_a_newer_version_hides_no_other(path: Path) -> None:
         thread = store.thread("t")
         for name in ("old", "new"):
             thread.submit(name)
-        core, record = store._core, store._runs.record("t", "new")
+        core, record = store.core, store._runs.record("t", "new")
         header = msgspec.to_builtins(to_header(record.body))
         core.engine.commit(
             core.tenant, (Put("run", record.id, encode({**header, "v": 99}), None, record.scope, record.tags),), 1

@@ -65,7 +65,7 @@ def _declined() -> None:
 
 
 def store_resume(thread: holdfast.Thread, handlers: dict[str, object]) -> None:
-    holdfast.Store(thread._core, thread._runs).resume(handlers)
+    holdfast.Store(thread.logbook.core, thread._runs).resume(handlers)
 
 
 def test_a_person_edits_the_file_and_the_run_goes_on(thread: holdfast.Thread, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def elsewhere(work: Callable[[], Any]) -> Any:
 
 def everything(process: Any, thread: str = "trip-42") -> Any:
     """All that is stored of a thread and its runs, and how many commits there were."""
-    engine, tenant = process.store._core.engine, process.store.tenant
+    engine, tenant = process.store.core.engine, process.store.tenant
     return (
         [entry.content for entry in process.thread(thread).log()],
         [moment.facts for info in process.thread(thread).runs() for moment in

@@ -197,7 +197,7 @@ def test_erasing_leaves_nothing_of_a_run(process: Any, other: Any, world: Any) -
     process.store.resume({"parked": lambda run: run.wait("w", timeout_s=50)})
     process.store.thread("u", user="bo").submit("stays")
     other.store.erase(user="ana")
-    engine, tenant = other.store._core.engine, other.store.tenant
+    engine, tenant = other.store.core.engine, other.store.tenant
     left = {kind: [record.scope.user for record in engine.scan(tenant, Query(kind))] for kind in
             ("thread", "run", "lease", "state")}  # fmt: skip
     assert left == {"thread": ["bo"], "run": ["bo"], "lease": ["bo"], "state": []}

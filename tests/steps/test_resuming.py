@@ -29,14 +29,14 @@ def one() -> int:
 
 def newer_header(process: Any, run: str) -> None:
     """Make a run look as if a later version had recorded it."""
-    core, id = process.store._core, f"7:trip-42/{run}"
+    core, id = process.store.core, f"7:trip-42/{run}"
     record = core.engine.get(core.tenant, "run", id)
     body = encode({**decode(record.body), "v": 99, "new": "field"}, "a header")
     core.engine.commit(core.tenant, (Put("run", id, body, None, record.scope, record.tags),), core.clock.now())
 
 
 def newer_event(process: Any, run: str) -> None:
-    core, id = process.store._core, f"7:trip-42/{run}"
+    core, id = process.store.core, f"7:trip-42/{run}"
     event = Event("teleported", encode({"step": "s"}, "x"), core.clock.now())
     core.engine.commit(core.tenant, (Append("run", id, (event,)),), event.time)
 

@@ -419,14 +419,14 @@ def test_a_step_that_is_over_records_nothing_more(thread: holdfast.Thread) -> No
     kept: list[holdfast.StepContext] = []
     thread.run("r").step("s", lambda: kept.append(holdfast.current_step()), effect="pure")
     step = kept[0]
-    before = list(thread._core.engine.feed(thread._core.tenant))
+    before = list(thread.logbook.core.engine.feed(thread.logbook.core.tenant))
     for late in (
         step.heartbeat, lambda: step.record(1), lambda: step.append("x"), lambda: step.state({}),
         lambda: step.update(lambda s: s), lambda: step.patch("a", 1),
     ):  # fmt: skip
         with pytest.raises(errors.Invalid, match="is over"):
             late()
-    assert list(thread._core.engine.feed(thread._core.tenant)) == before
+    assert list(thread.logbook.core.engine.feed(thread.logbook.core.tenant)) == before
 
 
 @pytest.mark.usefixtures("any_engine")

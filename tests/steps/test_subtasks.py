@@ -349,7 +349,7 @@ def test_erasing_the_thread_erases_what_its_subtasks_left(process: Any, other: A
     run.finish()
     other.store.thread("other").append(holdfast.note("stays"))
     other.store.erase(thread="trip-42")
-    engine, tenant = other.store._core.engine, other.store.tenant
+    engine, tenant = other.store.core.engine, other.store.tenant
     from holdfast.engine.contract import Query  # noqa: PLC0415
 
     left = {kind: [record.id for record in engine.scan(tenant, Query(kind))] for kind in

@@ -577,7 +577,7 @@ def test_the_same_content_gives_the_same_bytes(fmt: str) -> None:
 
 def test_progress_is_told() -> None:
     calls: list[tuple[str, int, int]] = []
-    with sample() as store, store._core.engine.snapshot() as view:
+    with sample() as store, store.core.engine.snapshot() as view:
         out = io.BytesIO()
         export(view, Selection("default"), out, "json", time=1, progress=lambda *call: calls.append(call))
     check_archive(out.getvalue(), progress=lambda *call: calls.append(call))

@@ -16,27 +16,18 @@ from holdfast.errors import Invalid, NotFound, Unsupported
 from holdfast.ledger.core import Core, fetch_events, scan_all
 from holdfast.ledger.files import (
     FILE,
-    LONGEST_BYTES,
     Deleting,
     FileBook,
     Finds,
     Within,
     Writing,
-    edition,
     folder_of,
     here,
-    listing,
     path_of,
-    text_of,
     to_file,
 )
 from holdfast.ledger.thread import check_count, check_tags
 from holdfast.records import File, FolderInfo, Recalled
-
-__all__ = [
-    "FILE", "LONGEST_BYTES", "Deleting", "Folder", "Within", "Writing", "edition", "folders", "here", "listing",
-    "path_of", "text_of", "to_file",
-]  # fmt: skip
 
 
 class Folder:

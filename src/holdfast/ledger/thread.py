@@ -109,11 +109,9 @@ class LedgerThread:
 
     def __init__(self, core: Core, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> None:
         self.id = id
-        self.logbook = book = LogBook(core, id, scope, tags)
+        self.logbook = LogBook(core, id, scope, tags)
         self.statebook = StateBook(core, id, scope)
-        self._core, self._scope, self._new, self._book = core, scope, book.new, self.statebook
-        self._record, self._existing, self._commit_ops = book.record, book.existing, book.commit
-        self._touch, self._append_op = book.touch, book.append
+        self._core, self._scope = core, scope
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id!r}, user={self._scope.user!r}, agent={self._scope.agent!r})"

@@ -124,7 +124,7 @@ class Turn:
         drafts = self._keyed_drafts()
         if not drafts and self._save is None:
             raise Invalid("an empty turn: append something to it or save a state")
-        ops: tuple[Op, ...] = (self._thread._append_op(drafts, time, self._expect, whole=self._key is not None),)
+        ops: tuple[Op, ...] = (self._thread.logbook.append(drafts, time, self._expect, whole=self._key is not None),)
         saving = None
         if self._save is not None:
             saving = self._book.saving(**self._save, key=self._key, time=time)

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from holdfast.engine.contract import Query, Record, Scope, View
 from holdfast.ledger.core import Core
-from holdfast.ledger.folder import FILE
+from holdfast.ledger.files import FILE
 from holdfast.memory.names import BOOK
 
 Name = tuple[str, str]

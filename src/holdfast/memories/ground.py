@@ -20,7 +20,7 @@ from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event, Mark, Query, Record, Scope, Strand, View
 from holdfast.errors import Corrupt, Invalid, Unsupported
 from holdfast.ledger.core import Core, fetch, fetch_events, scan_all
-from holdfast.ledger.folder import FILE, edition, listing, path_of, text_of
+from holdfast.ledger.files import FILE, edition, listing, path_of, text_of
 from holdfast.ledger.said import Said
 from holdfast.memories.following import Follower, Name
 from holdfast.memory.facts import silent

@@ -19,7 +19,7 @@ from holdfast.errors import Corrupt, HoldfastError, Invalid, Unsupported
 from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import Core, fetch, fetch_events
-from holdfast.ledger.folder import FILE, Within, here, text_of, to_file
+from holdfast.ledger.files import FILE, Within, here, text_of, to_file
 from holdfast.ledger.said import spoken
 from holdfast.memories.ground import Place
 from holdfast.memories.handle import Only

@@ -182,7 +182,7 @@ class Exchange:
             turn._leave()
         pending = turn._pending()
         if self._run is None:
-            self._thread._core.commit(pending)
+            self._thread.logbook.core.commit(pending)
         else:
             writing = Writing(pending.ops, pending.finish)
             self._run._drive(self._run._work.record((), turn=writing, time=pending.time))

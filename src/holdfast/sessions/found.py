@@ -14,7 +14,8 @@ from holdfast.engine.contract import Mark, Scope
 from holdfast.errors import Corrupt, HoldfastError, Unsupported
 from holdfast.ledger import log
 from holdfast.ledger.core import Core
-from holdfast.ledger.folder import FILE, Folder, text_of
+from holdfast.ledger.files import FILE, text_of
+from holdfast.ledger.folder import Folder
 from holdfast.ledger.said import Said
 from holdfast.records import Hit
 

@@ -136,7 +136,7 @@ class Session:
         )
         self._counter = builder.counter(self._settings.get("tokens") or name)
         self._settings.setdefault("tokens", self._counter)
-        self._toolbox = Toolbox(ways.get("tools", ()), thread._core)
+        self._toolbox = Toolbox(ways.get("tools", ()), thread.logbook.core)
         self._results: dict[str, str] = {}
         if self._toolbox and getattr(model, "takes_tools", True) is False:
             raise Invalid("this function is not told of tools: let it take them too, as in def model(messages, tools)")
@@ -144,7 +144,7 @@ class Session:
             self._toolbox.add(lookup_tool(thread, self._results, self._elsewhere))
         _check(ways, model)
         check_settings(self._settings)
-        self._reading = thread._sibling(thread.id, thread._scope, ())  # what it loads, the caller has not seen
+        self._reading = thread._sibling(thread.id, thread.logbook.scope, ())  # what it loads, the caller has not seen
         self.opening: Opening | None = None
         self.answer: Answer | None = None
         self._handed_off = False
@@ -225,7 +225,7 @@ class Session:
         """What was recalled for a question of this thread, as far as it still is there: what its answer could know."""
         answer = recorded(self.thread, self.thread.entry(number))
         used = [] if answer is None else answer.entries[-1].content.get("recalled", [])
-        return found.again(self.thread._core, self._memory, [id for id in used if isinstance(id, str)])
+        return found.again(self.thread.logbook.core, self._memory, [id for id in used if isinstance(id, str)])
 
     def context(self, input: Any) -> Context:
         """The context that a turn with this input would have. Nothing is written."""
@@ -239,7 +239,7 @@ class Session:
 
     def _elsewhere(self, ref: str) -> str | None:
         """The text of an entry of another thread, if this thread's user may see it."""
-        hits = found.again(self.thread._core, self._memory, [ref])
+        hits = found.again(self.thread.logbook.core, self._memory, [ref])
         return hits[0].text if hits else None
 
     # Inside a turn

@@ -45,7 +45,7 @@ class Tails:
         return thread in self._kept
 
     def of(self, thread: Thread) -> tuple[Entry, ...]:
-        record = thread._record()
+        record = thread.logbook.record()
         if record is None:
             return ()
         with self._lock:
@@ -62,7 +62,7 @@ class Tails:
 
 def _read(thread: Thread, mark: Mark, known: _Tail | None) -> _Tail:
     """The end of a log at a mark, with what is known of it already."""
-    core = thread._core
+    core = thread.logbook.core
     if known is not None and known.mark.stream == mark.stream and 0 <= mark.position - known.mark.position < READ:
         if known.mark == mark:
             return known

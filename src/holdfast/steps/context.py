@@ -117,7 +117,7 @@ class StepContext:
         assert self._base is not None
         type, default = self._base
         plainly = self._base is _AS_STORED
-        basis = self.thread._book.basis(type, default=deepcopy(default), plainly=plainly, again=again)
+        basis = self.thread.statebook.basis(type, default=deepcopy(default), plainly=plainly, again=again)
         value = basis.value
         for change in self._changes:
             value = change(value)

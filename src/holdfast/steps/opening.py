@@ -103,7 +103,7 @@ def _beginning(
     scope, before = _scope(thread)
     return (
         *before,
-        thread._touch(),
+        thread.logbook.touch(),
         Put(KIND, id, header.body(), 0, scope, (header.status,)),
         Append(KIND, id, (opened,)),
         terms.put(id, scope),
@@ -112,9 +112,9 @@ def _beginning(
 
 def _scope(thread: LedgerThread) -> tuple[Scope, tuple[Op, ...]]:
     """A run has the owner of its thread, so that erasing a user erases it too."""
-    record = thread._record()
+    record = thread.logbook.record()
     if record is None:
-        return thread._scope, (Guard("thread", thread.id, 0),)
+        return thread.logbook.scope, (Guard("thread", thread.id, 0),)
     scope = record.scope
     return Scope(scope.user, scope.agent, scope.thread or thread.id), ()
 
@@ -162,7 +162,7 @@ class Claim(NamedTuple):
 
 
 def _take_up(runs: Runs, thread: LedgerThread, record: Record, handler: str | None, input: Any) -> Work:
-    thread._record()  # a handle that names another owner stops here
+    thread.logbook.record()  # a handle that names another owner stops here
     header = to_header(record.body)
     if handler is not None and handler != header.handler:
         raise Invalid(f"run {header.name!r} was begun for handler {header.handler!r}, not {handler!r}")

@@ -77,7 +77,7 @@ def _deliver(runs: Runs, thread: LedgerThread, record: Record, header: Header, n
 
 def _addressee(runs: Runs, thread: LedgerThread, name: str, run: str | None) -> Record:
     """The run that a signal is for: the one named, or the one that waits for it, or the only one under way."""
-    thread._existing()
+    thread.logbook.existing()
     if run is not None:
         return runs.record(thread.id, run)
     query = Query(KIND, thread=thread.id)
@@ -110,7 +110,7 @@ def cancel(runs: Runs, thread: LedgerThread, name: str, reason: str, by: str) ->
 
     A holder notices at its next step or heartbeat; where there is none, the next who resumes it does. Blocks.
     """
-    thread._existing()
+    thread.logbook.existing()
     for _ in range(_TRIES):
         record = runs.record(thread.id, name)
         header, journal = to_header(record.body), runs.journal(record, record.head)

@@ -85,7 +85,7 @@ class Recording:
             entries = turn.ops
         elif drafts := self._worth_telling(drafts):
             new = tuple(log.to_event(draft, time) for draft in drafts)
-            entries = (Append("thread", self.thread.id, new, new=self.thread._new),)
+            entries = (Append("thread", self.thread.id, new, new=self.thread.logbook.new),)
         receipt = yield from self._write(
             lambda expect: (*before, Append(KIND, self.id, events, expect), *entries, *more),
             events, expect, time, insist=insist,

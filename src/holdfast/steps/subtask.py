@@ -151,11 +151,11 @@ def _begin(work: Work, thread: LedgerThread, id: str, name: str) -> Record:
     runs, time = work.runs, work.time()
     assert work.lease is not None
     header = Header(thread.id, name, name, parent=work.header.name)
-    scope = thread._scope
+    scope = thread.logbook.scope
     opened = fact("opened", time, why="new", by=runs.holder.name, claim=1)
     ops = (
         work.lease.guard(),
-        thread._touch(),
+        thread.logbook.touch(),
         Put(KIND, id, header.body(), 0, scope, ("subtask",)),
         Append(KIND, id, (opened,)),
     )

@@ -407,9 +407,9 @@ class Work(Recording):
 
 def _writing(thread: LedgerThread, drafts: Sequence[Draft], context: StepContext, time: int, again: bool) -> Writing:
     """The operations that go into a step's completion. Blocks: it may read the revision it is based on."""
-    book, given = thread._book, context.saving(again)
+    book, given = thread.statebook, context.saving(again)
     saving = book.saving(**given, time=time)
-    append = thread._append_op(list(drafts), time, None, whole=False)
+    append = thread.logbook.append(list(drafts), time, None, whole=False)
     finish = book.unseen(saving, given["base"]) if context.rebased() else saving.finish
     return Writing((*saving.before, append, *saving.ops), finish)
 

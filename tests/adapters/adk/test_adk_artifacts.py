@@ -247,7 +247,7 @@ def test_what_was_deleted_is_in_no_saved_index(store: holdfast.Store, monkeypatc
 
     def known() -> bool:
         mark = hashed(*terms("quokka")).to_bytes(8, "little")
-        saved = store._core.engine.scan(store.tenant, Query("index", limit=500))
+        saved = store.core.engine.scan(store.tenant, Query("index", limit=500))
         return any(mark in record.body for record in saved)
 
     async def work() -> None:

@@ -73,7 +73,7 @@ def test_what_is_said_is_stored_once(store: holdfast.Store) -> None:
         await service.append_event(session, said(text))
 
     asyncio.run(work())
-    engine = store._core.engine
+    engine = store.core.engine
     record = engine.get(store.tenant, "thread", THREAD)
     assert record is not None
     (event,) = engine.read(store.tenant, record.mark)
@@ -137,9 +137,9 @@ def test_an_event_and_its_state_are_one_commit(store: holdfast.Store) -> None:
     async def work() -> None:
         service = HoldfastSessionService(store)
         session = await service.create_session(**ONE)
-        before = store._core.engine.feed(store.tenant, 0, 1_000, 0)[-1].position
+        before = store.core.engine.feed(store.tenant, 0, 1_000, 0)[-1].position
         await service.append_event(session, changing({"a": 1, "user:b": 2, "app:c": 3}))
-        assert len(store._core.engine.feed(store.tenant, before, 1_000, 0)) == 1
+        assert len(store.core.engine.feed(store.tenant, before, 1_000, 0)) == 1
         big = "x" * (17 * 1024 * 1024)
         with pytest.raises(TooLarge):
             await service.append_event(session, changing({"a": 2, "user:b": big}))
@@ -237,7 +237,7 @@ def test_a_session_deleted_while_others_append_stays_deleted(store: holdfast.Sto
         await service.delete_session(**ONE)
         assert any(await asyncio.gather(*tasks))
         assert await service.get_session(**ONE) is None
-        assert store._core.engine.get(store.tenant, "state", THREAD) is None
+        assert store.core.engine.get(store.tenant, "state", THREAD) is None
 
     asyncio.run(work())
 

@@ -494,7 +494,7 @@ def test_what_the_engine_erased_without_a_name_is_gone(store: holdfast.Store) ->
     storage = HoldfastStorage(store, user="ana")
     storage.save([record()])
     assert storage.count() == 1
-    store._core.engine.erase(store.tenant, Scope(user="ana"), time=store._core.clock.now())
+    store.core.engine.erase(store.tenant, Scope(user="ana"), time=store.core.clock.now())
     assert storage.count() == 0
 
 

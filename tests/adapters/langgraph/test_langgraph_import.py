@@ -259,7 +259,7 @@ def test_an_import_that_was_interrupted_is_gone_on_with(place: Place, after: int
         fill(saver)
         before = shown(asking(saver), ASK)
     with holdfast.open("ram:", embedder="none") as store:
-        commit, left = store._core.engine.commit, [after]
+        commit, left = store.core.engine.commit, [after]
 
         def cut_off(*given: Any) -> Any:
             left[0] -= 1
@@ -267,10 +267,10 @@ def test_an_import_that_was_interrupted_is_gone_on_with(place: Place, after: int
                 raise KeyboardInterrupt
             return commit(*given)
 
-        store._core.engine.commit = cut_off  # type: ignore[method-assign]
+        store.core.engine.commit = cut_off  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
             take(store, place.address)
-        store._core.engine.commit = commit  # type: ignore[method-assign]
+        store.core.engine.commit = commit  # type: ignore[method-assign]
         take(store, place.address)
         assert shown(asking(HoldfastSaver(store)), ASK) == before
         assert take(store, place.address).new == {}

@@ -223,9 +223,9 @@ def test_an_explanation_shows_what_the_stages_gave(items: HoldfastStore) -> None
 
 
 def test_a_batch_of_puts_is_one_commit(items: HoldfastStore, inner: holdfast.Store) -> None:
-    before = len(inner._core.engine.feed("default", 0, 1_000))
+    before = len(inner.core.engine.feed("default", 0, 1_000))
     items.batch([PutOp(("a", str(n)), "k", {"n": n}) for n in range(50)])
-    assert len(inner._core.engine.feed("default", 0, 1_000)) == before + 1
+    assert len(inner.core.engine.feed("default", 0, 1_000)) == before + 1
 
 
 def test_reads_of_a_batch_see_what_was_before_it(items: HoldfastStore) -> None:
@@ -731,7 +731,7 @@ def _swept(store: holdfast.Store, clock: ManualClock) -> None:
 
     def known() -> bool:
         mark = hashed(*terms("quokka")).to_bytes(8, "little")
-        saved = store._core.engine.scan(store.tenant, Query("index", limit=500))
+        saved = store.core.engine.scan(store.tenant, Query("index", limit=500))
         return any(mark in record.body for record in saved)
 
     assert known()

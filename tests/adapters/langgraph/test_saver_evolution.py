@@ -263,17 +263,17 @@ def test_messages_survive_a_migration(kept: holdfast.Store) -> None:
 
 
 def graph_record(store: holdfast.Store) -> Any:
-    return next(iter(scan_all(store._core.engine, store.tenant, Query("graph"))))
+    return next(iter(scan_all(store.core.engine, store.tenant, Query("graph"))))
 
 
 def test_a_graph_of_a_newer_format_is_refused(store: holdfast.Store) -> None:
     asks(HoldfastSaver(store)).invoke({"xs": [1]}, at())
     record = graph_record(store)
     body = encode({"namespace": "", "log": 1, "format": 99})
-    store._core.engine.commit(
+    store.core.engine.commit(
         store.tenant,
         (Put("graph", record.id, body, scope=record.scope, expect=record.version),),
-        store._core.clock.now(),
+        store.core.clock.now(),
     )
     for act in (
         lambda saver: saver.get_tuple(at()), lambda saver: list(saver.list(at())),
@@ -286,10 +286,8 @@ def test_a_graph_of_a_newer_format_is_refused(store: holdfast.Store) -> None:
 def test_an_event_of_a_kind_that_is_not_known_is_refused(store: holdfast.Store) -> None:
     asks(HoldfastSaver(store)).invoke({"xs": [1]}, at())
     record = graph_record(store)
-    event = Event("squashed frame", b"j1{}", store._core.clock.now())
-    store._core.engine.commit(
-        store.tenant, (Append("graph", record.id, (event,), record.head),), store._core.clock.now()
-    )
+    event = Event("squashed frame", b"j1{}", store.core.clock.now())
+    store.core.engine.commit(store.tenant, (Append("graph", record.id, (event,), record.head),), store.core.clock.now())
     for act in (
         lambda saver: saver.get_tuple(at()), lambda saver: list(saver.list(at())),
         lambda saver: saver.retain(["t"], keep=1),

@@ -80,7 +80,7 @@ def everything(store: holdfast.Store, config: Any = None) -> dict[tuple[str, ...
 
 
 def there(store: holdfast.Store, thread: str | None = None) -> dict[str, int]:
-    core = store._core
+    core = store.core
     return {kind: len(list(scan_all(core.engine, core.tenant, Query(kind, thread=thread)))) for kind in KINDS}
 
 
@@ -291,7 +291,7 @@ def test_ten_thousand_threads_at_once(tmp_path: Any) -> None:
 
 def several(store: holdfast.Store, threads: int, each: int) -> None:
     """Many threads with checkpoints, by commits of many at once: saving them one by one would take a minute."""
-    core, now = store._core, store._core.clock.now()
+    core, now = store.core, store.core.clock.now()
     for begin in range(0, threads, 500):
         ops: list[Any] = []
         for number in range(begin, min(begin + 500, threads)):

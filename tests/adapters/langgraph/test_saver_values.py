@@ -396,7 +396,7 @@ def test_a_declared_schema_is_migrated() -> None:
     engine = holdfast.open("ram:", embedder="none", schemas=old)
     with engine as store:
         config = put(HoldfastSaver(store), {"x": [Trip("Lima")]})
-        later = holdfast.Store(type(store._core)(store._core.engine, store.tenant, store._core.clock, new))
+        later = holdfast.Store(type(store.core)(store.core.engine, store.tenant, store.core.clock, new))
         found = HoldfastSaver(later).get_tuple(config)
         assert found is not None
         assert found.checkpoint["channel_values"]["x"] == [Journey(["Lima"])]

@@ -147,14 +147,14 @@ def test_what_others_write_into_the_thread_is_no_item(store: holdfast.Store) -> 
 
 def test_a_limit_reads_no_more_than_it_must(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     session = talk(store, *said(*(str(number) for number in range(3_000))))
-    read, count = store._core.engine.read, []
+    read, count = store.core.engine.read, []
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         events = read(*args, **kwargs)
         count.append(len(events))
         return events
 
-    monkeypatch.setattr(store._core.engine, "read", counted)
+    monkeypatch.setattr(store.core.engine, "read", counted)
     assert len(run(session.get_items(limit=7))) == 7
     assert sum(count) == 7
     assert run(session.get_items(limit=0)) == []
@@ -219,9 +219,9 @@ def test_items_are_replaced_in_one_commit(store: holdfast.Store) -> None:
     run(session.replace_items(said("0")))
     session.thread.append(holdfast.note("n"))
     run(session.replace_items(said("1", "2")))
-    commits = len(store._core.engine.feed(store.tenant, limit=1_000))
+    commits = len(store.core.engine.feed(store.tenant, limit=1_000))
     run(session.replace_items(said("3")))
-    assert len(store._core.engine.feed(store.tenant, limit=1_000)) == commits + 1
+    assert len(store.core.engine.feed(store.tenant, limit=1_000)) == commits + 1
     assert run(session.get_items()) == said("3")
     assert session.thread.log()[0].content == {"text": "n"}
     with pytest.raises(Invalid):

@@ -456,7 +456,7 @@ async def test_nothing_of_a_deleted_conversation_stays_behind(store: holdfast.St
     kept = HoldfastConversations(store)
     await saved(kept, "talk", "one")
     await saved(kept, "other", "one")
-    engine, tenant, now = store._core.engine, store.tenant, store._core.clock.now()
+    engine, tenant, now = store.core.engine, store.tenant, store.core.clock.now()
     for kind in KINDS:
         if kind not in ("thread", "state", "memories", "memory"):
             puts = [Put(kind, f"{kind} of {id}", encode({}), scope=Scope(thread=id)) for id in ("talk", "other")]

@@ -164,7 +164,7 @@ class Keeper:
         return [(record.scope.thread or "", frames.namespace_of(record)) for record in self._graphs(thread)]
 
     def _graphs(self, thread: str | None) -> list[Record]:
-        core = self.store._core
+        core = self.store.core
         return list(scan_all(core.engine, core.tenant, Query(GRAPH, thread=thread)))
 
     def _tuple(self, line: Line, frame: Frame) -> CheckpointTuple:
@@ -355,7 +355,7 @@ class Keeper:
                 self._refuse_deleted(line, checkpoint)
 
     def _refuse_deleted(self, line: Line, parent: str, *, gone: bool = False) -> None:
-        if gone or pruning.deleted_since(self.store._core, line.thread, parent):
+        if gone or pruning.deleted_since(self.store.core, line.thread, parent):
             raise Erased(
                 f"thread {line.thread!r} was deleted while this run was under way: it stays deleted; a new run begins "
                 "it anew",
@@ -455,7 +455,7 @@ class Keeper:
                 writing.done.set()
 
     def _count_late(self, line: Line, frame: Frame) -> int:
-        number, core = 1, self.store._core
+        number, core = 1, self.store.core
         assert line.record is not None
         while core.engine.read(core.tenant, line.record.mark, key=frames.late_key(frame.position, number)):
             number += 1
@@ -472,7 +472,7 @@ class Keeper:
 
         ``judge`` refuses what must not be, before anything at all is written.
         """
-        core = self.store._core
+        core = self.store.core
         thread = self._thread(line, config)
         last: Exception | None = None
         for _ in range(_TRIES):
@@ -480,11 +480,11 @@ class Keeper:
                 judge(line)
                 log = line.view.get(core.tenant, "thread", line.thread)
                 line.known.begin(0 if log is None else log.created)
-                written = work(Saving(line, log or _NO_LOG, thread._scope, core.clock.now()))
+                written = work(Saving(line, log or _NO_LOG, thread.logbook.scope, core.clock.now()))
             if written is None:
                 return
             if log is None:  # nothing was refused: now there may be a thread
-                thread._commit_ops((thread._touch(),))
+                thread.logbook.commit((thread.logbook.touch(),))
                 continue
             try:
                 receipt = core.engine.commit(core.tenant, written.ops, core.clock.now())
@@ -500,7 +500,7 @@ class Keeper:
     def _thread(self, line: Line, config: RunnableConfig) -> Thread:
         named = {**(config.get("metadata") or {}), **(config.get("configurable") or {})}
         user = named.get(self._user)
-        found = self.store._core.engine.get(self.store.tenant, "thread", line.thread)
+        found = self.store.core.engine.get(self.store.tenant, "thread", line.thread)
         if found is not None:
             if isinstance(user, str) and found.scope.user not in (None, user):
                 raise Invalid(f"thread {line.thread!r} belongs to user {found.scope.user!r}, not {user!r}")
@@ -519,7 +519,7 @@ class Keeper:
                     len(self._known) > 1 and sum(map(len, self._known.values())) > _MESSAGES
                 ):
                     self._known.popitem(last=False)  # who needs it again reads it again
-                line = self._lines[key] = Line(self.store._core, self.kinds, spot.thread, spot.namespace, known)
+                line = self._lines[key] = Line(self.store.core, self.kinds, spot.thread, spot.namespace, known)
             self._lines.move_to_end(key)
             self._known.move_to_end(spot.thread)
             if len(self._lines) > _LINES:
@@ -559,7 +559,7 @@ class Keeper:
             for record in self._graphs(source):
                 self._copy(self._line(Spot(source, frames.namespace_of(record), None)), target)
         except BaseException:
-            pruning.retain(self.store._core, self.kinds, [target], pruning.Rule(keep=0), dry_run=False)
+            pruning.retain(self.store.core, self.kinds, [target], pruning.Rule(keep=0), dry_run=False)
             self.forget(target)
             raise
 

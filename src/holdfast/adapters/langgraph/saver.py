@@ -67,7 +67,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         evolution = Evolution.of(version, migrations, renamed, dropped)
         self._held = Held(store)
         self.store: Store = self._held.store
-        self.kinds = Kinds(self.store._core.schemas, LANGGRAPH)
+        self.kinds = Kinds(self.store.core.schemas, LANGGRAPH)
         with self._held.begun():
             self.kinds.register(types)
         super().__init__(serde=Serde(self.kinds))
@@ -177,14 +177,14 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread: checkpoints, log, state and all that was learned from it alone. Runs under way stay out."""
         thread = check_id(str(thread_id), "thread_id")
-        pruning.note_deletion(self.store._core, thread)
+        pruning.note_deletion(self.store.core, thread)
         self.store.erase(thread=thread, forever=False)
         self._keeper.forget(thread)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs made, in every thread."""
         self._keeper.flush()
-        pruning.delete_runs(self.store._core, self.kinds, run_ids)
+        pruning.delete_runs(self.store.core, self.kinds, run_ids)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread, with its writes, to a new thread."""
@@ -217,7 +217,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         rule = pruning.Rule(keep, older_than, max_bytes)
         ids = None if thread_ids is None else [check_id(str(id), "thread_id") for id in thread_ids]
         self._keeper.flush()
-        return pruning.retain(self.store._core, self.kinds, ids, rule, dry_run=dry_run)
+        return pruning.retain(self.store.core, self.kinds, ids, rule, dry_run=dry_run)
 
     # Delta channels
 

@@ -107,8 +107,8 @@ class Chat:
         self.desk, self.store, self.thread, self.answers = desk, store, thread, answers
         self.screen = desk.screen
         info = thread.info() if thread.exists() else None
-        owner = thread._scope if info is None else info
-        self.user, self.agent = owner.user, owner.agent or thread._scope.agent
+        owner = thread.logbook.scope if info is None else info
+        self.user, self.agent = owner.user, owner.agent or thread.logbook.scope.agent
         self.memory = store.memory(user=self.user, agent=self.agent)
         self.session = self._session(budget)
         self.answer: Answer | None = None

@@ -13,7 +13,7 @@ from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Screen
 from holdfast.doors.cli.wording import as_text, counted
 from holdfast.errors import NotFound
-from holdfast.ledger.folder import text_of
+from holdfast.ledger.files import text_of
 from holdfast.records import File, FolderInfo
 
 

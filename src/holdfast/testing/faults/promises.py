@@ -106,7 +106,7 @@ def wrong(
 
 def journals(store: Store) -> list[Journalled]:
     """Every run of a store, subtasks too."""
-    core, runs = store._core, store._runs
+    core, runs = store.core, store._runs
     found = []
     for record in scan_all(core.engine, core.tenant, Query(KIND)):
         header = to_header(record.body)
