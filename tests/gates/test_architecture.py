@@ -29,3 +29,9 @@ def test_every_room_is_on_the_map(root: Path) -> None:
     rooms = [path.name for path in package.iterdir() if path.is_dir() and any(path.rglob("*.py"))]
     missing = sorted(name for name in rooms if f"`{name}/`" not in text)
     assert not missing, f"ARCHITECTURE.md says nothing of these folders: {missing}"
+
+
+def test_every_decision_is_listed(root: Path) -> None:
+    folder = root / "docs" / "decisions"
+    listed = (folder / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in sorted(folder.glob("0*.md")) if f"({page.name})" not in listed] == []

@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.clock import to_datetime
 from holdfast.engine.contract import Append, Op
 from holdfast.ledger import log
 from holdfast.ledger.core import Pending, compare_and_set
@@ -165,7 +167,7 @@ def test_what_is_there_and_what_ever_was(
 
 
 def test_a_file_can_be_given_longer_to_live(
-    notes: Folder, files: FileBook, logbook: LogBook, clock: ManualClock
+    store: holdfast.Store, notes: Folder, files: FileBook, logbook: LogBook, clock: ManualClock
 ) -> None:
     soon, late = clock.now() + 500_000, clock.now() + 60_000_000
     written = notes.write("a", 1, tags=["t"], expires=soon)
@@ -174,12 +176,17 @@ def test_a_file_can_be_given_longer_to_live(
     later = files.prolonging(record, late)
     logbook.commit((later,))
     clock.advance(1)
-    assert notes.files(tag="t") == [written]
+    assert notes.files(tag="t") == [msgspec.structs.replace(written, expires=to_datetime(late))]
+    assert not store.verify().problems
     prolonged = files.record("a")
     assert prolonged is not None
     assert (expires_of(record), expires_of(prolonged)) == (soon, late)
     with pytest.raises(errors.Conflict):
         logbook.commit((later,))
+    notes.move("a", "b")
+    assert notes.paths() == ["b"]
+    clock.advance(60)
+    assert notes.paths() == []
 
 
 def test_several_files_are_erased_together_or_not_at_all(store: holdfast.Store, notes: Folder, files: FileBook) -> None:

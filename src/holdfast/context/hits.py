@@ -66,9 +66,7 @@ def _shown(text: str, query: str, extent: Extent, count: Count) -> str:
 
 
 def _fits(text: str, limit: int, count: Count) -> bool:
-    """Whether a text has at most so many tokens. A character of ASCII has one at most, so not every text is counted."""
-    if len(text) <= limit and text.isascii():
-        return True
+    """Whether a text has at most so many tokens; what is far too long is not counted."""
     return len(text) <= limit * _PER_TOKEN and count(text) <= limit
 
 

@@ -332,8 +332,12 @@ def _same(stored: Event, offered: Event) -> bool:
 
 
 def to_file(record: Record, event: Event) -> File:
-    """A version of a file, as it is stored."""
-    return _file(folder_of(record), path_of(record), record.created, event)
+    """A version of a file, as it is stored; the newest expires when its record says, which may have been put off."""
+    file = _file(folder_of(record), path_of(record), record.created, event)
+    expires = expires_of(record)
+    if event.position != record.head or file.deleted or expires is None:
+        return file
+    return msgspec.structs.replace(file, expires=to_datetime(expires))
 
 
 def _file(folder: str, path: str, created: int, event: Event) -> File:
@@ -355,13 +359,14 @@ def _file(folder: str, path: str, created: int, event: Event) -> File:
 def wrong(record: Record, event: Event) -> str | None:
     """What does not agree between a file's record and its newest version, None when all is well."""
     try:
-        file, head = to_file(record, event), decode(record.body)
-        expires = None if file.expires is None else to_micros(file.expires)
+        file, head = _file(folder_of(record), path_of(record), record.created, event), decode(record.body)
+        written, expires = None if file.expires is None else to_micros(file.expires), head.get("expires")
+        put_off = written is not None and expires is not None and expires > written
     except (Corrupt, Unsupported, LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
         return f"it cannot be read: {error}"
     if head.get("path") != file.path or place_of(record.scope, file.folder) != record.id[:_PLACE]:
         return "its id is not made of its owner, folder and path"
-    if file.deleted != (edition(record) > record.head) or head.get("expires") != expires:
+    if file.deleted != (edition(record) > record.head) or (expires != written and not put_off):
         return "it does not agree with its newest version"
     tags = {f"{record.id[:_PLACE]}:{tag}" for tag in file.tags}
     return (

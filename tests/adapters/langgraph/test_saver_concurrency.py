@@ -212,6 +212,29 @@ def test_a_lost_run_leaves_the_others_alone_and_may_be_run_again(kept: holdfast.
     assert echo(saver).invoke({"xs": ["slow again"]}, at())["xs"][-3] == "slow again"
 
 
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("shared", [True, False], ids=["one saver", "a saver each"])
+def test_of_runs_that_overlap_each_is_in_the_end_or_has_an_error(
+    kept: holdfast.Store, durability: str, *, shared: bool
+) -> None:
+    """A second run begins and ends while the first is in its first step."""
+    saver = HoldfastSaver(kept)
+    told: list[str] = []
+
+    def run(name: str, between: Callable[[Any], None] = lambda state: None) -> None:
+        graph = echo(saver if shared else HoldfastSaver(kept), between)
+        with contextlib.suppress(Conflict):
+            graph.invoke({"xs": [name]}, at(), durability=durability)
+            told.append(name)
+
+    run("zero")
+    run("one", lambda state: contextvars.Context().run(run, "two"))
+    found = echo(HoldfastSaver(kept)).get_state(at()).values["xs"]
+    assert set(told) <= set(found), "who was told that it went well is in the end"
+    assert len(told) == 2, "one goes on, and one has an error"
+    assert durability == "async" or told == ["zero", "two"]  # there a save of the first may come between
+
+
 # One at a time
 
 

@@ -224,12 +224,14 @@ class Keeper:
         ``told`` is its metadata as it is stored, ``fresh`` the channels that changed. A run that was overtaken by
         another, or whose thread was deleted meanwhile, is refused.
         """
-        guarded = self._began_newest(spot)
+        begins = self._handed_newest(spot)
+        guarded = self._own.get((spot.thread, spot.namespace, spot.checkpoint), False) if begins is None else begins
 
         def judge(line: Line) -> None:
             if line.frame(checkpoint["id"]) is None:  # what is saved already may be saved again
                 self._refuse_late(line, spot, told)
-                self._refuse_overtaken(line, spot)
+                if guarded:
+                    self._refuse_overtaken(line, spot)
 
         try:
             self._save(spot, config, checkpoint, told, fresh, judge)
@@ -237,7 +239,8 @@ class Keeper:
             for writing in self._held.pop(spot._replace(checkpoint=checkpoint["id"]), ()):
                 writing.done.set()  # it will never be saved, and nobody waits for that
             raise
-        self._own.pop((spot.thread, spot.namespace, spot.checkpoint), None)  # one for each run, not for each step
+        if begins is None:  # the mark of a run goes along with it; who begins at another's checkpoint leaves that mark
+            self._own.pop((spot.thread, spot.namespace, spot.checkpoint), None)
         self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
         while len(self._own) > _RUNS:
             self._own.popitem(last=False)
@@ -364,7 +367,7 @@ class Keeper:
 
     def _refuse_overtaken(self, line: Line, spot: Spot) -> None:
         """A run that began at the newest checkpoint goes on from the newest one, or not at all."""
-        if self._branches or spot.namespace or not self._began_newest(spot):
+        if self._branches or spot.namespace:
             return  # graphs inside a graph are part of one run, and may be called side by side
         tip = None if line.tip is None else line.tip.id
         if tip != spot.checkpoint:
@@ -539,12 +542,12 @@ class Keeper:
             return
         _handed.set((*(each for each in earlier if each[:4] != handed[:4]), handed)[-_FEW:])
 
-    def _began_newest(self, spot: Spot) -> bool:
-        """Whether the run that saves on top of a checkpoint began with the newest one there was."""
+    def _handed_newest(self, spot: Spot) -> bool | None:
+        """Whether a run that begins at a checkpoint was given it as the newest; None where it does not begin there."""
         for each in reversed(_handed.get()):
             if each[:4] == (id(self), spot.thread, spot.namespace, spot.checkpoint):
                 return each.newest
-        return self._own.get((spot.thread, spot.namespace, spot.checkpoint), False)
+        return None
 
     # Copying and forgetting
 

@@ -234,13 +234,14 @@ class Line:
         return self._messages([Said(Place(stream, position)) for stream, positions in spans for position in positions])
 
     def _messages(self, said: Sequence[Said]) -> list[Any]:
-        with self.known.lock, no_collecting():  # graphs inside a graph share what is known of the thread
-            if missing := self.known.missing(each.place for each in said):
-                bodies = segments.bodies_at(self.view, self.core.tenant, 0, missing)
+        with self.known.lock:  # graphs inside a graph share what is known of the thread
+            missing = self.known.missing(each.place for each in said)
+            bodies = segments.bodies_at(self.view, self.core.tenant, 0, missing) if missing else []
+            with no_collecting():
                 for place, body in zip(missing, bodies, strict=True):
                     self.known.read(place, body)
-            made = zip(self.known.messages(said), said, strict=True)
-            return [message if message is not None else self._unusual(each) for message, each in made]
+                made = zip(self.known.messages(said), said, strict=True)
+                return [message if message is not None else self._unusual(each) for message, each in made]
 
     def _unusual(self, said: Said) -> Any:
         """A message that holds values of types that are not plain data."""

@@ -147,7 +147,7 @@ def assembled(kind: Any, fields: dict[str, Any], names: set[str], extra: dict[st
     """A message of these fields, which are all there and are as they were when they were validated."""
     made = _new(kind)
     _set_fields(made, fields)
-    _set_names(made, names)
+    _set_names(made, names.copy())  # pydantic adds to it what a caller sets
     _set_extra(made, {} if extra is None else extra)
     _set_private(made, None)
     return made

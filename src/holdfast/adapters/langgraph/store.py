@@ -42,7 +42,7 @@ from holdfast.clock import to_datetime
 from holdfast.engine.contract import Delete, Put, Query, Record, View
 from holdfast.errors import Conflict, Invalid
 from holdfast.ledger.core import scan_all
-from holdfast.ledger.files import FILE, Deleting, Writing, expires_of, here, path_of
+from holdfast.ledger.files import FILE, Deleting, Writing, here, path_of
 from holdfast.records import File, Recalled, RecallReport
 
 __all__ = ["Explained", "Explanation", "HoldfastStore", "ItemVersion"]
@@ -379,18 +379,13 @@ class HoldfastStore(BaseStore):
     def _those_here(self, records: Mapping[str, Record]) -> list[File]:
         """Of what is kept under some paths, also of what was deleted or has expired, the files that are there."""
         present = [record for record in records.values() if self._book.is_here(record)]
-        return [_ending(file, expires_of(records[file.path])) for file in self._book.files(present)]
+        return self._book.files(present)
 
 
 def _check_window(limit: Any, offset: Any) -> None:
     for name, value in (("limit", limit), ("offset", offset)):
         if type(value) is not int or value < 0:
             raise Invalid(f"{name} is a whole number, at least 0, not {value!r}")
-
-
-def _ending(file: File, expires: int | None) -> File:
-    """A file as it expires now: a version says when it did as it was written, and a read may have put that off."""
-    return file if expires is None else msgspec.structs.replace(file, expires=to_datetime(expires))
 
 
 def _sure(pattern: Sequence[str]) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ CREATE VIEW holdfast_events AS
     SELECT t.name AS tenant, s.kind AS owner, s.id, s.stream, e.position AS number, e.kind, e.key,
            strftime('%Y-%m-%dT%H:%M:%SZ', e.time / 1000000, 'unixepoch') AS time,
            CASE WHEN substr(e.body, 1, 2) = CAST('j1' AS BLOB) THEN CAST(substr(e.body, 3) AS TEXT) END AS content
-    FROM events e JOIN strands s ON s.num = e.stream JOIN tenants t ON t.num = e.tenant;
+    FROM tenants t JOIN strands s ON s.tenant = t.num JOIN events e ON e.tenant = t.num AND e.stream = s.num;
 
 CREATE VIEW holdfast_threads AS
     SELECT tenant, id AS thread, user_id, agent_id, tags, head AS entries, created, active
