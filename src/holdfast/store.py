@@ -397,7 +397,7 @@ class Store:
         """Delete books or files before the rest is erased, so that their ids, which are not the caller's, stay free."""
         query, gone = Query(kind, user=scope.user, agent=scope.agent, limit=_PAGE), 0
         while scope.thread is None and (found := self.core.engine.scan(self.core.tenant, query)):
-            ops = [Delete(kind, record.id) for record in found]
+            ops = [Delete(kind, record.id, erase=True) for record in found]
             self.core.engine.commit(self.core.tenant, ops, self.core.clock.now())
             gone += len(ops)
         return gone

@@ -92,11 +92,15 @@ class Put(msgspec.Struct, frozen=True):
 
 
 class Delete(msgspec.Struct, frozen=True):
-    """Remove a record and give up its stream. Deleting what is absent is no error unless ``expect`` names a version."""
+    """Remove a record and give up its stream. Deleting what is absent is no error unless ``expect`` names a version.
+
+    With ``erase`` the feed forgets its id as well, as with the verb of that name.
+    """
 
     kind: str
     id: str
     expect: int | None = None
+    erase: bool = False
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -293,7 +297,8 @@ class Engine(View, Protocol):
     def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
         """Remove every record in the scope with all events no other stream reaches; return how many records.
 
-        Older items of the feed keep what happened, but no longer to whom. An empty scope is refused. ``bury`` leaves a
+        Older items of the feed keep what happened, but no longer to whom: whatever has the id of such a record goes
+        without it, also what was deleted before. An empty scope is refused. ``bury`` leaves a
         mark of each id (a digest, not the id) so that a late writer gets ``Erased`` instead of bringing it back.
         """
         ...

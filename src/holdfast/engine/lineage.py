@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
+import msgspec
+
 from holdfast.engine.contract import Change, Mark, Problem, Record, Scope, Strand
 from holdfast.engine.plan import Changes
 from holdfast.errors import Invalid
@@ -80,14 +82,11 @@ def erasure(records: Iterable[Record]) -> Changes:
     return changes
 
 
-def scrubbed(changes: tuple[Change, ...], names: Collection[tuple[str, str]]) -> tuple[Change, ...] | None:
-    """Changes without the ids of these names; None when they name none of them."""
-    if not any((change.kind, change.id) in names for change in changes):
+def scrubbed(changes: tuple[Change, ...], ids: Collection[str]) -> tuple[Change, ...] | None:
+    """Changes without these ids; None when they name none of them."""
+    if not any(change.id in ids for change in changes):
         return None
-    return tuple(
-        Change(change.action, change.kind, "", change.version) if (change.kind, change.id) in names else change
-        for change in changes
-    )
+    return tuple(msgspec.structs.replace(change, id="") if change.id in ids else change for change in changes)
 
 
 def problems(tenant: str, strand: Strand, breaks: Iterator[tuple[int, str]]) -> list[Problem]:

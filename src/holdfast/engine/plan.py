@@ -63,7 +63,7 @@ class Changes:
     """A tenant's rows to write. ``records`` maps a name to its new row (None: delete); ``moved`` are rows of which
     head, digest and time alone changed, within the same hour."""
 
-    __slots__ = ("events", "feed", "keyed", "moved", "records", "released", "strands")
+    __slots__ = ("erased", "events", "feed", "keyed", "moved", "records", "released", "strands")
 
     def __init__(self) -> None:
         self.records: dict[Name, Record | None] = {}
@@ -72,6 +72,7 @@ class Changes:
         self.events: list[tuple[int, Event]] = []
         self.keyed: dict[tuple[int, str], Event] = {}
         self.released: set[Name] = set()
+        self.erased: set[str] = set()  # ids that the feed is to forget
         self.feed: list[Change] = []
 
     def __bool__(self) -> bool:
@@ -93,6 +94,7 @@ class Changes:
         self.events += other.events
         self.keyed.update(other.keyed)
         self.released |= other.released
+        self.erased |= other.erased
         self.feed += other.feed
 
 
@@ -288,7 +290,11 @@ class _Draft:
         self.changes.records[name] = None
         if record.stream is not None:
             self.changes.released.add(name)
-        self._note("delete", op.kind, op.id, record.version)
+        if op.erase:
+            self.changes.erased.add(op.id)
+            self._note("erase", op.kind, "", 1)
+        else:
+            self._note("delete", op.kind, op.id, record.version)
 
     def _fork(self, op: Fork) -> None:
         record = self._get(op.kind, op.id)

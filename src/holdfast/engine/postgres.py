@@ -351,6 +351,8 @@ class _Session:
         if changes.released:
             Tending(self.run, self.run_many).prune(tenant, changes.released, changes.alive())
         self.publish(tenant, changes, position, time)
+        if changes.erased:
+            Tending(self.run, self.run_many).scrub(tenant, changes.erased)
 
     def publish(self, tenant: str, changes: Changes, position: int, time: int) -> None:
         self.ask(tenant, relational.INSERT_FEED, (tenant, position, time, relational.changes_text(changes.feed)))

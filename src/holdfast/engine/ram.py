@@ -77,6 +77,10 @@ class _Tenant:
         self.graves: set[bytes] = set()
         self.feed: list[Commit] = []
 
+    def scrub(self, ids: set[str]) -> None:
+        """Take erased ids out of the feed: what happened stays, to whom does not."""
+        self.feed = [Commit(c.position, c.time, lineage.scrubbed(c.changes, ids) or c.changes) for c in self.feed]
+
     def own(self, stream: int) -> _Own:
         return self.events.get(stream) or _Own()
 
@@ -205,9 +209,8 @@ class RamEngine(_Reads):
                 del data.records[(record.kind, record.id)]
                 if bury:
                     data.graves.add(lineage.grave(record.kind, record.id))
-            names = {(r.kind, r.id) for r in doomed}
-            self._prune(data, names, set())
-            data.feed = [Commit(c.position, c.time, lineage.scrubbed(c.changes, names) or c.changes) for c in data.feed]
+            self._prune(data, {(r.kind, r.id) for r in doomed}, set())
+            data.scrub({r.id for r in doomed})
             if doomed:
                 self._publish(tenant, lineage.erasure(doomed), time)
             return len(doomed)
@@ -259,6 +262,8 @@ class RamEngine(_Reads):
     def _publish(self, tenant: str, changes: Changes, time: int) -> int:
         feed = self._tenants[tenant].feed
         feed.append(Commit(len(feed) + 1, time, tuple(changes.feed)))
+        if changes.erased:
+            self._tenants[tenant].scrub(changes.erased)
         self._lock.notify_all()
         return len(feed)
 

@@ -357,6 +357,8 @@ class _Writer:
             self._tending.prune(tenant, changes.released, changes.alive())
             self._keys.forget()  # a stream that went and is taken in again gets another number
         self._publish(tenant, changes, time)
+        if changes.erased:
+            self._tending.scrub(tenant, changes.erased)
 
     def _publish(self, tenant: str, changes: Changes, time: int) -> None:
         if changes:

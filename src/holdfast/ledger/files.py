@@ -174,7 +174,7 @@ class FileBook:
             record = found.get(change.path)
             self._refuse_unmet(change, record)
             if record is not None:
-                ops.append(Delete(FILE, record.id, record.version if change.expect is not None else None))
+                ops.append(Delete(FILE, record.id, record.version if change.expect is not None else None, erase=True))
         if ops:
             self.core.engine.commit(self.core.tenant, ops, self.core.clock.now())
             self.purge()

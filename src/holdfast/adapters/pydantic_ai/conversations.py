@@ -26,6 +26,7 @@ from holdfast.ledger import checkpoints
 from holdfast.ledger.checkpoints import Point
 from holdfast.ledger.core import fetch, fetch_events, scan_all
 from holdfast.ledger.state import to_document
+from holdfast.steps.hold import HOLD
 from holdfast.thread import Thread
 from holdfast.transfer.archive import KINDS, LEASE
 
@@ -48,7 +49,7 @@ _FORMAT = 1
 _PAGE = 500
 _HINTS = 10_000
 _ITSELF, _LEARNED = ("thread", "state"), ("memories", "memory")
-_BELONGING = tuple(kind for kind in (*KINDS, LEASE) if kind not in (*_ITSELF, *_LEARNED))
+_BELONGING = tuple(kind for kind in (*KINDS, LEASE, HOLD) if kind not in (*_ITSELF, *_LEARNED))
 
 _records = TypeAdapter(ConversationRecord)
 
@@ -303,7 +304,7 @@ class HoldfastConversations(ConversationStore):
             raise ConversationConflict(id)
         engine, tenant = self._core.engine, self._core.tenant
         belonging = [found for kind in _BELONGING for found in scan_all(engine, tenant, Query(kind, thread=id))]
-        gone = [Delete(found.kind, found.id) for found in (stored.thread, stored.state, *belonging)]
+        gone = [Delete(found.kind, found.id, erase=True) for found in (stored.thread, stored.state, *belonging)]
         try:
             engine.commit(tenant, (*self._unchanged(id, stored), *gone), self._core.clock.now())
         except Conflict as error:

@@ -148,6 +148,33 @@ class ErasePromises:
             Change("erase", "thread", "", 1),
         )
 
+    def test_what_was_deleted_before_goes_from_the_feed_with_its_namesake(self, scene: Scene) -> None:
+        """An id may be personal whatever kind of record it named, and whether that is still there or not."""
+        scene.commit(note("ana-7", scope=ANA), append("ana-7", "one"), note("ben-7", scope=BEN))
+        scene.commit(Delete("note", "ana-7"))
+        scene.erase(ANA)
+        named = [change.id for item in scene.engine.feed(ACME) for change in item.changes if change.id]
+        assert named == ["ben-7"]
+
+    @pytest.mark.parametrize("id", ["ana", "100%_\\\n\t'", "Ä" * 200])
+    def test_a_record_can_be_erased_alone(self, scene: Scene, id: str) -> None:
+        """The feed says that something went, and not what; others keep their names; the id is free."""
+        scene.commit(note(id), append("anabel", "x"), note("an"))
+        scene.commit(append("anabel", "y"), Delete("note", id, erase=True))
+        assert scene.engine.get(ACME, "note", id) is None
+        changes = [change for item in scene.engine.feed(ACME) for change in item.changes]
+        assert changes[0] == Change("put", "note", "", 1)
+        assert changes[-1] == Change("erase", "note", "", 1)
+        assert {change.id for change in changes} == {"", "anabel", "an"}
+        scene.commit(note(id, expect=0))
+
+    def test_many_records_can_be_erased_together(self, scene: Scene) -> None:
+        """More than a database is asked about one by one."""
+        ids = [f"n{number}" for number in range(60)]
+        scene.commit(*map(note, ids), note("stays"))
+        scene.commit(*(Delete("note", id, erase=True) for id in ids))
+        assert {change.id for item in scene.engine.feed(ACME) for change in item.changes} == {"", "stays"}
+
     def test_erasing_nothing_is_no_change(self, scene: Scene) -> None:
         """A second erasure finds nothing and does not show in the feed."""
         scene.commit(note("n", scope=ANA))
