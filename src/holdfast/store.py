@@ -23,7 +23,7 @@ from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
 from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound, Unsupported
 from holdfast.ids import Ids, check_id
 from holdfast.ledger import checkpoints, graphs
-from holdfast.ledger.core import Core, scan_all
+from holdfast.ledger.core import Core, fetch, scan_all
 from holdfast.ledger.files import FILE, path_of, wrong
 from holdfast.ledger.folder import Folder, folders
 from holdfast.ledger.schema import DEFAULT, Registry
@@ -38,6 +38,7 @@ from holdfast.providers.choose import AUTO, Spec, choose
 from holdfast.providers.embedding import Embedder
 from holdfast.records import FolderInfo, Report, ThreadInfo
 from holdfast.steps import resume
+from holdfast.steps.hold import HOLD
 from holdfast.steps.resume import Handlers, Resumed
 from holdfast.steps.run import Run
 from holdfast.steps.runs import LEASE_S, Runs
@@ -355,6 +356,7 @@ class Store:
         gone = self._erase_learned(scope, touched)
         self._free(BOOK, scope)
         gone += self._free(FILE, scope)
+        self._end_holds(scope)
         gone += self.core.engine.erase(self.core.tenant, scope, time=self.core.clock.now(), bury=forever)
         self._purge(touched)
         return gone
@@ -392,6 +394,14 @@ class Store:
                         touched.add(Scope(record.scope.user, record.scope.agent))
                         gone += 1
         return gone
+
+    def _end_holds(self, scope: Scope) -> None:
+        """Delete the holds of threads that go, also those that were taken before a thread had an owner."""
+        engine, tenant = self.core.engine, self.core.tenant
+        query = Query("thread", user=scope.user, agent=scope.agent, thread=scope.thread)
+        going = [record.id for record in scan_all(engine, tenant, query)]
+        if ends := [Delete(HOLD, id, erase=True) for id in fetch(engine, tenant, HOLD, going)]:
+            engine.commit(tenant, ends, self.core.clock.now())
 
     def _free(self, kind: str, scope: Scope) -> int:
         """Delete books or files before the rest is erased, so that their ids, which are not the caller's, stay free."""

@@ -118,6 +118,16 @@ def test_a_dry_run_counts_and_changes_nothing(call: Call, db: Path, args: list[s
     assert left(db) == ["trip-1", "trip-2", "visit"]
 
 
+def test_what_an_agent_knows_about_users_is_counted_who_have_nothing_else_here(call: Call, db: Path) -> None:
+    with holdfast.open(db, embedder="none") as store:
+        store.memory(user="zoe", agent="travel").remember("likes trains")
+        store.memory(agent="travel").remember("trains are slow")
+    assert call("erase", "agent", "travel", "--dry-run", "--json").data["counts"]["memories"] == 3
+    assert call("erase", "agent", "travel", "--yes").code == exits.OK
+    with holdfast.open(db, embedder="none") as store:
+        assert store.memory(user="zoe", agent="travel").facts() == []
+
+
 def test_a_user_goes_with_everything(call: Call, db: Path) -> None:
     assert "Would be erased: all of user 'ana' (2 threads" in call("erase", "user", "ana", "--dry-run").out
     assert call("erase", "user", "ana", "--yes").out.startswith("Erased: all of user 'ana' (2 threads")

@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 from holdfast.adapters.opening import Given, Held, away
 from holdfast.errors import Corrupt, Invalid, Misconfigured
 from holdfast.ids import check_id
-from holdfast.ledger.core import compare_and_set
+from holdfast.ledger.core import compare_and_set, feed_end
 from holdfast.ledger.files import FILE, Deleting, Writing
 from holdfast.ledger.said import OURS
-from holdfast.memories.following import feed_end
 from holdfast.records import Entry, File, event
 from holdfast.store import Store
 from holdfast.thread import Thread

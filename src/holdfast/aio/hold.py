@@ -6,7 +6,9 @@ Deliberately absent: rules of its own; it wraps its blocking twin, and waits wit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+import functools
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,17 +28,26 @@ class AsyncHold:
         return f"Async{self._hold!r}"
 
     async def take(self) -> Self:
-        tries: Iterator[float] = self._hold.tries()
+        tries, taken = self._hold.tries(), False
+
+        def tried() -> float | None:
+            nonlocal taken
+            pause = next(tries, None)
+            taken = pause is None
+            return pause
+
         try:
-            while (pause := await self._carried(next, tries, None)) is not None:
+            while (pause := await self._carried(tried)) is not None:
                 await asyncio.sleep(min(pause, _LOOK_S))  # a blocked thread for each would use the executor up
         except asyncio.CancelledError:
-            await self.release()  # it may have been taken as the caller went
+            if taken:  # as the caller went
+                await self.release()
             raise
         return self
 
     async def release(self) -> None:
-        await self._carried(self._hold.release)
+        """Let others have it, also when the caller is cancelled meanwhile, however often."""
+        await _to_end(self._hold.release)
 
     async def __aenter__(self) -> Self:
         return await self.take()
@@ -44,4 +55,28 @@ class AsyncHold:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._carried(self._hold.__exit__, kind, error, trace)
+        await _to_end(functools.partial(self._hold.__exit__, kind, error, trace))
+
+
+async def _to_end(work: Callable[[], None]) -> None:
+    """Do it in a thread of its own, and stay until it is done; a cancellation counts only then.
+
+    In a shared executor it would wait behind those who wait for it. What is not let go is renewed for as long as
+    anything refers to it.
+    """
+    own = ThreadPoolExecutor(1, "holdfast-release")
+    future = asyncio.get_running_loop().run_in_executor(own, work)
+    own.shutdown(wait=False)
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.wait({future})  # and not the future itself, which would be cancelled as well
+        except asyncio.CancelledError as error:
+            cancelled = error
+    try:
+        if cancelled is None:
+            return future.result()
+        future.exception()  # looked at, so that nobody is told that it was not
+        raise cancelled
+    finally:
+        del cancelled  # it refers to this frame

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakSet
 
-from holdfast.engine.contract import Query, Record, Scope, View
-from holdfast.ledger.core import Core
+from holdfast.engine.contract import Query, Record, Scope
+from holdfast.ledger.core import Core, feed_end
 from holdfast.ledger.files import FILE
 from holdfast.memory.names import BOOK
 
@@ -102,19 +102,3 @@ class Follower:
     def _tell(self, what: Callable[[Concerned], None]) -> None:
         for one in self._concerned:
             what(one)
-
-
-def feed_end(view: View, tenant: str, known: int = 0) -> int:
-    """The position of the newest commit, found by doubling and halving: the contract has no verb for it."""
-    step = 1
-    while view.feed(tenant, known + step, 1):
-        known += step
-        step *= 2
-    low, high = known, known + step
-    while low < high:
-        middle = (low + high) // 2
-        if view.feed(tenant, middle, 1):
-            low = middle + 1
-        else:
-            high = middle
-    return low

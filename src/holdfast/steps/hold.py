@@ -20,7 +20,7 @@ import msgspec
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Guard, Op, Put, Record, Scope
-from holdfast.errors import Conflict, Corrupt, Fenced, HoldfastError, Invalid, ThreadHeld
+from holdfast.errors import Conflict, Corrupt, Erased, Fenced, HoldfastError, Invalid, ThreadHeld
 from holdfast.steps.lease import SECOND, Holder, Terms, is_free
 from holdfast.steps.runs import Runs
 
@@ -36,7 +36,7 @@ class Hold:
         if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not wait_s >= 0:
             raise Invalid(f"wait_s is how many seconds to wait for others, 0 or more, not {wait_s!r}")
         self._runs, self._thread, self._whose, self._wait_s = runs, thread, whose, wait_s
-        self._scope, self._name = Scope(), f"hold {next(_numbers)}"
+        self._name = f"hold {next(_numbers)}"
         self._lock = threading.Lock()
         self.id, self.seconds = f"hold {thread}", runs.lease_s
         self.version = 0
@@ -48,15 +48,17 @@ class Hold:
 
     def take(self) -> Self:
         """Hold the thread; wait for others who do, if that was asked for; ``ThreadHeld`` if they go on. Blocks."""
-        for pause in self.tries():
-            self._runs.listen(pause)
+        for number, pause in enumerate(self.tries()):
+            if number == 0:
+                self._runs.hear_all()
+            else:
+                self._runs.listen(pause)
         return self
 
     def tries(self) -> Iterator[float]:
         """Try until it is held. After each try that failed: how many seconds to wait, at most, for the next."""
         if not self.over:
             raise Invalid("this hold is taken already: one `with` at a time, and a hold of its own for each")
-        self._scope = self._whose()
         end = time.monotonic() + self._wait_s
         while (held := self._tried()) is not None:
             left = end - time.monotonic()
@@ -70,28 +72,51 @@ class Hold:
             if self.over:
                 return
             try:
-                with suppress(Conflict):
-                    if self._is_mine():
-                        self._commit(self.give_up())
+                self._let_go()
+            except HoldfastError:
+                raise
+            except BaseException:  # interrupted: others would wait for the end of the lease
+                with suppress(HoldfastError):
+                    self._let_go()
+                raise
             finally:
                 self._runs.keeper.drop(self)
+
+    def _let_go(self) -> None:
+        with suppress(Conflict):
+            if self._is_mine():
+                self._commit(self.give_up())
 
     def _tried(self) -> ThreadHeld | None:
         """Take it if it is free; otherwise say who has it."""
         core, runs = self._runs.core, self._runs
-        record = core.engine.get(core.tenant, HOLD, self._thread)
-        terms = None if record is None else _to_terms(record)
-        if terms is not None and not is_free(terms, runs.now(), runs.holder) and not runs.is_forgotten(self.id, terms):
-            return self._held_by(terms)
-        version = 0 if record is None else record.version
-        with runs.claiming([self.id]):
-            try:
+        while True:
+            record = core.engine.get(core.tenant, HOLD, self._thread)
+            terms = None if record is None else _to_terms(record)
+            held = terms is not None and not is_free(terms, runs.now(), runs.holder)
+            if terms is not None and held and not runs.is_forgotten(self.id, terms):
+                return self._held_by(terms)
+            with suppress(Conflict):  # somebody else was faster: look who
+                self._claim(0 if record is None else record.version)
+                return None
+
+    def _claim(self, version: int) -> None:
+        runs = self._runs
+        try:
+            with runs.claiming([self.id]):
                 self._commit(self._put(version, runs.holder))
-            except Conflict:  # somebody else was faster
-                return ThreadHeld(f"thread {self._thread!r} was taken by another just now", thread=self._thread)
-            self.version, self.lost, self.over = version + 1, "", False
-            runs.keeper.keep(self)
-        return None
+                self.version, self.lost, self.over = version + 1, "", False
+                runs.keeper.keep(self)
+        except Conflict:
+            raise
+        except Erased as error:
+            told = f"thread {self._thread!r} was erased and stays erased; use another id"
+            raise Erased(told, thread=self._thread) from error
+        except BaseException:  # interrupted, or the answer got lost: it may have been taken all the same
+            self.over = False
+            with suppress(HoldfastError):
+                self.release()
+            raise
 
     def _held_by(self, terms: Terms) -> ThreadHeld:
         who = "this very process" if terms.holder == self._runs.holder.name else terms.holder
@@ -113,16 +138,29 @@ class Hold:
                     self._commit(self._put(self.version, self._runs.holder))
                     self.version += 1
                     return
-            self.lost = "was taken by another, or erased"
-            raise Fenced(f"thread {self._thread!r} {self.lost}", thread=self._thread)
+            raise self._fenced()
 
     def _is_mine(self) -> bool:
-        """Whether it is this very hold that is stored: one that was made anew begins with the old versions again."""
+        """Whether it is this very hold that is stored: one that was made anew begins with the old versions again.
+
+        Its version is then what is stored, for the answer to an earlier commit may have got lost.
+        """
         record = self._runs.core.engine.get(self._runs.core.tenant, HOLD, self._thread)
-        terms = None if record is None else _to_terms(record)
-        return terms is not None and (terms.holder, terms.run) == (self._runs.holder.name, self._name)
+        if record is None:
+            return False
+        terms = _to_terms(record)
+        mine = (terms.holder, terms.run) == (self._runs.holder.name, self._name)
+        if mine:
+            self.version = record.version
+        return mine
+
+    def _fenced(self) -> Fenced:
+        self.lost = "was taken by another, or erased"
+        return Fenced(f"thread {self._thread!r} {self.lost}", thread=self._thread)
 
     def guard(self) -> Guard:
+        if not self._is_mine():
+            raise self._fenced()
         return Guard(HOLD, self._thread, self.version)
 
     def give_up(self, until: int | None = None) -> Op:  # there is nothing to carry on later
@@ -135,7 +173,7 @@ class Hold:
             until = self._runs.now() + round(self.seconds * SECOND)
             terms = Terms(self._thread, self._name, "", until, holder.name, holder.seat, holder.pid, holder.born)
         plain = {field: getattr(terms, field) for field in Terms.__struct_fields__}
-        return Put(HOLD, self._thread, encode(plain, "a hold"), expect=expect, scope=self._scope)
+        return Put(HOLD, self._thread, encode(plain, "a hold"), expect=expect, scope=self._whose())
 
     def _commit(self, *ops: Op) -> None:
         core = self._runs.core

@@ -19,7 +19,7 @@ import msgspec
 from holdfast.engine.contract import Event, Mark, Query, Record
 from holdfast.errors import Invalid, NotFound
 from holdfast.ids import Ids
-from holdfast.ledger.core import Core, fetch, scan_all
+from holdfast.ledger.core import Core, feed_end, fetch, scan_all
 from holdfast.steps.declare import UNDO
 from holdfast.steps.flow import Flow, drive
 from holdfast.steps.journal import KIND, OWN, STORED, Journal, record_id
@@ -88,6 +88,10 @@ class Runs:
         with self._lock:
             claiming = self._claiming[id] > 0
         return not claiming and not self.keeper.keeps(id)
+
+    def hear_all(self) -> None:
+        """Know of everything that is committed already, so that ``listen`` waits for what comes. Blocks."""
+        self.heard = feed_end(self.core.engine, self.core.tenant, self.heard)
 
     def listen(self, seconds: float) -> None:
         """Wait until something is committed, but no longer than so many seconds. Blocks."""

@@ -17,8 +17,11 @@ from holdfast.doors.cli import exits, options
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
 from holdfast.doors.cli.wording import counted
+from holdfast.engine.contract import Query
 from holdfast.errors import Invalid, NotFound
-from holdfast.records import MEMORY_KINDS, FolderInfo, ThreadInfo
+from holdfast.ledger.core import scan_all
+from holdfast.memory.names import MEMORY
+from holdfast.records import ThreadInfo
 
 HELP = """Remove for good: threads, a user, an agent, a file.
 
@@ -158,7 +161,7 @@ def _erase_owner(
         counts = {
             "threads": len(found),
             **_held(store, found),
-            "memories": sum(_memories(store, *pair) for pair in _pairs(store, owner, folders)),
+            "memories": _memories(store, user, agent),
             "files": sum(folder.files for folder in folders),
         }
         if dry_run and not any(counts.values()):
@@ -201,21 +204,12 @@ def _held(store: Store, threads: Iterable[ThreadInfo]) -> dict[str, int]:
     return {"entries": sum(info.entries for info in unique.values()), "runs": runs}
 
 
-def _pairs(
-    store: Store, owner: tuple[str | None, str | None], folders: list[FolderInfo]
-) -> set[tuple[str | None, str | None]]:
-    """Whose books are looked into. A handle of a user reaches those with every agent, one of an agent its own alone."""
-    user, agent = owner
-    if user is not None:
-        return {owner}
-    users = {info.user for info in store.threads(limit=None)} | {folder.user for folder in folders}
-    return {(user, agent) for user in (None, *users)}
-
-
 def _memories(store: Store, user: str | None, agent: str | None) -> int:
-    """How many memories there are in the books of this pair itself, forgotten ones included."""
-    memory = store.memory(user=user, agent=agent)
-    return sum(len(memory.forget(kind=kind, erase=True, dry_run=True)) for kind in MEMORY_KINDS)
+    """How many memories there are of a user or an agent, forgotten ones included.
+
+    They are counted as records: a handle of an agent does not reach what it knows about users.
+    """
+    return sum(1 for _ in scan_all(store.core.engine, store.tenant, Query(MEMORY, user=user, agent=agent)))
 
 
 def _threads(names: list[str]) -> str:
