@@ -12,10 +12,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 import pytest
@@ -25,6 +25,8 @@ from holdfast import errors
 
 typer = pytest.importorskip("typer", reason="the command's extra is not installed")
 
+from tests.doors.done import Call, Done  # noqa: E402
+
 from holdfast.doors.cli import exits, wording  # noqa: E402 - after the extra was looked for
 from holdfast.doors.cli.app import app, run  # noqa: E402
 from holdfast.doors.cli.desk import Desk  # noqa: E402
@@ -32,27 +34,6 @@ from holdfast.doors.cli.render import Column, Screen, visible  # noqa: E402
 
 ESCAPE = "\x1b"
 AGES_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-
-
-class Done(NamedTuple):
-    """How a run of the command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def error(self) -> dict[str, Any]:
-        assert not self.out
-        error: dict[str, Any] = json.loads(self.err)["error"]
-        return error
-
-
-Call = Callable[..., Done]
 
 
 @pytest.fixture

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
@@ -16,23 +13,10 @@ import holdfast
 
 typer = pytest.importorskip("typer", reason="the command's extra is not installed")
 
+from tests.doors.done import Call, Done  # noqa: E402
+
 from holdfast.doors.cli import exits  # noqa: E402 - after the extra was looked for
 from holdfast.doors.cli.app import run  # noqa: E402
-
-
-class Done(NamedTuple):
-    """How a run of the command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        return json.loads(self.out)
-
-
-Call = Callable[..., Done]
 
 
 @pytest.fixture

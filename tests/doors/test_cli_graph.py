@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -15,27 +14,14 @@ import holdfast
 
 typer = pytest.importorskip("typer", reason="the command's extra is not installed")
 
+from tests.doors.done import Call, Done  # noqa: E402
+
 from holdfast.doors.cli import exits, graph  # noqa: E402 - after the extra was looked for
 from holdfast.doors.cli.app import run  # noqa: E402
 from holdfast.doors.cli.render import Screen  # noqa: E402
 
 DATA = Path(__file__).parent.parent / "ledger" / "data"
 SAID: list[dict[str, Any]] = json.loads((DATA / "graph_said.json").read_text(encoding="utf-8"))
-
-
-class Done(NamedTuple):
-    """How a run of the command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        return json.loads(self.out)
-
-
-Call = Callable[..., Done]
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -20,26 +19,13 @@ from holdfast.testing.fakes import ManualClock
 
 typer = pytest.importorskip("typer", reason="the command's extra is not installed")
 
+from tests.doors.done import Call, Done  # noqa: E402
+
 from holdfast.doors.cli import exits  # noqa: E402 - after the extra was looked for
 from holdfast.doors.cli.app import run  # noqa: E402
 
 ESCAPE = "\x1b"
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
-
-
-class Done(NamedTuple):
-    """How a run of the command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        return json.loads(self.out)
-
-
-Call = Callable[..., Done]
 
 
 @pytest.fixture(autouse=True)

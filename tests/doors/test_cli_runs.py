@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -23,6 +23,8 @@ from holdfast.clock import to_micros
 from holdfast.testing import ManualClock
 
 pytest.importorskip("typer", reason="the command's extra is not installed")
+
+from tests.doors.done import Call, Done
 
 from holdfast.doors.cli import exits, locating, wording
 from holdfast.doors.cli.app import run as run_command
@@ -89,27 +91,6 @@ def undo(run):
 
 HANDLERS = [book, guess, fail, confirm, undo]
 '''
-
-
-class Done(NamedTuple):
-    """How a run of the command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def error(self) -> dict[str, Any]:
-        assert not self.out
-        error: dict[str, Any] = json.loads(self.err)["error"]
-        return error
-
-
-Call = Callable[..., Done]
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 import sqlite3
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
@@ -17,22 +15,12 @@ import holdfast
 
 pytest.importorskip("typer", reason="the command's extra is not installed")
 
+from tests.doors.done import Done
+
 from holdfast.doors.cli import exits, importing, options
 from holdfast.doors.cli.app import run
 from holdfast.doors.cli.render import Screen
 from holdfast.moving import ARCHIVE, KINDS
-
-
-class Done(NamedTuple):
-    """How a run of the command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        return json.loads(self.out)
 
 
 @pytest.fixture
