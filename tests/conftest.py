@@ -74,9 +74,12 @@ def postgres() -> Iterator[Any]:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def database(postgres: Any) -> Iterator[tuple[str, Any]]:
-    """The address of a database, and an engine on it: shared, because a clone for each test would take too long."""
+    """The address of a database, and an engine on it. A clone for each test would take too long.
+
+    And one for all would not do: ``verify`` covers all tenants, and some tests do harm to theirs.
+    """
     url = postgres.clone()
     with holdfast.open(url, embedder="none") as store:
         yield url, store.core.engine
