@@ -382,9 +382,7 @@ class Store:
     def _erase_learned(self, scope: Scope, touched: set[Scope]) -> int:
         """Erase what was learned from the threads of a scope and from no other that is still here."""
         engine, tenant = self.core.engine, self.core.tenant
-        query = Query("thread", user=scope.user, agent=scope.agent, thread=scope.thread)
-        going = {record.id for record in scan_all(engine, tenant, query)}
-        gone = 0
+        going, gone = set(self._going(scope)), 0
         for thread in going:
             for record in list(scan_all(engine, tenant, Query(MEMORY, tag=thread_tag(thread)))):
                 others = {entry.thread for entry in to_memory(record).origin.entries} - going
@@ -398,10 +396,13 @@ class Store:
     def _end_holds(self, scope: Scope) -> None:
         """Delete the holds of threads that go, also those that were taken before a thread had an owner."""
         engine, tenant = self.core.engine, self.core.tenant
-        query = Query("thread", user=scope.user, agent=scope.agent, thread=scope.thread)
-        going = [record.id for record in scan_all(engine, tenant, query)]
-        if ends := [Delete(HOLD, id, erase=True) for id in fetch(engine, tenant, HOLD, going)]:
+        if ends := [Delete(HOLD, id, erase=True) for id in fetch(engine, tenant, HOLD, self._going(scope))]:
             engine.commit(tenant, ends, self.core.clock.now())
+
+    def _going(self, scope: Scope) -> list[str]:
+        """The threads of a scope."""
+        query = Query("thread", user=scope.user, agent=scope.agent, thread=scope.thread)
+        return [record.id for record in scan_all(self.core.engine, self.core.tenant, query)]
 
     def _free(self, kind: str, scope: Scope) -> int:
         """Delete books or files before the rest is erased, so that their ids, which are not the caller's, stay free."""

@@ -15,13 +15,10 @@ from itertools import count
 from types import TracebackType
 from typing import Self
 
-import msgspec
-
 from holdfast.clock import to_datetime
-from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Guard, Op, Put, Record, Scope
-from holdfast.errors import Conflict, Corrupt, Erased, Fenced, HoldfastError, Invalid, ThreadHeld
-from holdfast.steps.lease import SECOND, Holder, Terms, is_free
+from holdfast.engine.contract import Guard, Op, Put, Scope
+from holdfast.errors import Conflict, Erased, Fenced, HoldfastError, Invalid, ThreadHeld
+from holdfast.steps.lease import SECOND, Holder, Terms, is_free, to_terms
 from holdfast.steps.runs import Runs
 
 HOLD = "hold"
@@ -92,7 +89,7 @@ class Hold:
         core, runs = self._runs.core, self._runs
         while True:
             record = core.engine.get(core.tenant, HOLD, self._thread)
-            terms = None if record is None else _to_terms(record)
+            terms = None if record is None else to_terms(record)
             held = terms is not None and not is_free(terms, runs.now(), runs.holder)
             if terms is not None and held and not runs.is_forgotten(self.id, terms):
                 return self._held_by(terms)
@@ -148,7 +145,7 @@ class Hold:
         record = self._runs.core.engine.get(self._runs.core.tenant, HOLD, self._thread)
         if record is None:
             return False
-        terms = _to_terms(record)
+        terms = to_terms(record)
         mine = (terms.holder, terms.run) == (self._runs.holder.name, self._name)
         if mine:
             self.version = record.version
@@ -172,8 +169,7 @@ class Hold:
         if holder is not None:
             until = self._runs.now() + round(self.seconds * SECOND)
             terms = Terms(self._thread, self._name, "", until, holder.name, holder.seat, holder.pid, holder.born)
-        plain = {field: getattr(terms, field) for field in Terms.__struct_fields__}
-        return Put(HOLD, self._thread, encode(plain, "a hold"), expect=expect, scope=self._whose())
+        return terms.put(self._thread, self._whose(), HOLD, expect)
 
     def _commit(self, *ops: Op) -> None:
         core = self._runs.core
@@ -187,10 +183,3 @@ class Hold:
     ) -> None:
         with suppress(HoldfastError):  # the lease ends by itself
             self.release()
-
-
-def _to_terms(record: Record) -> Terms:
-    try:
-        return msgspec.convert(decode(record.body), Terms)
-    except msgspec.ValidationError as error:
-        raise Corrupt(f"the hold of thread {record.id!r} does not read: {error}") from error

@@ -49,16 +49,16 @@ class Terms(msgspec.Struct, frozen=True):
     pid: int = 0
     born: str = ""
 
-    def put(self, id: str, scope: Scope) -> Put:
+    def put(self, id: str, scope: Scope, kind: str = LEASE, expect: int | None = None) -> Put:
         plain = {field: getattr(self, field) for field in self.__struct_fields__}
-        return Put(LEASE, id, encode(plain, "lease"), scope=scope)
+        return Put(kind, id, encode(plain, kind), expect=expect, scope=scope)
 
 
 def to_terms(record: Record) -> Terms:
     try:
         return msgspec.convert(decode(record.body), Terms)
     except msgspec.ValidationError as error:
-        raise Corrupt(f"the lease of run {record.id!r} does not read: {error}") from error
+        raise Corrupt(f"{record.kind} {record.id!r} does not read: {error}") from error
 
 
 class Holder(msgspec.Struct, frozen=True):
