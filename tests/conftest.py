@@ -74,15 +74,19 @@ def postgres() -> Iterator[Any]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def database(postgres: Any) -> Iterator[tuple[str, Any]]:
-    """The address of a database, and an engine on it. A clone for each test would take too long.
-
-    And one for all would not do: ``verify`` covers all tenants, and some tests do harm to theirs.
-    """
+@pytest.fixture(scope="session")
+def shared_database(postgres: Any) -> Iterator[tuple[str, Any]]:
+    """The address of a database, and an engine on it. A clone for each test would take too long."""
     url = postgres.clone()
     with holdfast.open(url, embedder="none") as store:
         yield url, store.core.engine
+
+
+@pytest.fixture
+def database(postgres: Any, shared_database: tuple[str, Any]) -> tuple[str, Any]:
+    """The same, empty: ``verify`` covers all tenants, and another test may have left harm behind."""
+    postgres.empty(shared_database[0])
+    return shared_database
 
 
 @pytest.fixture

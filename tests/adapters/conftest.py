@@ -1,7 +1,7 @@
 """What the tests of all adapters share: a place for a store, on every engine, and a page or an example that is run.
 
 A real Postgres is there for the adapters whose pins bring one. All tests of an adapter share one server and one
-database, each under a tenant of its own; an adapter that runs on it says so by a ``store`` of its own.
+database, which is emptied before each; an adapter that runs on it says so by a ``store`` of its own.
 """
 
 from __future__ import annotations
@@ -34,9 +34,16 @@ def server() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def database(server: Any) -> str:
-    """The address of the one database that all tests share, each under a tenant of its own."""
+def shared_database(server: Any) -> str:
+    """The address of the one database of all tests. A clone for each would take too long."""
     return str(server.clone())
+
+
+@pytest.fixture
+def database(server: Any, shared_database: str) -> str:
+    """The same, empty: what proves a store sound covers all tenants."""
+    server.empty(shared_database)
+    return shared_database
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 The file of a test lies in memory where the system has such a place, and the Postgres server does not sync: these tests
 are about meaning. What survives a crash is the business of the engines' own tests. On Postgres all tests share one
-server, one cloned database and one engine, each under tenants of its own: a clone for each would take longer than all
-the tests. A test that closes its store, or looks for what it left, opens one with ``own=True``; one that damages what
-is stored asks for the fixture ``damage``, and leaves an empty database behind.
+server, one cloned database and one engine: it is emptied before each, since a clone for each would take longer than
+all the tests. A test that closes its store, or looks for what it left, opens one with ``own=True``; one that damages
+what is stored asks for the fixture ``damage``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from holdfast.testing import ManualClock
 
 ENGINES = ("ram", "sqlite", "postgres")
 DURABLE = ("sqlite", "postgres")
-_EMPTY = "TRUNCATE records, tags, strands, events, graves, feed, tenants"
 _NUMBERS = count(1)
 _DRAWS = count()
 # A clock that stands still gives every stream of a test the same millisecond; drawn by chance, two might be equal.
@@ -70,7 +69,7 @@ class Place:
 
 
 @pytest.fixture(scope="session")
-def database(postgres: Any) -> Iterator[Any]:
+def shared_database(postgres: Any) -> Iterator[Any]:
     """The address of the one database of all tests, and the engine that most of them share."""
     url = postgres.clone()
     with holdfast.open(url, ids=_IDS) as store:
@@ -107,13 +106,6 @@ def durable_engine() -> None:
 
 
 @pytest.fixture
-def alone(place: Place) -> None:
-    """For tests that prove a whole store sound, all tenants of it: those of other tests are gone."""
-    if place.engine == "postgres":
-        _as_postgres(place.url, lambda connection: connection.execute(_EMPTY))
-
-
-@pytest.fixture
 def store(place: Place) -> holdfast.Store:
     """A new, empty store."""
     return place.open()
@@ -134,12 +126,10 @@ Damage = Callable[[str, int], None]
 
 
 @pytest.fixture
-def damage(place: Place, store: holdfast.Store) -> Iterator[Damage]:
+def damage(place: Place, store: holdfast.Store) -> Damage:
     """Change an entry of a thread behind the store's back: ``damage(thread, number)``."""
     hands = {"ram": _damage_ram, "sqlite": _damage_sqlite, "postgres": _damage_postgres}
-    yield lambda thread, number: hands[place.engine](store, place.url, thread, number)
-    if place.engine == "postgres":
-        _as_postgres(place.url, lambda connection: connection.execute(_EMPTY))
+    return lambda thread, number: hands[place.engine](store, place.url, thread, number)
 
 
 _OTHER = b'j1{"content":"forged"}'

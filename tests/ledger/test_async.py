@@ -191,7 +191,6 @@ def test_the_story_leaves_out_no_method() -> None:
     assert public - elsewhere <= named
 
 
-@pytest.mark.usefixtures("alone")
 def test_it_works_on_every_engine(opened: Opened) -> None:
     async def work() -> list[Any]:
         async with opened() as store:
@@ -331,7 +330,6 @@ def test_a_refresher_sees_the_context_of_whoever_awaits(
 # Cancelling
 
 
-@pytest.mark.usefixtures("alone")
 def test_a_cancelled_append_is_there_whole_or_not_at_all(opened: Opened) -> None:
     async def work() -> None:
         async with opened() as store:

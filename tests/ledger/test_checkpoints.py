@@ -405,7 +405,6 @@ def test_a_fork_goes_where_nothing_is(store: holdfast.Store, thread: holdfast.Th
     assert texts(store.thread("taken")) == ["mine"]
 
 
-@pytest.mark.usefixtures("alone")
 def test_a_fork_survives_a_restart(thread: holdfast.Thread, reopen: Callable[[], holdfast.Store]) -> None:
     thread.fork("copy", at=2).append(said("copy"))
     store = reopen()
@@ -414,7 +413,6 @@ def test_a_fork_survives_a_restart(thread: holdfast.Thread, reopen: Callable[[],
     assert store.verify().ok
 
 
-@pytest.mark.usefixtures("alone")
 def test_a_fork_stays_readable_when_its_parent_is_erased(store: holdfast.Store, thread: holdfast.Thread) -> None:
     copy = thread.fork("copy", at=2, user="ben")
     third = copy.fork("third", at=1, user="cem")

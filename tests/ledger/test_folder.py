@@ -566,7 +566,7 @@ def test_erasing_a_user_leaves_no_file_and_a_folder_that_works(
     assert len(notes.search("new")) == 3
 
 
-def test_files_stand_in_a_proof(store: holdfast.Store, notes: Folder, alone: None) -> None:
+def test_files_stand_in_a_proof(store: holdfast.Store, notes: Folder) -> None:
     notes.write("a", "text", tags=["t"])
     notes.write("b", b"\xff")
     notes.delete("a")

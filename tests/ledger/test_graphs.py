@@ -428,7 +428,7 @@ def test_verify_names_what_cannot_be_read(store: holdfast.Store, case: str) -> N
         graph.values()
 
 
-def test_verify_names_what_is_missing_of_real_graphs(alone: None, kept: holdfast.Store, damage: object) -> None:
+def test_verify_names_what_is_missing_of_real_graphs(kept: holdfast.Store) -> None:
     assert kept.verify().ok
     engine = kept.core.engine
     for kind in (BLOB, SEGMENT):

@@ -109,7 +109,6 @@ def people(store: holdfast.Store) -> holdfast.Store:
     return store
 
 
-@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(
     ("scope", "left"),
     [
@@ -184,7 +183,6 @@ def test_erased_stays_erased_over_a_restart(people: holdfast.Store, reopen: Call
     assert not store.thread("a1").exists()
 
 
-@pytest.mark.usefixtures("alone")
 def test_an_id_can_be_freed_instead(people: holdfast.Store) -> None:
     people.erase(user="ana", forever=False)
     thread = people.thread("a1", user="cem")
@@ -266,7 +264,6 @@ def test_the_feed_tells_of_an_erasure_without_telling_whose(people: holdfast.Sto
 # Proving
 
 
-@pytest.mark.usefixtures("alone")
 def test_a_sound_store_is_said_to_be_sound(store: holdfast.Store) -> None:
     """All tenants count, so what others have here is taken off."""
     before = store.verify()
@@ -277,7 +274,6 @@ def test_a_sound_store_is_said_to_be_sound(store: holdfast.Store) -> None:
     assert (report.threads - before.threads, report.entries - before.entries) == (2, 5)
 
 
-@pytest.mark.usefixtures("alone")
 def test_an_entry_that_was_changed_is_named(people: holdfast.Store, damage: Callable[[str, int], None]) -> None:
     people.thread("a1").append(said("second"), said("third"))
     damage("a1", 2)
@@ -287,7 +283,6 @@ def test_an_entry_that_was_changed_is_named(people: holdfast.Store, damage: Call
     assert "entry 2 was changed after it was written" in report.problems[0].what
 
 
-@pytest.mark.usefixtures("alone")
 def test_an_entry_changed_under_a_fork_is_named_once(
     people: holdfast.Store, damage: Callable[[str, int], None]
 ) -> None:
@@ -367,7 +362,6 @@ def test_a_with_block_closes_the_store_also_when_it_fails(place: Any) -> None:
         first.threads()
 
 
-@pytest.mark.usefixtures("alone")
 def test_what_was_written_is_there_after_reopening(
     people: holdfast.Store, reopen: Callable[[], holdfast.Store], clock: ManualClock
 ) -> None:

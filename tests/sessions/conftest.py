@@ -77,7 +77,7 @@ class Place:
 
 
 @pytest.fixture(scope="session")
-def database(postgres: Any) -> Iterator[Any]:
+def shared_database(postgres: Any) -> Iterator[Any]:
     """The address of the one database of all tests, and the engine that they share."""
     url = postgres.clone()
     with holdfast.open(url, ids=_IDS) as store:

@@ -36,7 +36,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Choose the engines of a test by what it asks for; its id names the engine."""
     asked = metafunc.fixturenames
     if "place" in asked:
-        engines = ENGINES[:1] if "any_engine" in asked else ENGINES[:2] if "local_engines" in asked else ENGINES
+        engines = ENGINES[:1] if "any_engine" in asked else ENGINES
         # The fast tests need no server.
         places = [pytest.param(name, marks=pytest.mark.slow) if name == "postgres" else name for name in engines]
         metafunc.parametrize("place", places, indirect=True)
@@ -185,7 +185,7 @@ class World:
 
 
 @pytest.fixture(scope="session")
-def database(postgres: Any) -> Iterator[Any]:
+def shared_database(postgres: Any) -> Iterator[Any]:
     """The address of the one database of all tests, and the engine that they share."""
     url = postgres.clone()
     with holdfast.open(url, ids=_IDS) as store:
@@ -208,11 +208,6 @@ def place(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Place]
 @pytest.fixture
 def any_engine() -> None:
     """For tests of what happens before an engine is reached: one engine, the quickest, is enough."""
-
-
-@pytest.fixture
-def local_engines() -> None:
-    """For tests of a whole store, which on a server is everybody's."""
 
 
 @pytest.fixture

@@ -208,7 +208,6 @@ def test_erasing_leaves_nothing_of_a_run(process: Any, other: Any, world: Any) -
         other.store.thread("t", user="ana").submit("again")
 
 
-@pytest.mark.usefixtures("local_engines")  # it looks at all tenants, also at those of other tests
 def test_a_store_with_runs_is_sound(process: Any, world: Any) -> None:
     process.thread().submit("r")
     process.store.resume({"r": handler(world)})
