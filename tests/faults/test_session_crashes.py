@@ -75,6 +75,7 @@ class Life:
 
     def __init__(self, store: holdfast.Store, world: World, fuse: Fuse, told: list[str]) -> None:
         self.store, self.world, self.fuse, self.told = store, world, fuse, told
+        self.learns = False
 
     def session(self, **ways: Any) -> Session:
         thread = self.store.thread("trip", user="ana")
@@ -211,6 +212,8 @@ def problems(life: Life, ended: bool, answers: int) -> Iterator[str]:
     homes = [version.memory.text for version in life.store.memory(user="ana").history("home")]
     if len(homes) > 1:
         yield f"learned more than once: {homes}"
+    if ended and life.learns and not homes:
+        yield "nothing was learned"
     if ended:
         if len(final) != answers:
             yield f"{len(final)} answers instead of {answers}: {said}"
@@ -283,6 +286,7 @@ class Trials:
 
     def _look(self, where: str, *, ended: bool) -> None:
         life = self._life(Fuse())
+        life.learns = self._program is resuming
         self.found += [f"{where}: {problem}" for problem in problems(life, ended, self._answers)]
         life.store._runs.keeper.close()
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast
+from holdfast import aio
 from holdfast.errors import Conflict, Erased, Invalid, NotFound, TooLarge, Unsupported
 from holdfast.handoff import Document, Handoff, Item, Section
 from holdfast.testing import ManualClock
@@ -39,7 +43,7 @@ def test_an_update_is_one_revision(book: Handoff, clock: ManualClock) -> None:
     clock.advance(60)
     assert book.update(next_action="Ask for a card", done="Search", by="ana") == 2
     steps = (Item("Asked", True), Item("Search", True), Item("Book"))
-    assert book.read() == Document("Lisbon", steps, ("No card",), "Ask for a card")
+    assert book.read() == Document("Lisbon", steps, ("No card",), "Ask for a card", revision=2)
     assert book.read(revision=1).steps == (Item("Asked", True), Item("Search"), Item("Book"))
     first, second = book.history()
     assert [(item.number, item.by) for item in (first, second)] == [(1, "agent"), (2, "ana")]
@@ -51,6 +55,61 @@ def test_an_update_that_changes_nothing_is_no_revision(book: Handoff) -> None:
     assert book.update() == 0
     book.update(goal="g", done="a")
     assert book.update(goal="g", done="a") == 1
+
+
+def test_an_update_may_expect_a_revision(book: Handoff) -> None:
+    assert book.read().revision == 0
+    assert book.update(goal="g", expect=0) == 1
+    seen = book.read()
+    assert seen.revision == 1
+    book.update(goal="of a person", by="ana")
+    for changes in ({"goal": "h"}, {"goal": "of a person"}, {"todo": "x"}, {}):
+        with pytest.raises(Conflict, match="is at revision 2, not 1; read it again") as refused:
+            book.update(**changes, expect=seen.revision)  # type: ignore[arg-type]
+        assert (refused.value.expected, refused.value.actual) == (1, 2)
+    with pytest.raises(Conflict):
+        book.update(goal="h", expect=0)
+    assert book.read().goal == "of a person"
+    assert book.update(goal="h", expect=2) == 3
+    assert book.update(goal="h", expect=3) == 3
+    assert book.read(revision=2).revision == 2
+
+
+def test_an_async_update_may_expect_a_revision() -> None:
+    async def story() -> None:
+        async with aio.open("ram:") as store:
+            book = store.thread("t").handoff
+            await book.update(goal="g", expect=0)
+            with pytest.raises(Conflict):
+                await book.update(goal="h", expect=0)
+            assert await book.update(goal="h", expect=(await book.read()).revision) == 2
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("wrong", [-1, True, "1", 1.0])
+def test_what_is_expected_is_a_number(book: Handoff, wrong: Any) -> None:
+    with pytest.raises(Invalid, match="expect"):
+        book.update(goal="g", expect=wrong)
+
+
+def test_of_many_who_expect_the_same_revision_one_gets_through(store: holdfast.Store, make: Make) -> None:
+    through: list[int] = []
+    together = threading.Barrier(3, timeout=60)
+
+    def work(name: int) -> None:
+        for expected in range(10):
+            together.wait()
+            with suppress(Conflict):
+                make(store, "t").update(goal=f"{name} at {expected}", expect=expected)
+                through.append(expected)
+
+    workers = [threading.Thread(target=work, args=(name,)) for name in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert sorted(through) == list(range(10))
 
 
 def test_it_survives_a_restart(tmp_path: Path, make: Make) -> None:
@@ -224,7 +283,8 @@ def test_write_and_load_change_nothing(book: Handoff, facts: Any, tmp_path: Path
         tmp_path / "P.md", True, False, None,
     )  # fmt: skip
     number = len(book.history())
-    assert book.load(tmp_path / "P.md") == before == book.read()
+    same = msgspec.structs.replace(before, revision=number)  # the step of a run is stored with what is written
+    assert book.load(tmp_path / "P.md") == same == book.read()
     assert len(book.history()) == number
     facts.blockers = []
     assert book.read().blockers == ()
@@ -266,6 +326,7 @@ def test_a_person_edits_and_everything_comes_back(book: Handoff, facts: Any, tmp
         ("no key",),
         extra=(Section("Links", "see there", "goal"),),
         hidden=("r/a",),
+        revision=3,
     )
     assert book.history()[-1].by == "person"
     facts.items.append(Item("r: d", True, "r/d"))

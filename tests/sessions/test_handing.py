@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -236,3 +237,62 @@ def test_what_a_person_writes_while_the_model_thinks_stays(store: holdfast.Store
     assert found.goal == "Ship it"
     assert found.context.startswith("NEVER deploy on a Friday.")
     assert found.context.endswith(str(PROGRESS["context"]))
+
+
+def test_what_a_person_writes_while_the_model_thinks_is_not_replaced_by_what_it_did_not_see(
+    store: holdfast.Store, thread: holdfast.Thread
+) -> None:
+    def meanwhile(messages: Any, tools: Any) -> Any:
+        thread.handoff.update(blockers=["the visa"], next_action="call the bank", by="zed")
+        return PROGRESS
+
+    session = store.session(thread, model=Scripted("ok", meanwhile, PROGRESS), learn="off")
+    session.turn("Plan my trip to Lisbon.")
+    session.end()
+    found = thread.handoff.read()
+    assert (found.blockers, found.next_action) == (("the visa",), "call the bank")
+    session.end()
+    assert thread.handoff.read().next_action == PROGRESS["next_action"]
+
+
+@pytest.mark.parametrize("model", [None, "scripted"])
+def test_what_a_person_writes_at_any_moment_of_handing_over_stays(place: Any, model: Any) -> None:
+    """Before its first, second, third … call of the engine, until it makes no more."""
+    people = place.open(own=True)
+    for at in count():
+        store = place.open(own=True, through=Interrupted)
+        engine: Any = store.core.engine
+        thread, written = store.thread(f"t{at}"), people.thread(f"t{at}").handoff
+        session = store.session(thread, model=Scripted("ok", PROGRESS) if model else None, learn="off")
+        exchange = session.turn("Plan my trip to Lisbon with a budget of 900 euro.")
+        if model is None:
+            exchange.reply("ok")
+        engine.expect(at, lambda written=written: written.update(goal="Ship it", context="Never on Friday.", by="z"))
+        session.end()
+        if not engine.done:
+            break
+        found = written.read()
+        late = written.history()[-1].by == "z"  # it was handed over before they wrote, and they replaced that
+        assert found.goal == "Ship it", at
+        assert found.context.startswith("Never on Friday."), at
+        assert late or "900" in found.context, at
+    assert at > 10
+
+
+class Interrupted:
+    """An engine; before one of its calls somebody else does something."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner, self._left, self._act = inner, -1, None
+        self.done = False
+
+    def expect(self, calls: int, act: Any) -> None:
+        self._left, self._act = calls, act
+
+    def __getattr__(self, name: str) -> Any:
+        if self._act is not None and callable(getattr(self._inner, name)):
+            if self._left == 0:
+                act, self._act, self.done = self._act, None, True
+                act()
+            self._left -= 1
+        return getattr(self._inner, name)

@@ -30,7 +30,7 @@ class AsyncHandoff:
     async def history(self, last: int | None = None) -> list[HandoffRevision]:
         return await self._hands.run(self._handoff.history, last)
 
-    async def update(
+    async def update(  # noqa: PLR0913 - as in its blocking twin
         self,
         *,
         goal: str | None = None,
@@ -40,12 +40,13 @@ class AsyncHandoff:
         next_action: str | None = None,
         context: str | None = None,
         replace: bool = False,
+        expect: int | None = None,
         by: str = "agent",
     ) -> int:
         return await self._hands.run(
             self._handoff.update,
             goal=goal, done=done, todo=todo, blockers=blockers, next_action=next_action, context=context,
-            replace=replace, by=by,
+            replace=replace, expect=expect, by=by,
         )  # fmt: skip
 
     async def write(

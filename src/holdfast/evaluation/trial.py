@@ -1,8 +1,9 @@
 """One trial: conversations go into a store, every question is asked, and what comes back is measured.
 
 Everything goes through what any program uses: threads are appended to, recall is asked. Each conversation is a user of
-its own, each session a thread, each turn a message whose key is the turn's id. In a store that was there before, users
-and threads get a prefix that is used once, and are erased at the end. Deliberately absent: any look behind recall.
+its own, each session a thread, each turn a message whose key is the turn's id. In a store of its own a trial has a time
+and names of its own, so the same questions give the same figures. In one that was there before, users and threads get a
+prefix that is used once, and are erased at the end. Deliberately absent: any look behind recall.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast import store as stores
-from holdfast.clock import SystemClock
+from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.registry import scheme_of
 from holdfast.evaluation.dataset import Conversation, Said
 from holdfast.evaluation.ladder import checked
@@ -39,6 +43,7 @@ Advance = Callable[[str, int, int], None]
 """Is told what is being done, how much of it is done, and how much there is."""
 
 _ROLES = ("user", "assistant", "system")
+_BEGINNING = to_micros(datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def evaluate(
@@ -69,15 +74,12 @@ def opened(
     progress: Advance | None = None,
 ) -> Iterator[Trial]:
     """A trial whose conversations are in a store, to be asked as often as one likes; afterwards they are gone."""
-    if engine is None:
-        with tempfile.TemporaryDirectory(prefix="holdfast-eval-") as folder:
-            path = Path(folder) / "trial.db"
-            with opened(conversations, path, embedder=embedder, tenant=tenant, progress=progress) as trial:
-                yield trial
-        return
-    with stores.open(engine, tenant=tenant, embedder=embedder) as store:
-        kind = "sqlite" if isinstance(engine, Path) else scheme_of(engine)
-        trial = Trial(store, conversations, kind, progress)
+    with (
+        _place(engine) as (where, clock, ids),
+        stores.open(where, tenant=tenant, clock=clock, ids=ids, embedder=embedder) as store,
+    ):
+        kind = "sqlite" if isinstance(where, Path) else scheme_of(where)
+        trial = Trial(store, conversations, kind, progress, prefix=f"eval-{ids.stream(clock.now()):x}-")
         try:
             trial.ingest()
             yield trial
@@ -85,15 +87,50 @@ def opened(
             trial.erase()
 
 
+class _Place(NamedTuple):
+    """A database, and where what is kept in it has its time and its names from."""
+
+    database: str | Path
+    clock: Clock
+    ids: Ids
+
+
+@contextmanager
+def _place(engine: str | Path | None) -> Iterator[_Place]:
+    """The database that is named, or one that exists only meanwhile. There is no chance in that one."""
+    if engine is not None:
+        yield _Place(engine, SystemClock(), Ids())
+        return
+    with tempfile.TemporaryDirectory(prefix="holdfast-eval-") as folder:
+        numbers = count()
+        yield _Place(Path(folder) / "trial.db", _OwnTime(), Ids(lambda bits: next(numbers) % 2**bits))
+
+
+class _OwnTime:
+    """A clock of a trial: it always begins at the same moment, and each look moves it on."""
+
+    def __init__(self) -> None:
+        self._moments = count(_BEGINNING)
+
+    def now(self) -> int:
+        return next(self._moments)
+
+
 class Trial:
     """Conversations in a store, and what to ask about them."""
 
     def __init__(
-        self, store: Store, conversations: Sequence[Conversation], engine: str, progress: Advance | None = None
+        self,
+        store: Store,
+        conversations: Sequence[Conversation],
+        engine: str,
+        progress: Advance | None = None,
+        *,
+        prefix: str = "eval-",
     ) -> None:
         self.store, self.conversations, self.engine = store, conversations, engine
         self.tell = progress or _silent
-        self._prefix = f"eval-{Ids().stream(SystemClock().now()):x}-"
+        self._prefix = prefix
 
     def ingest(self) -> None:
         """Append every turn, and let recall make its index, which is no part of answering."""

@@ -28,7 +28,7 @@ from holdfast.handoff.document import EMPTY, Changes, Document, Item, from_plain
 from holdfast.handoff.markdown import MAX_BYTES, Parsed, parse, render
 from holdfast.ids import check_id
 from holdfast.ledger.core import Core
-from holdfast.ledger.thread import refuse_other_owner
+from holdfast.ledger.thread import check_count, refuse_other_owner
 
 KIND = "handoff"
 _VERSION = 1
@@ -88,11 +88,12 @@ class Handoff:
     def read(self, revision: int | None = None) -> Document:
         """The document as it is now, with what the thread's runs have done; or an old revision as it was stored.
 
-        Where nothing was stored and no run began, it is empty.
+        Where nothing was stored and no run began, it is empty. Its ``revision`` is what ``update`` can expect.
         """
         record = self._record()
         if revision is None:
-            return self._merged(self._page(record).document)
+            page = self._page(record)
+            return _read(self._merged(page.document), page.number)
         if type(revision) is not int:
             raise Invalid(f"a revision is a whole number, not {revision!r}")
         head = 0 if record is None else record.head
@@ -101,7 +102,7 @@ class Handoff:
             raise NotFound(
                 f"the handoff of thread {self._thread!r} {has}, not {revision}", thread=self._thread, revision=revision
             )
-        return self._page(record, revision).document
+        return _read(self._page(record, revision).document, revision)
 
     def _stored(self) -> Document:
         """The newest revision as it was stored, without what runs have done since."""
@@ -145,7 +146,7 @@ class Handoff:
 
     # Changing
 
-    def update(
+    def update(  # noqa: PLR0913 - a document has many parts, each by name
         self,
         *,
         goal: str | None = None,
@@ -155,15 +156,19 @@ class Handoff:
         next_action: str | None = None,
         context: str | None = None,
         replace: bool = False,
+        expect: int | None = None,
         by: str = "agent",
     ) -> int:
         """Change parts of the document, store it as the next revision, and return its number. None leaves a part alone.
 
         ``done`` and ``todo`` add steps, one or several; a ``done`` that reads like an open step ticks that one. With
         ``replace`` they take the place of all steps made by hand. ``blockers`` replaces the blockers, ``[]`` clears
-        them. What others change meanwhile is kept; an update that changes nothing adds no revision.
+        them. What others change meanwhile is kept; an update that changes nothing adds no revision. With ``expect`` it
+        is ``Conflict`` unless that revision is still the newest; 0 is none.
         """
         check_id(by, "by")
+        if expect is not None:
+            check_count("expect", expect)
         changes = Changes.of(
             goal=goal, done=done, todo=todo, blockers=blockers, next_action=next_action, context=context,
             replace=replace,
@@ -171,13 +176,18 @@ class Handoff:
         if changes.blockers is not None:  # those of runs come and go with the runs
             ours = tuple(text for text in changes.blockers if text not in set(self._blockers()))
             changes = msgspec.structs.replace(changes, blockers=ours)
-        return self._change(lambda page: _followed(page, revised(page.document, changes)), by).number
+        return self._change(lambda page: _followed(page, revised(page.document, changes)), by, expect).number
 
-    def _change(self, change: Callable[[_Page], _Page], by: str) -> _Page:
-        """Turn the newest revision into the next one; again when someone else was faster."""
+    def _change(self, change: Callable[[_Page], _Page], by: str, expect: int | None = None) -> _Page:
+        """Turn the newest revision into the next one; again when someone else was faster and none was expected."""
         for _ in range(_TRIES):
             record = self._record()
             old = self._page(record)
+            if expect is not None and expect != old.number:
+                raise Conflict(
+                    f"the handoff of thread {self._thread!r} is at revision {old.number}, not {expect}; read it again",
+                    thread=self._thread, expected=expect, actual=old.number,
+                )  # fmt: skip
             new = change(old)
             if (new.document, new.shown) == (old.document, old.shown):
                 return old
@@ -327,6 +337,10 @@ class Handoff:
             blockers=tuple(text for text in found.document.blockers if text not in derived),
             hidden=tuple(ref for ref in hidden if ref not in there),
         )
+
+
+def _read(document: Document, revision: int) -> Document:
+    return msgspec.structs.replace(document, revision=revision)
 
 
 def _followed(page: _Page, document: Document, source: str = "") -> _Page:

@@ -45,6 +45,7 @@ class Document(msgspec.Struct, frozen=True):
     """A whole handoff. ``opening`` is free text above the first heading, ``remarks`` free text above the steps.
 
     ``hidden`` names steps of runs that a person took out. Sections are kept in the order in which they are shown.
+    ``revision`` is the stored one that it was read from, 0 for none.
     """
 
     goal: str = ""
@@ -56,6 +57,7 @@ class Document(msgspec.Struct, frozen=True):
     remarks: str = ""
     extra: tuple[Section, ...] = ()
     hidden: tuple[str, ...] = ()
+    revision: int = 0
 
     def __post_init__(self) -> None:
         ordered = tuple(sorted(self.extra, key=lambda section: _ORDER[section.after]))
@@ -188,8 +190,9 @@ def _replaced(steps: tuple[Item, ...], new: list[Item]) -> list[Item]:
 
 
 def to_plain(document: Document) -> dict[str, Any]:
-    """Turn a document into plain data, all of it, so that a revision can be read without this code."""
+    """Turn what a document says into plain data, all of it, so that a revision can be read without this code."""
     plain: dict[str, Any] = msgspec.to_builtins(document)
+    del plain["revision"]  # given by where it is stored
     return plain
 
 

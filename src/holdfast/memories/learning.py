@@ -44,10 +44,13 @@ def learn(core: Core, shelf: Shelf, thread: str, after: int) -> list[Memory]:
             thread=thread,
         )
     events = core.engine.read(core.tenant, record.mark, after=after)
-    return [memory for event in events if event.kind == "message" for memory in _learned(core, shelf, thread, event)]
+    return [
+        memory for event in events if event.kind == "message" for memory in learned_from(core, shelf, thread, event)
+    ]
 
 
-def _learned(core: Core, shelf: Shelf, thread: str, event: Event) -> Iterator[Memory]:
+def learned_from(core: Core, shelf: Shelf, thread: str, event: Event) -> Iterator[Memory]:
+    """What one message of a thread teaches. Doing it again changes nothing."""
     said = Said.of(event)
     named = _speaker(said)
     time = to_datetime(said.time)

@@ -91,6 +91,10 @@ class Builder:
         """The end of a thread's log. It is not to be changed."""
         return self._kept.tails.of(thread)
 
+    def seen(self, thread: Thread) -> Sequence[Entry]:
+        """The same as it was when it was last looked at, without asking the store."""
+        return self._kept.tails.seen(thread)
+
     def recent(self, thread: Thread, budget: int, settings: Settings) -> Recent:
         """The conversation of a thread since its newest mark, as a context would show it, had it room for all."""
         return self._gathering(thread, Message("user"), settings, budget).recent()

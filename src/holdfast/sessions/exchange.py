@@ -64,9 +64,15 @@ class Exchange:
     """
 
     def __init__(
-        self, thread: Thread, question: Entry, run: str, context: Context, then: Callable[[Exchange, Answer], Answer]
+        self,
+        thread: Thread,
+        question: Entry,
+        run: str,
+        context: Context,
+        then: Callable[[Exchange, Answer], Answer],
+        marks: dict[str, Any],
     ) -> None:
-        self._thread, self._then, self._name = thread, then, run
+        self._thread, self._then, self._name, self._marks = thread, then, run, marks
         self._drafts: list[Draft] = []
         self._done: list[tuple[ToolCall, str]] = []
         self._told: frozenset[str] = frozenset()
@@ -201,7 +207,7 @@ class Exchange:
 
     def _usage(self, usage: Usage, reply: Reply) -> Draft:
         report = self.context.report
-        more = {name: value for name, value in msgspec.to_builtins(usage).items() if value}
+        more = {name: value for name, value in msgspec.to_builtins(usage).items() if value} | self._marks
         if self._stopped:
             more["stop"] = self._stopped
         if self.context.hits:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from holdfast.context.sections import Count
 from holdfast.context.summary import summarise
 from holdfast.context.window import clip
+from holdfast.errors import Conflict
 from holdfast.handoff import Document
 from holdfast.ledger.said import spoken
 from holdfast.providers.models.model import Model, Usage
@@ -66,29 +68,42 @@ def write(
 ) -> tuple[int, Usage]:
     """Bring the handoff of a thread up to date from what was said; return its revision.
 
-    ``counting`` is how tokens are counted, and how many a model may be asked with.
+    ``counting`` is how tokens are counted, and how many a model may be asked with. A person may write while the model
+    thinks, or at the very moment of writing: then the document is read again, and what they wrote stays.
     """
-    progress, usage = _by_model(entries, earlier, thread.handoff.read(), counting, model, timeout_s)
-    before, count = thread.handoff.read(), counting[0]  # a person may have written while the model thought
-    if progress is None or progress == Progress():
-        progress = _extracted(entries, earlier, before, count)
+    seen = thread.handoff.read()
+    found, usage = _by_model(entries, earlier, seen, counting, model, timeout_s)
+    found = None if found == Progress() else found
+    while True:
+        before = thread.handoff.read()
+        progress = found or _extracted(entries, earlier, before, counting[0])
+        with suppress(Conflict):
+            return _update(thread, seen, before, progress, unanswered), usage
+
+
+def _update(thread: Thread, seen: Document, before: Document, progress: Progress, unanswered: Entry | None) -> int:
+    """Write progress into a handoff that still is as ``before``, else it is ``Conflict``.
+
+    What the model has not ``seen``, it cannot have meant to replace.
+    """
+    following = progress.next_action or None
     if unanswered is not None:
         asked = " ".join(spoken(unanswered.kind, unanswered.content).split())[:_LONG]
-        progress = msgspec.structs.replace(progress, next_action=f"Answer #{unanswered.number}: {asked}")
-    elif not progress.next_action and _ANSWER.match(before.next_action):
-        thread.handoff.update(next_action="", by=BY)  # it was answered
+        following = f"Answer #{unanswered.number}: {asked}"
+    elif following is None and _ANSWER.match(before.next_action):
+        following = ""  # it was answered
     theirs, _, _ = before.context.partition(_MARK)
     ours = f"{theirs.rstrip()}\n\n{_MARK}\n{progress.context}".lstrip() if progress.context else None
-    revision = thread.handoff.update(
+    return thread.handoff.update(
         goal=progress.goal if progress.goal and not _is_theirs(thread, before) else None,
         done=_items(progress.done),
         todo=_items(progress.todo),
-        blockers=_items(progress.blockers),
-        next_action=progress.next_action or None,
+        blockers=_items(progress.blockers) if before.blockers == seen.blockers else None,
+        next_action=following if before.next_action == seen.next_action else None,
         context=ours,
+        expect=before.revision,
         by=BY,
     )
-    return revision, usage
 
 
 def _is_theirs(thread: Thread, before: Document) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import msgspec
@@ -34,7 +35,7 @@ from holdfast.errors import (
 from holdfast.handoff import Document
 from holdfast.providers.models.model import Model, Usage
 from holdfast.records import Draft, Entry, Hit, Loaded, Memory, event
-from holdfast.sessions import found, handing, learning, rolling
+from holdfast.sessions import found, handing, learning, lessons, rolling
 from holdfast.sessions.builder import Builder
 from holdfast.sessions.converse import ROUNDS, Conversing, settle_known, steps_taken
 from holdfast.sessions.exchange import Answer, Exchange, recorded
@@ -44,6 +45,7 @@ from holdfast.sessions.marks import SESSION, chain
 from holdfast.sessions.questions import (
     HANDLER,
     end,
+    has_begun,
     is_left,
     left,
     partial_of,
@@ -66,7 +68,6 @@ _log = logging.getLogger(__name__)
 SHARES: dict[str, Share | float | int] = {"recent": Share(0.15, 0.75, 5), "recalled": Share(160, 320, 3)}
 """A session shows more of its turns, which a provider's cache keeps, and recalls less at once, which it cannot keep."""
 LEARNING = ("auto", "model", "rules", "off")
-LEARNER = "holdfast.learn"
 _READ = 400
 
 
@@ -148,6 +149,8 @@ class Session:
         self.opening: Opening | None = None
         self.answer: Answer | None = None
         self._handed_off = False
+        self._way = _way(ways.get("learn", "auto"), model)
+        self._taught: set[bytes] = set()  # digests of the usages of answers from which nothing is left to learn
         self.usage = Usage(requests=0)
 
     def __repr__(self) -> str:
@@ -300,6 +303,8 @@ class Session:
         """What was answered already, or, in a session without a model, an exchange that has it."""
         run, _ = run_of(self.thread, question)  # before the answer is looked for: one that is over has left its trace
         answer = recorded(self.thread, question)
+        if answer is not None:
+            self._catch_up()  # asked again perhaps because whoever answered was killed
         if answer is not None and self.model is not None:
             return answer
         exchange = self._taken_up(question, run)
@@ -320,7 +325,11 @@ class Session:
     def _taken_up(self, question: Entry, run: str) -> Exchange:
         """Make ready to answer what is on record, with what is done for it in a run of this name."""
         self._handed_off = False
-        exchange = Exchange(self.thread, question, run, self._built(question.content, question), self._after)
+        context = self._built(question.content, question)
+        entries = self._builder.seen(self.thread)
+        missed = [] if self._way == "off" else lessons.missed(entries, self._taught)
+        marks = {} if self._way == "off" else {"learn": self._way, "learned": lessons.upto(entries, missed)}
+        exchange = Exchange(self.thread, question, run, context, partial(self._after, missed), marks)
         if self.model is None and (begun := exchange._begun()) is not None:
             exchange._take_up(steps_taken(begun.steps))
         return exchange
@@ -378,21 +387,22 @@ class Session:
                     end(self.thread.run(info.name), question)
                 elif info.handler == HANDLER and is_left(self._builder.entries(self.thread), number):
                     set_aside(self.thread.run(info.name))
-                elif info.handler == LEARNER and answer is not None:
-                    self._learned(question, answer, [])
+                elif info.handler == lessons.LEARNER and answer is not None and self._way != "off":
+                    self._learn(question, answer, self._way, [])
 
     # After a turn
 
-    def _after(self, exchange: Exchange, answer: Answer) -> Answer:
+    def _after(self, missed: Sequence[Entry], exchange: Exchange, answer: Answer) -> Answer:
         """Learn from a turn and keep the window small. The answer stands, whatever becomes of this."""
         notes: list[str] = []
         learned: list[Memory] = []
-        for work in (self._tend, lambda: learned.extend(self._learned(exchange.question, answer, notes)), self._tidied):
-            try:
-                work()
-            except Exception as error:  # a model of the caller's may raise anything
-                _log.warning("after turn %d of %s: %s", exchange.question.number, self.thread.id, error)
-                notes.append(f"{type(error).__name__}: {error}")
+        self._try(
+            self._tend,
+            *(partial(self._make_up, usage) for usage in missed),
+            lambda: learned.extend(self._learn(exchange.question, answer, self._way, notes)),
+            self._tidied,
+            notes=notes,
+        )
         if exchange._stopped:
             notes.append(f"the model stopped before the end: {exchange._stopped}")
         self.usage += answer.usage
@@ -401,6 +411,15 @@ class Session:
         )
         return self.answer
 
+    def _try(self, *works: Callable[[], object], notes: list[str]) -> None:
+        """Do what must not break anything, whatever becomes of it."""
+        for work in works:
+            try:
+                work()
+            except Exception as error:  # a model of the caller's may raise anything
+                _log.warning("after a turn of %s: %s", self.thread.id, error)
+                notes.append(f"{type(error).__name__}: {error}")
+
     def _tidied(self) -> None:
         """Keep the window small: summarise what outgrew it, and begin afresh where it is nearly full."""
         if self._ways.get("summarise", True):
@@ -408,35 +427,74 @@ class Session:
         if self._full():
             self.hand_off()
 
-    def _learned(self, question: Entry, answer: Answer, notes: list[str]) -> tuple[Memory, ...]:
-        way = self._ways.get("learn", "auto")
+    # Learning
+
+    def _catch_up(self) -> dict[str, Any]:
+        """Learn from what was answered and not learned from; return what may be said of that in the log."""
+        if self._way == "off":
+            return {}
+        entries = self._builder.entries(self.thread)
+        missed = lessons.missed(entries, self._taught)
+        self._try(self._tend, *(partial(self._make_up, usage) for usage in missed), notes=[])
+        return {"learned": lessons.upto(entries, lessons.missed(entries, self._taught))}
+
+    def _make_up(self, usage: Entry) -> None:
+        """Learn from an answer, unless somebody began to: whoever gave it may have been killed right behind it."""
+        if usage.digest in self._taught:
+            return
+        with suppress(NotFound):  # rewound or erased meanwhile
+            question = self.thread.entry(usage.content["question"])
+            answer = recorded(self.thread, question)
+            if answer is not None and answer.entries[-1].digest == usage.digest and self._is_missed(question, usage):
+                way = self._way if usage.content["learn"] == lessons.BY_MODEL else lessons.BY_RULES
+                self._learn(question, answer, way, [])
+        self._taught.add(usage.digest)
+
+    def _is_missed(self, question: Entry, usage: Entry) -> bool:
+        """Whether nobody began to learn from an answer. What a fork shares, its origin learns from."""
+        if usage.number <= self.thread.logbook.existing().base:
+            return False
+        by_model = usage.content["learn"] == lessons.BY_MODEL
+        return not (by_model and has_begun(self.thread, lessons.run_name(question, usage)))
+
+    def _learn(self, question: Entry, answer: Answer, way: str, notes: list[str]) -> tuple[Memory, ...]:
+        """Learn from a turn in a way, and know that it is done. Done again, it changes nothing."""
+        learned = self._learned(question, answer, way, notes)
+        self._taught.add(answer.entries[-1].digest)
+        return learned
+
+    def _learned(self, question: Entry, answer: Answer, way: str, notes: list[str]) -> tuple[Memory, ...]:
         if way == "off":
             return ()
         if self.thread._owner()[0] is None:  # what is known about nobody in particular, everybody would be told
             notes.append("nothing was learned: this thread has no user; name one, as in store.thread(id, user=…)")
             return ()
-        if way != "rules" and self.model is not None:
-            try:
-                return self._extracted(question, answer, notes)
-            except (ModelFailed, Misconfigured, StepFailed) as error:
-                notes.append(f"learned by rules alone: {error}")
-        return tuple(self._memory.learn(self.thread.id, after=question.number - 1))
-
-    def _extracted(self, question: Entry, answer: Answer, notes: list[str]) -> tuple[Memory, ...]:
-        assert self.model is not None
-        name = f"learn-{question.number}-{answer.entries[-1].digest.hex()[:8]}"  # another answer teaches anew
-        run = self.thread.run(name, handler=LEARNER, input={"question": question.number})
+        if way == lessons.BY_RULES:
+            return lessons.by_rules(self._memory, (question, *answer.entries))
         try:
-            learned = learning.learn(
-                run, self._memory, self.thread, (question, *answer.entries), self.model,
-                timeout_s=self._ways.get("timeout_s"),
-            )  # fmt: skip
+            name = lessons.run_name(question, answer.entries[-1])
+            run = self.thread.run(name, handler=lessons.LEARNER, input={"question": question.number})
+        except RunHeld:
+            notes.append("another process is learning from this turn")
+            return ()
+        try:
+            return self._extracted(run, (question, *answer.entries), notes)
+        except Exception:  # also what a disk or an index raises: whoever comes next takes it up
+            with suppress(HoldfastError):
+                run.release("it could not be recorded")
+            raise
+
+    def _extracted(self, run: Run, turn: Sequence[Entry], notes: list[str]) -> tuple[Memory, ...]:
+        """What a model finds in a turn; where it fails, what rules find."""
+        assert self.model is not None
+        timeout_s = self._ways.get("timeout_s")
+        try:
+            learned = learning.learn(run, self._memory, self.thread, turn, self.model, timeout_s=timeout_s)
         except (ModelFailed, Misconfigured, StepFailed) as error:
-            run.fail(error)
-            raise
-        except HoldfastError:
-            run.release("it could not be recorded")
-            raise
+            notes.append(f"learned by rules alone: {error}")
+            found = lessons.by_rules(self._memory, turn)
+            run.fail(error)  # after the rules: one that ended is not taken up again
+            return found
         run.finish()
         self.usage += learned.usage
         notes += [f"not learned: {refused.text!r} ({refused.why})" for refused in learned.refused]
@@ -463,8 +521,9 @@ class Session:
 
     def end(self) -> int:
         """Leave behind what the next session needs: summary, handoff, and what was learned. Return its revision."""
+        marks = self._catch_up()
         revision = self._write_handoff()
-        self.thread.append(event(SESSION, ended=True, handoff=revision))
+        self.thread.append(event(SESSION, ended=True, handoff=revision, **marks))
         return revision
 
     def _write_handoff(self) -> int:
@@ -506,6 +565,11 @@ class Session:
 def _checked(changes: Any) -> Mapping[str, Share | float | int]:
     shares(changes)
     return changes or {}
+
+
+def _way(learn: str, model: Model | None) -> str:
+    """How it learns: off, by rules, or by a model."""
+    return learn if learn in ("off", lessons.BY_RULES) else lessons.BY_RULES if model is None else lessons.BY_MODEL
 
 
 def _last(entries: Entry | list[Entry]) -> Entry:

@@ -44,6 +44,11 @@ class Tails:
         """Whether the end of a thread's log is kept."""
         return thread in self._kept
 
+    def seen(self, thread: Thread) -> tuple[Entry, ...]:
+        """The end of a log as it was when it was last read, if it is kept."""
+        kept = self._kept.get(thread.id)
+        return () if kept is None else kept.entries
+
     def of(self, thread: Thread) -> tuple[Entry, ...]:
         record = thread.logbook.record()
         if record is None:
