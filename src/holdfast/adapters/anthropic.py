@@ -10,7 +10,7 @@ Deliberately absent: names of our own for what a model may do, and a second vers
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -289,20 +289,23 @@ class _Shelf:
         place = _place(path)
         if version is not None:
             held = self._folder.read(place, version=version)
+            self._refuse_in_the_way([place])
             self._folder.write(place, held.content, tags=held.tags)
             return [_outside(place)]
-        ended = [ends for at in self._ever(place) if (ends := self._folder.history(at)[-2:])[-1].deleted]
+        ever = filter(None, map(self._folder.history, self._ever(place)))  # what is erased meanwhile has none
+        ended = [history[-2:] for history in ever if history[-1].deleted]
         last = max((end.time for _, end in ended), default=None)
         taken = [held for held, end in ended if end.time == last]
         if not taken:
             raise NotFound(f"nothing was deleted at {path}", path=path)
+        self._refuse_in_the_way([file.path for file in taken])
         self._bring(taken)
         return [_outside(file.path) for file in taken]
 
     def erase(self, path: str) -> int:
+        """In one commit, so that a crash leaves all of it or nothing."""
         paths = self._ever(_place(path))
-        for at in paths:
-            self._folder.delete(at, erase=True)
+        self._folder.filebook.erase([Deleting(at) for at in paths])
         return sum(not at.endswith("/") for at in paths)
 
     def clear(self) -> str:
@@ -362,9 +365,19 @@ class _Shelf:
         return files
 
     def _refuse_inside_file(self, place: str, path: str) -> None:
-        while place := _parent(place):
-            if self._folder.find(place) is not None:
-                raise Invalid(f"The path {path} is inside {_outside(place)}, which is a file and not a directory.")
+        for parent in _parents(place):
+            if self._folder.find(parent) is not None:
+                raise Invalid(f"The path {path} is inside {_outside(parent)}, which is a file and not a directory.")
+
+    def _refuse_in_the_way(self, places: Iterable[str]) -> None:
+        """Refuse to bring files back where there is a directory by now, or inside of what is a file by now."""
+        there = set(self._folder.paths())
+        directories = {parent for at in there for parent in _parents(at)}
+        for place in places:
+            file = next((at for at in _parents(place) if at in there), None)
+            if file is not None or place in directories:
+                path = _outside(file or place)
+                raise Conflict(f"{path} is in the way of {_outside(place)}: rename or delete it first", path=path)
 
     def _ever(self, place: str) -> list[str]:
         """Every path at a place or under it that has a history, whether or not there still is a file."""
@@ -398,6 +411,12 @@ def _under(place: str) -> str:
 
 def _parent(place: str) -> str:
     return place.rpartition("/")[0]
+
+
+def _parents(place: str) -> Iterator[str]:
+    """The directories that a place is in, the nearest first."""
+    while place := _parent(place):
+        yield place
 
 
 # What is in a command or in a file

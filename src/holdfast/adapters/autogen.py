@@ -13,6 +13,7 @@ import asyncio
 import json
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
@@ -21,10 +22,11 @@ import msgspec
 
 from holdfast.adapters.opening import Given, Held, away
 from holdfast.engine.codec import encode
-from holdfast.errors import Conflict, Corrupt, Invalid, Unsupported
+from holdfast.errors import Conflict, Corrupt, Invalid, TooLarge, Unsupported
 from holdfast.ledger.core import compare_and_set
 from holdfast.ledger.folder import Folder
 from holdfast.ledger.said import OURS
+from holdfast.memories.recall import MOST
 from holdfast.records import MEMORY_KINDS, Draft, Entry, Hit, Revision
 from holdfast.records import Memory as Remembered
 from holdfast.thread import Thread
@@ -40,6 +42,7 @@ except ImportError as error:
 
 T = TypeVar("T")
 
+_LISTED_BY = ("kind", "subject", "tag")
 _FORM = "form:"
 _ENTRIES = "$entries"
 _SILENT = f"{OURS}autogen."
@@ -80,8 +83,8 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
         log: bool = False,
         files: bool = False,
     ) -> None:
-        if type(k) is not int or k < 1:
-            raise Invalid(f"k is how many memories are recalled at most, a whole number over 0, not {k!r}")
+        if type(k) is not int or not 1 <= k <= MOST:
+            raise Invalid(f"k is how many memories are recalled at most, a whole number from 1 to {MOST:,}, not {k!r}")
         self._address = str(store) if isinstance(store, str | Path) else None
         self._options: dict[str, Any] = {"k": k, "log": log, "files": files}
         self._scope: dict[str, Any] = {"user": user, "agent": agent}
@@ -99,10 +102,11 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
     ) -> MemoryQueryResult:
         """Recall what is relevant to a text, best first; without a text, what was remembered last.
 
-        Keyword arguments are those of ``Memories.recall``: ``k``, ``as_of``, ``kind``, ``since`` and so on. What was
-        found carries its id, kind, time, score and whether it is thought to answer under ``metadata["holdfast"]``.
+        Keyword arguments are those of ``Memories.recall``: ``k``, ``as_of``, ``kind``, ``since`` and so on; without a
+        text only ``k``, ``kind``, ``tag`` and ``subject``. What was found carries its id, kind, time, score and whether
+        it is thought to answer under ``metadata["holdfast"]``.
         """
-        text = _text(query) if isinstance(query, MemoryContent) else query
+        text = query if isinstance(query, str) else _text(query)
         found = await _unless_cancelled(away(self._recall, text, kwargs), cancellation_token)
         return MemoryQueryResult(results=found)
 
@@ -147,15 +151,19 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
         self._memory.remember(text, origin={"channel": "autogen"}, tags=tags)
 
     def _recall(self, query: str, options: dict[str, Any]) -> list[MemoryContent]:
-        options = {**self._options, **options}
         if not query.strip():
-            latest = self._memory.memories(limit=options["k"])
-            return [_content(one.text, self._forms, one, _facts_of(one)) for one in latest]
-        recalled = self._memory.recall(query, **options)
+            return self._latest(**options)
+        recalled = self._memory.recall(query, **{**self._options, **options})
         return [
             _content(hit.text, self._forms, hit.memory, _facts_of(hit) | {"relevant": recalled.relevant})
             for hit in recalled
         ]
+
+    def _latest(self, k: int | None = None, **only: Any) -> list[MemoryContent]:
+        if unknown := sorted(only.keys() - _LISTED_BY):
+            raise Invalid(f"{', '.join(unknown)}: a query without a text is narrowed down by {', '.join(_LISTED_BY)}")
+        latest = self._memory.memories(limit=self._options["k"] if k is None else k, **only)
+        return [_content(one.text, self._forms, one, _facts_of(one)) for one in latest]
 
 
 async def _unless_cancelled(work: Awaitable[T], token: CancellationToken | None) -> T:
@@ -312,14 +320,15 @@ class _Folding:
         self.count = entries[-1].number if entries else 0
         self.drafts: list[Draft] = []
         self._numbers: defaultdict[bytes, list[int]] = defaultdict(list)
-        self._said: dict[tuple[Any, str], int] = {}
+        self._said: dict[tuple[str, str], int] = {}
         by_number = {entry.number: entry for entry in entries}
         for entry in entries:
-            if isinstance(entry.content, dict) and "autogen" in entry.content:
+            if _is_message(entry):
                 self._know(_message(entry, by_number), entry.number, said=entry.kind == "message")
 
     def folded(self, state: dict[str, Any]) -> Any:
-        encode(state, "the state")  # says what in it is not plain data, and where
+        with suppress(TooLarge):  # which it may be as a whole: the messages of it are weighed one by one
+            encode(state, "the state")  # says what in it is not plain data, and where
         # Of a team, what all see is the conversation; the contexts of its agents are made of it and of their own.
         for messages in list(_lists(state, "message_thread")) or list(_lists(state, "messages")):
             self._numbered(messages, said=True)
@@ -353,7 +362,7 @@ class _Folding:
     def _know(self, message: dict[str, Any], number: int, *, said: bool) -> None:
         self._numbers[_digest(message)].append(number)
         if said:
-            self._said.setdefault((message.get("source"), message["content"]), number)
+            self._said.setdefault((str(message.get("source")), message["content"]), number)
 
     def _draft(self, message: dict[str, Any], said: bool) -> Draft:
         """A text that was said is a message. What an agent's context holds is an event, and repeats no text.
@@ -361,7 +370,7 @@ class _Folding:
         Nor is it said again what was recalled: whoever recalls it next finds it where it was remembered.
         """
         rest = {name: value for name, value in message.items() if name != "content"}
-        text, source, kind = message["content"], message.get("source"), message["type"]
+        text, source, kind = message["content"], str(message.get("source")), message["type"]
         if not isinstance(text, str):
             name = kind if said and kind != _RECALLED else _SILENT + kind
             return Draft("event", {"name": name, "autogen": message})
@@ -426,12 +435,21 @@ def _unfolded(value: Any, entries: dict[int, Entry]) -> Any:
     return {name: _unfolded(item, entries) for name, item in (inside or value).items()}
 
 
+def _is_message(entry: Entry) -> bool:
+    """Whether an entry stands for a message. Others may write into the thread what they like."""
+    content = entry.content
+    if not isinstance(content, dict) or not isinstance(content.get("autogen"), dict):
+        return False
+    return entry.kind == "event" or isinstance(content.get("content"), str)
+
+
 def _message(entry: Entry, entries: dict[int, Entry]) -> dict[str, Any]:
     """The message that an entry stands for, as it was."""
     content, rest = entry.content, dict(entry.content["autogen"])
     if entry.kind == "message":
         return {**rest, "content": content["content"]}
-    return {**rest, "content": _entry(entries, content["of"]).content["content"]} if "of" in content else rest
+    repeats = content.get("name") == _CONTEXT and "of" in content
+    return {**rest, "content": _entry(entries, content["of"]).content["content"]} if repeats else rest
 
 
 def _entry(entries: dict[int, Entry], number: int) -> Entry:

@@ -273,8 +273,7 @@ class HoldfastStorage:
             touched = {change.id for commit in commits for change in commit.changes if change.kind == FILE}
             if "" in touched:  # something was erased, and the feed does not say what
                 break
-            for path in (id.removeprefix(self._begin) for id in touched if id.startswith(self._begin)):
-                self._take(path, self._folder.find(path))
+            self._take_again([id.removeprefix(self._begin) for id in touched if id.startswith(self._begin)])
             self._after = commits[-1].position if commits else self._after
             if len(commits) < _PAGE:
                 return
@@ -287,6 +286,15 @@ class HoldfastStorage:
         for file in self._folder.files():
             self._take(file.path, file)
         self._after = end
+
+    def _take_again(self, paths: Sequence[str]) -> None:
+        """Take in what became of some files. All are let go of first: a new vector may be longer than all before."""
+        book = self._folder.filebook
+        there = book.files([record for record in book.records(paths).values() if book.is_here(record)])
+        for path in paths:
+            self._take(path, None)
+        for file in there:
+            self._take(file.path, file)
 
     def _take(self, path: str, file: File | None) -> None:
         if path.startswith(_VECTOR):
@@ -322,8 +330,11 @@ class HoldfastStorage:
             id = check_id(record.id, "the id of a record")
             kept, known = self._kept.get(id), self._vectors.get(id)
             same = known is not None and kept is not None and np.array_equal(known, vector)
-            changes.append(Writing(_RECORD + id, _content(record), kept.version if kept is not None and same else None))
-            if len(vector) and not same:
+            anew = len(vector) > 0 and not same
+            # With a vector it is whole, whatever was there; without, it relies on what there is of one.
+            expect = None if anew else 0 if kept is None else kept.version
+            changes.append(Writing(_RECORD + id, _content(record), expect))
+            if anew:
                 changes.append(Writing(_VECTOR + id, _FORM + vector.astype(_STORED).tobytes()))
             elif not len(vector) and known is not None:
                 changes.append(Deleting(_VECTOR + id))
@@ -413,10 +424,10 @@ class _Vectors:
 
     def nearest(self, query: Vector) -> Iterator[tuple[str, float]]:
         """Names with the cosine to a query, highest first. A vector of nothing but zeros is like none."""
-        used = len(self._names)
-        scale = self._lengths[:used] * np.linalg.norm(query)
-        dots = self._rows[:used] @ query
-        cosines = np.divide(dots, scale, out=np.zeros(used, np.float32), where=scale > 0).clip(-1, 1)
+        used, length = len(self._names), np.linalg.norm(query.astype(np.float64))  # in 32 bits its square may overflow
+        lengths, unit = self._lengths[:used], (query / (length or 1.0)).astype(np.float32)
+        dots = self._rows[:used] @ unit
+        cosines = np.divide(dots, lengths, out=np.zeros(used, np.float32), where=lengths > 0).clip(-1, 1)
         for row in np.argsort(-cosines, kind="stable"):
             if (name := self._names[row]) is not None:
                 yield name, float(cosines[row])
@@ -424,7 +435,8 @@ class _Vectors:
 
 def _vector(numbers: Sequence[float], whose: str) -> Vector:
     try:
-        vector = np.asarray(numbers, np.float32)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
+            vector = np.asarray(numbers, np.float32)
     except (TypeError, ValueError) as error:
         raise Invalid(f"the embedding of {whose} is not a list of numbers: {error}") from error
     if vector.ndim != 1 or not np.isfinite(vector).all():

@@ -224,6 +224,10 @@ class _LocalKeys(Keys):
     remembered only by whoever notices that others wrote.
     """
 
+    tagged = (
+        "(SELECT * FROM records WHERE id IN (SELECT id FROM tags WHERE tenant = ? AND kind = ? AND tag = ?)) AS records"
+    )
+
     def __init__(self, run: Run, *, remember: bool = False) -> None:
         self._run = run
         self._remember = remember

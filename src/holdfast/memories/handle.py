@@ -8,6 +8,7 @@ Deliberately absent: what is true (``memory.facts``), how things are found (``re
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -214,16 +215,22 @@ class Memories:
         chosen = self._chosen(id, key, subject, tag, kind, gone=erase)
         if dry_run:
             return chosen
+        work: Callable[[str], Any] = self._erase if erase else self._shelf.forget
+        if id is not None:
+            done = [work(id)]
+        else:
+            done = [each for memory in chosen if (each := _unless_gone(work, memory.id)) is not None]
         if not erase:
-            return [self._shelf.forget(memory.id) for memory in chosen]
-        ids = [id] if id is not None else [memory.id for memory in chosen]
-        scopes = [self._shelf.book_of(one).scope for one in ids]
-        for one in ids:
-            self._shelf.erase(one)
-        self._finding().library.purge(scopes)  # indexes still know the words of what is gone
+            return done
+        self._finding().library.purge(done)  # indexes still know the words of what is gone
         if self._erased is not None:
             self._erased()
         return chosen
+
+    def _erase(self, id: str) -> Scope:
+        scope = self._shelf.book_of(id).scope
+        self._shelf.erase(id)
+        return scope
 
     def _chosen(
         self,
@@ -369,3 +376,10 @@ def _item(item: str | dict[str, Any]) -> Remembering:
     if unknown := set(item) - known:
         raise Invalid(f"a memory has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(sorted(known))}")
     return Remembering(**item)
+
+
+def _unless_gone(work: Callable[[str], Any], id: str) -> Any:
+    """Do something to one of several memories; one that another erased meanwhile is as gone as it can be."""
+    with suppress(NotFound):
+        return work(id)
+    return None

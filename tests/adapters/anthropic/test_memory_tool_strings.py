@@ -355,6 +355,17 @@ def test_a_text_of_over_16_mb_is_refused_in_words(store: holdfast.Store) -> None
     assert told(HoldfastMemoryTool(store), view("/memories/big"))[0] == REFUSED
 
 
+def test_any_text_comes_back(beside: Beside) -> None:
+    for number, text in enumerate(("a\x00b\n\x00", "\ufffe\u202e", "\x1b[2J", "\u0000" * 5, "'; --\\x00 %s {}")):
+        beside.do(create(f"/memories/{number}", text))
+        beside.do(view(f"/memories/{number}"))
+        beside.do(replace(f"/memories/{number}", text, text + text[::-1]))
+    for name in ("a\nb", "a\tb", "'; --", "%s %(x)s", "\\x00", "\u202e", "\x7f\x01"):
+        beside.do(create(f"/memories/odd/{name}/{name}", name))
+    beside.do(rename("/memories/odd", "/memories/even"))
+    beside.do(view("/memories"))
+
+
 def test_clearing(beside: Beside) -> None:
     beside.do(create("/memories/a/b", "x"))
     assert beside.ours.clear_all_memory() == beside.theirs.clear_all_memory() == "All memory cleared"

@@ -1,8 +1,13 @@
-"""What AutoGen itself warns of is its own to mend."""
+"""What the tests of the AutoGen adapter share: a store on every engine, and warnings that are AutoGen's own to mend."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
+
+import holdfast
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -11,3 +16,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "ignore::pydantic.warnings.PydanticDeprecatedSince211",
     ):
         config.addinivalue_line("filterwarnings", line)
+
+
+@pytest.fixture(params=["ram", "sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, opened: Callable[[str], holdfast.Store]) -> holdfast.Store:
+    return opened(request.param)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store is kept that several processes open."""
+    return str(tmp_path / "agent.db") if request.param == "sqlite" else str(request.getfixturevalue("database"))

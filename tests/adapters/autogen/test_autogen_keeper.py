@@ -23,7 +23,7 @@ from autogen_ext.models.replay import ReplayChatCompletionClient
 
 import holdfast
 from holdfast.adapters.autogen import HoldfastMemory, Keeper
-from holdfast.errors import Conflict, Invalid, Misconfigured, NotFound
+from holdfast.errors import Conflict, Invalid, Misconfigured, NotFound, TooLarge
 
 INFO: Any = {
     "vision": True, "function_calling": True, "json_output": False, "structured_output": False,
@@ -111,10 +111,10 @@ _CHILD = textwrap.dedent("""
 """)
 
 
-def test_a_team_goes_on_in_another_process(tmp_path: Path) -> None:
+def test_a_team_goes_on_in_another_process(address: str) -> None:
     def run(task: str, answer: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-c", _CHILD, str(tmp_path / "agent.db"), task, answer],
+            [sys.executable, "-c", _CHILD, address, task, answer],
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -122,7 +122,7 @@ def test_a_team_goes_on_in_another_process(tmp_path: Path) -> None:
 
     assert run("hello", "hi") == "1 2"
     assert run("and then?", "nothing") == "2 4"
-    with holdfast.open(tmp_path / "agent.db", embedder="none") as store:
+    with holdfast.open(address, embedder="none") as store:
         assert conversation(store) == [("user", "hello"), ("desk", "hi"), ("user", "and then?"), ("desk", "nothing")]
         found = store.memory(user="ana").recall("nothing", log=True)
         assert [hit.text for hit in found][0] == "nothing"  # noqa: RUF015
@@ -227,6 +227,8 @@ def test_another_kind_of_team(store: holdfast.Store) -> None:
         {"$entries": [[1, 1]], "messages": [said("a", **{"$entries": [[5, 5]]})]},
         {"messages": [{"type": "t"}, {"content": "no type"}], "mixed": [said("a"), 1]},
         {"messages": [{"type": "T", "content": "no source"}, said("x", autogen={"of": 1})]},
+        {"messages": [said("a", source=["x"]), said("a", source={"x": 1}), said("a")], "c": [said("a", ["x"], id=1)]},
+        {"messages": [said("a\x00b"), said(["\x00"], type="\x00")], "\x00": "\x00"},
     ],
 )
 def test_every_state_comes_back_as_it_was(store: holdfast.Store, state: dict[str, Any]) -> None:
@@ -253,6 +255,45 @@ def test_other_entries_of_the_thread_are_left_alone(store: holdfast.Store) -> No
         await keeper.restore(found)
         assert found.state == {"messages": [said("a"), said("b")]}
         assert [entry.kind for entry in keeper.thread.log()] == ["message", "message", "note", "message"]
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        {"role": "user", "content": "x", "autogen": 1},
+        {"role": "user", "content": [{"type": "text", "text": "x"}], "autogen": {"type": "UserMessage"}},
+        holdfast.event("theirs", autogen="x"),
+        holdfast.event("theirs", autogen={"type": "UserMessage"}, of=99),
+    ],
+)
+def test_what_others_write_under_the_same_name_is_left_alone(store: holdfast.Store, foreign: Any) -> None:
+    async def work() -> None:
+        keeper, found = Keeper(store, "s"), Plain()
+        keeper.thread.append(foreign)
+        await keeper.keep(Plain({"messages": [said("a")]}))
+        await Keeper(store, "s").restore(found)
+        assert found.state == {"messages": [said("a")]}
+
+    asyncio.run(work())
+    assert [entry.number for entry in store.thread("s").log()] == [1, 2]
+
+
+def test_a_state_that_is_too_large_only_because_it_repeats_itself_is_kept(store: holdfast.Store) -> None:
+    """A team's state has every message once more for each agent."""
+    messages = [said("x" * 3_000_000)]
+    state = {"message_thread": messages, "agents": {str(n): {"messages": messages} for n in range(6)}}
+
+    async def work() -> None:
+        keeper, found = Keeper(store, "s"), Plain()
+        await keeper.keep(Plain(state))
+        await keeper.restore(found)
+        assert found.state == state
+        with pytest.raises(TooLarge):
+            await keeper.keep(Plain({"messages": [said("x" * 17_000_000)]}))
+        with pytest.raises(TooLarge):
+            await keeper.keep(Plain({"other": "x" * 17_000_000}))
 
     asyncio.run(work())
 
@@ -394,6 +435,7 @@ def test_what_is_refused_leaves_no_store_open(made: list[holdfast.Store]) -> Non
         lambda: Keeper("ram:", "t", user=""),
         lambda: HoldfastMemory("ram:", user=""),
         lambda: HoldfastMemory("ram:", k=0),
+        lambda: HoldfastMemory("ram:", k=1_001),
     ):
         with pytest.raises(Invalid):
             refused()

@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,6 +95,7 @@ def test_the_last_text_is_what_is_asked_by(memory: HoldfastMemory) -> None:
         MemoryContent(content="# Ana keeps **bees**", mime_type=MemoryMimeType.MARKDOWN),
         MemoryContent(content={"who": "Ana", "keeps": ["bees"], "n": 3}, mime_type=MemoryMimeType.JSON),
         MemoryContent(content="Ana keeps bees", mime_type="text/x-own", metadata={"k": 1}),
+        text("Ana\x00 keeps bees", metadata={"\x00": "\x00"}),
     ],
 )
 def test_what_was_added_comes_back_as_it_was(memory: HoldfastMemory, given: MemoryContent) -> None:
@@ -134,6 +134,18 @@ def test_a_query_has_the_options_of_recall(store: holdfast.Store, memory: Holdfa
     store.folder("notes", user="ana").write("a", "The bees need sugar")
     assert "The bees need sugar" not in found(memory, "bees sugar", k=99)
     assert "The bees need sugar" in found(HoldfastMemory(store, user="ana", files=True), "bees sugar", k=99)
+
+
+def test_a_query_without_a_text_is_narrowed_down_too(store: holdfast.Store, memory: HoldfastMemory) -> None:
+    added(memory, text("Ana keeps bees"))
+    store.memory(user="ana").remember("Boil the jars first", kind="procedural", tags=["honey"])
+    assert found(memory, "", kind="procedural") == found(memory, " ", tag="honey") == ["Boil the jars first"]
+    assert found(memory, "", kind="episodic") == []
+    for wrong in ({"since": "now"}, {"kind": "nonsense"}, {"k": -1}, {"other": 1}):
+        with pytest.raises(Invalid):
+            found(memory, "", **wrong)
+    with pytest.raises(Invalid, match="not int"):
+        found(memory, 7)  # type: ignore[arg-type]
 
 
 def test_after_clear_nothing_is_found(store: holdfast.Store, memory: HoldfastMemory) -> None:
@@ -188,8 +200,8 @@ def test_many_at_once_lose_nothing(memory: HoldfastMemory) -> None:
     asyncio.run(work())
 
 
-def test_it_is_a_component(tmp_path: Path, store: holdfast.Store) -> None:
-    first = added(HoldfastMemory(tmp_path / "agent.db", user="ana", k=3), text("Ana keeps bees"))
+def test_it_is_a_component(address: str, store: holdfast.Store) -> None:
+    first = added(HoldfastMemory(address, user="ana", k=3), text("Ana keeps bees"))
     agent = AssistantAgent("desk", ReplayChatCompletionClient([]), memory=[first, ListMemory()])
     config = agent.dump_component()
     asyncio.run(first.close())

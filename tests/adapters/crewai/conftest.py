@@ -1,4 +1,7 @@
-"""CrewAI without its telemetry, its traces and its questions, and with a folder of its own for what it keeps itself."""
+"""CrewAI without its telemetry, its traces and its questions, with a folder of its own for what it keeps itself.
+
+And a store on every engine.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+
+import holdfast
 
 _HOME = tempfile.mkdtemp(prefix="holdfast-crewai-")
 os.environ.update(
@@ -47,6 +53,17 @@ def embedding(text: str, size: int = 32) -> list[float]:
         vector[int(hashlib.blake2b(word.encode(), digest_size=4).hexdigest(), 16) % size] += 1.0
     length = math.sqrt(sum(one * one for one in vector)) or 1.0
     return [one / length for one in vector]
+
+
+@pytest.fixture(params=["ram", "sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, opened: Callable[[str], holdfast.Store]) -> holdfast.Store:
+    return opened(request.param)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store is kept that several processes open."""
+    return str(tmp_path / "agent.db") if request.param == "sqlite" else str(request.getfixturevalue("database"))
 
 
 @pytest.fixture

@@ -91,10 +91,10 @@ _COUNTING = textwrap.dedent("""
 """)
 
 
-def test_a_flow_goes_on_in_another_process(tmp_path: Path) -> None:
+def test_a_flow_goes_on_in_another_process(address: str, tmp_path: Path) -> None:
     def run(*more: str, code: int = 0) -> str:
         done = subprocess.run(
-            [sys.executable, "-c", _COUNTING, str(tmp_path / "agent.db"), *more],
+            [sys.executable, "-c", _COUNTING, address, *more],
             capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
         )  # fmt: skip
         assert done.returncode == code, done.stderr
@@ -104,7 +104,7 @@ def test_a_flow_goes_on_in_another_process(tmp_path: Path) -> None:
     run("die", code=9)
     assert run() == "3 3"  # what the one that died had kept was there
     told = subprocess.run(
-        [sys.executable, "-m", "holdfast", "--db", str(tmp_path / "agent.db"), "state", "counter"],
+        [sys.executable, "-m", "holdfast", "--db", address, "state", "counter"],
         capture_output=True, text=True, timeout=60, check=True, env={**os.environ, "NO_COLOR": "1"},
     )  # fmt: skip
     assert "runs" in told.stdout
@@ -179,6 +179,7 @@ def test_installed_it_is_what_a_flow_uses(store: holdfast.Store) -> None:
     [
         {"id": "trip-1"},
         {"id": "trip-1", "deep": {"list": [1, 2.5, None, True, {"x": []}]}, "ünï": "日本 🧭"},
+        {"id": "trip-1", "\x00": "\x00"},
         {},
     ],
 )
@@ -253,6 +254,14 @@ def test_a_question_comes_back_as_it_was(kept: HoldfastFlowPersistence) -> None:
     found = kept.load_pending_feedback("trip-1")
     assert found is not None
     assert found[1] == context
+
+
+def test_a_question_that_cannot_be_stored_is_refused(kept: HoldfastFlowPersistence) -> None:
+    for wrong in (float("nan"), "\ud800"):
+        with pytest.raises(Invalid):
+            kept.save_pending_feedback("trip-1", asked(metadata={"x": wrong}), Trip())
+    assert kept.load_pending_feedback("trip-1") is None
+    assert kept.load_state("trip-1") is None
 
 
 def test_a_flow_belongs_to_its_user(store: holdfast.Store, kept: HoldfastFlowPersistence) -> None:

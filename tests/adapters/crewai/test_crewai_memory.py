@@ -334,6 +334,13 @@ def test_what_has_no_vector_is_listed_and_not_found(storage: HoldfastStorage) ->
     assert len(storage.search([1.0, 0.0], min_score=0.5)) == 1
 
 
+def test_a_query_of_any_length_is_the_same_question(storage: HoldfastStorage) -> None:
+    storage.save([record("across", [1.0, 0.0]), record("up", [0.0, 1.0])])
+    for length in (1e-38, 1.0, 3e38):
+        assert [hit.content for hit, _ in storage.search([0.0, length], min_score=0.5)] == ["up"]
+        assert [score for _, score in storage.search([length, length])] == pytest.approx([0.5**0.5] * 2)
+
+
 def test_only_what_is_all_of_it_is_deleted(storage: HoldfastStorage) -> None:
     def fill() -> None:
         storage.reset()
@@ -404,6 +411,18 @@ def test_what_another_handle_does_is_seen(store: holdfast.Store) -> None:
     assert mine.count() == 3
 
 
+def test_another_handle_may_begin_anew_with_longer_vectors(store: holdfast.Store) -> None:
+    """Of all that changed meanwhile the old vectors go first, whatever the order in which it is looked at."""
+    mine, other = HoldfastStorage(store), HoldfastStorage(store)
+    mine.save([record(str(number), id=str(number)) for number in range(9)])
+    assert mine.count() == other.count() == 9
+    other.reset()
+    other.save([record(str(number), [1.0, 2.0, 3.0], id=str(number)) for number in range(4, 14)])
+    assert len(mine.search([1.0, 2.0, 3.0], limit=99)) == 10
+    with pytest.raises(EmbeddingDimensionMismatchError):
+        mine.save([record("of before")])
+
+
 def test_a_handle_that_slept_long_catches_up(store: holdfast.Store) -> None:
     mine, other = HoldfastStorage(store), HoldfastStorage(store)
     mine.save([record("old", id="old")])
@@ -416,7 +435,7 @@ def test_a_handle_that_slept_long_catches_up(store: holdfast.Store) -> None:
     assert texts(mine.list_records()) == ["new"]
 
 
-def test_what_another_process_wrote_is_found(tmp_path: Path) -> None:
+def test_what_another_process_wrote_is_found(address: str) -> None:
     script = textwrap.dedent("""
         import sys
         from crewai.memory.types import MemoryRecord
@@ -426,11 +445,11 @@ def test_what_another_process_wrote_is_found(tmp_path: Path) -> None:
         storage.delete(record_ids=["1"])
         storage.close()
     """)
-    with holdfast.open(tmp_path / "agent.db", embedder="none") as store:
+    with holdfast.open(address, embedder="none") as store:
         storage = HoldfastStorage(store, user="ana")
         storage.save([record("from here", id="1")])
         assert storage.count() == 1
-        subprocess.run([sys.executable, "-c", script, str(tmp_path / "agent.db")], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", script, address], check=True, timeout=60)
         assert [hit.content for hit, _ in storage.search([0.0, 1.0])] == ["from over there"]
         assert storage.get_record("1") is None
 
@@ -488,6 +507,26 @@ def test_a_record_that_was_deleted_while_it_is_saved_keeps_its_vector(
     monkeypatch.setattr(mine._folder, "commit", late)
     mine.update(record("1 again", id="1"))
     assert [hit.content for hit, _ in other.search([1.0, 0.0])] == ["1 again"]
+
+
+@pytest.mark.parametrize("before", [[], [record("1", id="1", embedding=[])]])
+def test_a_record_without_a_vector_does_not_get_that_of_another(
+    store: holdfast.Store, monkeypatch: pytest.MonkeyPatch, before: list[MemoryRecord]
+) -> None:
+    """Both saved the same id at once: what stays is what one of them saved."""
+    mine, other = HoldfastStorage(store), HoldfastStorage(store)
+    mine.save(before)
+    commit, saves = mine._folder.commit, [other.save]
+
+    def late(changes: Any) -> Any:
+        if saves:
+            saves.pop()([record("theirs", id="1")])
+        return commit(changes)
+
+    monkeypatch.setattr(mine._folder, "commit", late)
+    mine.save([record("mine", id="1", embedding=[])])
+    assert texts(other.list_records()) == ["mine"]
+    assert other.search([1.0, 0.0]) == []
 
 
 def test_what_the_engine_erased_without_a_name_is_gone(store: holdfast.Store) -> None:
@@ -564,6 +603,7 @@ def test_vectors_of_another_length_are_refused(storage: HoldfastStorage) -> None
     [
         record(embedding=[math.nan, 1.0]),
         record(embedding=[math.inf, 1.0]),
+        record(embedding=[1e39, 1.0]),
         record(metadata={"when": NOON}),
         record(metadata={"x": {1, 2}}),
         record(metadata={"x": math.nan}),

@@ -1,0 +1,107 @@
+"""How Postgres looks things up in tables that were never analysed, as those of a new store are for a while.
+
+It knows nothing of them then, every index seems as good as any other, and a wrong one means that each look at one
+record is a look at all of them: what is asked for by its name is found by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import psycopg
+import pytest
+
+import holdfast
+from holdfast.clock import SystemClock
+from holdfast.engine import postgres as engine
+from holdfast.engine.contract import Query
+from holdfast.engine.lineage import Part
+from holdfast.engine.relational import Reads
+from holdfast.ledger.files import Writing
+
+pytestmark = pytest.mark.slow
+SIZES = (20, 300, 3_000)  # of one page, of several, and of more than one level of an index
+
+
+class Plans:
+    """Runs nothing, and keeps how the server would."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self.lines: list[str] = []
+
+    def run(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        asked = "EXPLAIN (COSTS OFF) " + sql.replace("?", "%s")
+        self.lines = [line for (line,) in self._connection.execute(asked, values)]
+        return []
+
+    def index(self, of: str) -> str:
+        """The index by which a table is searched, with what it is searched for."""
+        for line, following in pairwise(self.lines):
+            if f" on {of}" in line:
+                return f"{line.split(' using ')[-1].split(' on ')[0]}: {following}"
+        return f"none: {self.lines}"
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def filled(request: pytest.FixtureRequest, postgres: Any) -> Iterator[str]:
+    url = str(postgres.clone())
+    with psycopg.connect(url, autocommit=True) as connection:
+        for table in ("records", "tags", "strands", "events"):
+            connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
+    with holdfast.open(url, embedder="none") as store:
+        store.folder("notes").commit([Writing(f"n/{number}", number) for number in range(request.param)])
+        store.thread("t").append(*({"role": "user", "content": "x"} for _ in range(request.param)))
+        store.thread("t").append({"role": "user", "content": "x"}, key="k")
+    yield url
+    postgres.drop(url)
+
+
+@pytest.fixture
+def plans(filled: str) -> Iterator[Plans]:
+    with psycopg.connect(filled) as connection:
+        connection.execute("SELECT set_config('holdfast.tenant', 'default', false)")
+        unknown = connection.execute("SELECT count(*) FROM pg_class WHERE reltuples = -1 AND relname = 'records'")
+        assert unknown.fetchone() == (1,)
+        yield Plans(connection)
+
+
+def test_one_record_by_its_name(plans: Plans) -> None:
+    Reads(plans.run, SystemClock()).get("default", "file", "any")
+    assert plans.index("records").startswith("records_pkey:")
+    assert "id = " in plans.index("records")
+
+
+def test_some_records_by_their_names(plans: Plans) -> None:
+    Reads(plans.run, SystemClock()).get_many("default", "file", ["one", "other", "third"])
+    assert plans.index("records").startswith("records_pkey:")
+
+
+def test_what_a_commit_needs(plans: Plans) -> None:
+    plans.run("default", engine._RECORDS, ("default", "thread", ["one", "other", "third"]))
+    assert plans.index("records").startswith("records_pkey:")
+    plans.run("default", engine._KEYED, ("default", ["k"], "default", "thread", ["t"]))
+    assert plans.index("records").startswith("records_pkey:")
+    assert "key = ANY" in plans.index("events")
+
+
+def test_records_with_a_tag_are_looked_up_one_by_one(plans: Plans) -> None:
+    Reads(plans.run, SystemClock()).scan("default", Query("file", tag="any", limit=500))
+    assert plans.index("tags").startswith("tags_pkey:")
+    assert plans.index("records").startswith("records_pkey:")
+    assert "id = " in plans.index("records")
+
+
+def test_the_latest_of_a_kind_come_from_the_index_in_order(plans: Plans) -> None:
+    Reads(plans.run, SystemClock()).scan("default", Query("file", limit=5))
+    assert plans.index("records").startswith("records_hour:")
+
+
+def test_a_part_of_a_log(plans: Plans) -> None:
+    reads = Reads(plans.run, SystemClock())
+    reads.strand("default", 7)
+    assert plans.index("strands").startswith("strands_pkey:")
+    reads._read_part("default", Part(7, after=0, upto=100), 5, newest=True)
+    assert plans.index("events").startswith("events_pkey:")
