@@ -85,11 +85,16 @@ class Graph:
 
 
 NAMES = st.sampled_from(["messages", "xs", "__start__", "branch:to:a", "", "é", "0", "a\0b"])
+MARKED = NAMES | st.sampled_from(
+    ["__no_writes__", "__no_writes__2", "~__pregel_pull, a", "-", "=", "==a", ">a", "^", "branch:"]
+)
 VERSIONS = st.none() | st.integers(0, 5) | st.sampled_from(["1.5", 0.5])
 PLAIN = st.none() | st.booleans() | st.integers(-5, 5) | st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
 VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2))
-RANGES = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 4), st.integers(0, 3)), max_size=3).map(
-    lambda found: [[stream, first, first + more] for stream, first, more in found]
+RANGES = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(1, 4), st.integers(0, 3)).map(lambda found: [*found[:2], sum(found[1:])])
+    | st.tuples(st.integers(0, 1), st.integers(1, 4), NAMES).map(lambda found: [*found[:2], *found[1:]]),
+    max_size=4,
 )
 REFS = (
     st.tuples(st.just(INLINE), VALUES) | st.tuples(st.just(ENTRIES), RANGES) | st.tuples(st.just(KEPT), NAMES)
@@ -110,8 +115,8 @@ SAVES = st.fixed_dictionaries({
     "parent": st.integers(0, 3), "id": st.integers(0, 2), "time": TIMES, "metadata": METADATA, "channels": CHANNELS,
     "keep": st.booleans(), "seen": st.dictionaries(NAMES, st.dictionaries(NAMES, VERSIONS, max_size=2), max_size=3),
     "updated": st.none() | st.lists(NAMES, max_size=2), "more": st.dictionaries(NAMES, VALUES, max_size=1),
-    "schema": st.integers(0, 2), "writes": st.lists(st.tuples(NAMES, st.integers(-3, 3), REFS), max_size=3),
-    "carried": st.booleans(), "late": st.integers(0, 5),
+    "schema": st.integers(0, 2), "writes": st.lists(st.tuples(MARKED, st.integers(-3, 3), REFS), max_size=3),
+    "path": MARKED, "how": st.sampled_from(["carried", "early", "after"]), "late": st.integers(0, 5),
 })  # fmt: skip
 
 
@@ -138,15 +143,20 @@ def test_any_sequence_of_frames_and_writes_reads_back(saves: list[dict[str, Any]
         graph = Graph(store)
         for number, save in enumerate(saves, 1):
             frame, parent = made(graph, number, save)
-            written = Written(f"task {number}", f"path {number % 2}", [
-                Write(f"task {number}", f"path {number % 2}", place, channel, ref)
+            written = Written(f"task {number}", save["path"], [
+                Write(f"task {number}", save["path"], place, channel, ref)
                 for place, (channel, _, ref) in {each[1]: each for each in save["writes"]}.items()
             ])  # fmt: skip
-            carries = bool(save["carried"] and written.writes and parent is not None and parent == graph.frames[-1])
+            early, last = save["how"] == "early", parent is not None and parent == graph.frames[-1]
+            carries = bool(save["how"] == "carried" and written.writes and last)
             if carries and parent is not None:
                 graph.note(parent, written)
-            graph.save(frame, parent, [written] if carries else None)
-            if written.writes and not carries:
+            if early:
+                frame = frame._replace(early=tuple(written.writes))
+            saved = graph.save(frame, parent, [written] if carries else None)
+            if early:
+                graph.note(saved, written)
+            elif written.writes and not carries:
                 graph.write(graph.frames[-1 - save["late"] % len(graph.frames)], written)
         if graph.frames:
             graph.check()

@@ -5,7 +5,7 @@ event of the graph's stream that holds what changed since the frame it came from
 any frame is read from a short stretch. A value is held in one of five ways: in the frame itself, as ranges of entries
 of the thread's log, as a version of a list (``segments``), as a version of a list of pairs, or as a blob that is named
 by its content. What the tasks of a step gave before the next frame are **writes**: they are events after the frame they
-belong to, or part of the frame that follows it.
+belong to, or part of the frame that follows it, or of that frame itself where they were there before it was saved.
 
 There are several frames and writes to each message of a conversation, so what they take counts: names are short, and
 what can be told from the frame before is left out.
@@ -40,11 +40,15 @@ _ZLIB = b"z1"
 _GREGORIAN = 0x01B21DD213814000  # a uuid counts from 1582
 _SOURCES = {"i": "input", "l": "loop", "u": "update", "f": "fork"}
 _NO_SOURCE = "-"
-_USUAL = ("^", "~__pregel_pull, ")  # what nearly all paths of tasks begin with, and what is stored for it
+_MARKS = {"^": "~__pregel_pull, ", ">": "branch:to:", "-": "__no_writes__"}
+"""What nearly all paths of tasks, and many channels that tasks write to, begin with, by what is stored for it."""
+_ITSELF = "="
 _LETTERS = {source: letter for letter, source in _SOURCES.items()}
 
 INLINE, ENTRIES, LIST, PAIRS, KEPT = "v", "l", "s", "d", "b"
-_MORE = "+"
+_MORE, _NULL = "+", 0
+_PLAIN = 3  # parts of a range without an id
+_CARRIED, _EARLY = "w", "h"
 _NONE = (INLINE, None)  # what every step writes to say which node comes next
 HOME = 0
 """Stands for the stream that was the thread's log when the graph began, in the places of entries."""
@@ -63,7 +67,8 @@ class Channel(NamedTuple):
 class Frame(NamedTuple):
     """One save. ``full`` is the position of the last frame before it that holds everything, or its own.
 
-    It ``strays`` when its id is not greater than those of all frames before it.
+    It ``strays`` when its id is not greater than those of all frames before it. ``early`` is what tasks had written on
+    top of it by the time it was saved.
     """
 
     id: str
@@ -78,6 +83,7 @@ class Frame(NamedTuple):
     more: dict[str, Any]
     schema: int = 0
     strays: bool = False
+    early: tuple[Write, ...] = ()
 
 
 class Write(NamedTuple):
@@ -200,7 +206,9 @@ def frame_event(frame: Frame, base: Frame | None, time: int, written: Sequence[W
     ]
     rest = _rest_of(frame, base, changed)
     if written:
-        rest["w"] = [_written_body(each) for each in written]
+        rest[_CARRIED] = [_written_body(each) for each in written]
+    if frame.early:
+        rest[_EARLY] = [_written_body(each) for each in by_task(frame.early)]
     key = to_key(frame.id) if frame.strays else None
     event = Event(_FRAME, encode([*body, rest] if rest else body, "a frame"), time, key)
     return event, frame.position if base is None else base.full
@@ -266,6 +274,7 @@ def to_frame(event: Event, base: Frame | None) -> Frame:
         more=rest["e"][0] if "e" in rest else origin.more,
         schema=rest.get("g", origin.schema),
         strays=event.key is not None,
+        early=tuple(_listed_writes(rest, _EARLY)),
     )
 
 
@@ -300,29 +309,39 @@ def _alike(old: Any, new: Any) -> bool:
 
 
 def _held(channel: Channel, before: Channel | None) -> list[Any]:
-    """A channel as it is stored: of ranges that only grew, the growth."""
+    """A channel as it is stored: of ranges that only grew, the growth, mostly of the last range alone."""
     if channel.ref is None:
         return [channel.version]
+    if channel.ref == _NONE:
+        return [channel.version, _NULL]
     way, held = channel.ref
     if way == ENTRIES and before is not None and before.ref is not None and before.ref[0] == ENTRIES:
         growth = _growth(before.ref[1], held)
         if growth is not None:
-            return [channel.version, _MORE, growth]
+            longer = len(growth) == 1 and len(held) == len(before.ref[1])
+            return [channel.version, _MORE, growth[0][2] - growth[0][1] + 1 if longer else growth]
     return [channel.version, way, held]
 
 
 def _channel(held: list[Any], before: Channel | None) -> Channel:
     if len(held) == 1:
         return Channel(held[0], None)
+    if held[1] == _NULL:
+        return Channel(held[0], _NONE)
     version, way, value = held
     if way != _MORE:
         return Channel(version, (way, value))
     if before is None or before.ref is None:
         raise Corrupt("a frame continues a list that the frame before it does not have")
-    return Channel(version, (ENTRIES, _continued(before.ref[1], value)))
+    ranges: Ranges = before.ref[1]
+    if isinstance(value, int):
+        stream, _, last = ranges[-1]
+        value = [[stream, last + 1, last + value]]
+    return Channel(version, (ENTRIES, continued(ranges, value)))
 
 
-Ranges = list[list[int]]
+Ranges = list[list[Any]]
+"""Entries of logs: the stream, the first and the last; of one that got its id later than it was said, also the id."""
 
 
 def _growth(old: Ranges, new: Ranges) -> Ranges | None:
@@ -330,19 +349,25 @@ def _growth(old: Ranges, new: Ranges) -> Ranges | None:
     if not old or not new or len(new) < len(old) or new[: len(old) - 1] != old[:-1]:
         return None
     last, now = old[-1], new[len(old) - 1]
-    if now[:2] != last[:2] or now[2] < last[2]:
+    if now[:2] != last[:2] or now[2] < last[2] or now[3:] != last[3:]:
         return None
     rest = new[len(old) :]
     return rest if now[2] == last[2] else [[last[0], last[2] + 1, now[2]], *rest]
 
 
-def _continued(old: Ranges, more: Ranges) -> Ranges:
+def named(ranges: Ranges) -> int:
+    """How many entries are named one by one, with an id."""
+    return sum(len(each) > _PLAIN for each in ranges)
+
+
+def continued(old: Ranges, more: Ranges) -> Ranges:
+    """Ranges with others added to their end: what follows directly on the last one makes that longer."""
     ranges = [list(each) for each in old]
-    for stream, first, last in more:
-        if ranges and ranges[-1][0] == stream and ranges[-1][2] == first - 1:
+    for stream, first, last, *id in more:
+        if not id and ranges and len(ranges[-1]) == _PLAIN and ranges[-1][0] == stream and ranges[-1][2] == first - 1:
             ranges[-1][2] = last
         else:
-            ranges.append([stream, first, last])
+            ranges.append([stream, first, last, *id])
     return ranges
 
 
@@ -426,17 +451,27 @@ class Written(NamedTuple):
 
 
 def _written_body(written: Written) -> list[Any]:
-    held = [[write.number, write.channel, *(() if write.ref == _NONE else write.ref)] for write in written.writes]
-    path = written.path
-    short = f"{_USUAL[0]}{path[len(_USUAL[1]) :]}" if path.startswith(_USUAL[1]) else f"={path}"
-    return [to_key(written.task), short, *held]
+    held = [[each.number, _brief(each.channel), *(() if each.ref == _NONE else each.ref)] for each in written.writes]
+    return [to_key(written.task), _brief(written.path), *held]
 
 
 def _from_written(body: Sequence[Any]) -> list[Write]:
-    task, short, *held = body
-    path = f"{_USUAL[1]}{short[1:]}" if short.startswith(_USUAL[0]) else short[1:]
-    task = from_key(task)
-    return [Write(task, path, number, channel, tuple(ref) if ref else _NONE) for number, channel, *ref in held]
+    key, brief, *held = body
+    task, path = from_key(key), _spelled(brief)
+    return [Write(task, path, number, _spelled(name), tuple(ref) if ref else _NONE) for number, name, *ref in held]
+
+
+def _brief(name: str) -> str:
+    """A name as it is stored, with a mark for what such names mostly begin with."""
+    for mark, usual in _MARKS.items():
+        if name.startswith(usual):
+            return f"{mark}{name[len(usual) :]}"
+    return f"{_ITSELF}{name}" if name[:1] in _MARKS or name.startswith(_ITSELF) else name
+
+
+def _spelled(brief: str) -> str:
+    mark = brief[:1]
+    return _MARKS[mark] + brief[1:] if mark in _MARKS else brief[1:] if mark == _ITSELF else brief
 
 
 def writes_event(frame: int, written: Written, time: int, key: str | None) -> Event:
@@ -452,8 +487,29 @@ def to_writes(event: Event) -> tuple[int, list[Write]]:
 
 def carried(event: Event) -> list[Write]:
     """What a frame's event carries that was written on top of the frame before it."""
+    return _listed_writes(_rest(event), _CARRIED)
+
+
+def early(event: Event) -> list[Write]:
+    """What a frame's event holds that was written on top of that very frame."""
+    return _listed_writes(_rest(event), _EARLY)
+
+
+def _rest(event: Event) -> dict[str, Any]:
     body = decode(event.body)
-    return [write for each in (body[7].get("w", ()) if len(body) > 7 else ()) for write in _from_written(each)]
+    return body[7] if len(body) > 7 else {}
+
+
+def _listed_writes(rest: dict[str, Any], letter: str) -> list[Write]:
+    return [write for each in rest.get(letter, ()) for write in _from_written(each)]
+
+
+def by_task(writes: Iterable[Write]) -> list[Written]:
+    """Writes together with the others of their task."""
+    tasks: dict[tuple[str, str], list[Write]] = {}
+    for write in writes:
+        tasks.setdefault((write.task, write.path), []).append(write)
+    return [Written(task, path, each) for (task, path), each in tasks.items()]
 
 
 def late_key(frame: int, number: int) -> str:
@@ -542,7 +598,7 @@ def newest(view: View, tenant: str, mark: Mark) -> Iterator[Event]:
 
 def writes_of(view: View, tenant: str, mark: Mark, frame: Frame, *, last: bool) -> list[Write]:
     """What tasks wrote on top of a frame, each once, in the order in which a framework applies them."""
-    held: dict[tuple[str, int], Write] = {}
+    held = {(write.task, write.number): write for write in frame.early}
     for event in _written(view, tenant, mark, frame.position, last=last):
         position, writes = (frame.position, carried(event)) if is_frame(event) else to_writes(event)
         if position == frame.position:

@@ -234,7 +234,7 @@ class _Reading:
             parent=frame.parent,
             channels={name: each.version for name, each in frame.channels.items() if each.ref is not None},
             updated=tuple(frame.updated or ()),
-            next=(*sent, *sorted(_waiting(frame))),
+            next=(*sent, *sorted(_turns(frame))),
             tasks=tuple({each.task: _node(each, sent) or each.task for each in written}.values()),
             metadata=metadata,
         )
@@ -260,7 +260,9 @@ class _Reading:
         if way == KEPT:
             return self._blob(held)
         if way == ENTRIES:
-            return [_tagged(Place(stream, at)) for stream, first, last in held for at in range(first, last + 1)]
+            return [
+                _tagged(Place(stream, at), *id) for stream, first, last, *id in held for at in range(first, last + 1)
+            ]
         if way == LIST:
             return self._elements(channel, held)
         if way == PAIRS:
@@ -333,6 +335,7 @@ class _History:
         if frames.is_frame(event):
             if self._newest is not None:
                 self._note(self._newest, frames.carried(event))
+            self._note(event.position, frames.early(event))
             self._events[event.position] = event
             self._newest = event.position
         else:
@@ -363,7 +366,21 @@ def _full(event: Event) -> int:
     return event.position - int(decode(event.body)[2])
 
 
-def _waiting(frame: Frame) -> Iterator[str]:
+def lone_turn(channels: Iterable[str]) -> bool:
+    """Whether it is the turn of one node alone, by the channels that hold something.
+
+    What follows its writes can only be the next frame. Where several may come together, it is not known.
+    """
+    names = [name for name in channels if name.startswith((_START, _ONTO, _JOIN, _SENT))]
+    return len(names) == 1 and names[0].startswith((_START, _ONTO))
+
+
+def held_in(frame: Frame) -> Iterator[str]:
+    """The channels of a frame that hold something."""
+    return (name for name, channel in frame.channels.items() if channel.ref is not None)
+
+
+def _turns(frame: Frame) -> Iterator[str]:
     """The nodes whose turn it is, told by the channels that lead to them and hold something."""
     for name, channel in frame.channels.items():
         if channel.ref is None:
@@ -392,8 +409,8 @@ def _moment(told: Any, written: int) -> datetime:
     return to_datetime(written)
 
 
-def _tagged(place: Place) -> dict[str, Any]:
-    return {_TAG: _ENTRY, "v": list(place)}
+def _tagged(place: Place, *id: str) -> dict[str, Any]:
+    return {_TAG: _ENTRY, "v": [*place, *id]}
 
 
 def _entries_in(raw: Any) -> Iterator[Place]:
@@ -506,7 +523,7 @@ class _Checking:
             self._note_writes(event.position, frames.to_writes(event)[1])
             return before
         frame = history.frame(event.position)
-        self._note_writes(event.position, frames.carried(event))
+        self._note_writes(event.position, [*frames.carried(event), *frame.early])
         known = {} if before is None else before.channels
         for name, channel in frame.channels.items():
             if channel.ref is not None and known.get(name) is not channel:
@@ -526,7 +543,7 @@ class _Checking:
         elif way == KEPT:
             self._blobs.setdefault(held, part)
         elif way == ENTRIES:
-            for stream, first, last in held:
+            for stream, first, last, *_ in held:
                 self._note_range(part, stream, first, last)
         elif way in (LIST, PAIRS):
             self._lists[part.channel] = max(self._lists.get(part.channel, (0, 0)), (held, part.frame))

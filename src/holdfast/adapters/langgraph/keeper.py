@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ERROR, WRITES_IDX_MAP, ChannelVersions, Checkpoint, CheckpointTuple
 
-from holdfast.adapters.langgraph import pruning
+from holdfast.adapters.langgraph import messages, pruning
 from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.known import Known
 from holdfast.adapters.langgraph.line import Line, Writing
@@ -27,7 +27,7 @@ from holdfast.adapters.langgraph.values import Kinds
 from holdfast.engine.contract import Query, Record, Scope
 from holdfast.errors import Conflict, Erased, Invalid, NotFound
 from holdfast.ids import check_id
-from holdfast.ledger import frames
+from holdfast.ledger import frames, graphs
 from holdfast.ledger.core import scan_all
 from holdfast.ledger.frames import GRAPH, Channel, Frame, Write
 from holdfast.store import Store
@@ -40,8 +40,10 @@ _HELD = 1_000
 _RUNS = 100_000
 _NODE = "~__pregel_pull, "
 _START = f"{_NODE}__start__"
-_MOMENT_S = 0.02
+_MOMENT_S, _SOON_S = 0.02, 0.25  # writes wait for the next frame: where others may be under way, and where not
 _HASTE = 16
+_PASSED_ON_S, _LOOK_S, _LOOKS = 0.05, 0.0005, 20
+_OVERTAKEN_S = 0.005  # a frame waits for the writes before it, which another thread brings
 _FEW = 16
 
 
@@ -233,6 +235,8 @@ class Keeper:
                 if guarded:
                     self._refuse_overtaken(line, spot)
 
+        self._let_writes_come(spot)
+        self._let_ids_come(spot, checkpoint)
         try:
             self._save(spot, config, checkpoint, told, fresh, judge)
         except BaseException:
@@ -244,6 +248,42 @@ class Keeper:
         self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
         while len(self._own) > _RUNS:
             self._own.popitem(last=False)
+
+    def _let_writes_come(self, spot: Spot) -> None:
+        """Let a frame be saved together with what the only task before it wrote.
+
+        LangGraph gives the writes first and the frame next, each to a thread of its own, and now and then the second
+        is faster. Then writes are an event and a commit of their own; that is as good, and takes more.
+        """
+        line = self._line(spot)
+        with line.lock:
+            tip = line.tip
+            if tip is not None and tip.id == spot.checkpoint not in line.written and _is_lone(tip):
+                line.came.wait_for(lambda: spot.checkpoint in line.written, _OVERTAKEN_S)
+
+    def _let_ids_come(self, spot: Spot, checkpoint: Checkpoint) -> None:
+        """Let messages have their ids before they go into the log: those of an input, and those a node gave already.
+
+        LangGraph gives a message its id when the node is done, the input's too, while the checkpoint before is still
+        being saved. Of a message that gets it later a note is kept. Where nobody gives ids, nobody waits for long.
+        """
+        values, line = checkpoint["channel_values"], self._line(spot)
+        given = messages.nameless(values.get("__start__"))
+        if spot.namespace or not graphs.lone_turn(values):
+            return
+        with line.lock:
+            if given and not line.unnamed:
+                line.came.wait_for(lambda: checkpoint["id"] in line.written, _PASSED_ON_S)
+            held = self._held.get(spot._replace(checkpoint=checkpoint["id"]), ())
+            nameless = [*given, *(message for each in held for message in messages.nameless(dict(each.writes)))]
+            if not nameless or line.unnamed:
+                line.unnamed = max(0, line.unnamed - 1)
+                return
+            for _ in range(_LOOKS):
+                if all(message.id is not None for message in nameless):
+                    return
+                line.came.wait(_LOOK_S)
+            line.unnamed = _HASTE
 
     def _save(
         self,
@@ -260,8 +300,9 @@ class Keeper:
                 self._flush(line)
             self._committed(line, config, lambda saving: self._put(line, spot, saving, checkpoint, told, fresh), judge)
             for writing in self._held.pop(spot._replace(checkpoint=checkpoint["id"]), ()):
-                self._write(line, config, writing)
-                writing.done.set()
+                if not writing.done.is_set():  # the checkpoint was there already
+                    self._write(line, config, writing)
+                    writing.done.set()
         if isinstance(run := told.get("run_id"), str):
             self._noted[(run, line.id)] = None
             while len(self._noted) > _HELD:
@@ -287,6 +328,8 @@ class Keeper:
         if isinstance(run := metadata.get("run_id"), str) and (run, line.id) not in self._noted:
             saving.also(pruning.run_note(line, run, saving.scope))
         channels = self._channels(saving, checkpoint, parent, new_versions)
+        held = [*self._held.get(spot._replace(checkpoint=checkpoint["id"]), ())]  # said after what the channels hold
+        early = [each for writing in held if (each := self._fresh(line, saving, writing)) is not None]
         more = {name: held for name, held in checkpoint.items() if name not in _FIELDS and held not in (None, [], {})}
         if checkpoint["v"] != 1:
             more["v"] = checkpoint["v"]
@@ -303,6 +346,7 @@ class Keeper:
             more={name: [*saving.small(held, f"checkpoint.{name}")] for name, held in more.items()},
             schema=self.evolution.version,
             strays=checkpoint["id"] <= line.highest,
+            early=tuple(write for each in early for write in each.writes),
         )
         event, full = frames.frame_event(frame, parent, saving.time, written)
 
@@ -313,6 +357,7 @@ class Keeper:
             line.highest = max(line.highest, kept.id)
             for writing in along:
                 line.waiting.remove(writing)
+            for writing in (*along, *held):
                 writing.done.set()
 
         return saving.written(event, then)
@@ -383,28 +428,34 @@ class Keeper:
         line = self._line(spot)
         with line.lock:
             line.look()
+            line.written.append(writing.checkpoint)
             if line.frame(writing.checkpoint) is None:
                 self._refuse_deleted(line, writing.checkpoint)
                 self._held.setdefault(spot, []).append(writing)
                 while len(self._held) > _HELD:
                     self._held.popitem(last=False)
+                line.came.notify_all()
                 return False
             newest = line.tip is not None and line.tip.id == spot.checkpoint
-            if not newest or not writing.path.startswith(_NODE) or line.hasty:
+            lone = newest and line.tip is not None and _is_lone(line.tip)
+            if not newest or not _leads_on(writing) or (line.hasty and not lone):
                 line.hasty = max(0, line.hasty - 1)
                 self._write(line, config, writing)
+                line.came.notify_all()
                 return True
             line.waiting.append(writing)
+            line.came.notify_all()
         if writing.path != _START:  # that one only passes the input on: made again, it is the same
-            self._joined(line, config, writing)
+            self._joined(line, config, writing, lone=lone)
         return True
 
-    def _joined(self, line: Line, config: RunnableConfig, writing: Writing) -> None:
+    def _joined(self, line: Line, config: RunnableConfig, writing: Writing, *, lone: bool) -> None:
         """Wait a moment for the frame that follows, to be saved with it by one commit; then do without."""
-        writing.done.wait(_MOMENT_S)
+        writing.done.wait(_SOON_S if lone else _MOMENT_S)
         with line.lock:
             if writing in line.waiting:
-                line.hasty = _HASTE  # other tasks are under way, or nobody is there to save the frame
+                if not lone:
+                    line.hasty = _HASTE  # other tasks are under way
                 line.waiting.remove(writing)
                 self._write(line, config, writing)
             elif writing.error is not None:
@@ -619,6 +670,15 @@ _FIELDS = {"v", "id", "ts", "channel_values", "channel_versions", "versions_seen
 def _told(channel: str, value: Any) -> Any:
     """What a task wrote: an error is told, not kept to be raised again."""
     return repr(value) if channel == ERROR and isinstance(value, BaseException) else value
+
+
+def _is_lone(frame: Frame) -> bool:
+    return graphs.lone_turn(graphs.held_in(frame))
+
+
+def _leads_on(writing: Writing) -> bool:
+    """Whether a frame is to follow what a node wrote: not where it failed, or waits for somebody."""
+    return writing.path.startswith(_NODE) and not any(channel in WRITES_IDX_MAP for channel, _ in writing.writes)
 
 
 def _listed(names: Any) -> list[str] | None:

@@ -8,10 +8,10 @@ has to look again. Deliberately absent: LangGraph's configs and tuples (``saver`
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,7 +23,7 @@ from holdfast.engine.contract import Event, Record, View
 from holdfast.errors import Corrupt
 from holdfast.ledger import frames, segments
 from holdfast.ledger.core import Core
-from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Frame, Ref, Write
+from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Frame, Ranges, Ref, Write
 from holdfast.ledger.segments import SEGMENT, Place, Version
 
 ENTRY, MESSAGE = "entry", "message"
@@ -54,6 +54,13 @@ class Segment:
                 kept.popitem(last=False)
 
 
+class Talk(NamedTuple):
+    """Messages that are ranges of the log: the ranges, and each of them."""
+
+    ranges: Ranges
+    said: list[Said]
+
+
 class Writing:
     """What a task wrote on top of a checkpoint, on its way in. ``done`` is set once it is saved or has an ``error``."""
 
@@ -72,6 +79,9 @@ class Line:
         self.lock = threading.RLock()
         self.waiting: list[Writing] = []
         self.hasty = 0
+        self.written: deque[str] = deque(maxlen=_FRAMES)  # the last frames that tasks wrote on top of
+        self.came = threading.Condition(self.lock)
+        self.unnamed = 0
         self.view: View = core.engine
         self.inner = Dumping(kinds, self.whole)
         self.forget()
@@ -81,6 +91,9 @@ class Line:
         self.tip: Frame | None = None
         self._frames: OrderedDict[str, Frame] = OrderedDict()
         self._segments: dict[str, Segment] = {}
+        self.talks: dict[
+            str, Talk
+        ] = {}  # the last one of each channel: thousands of places are not named anew each time
         self.home, self.highest = 0, ""
 
     # What is there
@@ -175,6 +188,8 @@ class Line:
             if frames.is_frame(event):
                 base = frames.base_of(event)
                 found[event.position] = frames.to_frame(event, None if base is None else found[base])
+                early = {(write.task, write.number): write for write in found[event.position].early}
+                written.setdefault(event.position, {}).update(early)
                 position, writes = last, frames.carried(event)
                 last = event.position
             else:
@@ -195,7 +210,7 @@ class Line:
             return loading.value(held, path)
         if way == KEPT:
             return loading.value(self._blob(held), path)
-        values = self._said(held) if way == ENTRIES else self._values(channel, held, loading, path)
+        values = self._said(channel, held) if way == ENTRIES else self._values(channel, held, loading, path)
         self.known.know(self.id, channel, ref)
         return dict(values) if way == PAIRS else values
 
@@ -228,10 +243,17 @@ class Line:
         stream, position, *id = plain["v"]
         return Said(Place(stream or self.home, position), id[0] if id else None)
 
-    def _said(self, ranges: Sequence[Sequence[int]]) -> list[Any]:
-        """Messages that are entries of the log."""
-        spans = [(stream or self.home, range(first, last + 1)) for stream, first, last in ranges]
-        return self._messages([Said(Place(stream, position)) for stream, positions in spans for position in positions])
+    def _said(self, channel: str, ranges: Ranges) -> list[Any]:
+        """Messages that are entries of the log, some of them by the ids that they got later."""
+        talk = self.talks.get(channel)
+        if talk is None or talk.ranges != ranges:
+            said = [
+                Said(Place(stream or self.home, position), *id)
+                for stream, first, last, *id in ranges
+                for position in range(first, last + 1)
+            ]
+            talk = self.talks[channel] = Talk(ranges, said)
+        return self._messages(talk.said)
 
     def _messages(self, said: Sequence[Said]) -> list[Any]:
         with self.known.lock:  # graphs inside a graph share what is known of the thread

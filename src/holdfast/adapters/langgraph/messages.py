@@ -73,6 +73,13 @@ def all_spoken(values: Iterable[Any]) -> bool:
     return _ROLES.keys() >= set(map(type, values))
 
 
+def nameless(state: Any) -> list[BaseMessage]:
+    """The messages in what a graph was given that have no id yet."""
+    held = state.values() if isinstance(state, dict) else ()
+    each = (item for value in held for item in (value if isinstance(value, list) else [value]))
+    return [item for item in each if spoken(item) and item.id is None]
+
+
 def fields_of(message: BaseMessage) -> dict[str, Any]:
     """What a message holds at this moment: another thread may be about to give it an id."""
     return {**message.__dict__, **(message.__pydantic_extra__ or {})}

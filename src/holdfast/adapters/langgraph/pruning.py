@@ -21,7 +21,7 @@ from holdfast.engine.contract import Append, Delete, Event, Guard, Mark, Op, Put
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.ledger import frames, segments
 from holdfast.ledger.core import Core, scan_all
-from holdfast.ledger.frames import BLOB, GRAPH, KEPT, LIST, PAIRS, Channel, Frame, Ref, Write
+from holdfast.ledger.frames import BLOB, GRAPH, KEPT, LIST, PAIRS, Channel, Frame, Ref
 from holdfast.ledger.segments import SEGMENT, Element
 
 _DELETED, _RUN = "deletion", "graph run"
@@ -325,13 +325,13 @@ class Rewriting:
         highest = ""
         for frame in reversed(self.left):
             channels = {name: _moved(name, channel, moved) for name, channel in frame.channels.items()}
-            new = frame._replace(position=len(events) + 1, channels=channels, strays=frame.id <= highest)
+            new = frame._replace(position=len(events) + 1, channels=channels, strays=frame.id <= highest, early=())
             highest = max(highest, frame.id)
             event, full = frames.frame_event(new, written.get(frame.parent or ""), time)
             written[frame.id] = new._replace(full=full)
             events.append(event)
             events += [
-                frames.writes_event(new.position, each, time, None) for each in _by_task(self.line.writes(frame))
+                frames.writes_event(new.position, each, time, None) for each in frames.by_task(self.line.writes(frame))
             ]
         return events
 
@@ -347,13 +347,6 @@ def _moved(name: str, channel: Channel, moved: dict[tuple[str, int], int]) -> Ch
     if channel.ref is None or channel.ref[0] not in (LIST, PAIRS):
         return channel
     return Channel(channel.version, (channel.ref[0], moved[name, channel.ref[1]]))
-
-
-def _by_task(writes: Sequence[Write]) -> list[frames.Written]:
-    tasks: dict[tuple[str, str], list[Write]] = {}
-    for write in writes:
-        tasks.setdefault((write.task, write.path), []).append(write)
-    return [frames.Written(task, path, each) for (task, path), each in tasks.items()]
 
 
 def _sizes(view: View, tenant: str, record: Record) -> dict[int, int]:

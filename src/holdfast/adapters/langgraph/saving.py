@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from holdfast.adapters.langgraph import messages
 from holdfast.adapters.langgraph.known import Said
-from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, Line, Segment
+from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, Line, Segment, Talk
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Event, Guard, Op, Put, Record, Scope
@@ -22,6 +22,8 @@ from holdfast.ledger.segments import SEGMENT, Element, Place, Version
 _SMALL = 400  # bytes of a list that is not worth a segment of its own
 _LARGE = 2_048  # bytes of a value that goes into a blob
 _RANGES = 64  # of entries that are named in the frame itself
+_NAMED = 16  # of them those that are named one by one, with an id
+_SILENCE = Talk([], [])
 _MANY = 16  # pairs of a dict from which on it is kept as a list of pairs
 
 
@@ -39,12 +41,14 @@ class Saving:
         self._line, self._log, self._scope, self.time = line, log, scope, time
         self._entries: list[Event] = []
         self._fresh: dict[bytes, Said] = {}
+        self._once: dict[int, tuple[Any, Said]] = {}  # objects by their identity, and where what they said is
         self._claims: set[Place] = set()
         self._then: list[Callable[[], None]] = []
         self._ops: list[Op] = []
         self._blobs: set[str] = set()
         self._versions: list[tuple[str, Version, list[Said] | None]] = []
         self._lists: list[tuple[str, Ref]] = []
+        self._talks: dict[str, Talk] = {}
         self.home = line.home or log.mark.stream
         self._dumping = Dumping(line.kinds, self._aside)
 
@@ -89,9 +93,10 @@ class Saving:
         return LIST, self._grown(channel, elements, before if grown else None)
 
     def _talk(self, channel: str, said: list[Said], before: Ref | None) -> Ref:
-        """Messages that were all said: ranges of the log, or a list where some are known by an id they got later."""
-        ranges = [] if any(each.id is not None for each in said) else self._ranges(said)
-        if 0 < len(ranges) <= _RANGES:
+        """Messages that were all said: ranges of the log, or a list where that takes many."""
+        ranges = self._ranges(channel, said)
+        if len(ranges) <= _RANGES and frames.named(ranges) <= _NAMED:
+            self._talks[channel] = Talk(ranges, said)
             return ENTRIES, ranges
         segment = self._line.segment(channel)
         position = segment.head if before is None else before[1]
@@ -103,9 +108,16 @@ class Saving:
             )
         return LIST, self._grown(channel, [self._spoken(each) for each in said], before, said)
 
-    def _ranges(self, said: Sequence[Said]) -> list[list[int]]:
-        ranges = segments.ranges_of(each.place for each in said)
-        return [[HOME if stream == self.home else stream, first, last] for stream, first, last in ranges]
+    def _ranges(self, channel: str, said: list[Said]) -> frames.Ranges:
+        """Ranges of the log; an entry that is known by an id it got later is one of its own."""
+        before = self._line.talks.get(channel, _SILENCE)
+        if said[: len(before.said)] != before.said:
+            before = _SILENCE
+        fresh: frames.Ranges = []
+        for (stream, position), id in said[len(before.said) :]:
+            log = HOME if stream == self.home else stream
+            fresh.append([log, position, position] if id is None else [log, position, position, id])
+        return frames.continued(before.ranges, fresh)
 
     def _spoken(self, said: Said) -> Element:
         """A message as an element of a list: its entry, or a note of its entry and its id."""
@@ -178,12 +190,14 @@ class Saving:
         """Where a message is in the log; one that is not there goes in.
 
         One without an id is looked for by what it says only in a list of messages that were all said: anywhere else
-        the same words are said once more.
+        the same words are said once more. But one object says it once, even if it is given its id meanwhile.
         """
         known = self._line.known
         found = known.given(message)
         if found is not None:
             return found
+        if id(message) in self._once:
+            return self._once[id(message)][1]
         fields = messages.fields_of(message)
         digest, plain, body = self._encoded(message, fields)
         identity = fields["id"]
@@ -197,6 +211,7 @@ class Saving:
             if identity is None:
                 self._then.append(functools.partial(known.loosen, digest, found.place))
         self._fresh[digest] = found
+        self._once[id(message)] = message, found
         self._then.append(functools.partial(known.learn, digest, found, message, fields))
         return found
 
@@ -252,6 +267,7 @@ class Saving:
                 line.segment(channel).keep(version, said)
             for channel, ref in self._lists:
                 line.known.know(line.id, channel, ref)
+            line.talks.update(self._talks)
             then()
 
         return Written(ops, known)

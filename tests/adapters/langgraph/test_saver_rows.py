@@ -1,0 +1,244 @@
+"""What a turn takes: an event for each checkpoint, an entry for each message, and nothing besides, whoever is faster.
+
+LangGraph gives writes and checkpoints to threads of their own, so the saver has a little patience for what is on its
+way. Where a test counts, it has plenty, so that no other program can make it fail.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import interrupt
+
+import holdfast
+from holdfast.adapters.langgraph import HoldfastSaver, keeper
+from holdfast.ledger import frames
+from holdfast.ledger.frames import ENTRIES, GRAPH, LIST
+
+AT: Any = {"configurable": {"thread_id": "t"}}
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "_OVERTAKEN_S", 30.0)
+    monkeypatch.setattr(keeper, "_PASSED_ON_S", 30.0)
+    monkeypatch.setattr(keeper, "_SOON_S", 30.0)
+    monkeypatch.setattr(keeper, "_LOOKS", 60_000)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for an id, so every message gets it late."""
+    monkeypatch.setattr(keeper, "_PASSED_ON_S", 0.0)
+    monkeypatch.setattr(keeper, "_LOOKS", 0)
+
+
+@pytest.fixture(params=["sync", "async"])
+def durability(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def chat(saver: HoldfastSaver, answer: Callable[[Any], Any], schema: Any = MessagesState) -> Any:
+    graph: Any = StateGraph(schema)
+    return (
+        graph.add_node("answer", answer).add_edge(START, "answer").add_edge("answer", END).compile(checkpointer=saver)
+    )
+
+
+def silent(state: Any) -> None:
+    return None
+
+
+def spoken(state: Any) -> Any:
+    return {"messages": [AIMessage(f"re {len(state['messages'])}")]}
+
+
+def events_of(store: holdfast.Store, kind: str, id: str) -> list[str]:
+    record = store.core.engine.get(store.tenant, kind, id)
+    return [] if record is None else [each.kind for each in store.core.engine.read(store.tenant, record.mark)]
+
+
+def graph_events(store: holdfast.Store) -> list[str]:
+    return events_of(store, GRAPH, frames.graph_id("t", ""))
+
+
+def held(saver: HoldfastSaver) -> Any:
+    """How the messages of the newest frame are held."""
+    tip = saver._keeper._line(keeper.Spot("t", "", None)).tip
+    assert tip is not None
+    assert tip.channels["messages"].ref is not None
+    return tip.channels["messages"].ref
+
+
+@pytest.mark.parametrize("answer", [silent, spoken])
+def test_a_turn_takes_an_event_and_a_commit_for_each_checkpoint(
+    kept: holdfast.Store, patient: None, durability: str, answer: Callable[[Any], Any]
+) -> None:
+    turns = 12
+    saver = HoldfastSaver(kept)
+    graph = chat(saver, answer)
+    for turn in range(turns):
+        graph.invoke({"messages": [HumanMessage(f"m{turn}")]}, AT, durability=durability)
+    assert graph_events(kept) == ["frame"] * (3 * turns)
+    assert events_of(kept, "segment", frames.segment_id(frames.graph_id("t", ""), "messages")) == []
+    commits = kept.core.engine.feed(kept.tenant, limit=1_000)
+    assert len(commits) == 3 * turns + 1  # and the one that began the thread
+    log = kept.thread("t").log()
+    assert [entry.content["role"] for entry in log] == (["user"] if answer is silent else ["user", "assistant"]) * turns
+    assert held(saver)[0] == ENTRIES
+    assert len(held(saver)[1]) == 1
+
+
+def test_a_question_has_its_id_in_the_log(kept: holdfast.Store, patient: None, durability: str) -> None:
+    chat(HoldfastSaver(kept), spoken).invoke({"messages": [HumanMessage("hi")]}, AT, durability=durability)
+    messages = chat(HoldfastSaver(kept), spoken).get_state(AT).values["messages"]
+    assert [entry.content["id"] for entry in kept.thread("t").log()] == [message.id for message in messages]
+    assert all(message.id for message in messages)
+
+
+def test_messages_that_get_their_ids_late_are_noted_in_ranges_and_then_in_a_list(
+    kept: holdfast.Store, hasty: None
+) -> None:
+    """However they are held, they are the same for whoever comes, and so is every older checkpoint."""
+    ways, said = [], []
+    for turn in range(24):
+        saver = HoldfastSaver(kept)
+        saver._keeper._line(keeper.Spot("t", "", None)).unnamed = 0
+        graph = chat(saver, spoken)
+        said.append(graph.invoke({"messages": [HumanMessage(f"m{turn}")]}, AT, durability="sync")["messages"])
+        ways.append(held(saver)[0])
+    assert said[-1] == chat(HoldfastSaver(kept), spoken).get_state(AT).values["messages"]
+    assert len({message.id for message in said[-1]}) == 48
+    assert len(kept.thread("t").log()) == 48
+    assert kept.thread("t").graph().values()["messages"][0]["id"] == said[-1][0].id
+    ended = [each for each in chat(HoldfastSaver(kept), spoken).get_state_history(AT) if not each.next]
+    assert [each.values["messages"] for each in ended[::-1]] == said
+    assert set(ways) <= {ENTRIES, LIST}
+    assert not [problem for problem in kept.verify().problems if problem.tenant == kept.tenant]
+    HoldfastSaver(kept).retain(["t"], keep=4)
+    assert chat(HoldfastSaver(kept), spoken).get_state(AT).values["messages"] == said[-1]
+
+
+class Plain(TypedDict):
+    messages: Annotated[list[AnyMessage], operator.add]
+
+
+def test_where_nobody_gives_ids_nobody_waits_for_them_again(kept: holdfast.Store, durability: str) -> None:
+    saver = HoldfastSaver(kept)
+    graph = chat(saver, spoken, Plain)
+    for turn in range(3):
+        graph.invoke({"messages": [HumanMessage(f"m{turn}")]}, AT, durability=durability)
+    assert saver._keeper._line(keeper.Spot("t", "", None)).unnamed > 0
+    texts = [message.content for message in chat(HoldfastSaver(kept), spoken, Plain).get_state(AT).values["messages"]]
+    assert texts == ["m0", "re 1", "m1", "re 3", "m2", "re 5"]
+    assert [entry.content["content"] for entry in kept.thread("t").log()] == texts
+
+
+def test_who_fails_or_waits_for_somebody_is_saved_at_once(kept: holdfast.Store, patient: None, durability: str) -> None:
+    """No checkpoint follows. Had its writes waited for one, this would take half a minute for each."""
+
+    def asking(state: Any) -> Any:
+        if interrupt("sure?") == "no":
+            raise ValueError("not sure")
+        return {"messages": [AIMessage("done")]}
+
+    graph, ends = chat(HoldfastSaver(kept), asking), []
+
+    def run() -> None:
+        from langgraph.types import Command  # noqa: PLC0415
+
+        ends.append(graph.invoke({"messages": [HumanMessage("go")]}, AT, durability=durability)["__interrupt__"])
+        with pytest.raises(ValueError, match="not sure"):
+            graph.invoke(Command(resume="no"), AT, durability=durability)
+        ends.append(chat(HoldfastSaver(kept), asking).get_state(AT).tasks[0].error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert ends[0][0].value == "sure?"
+    assert "not sure" in ends[1]
+
+
+# Writes that come before their checkpoint
+
+
+def checkpoint(**values: Any) -> Any:
+    made = empty_checkpoint()
+    return {**made, "channel_values": values, "channel_versions": dict.fromkeys(values, 1)}
+
+
+@pytest.fixture
+def early(kept: holdfast.Store) -> HoldfastSaver:
+    """A saver that was given what two tasks wrote before the checkpoint they wrote on top of."""
+    saver = HoldfastSaver(kept)
+    first, second = checkpoint(xs=[1]), checkpoint(xs=[1, 2])
+    at = saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, first, {"step": 1}, {"xs": 1})
+    before = len(kept.core.engine.feed(kept.tenant))
+    named: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": second["id"]}}
+    saver.put_writes(named, [("xs", "a" * 5_000), ("branch:to:b", None)], "task 1", "~__pregel_pull, a")
+    saver.put_writes(named, [("-", HumanMessage("said", id="m"))], "task 2", "=path")
+    assert len(kept.core.engine.feed(kept.tenant)) == before
+    saver.put(at, second, {"step": 2}, {"xs": 1})
+    assert len(kept.core.engine.feed(kept.tenant)) == before + 1
+    return saver
+
+
+WRITES = [("task 2", "-", HumanMessage("said", id="m")), ("task 1", "xs", "a" * 5_000), ("task 1", "branch:to:b", None)]
+
+
+def test_they_are_saved_with_it_in_one_commit(kept: holdfast.Store, early: HoldfastSaver) -> None:
+    assert graph_events(kept) == ["frame", "frame"]
+    for saver in (early, HoldfastSaver(kept)):
+        found = saver.get_tuple(AT)
+        assert found is not None
+        assert sorted(found.pending_writes or [], key=str) == sorted(WRITES, key=str)
+    assert {write.channel for write in kept.thread("t").graph().writes()} == {"xs", "branch:to:b", "-"}
+    assert [entry.content["content"] for entry in kept.thread("t").log()] == ["said"]
+
+
+def test_they_are_there_when_the_graph_was_pruned_copied_or_moved(
+    kept: holdfast.Store, early: HoldfastSaver, tmp_path: Any
+) -> None:
+    early.copy_thread("t", "copy")
+    early.retain(["t"], keep=1)
+    kept.export_to(tmp_path / "all.json")
+    with holdfast.open("ram:", embedder="none") as other:
+        other.import_from(tmp_path / "all.json")
+        for store in (kept, other):
+            for thread in ("t", "copy"):
+                found = HoldfastSaver(store).get_tuple({"configurable": {"thread_id": thread}})
+                assert found is not None
+                assert sorted(found.pending_writes or [], key=str) == sorted(WRITES, key=str)
+            assert not [problem for problem in store.verify().problems if problem.tenant == store.tenant]
+
+
+def test_they_are_part_of_the_history_of_a_channel(kept: holdfast.Store, early: HoldfastSaver) -> None:
+    tip = early.get_tuple(AT)
+    assert tip is not None
+    early.put(tip.config, checkpoint(ys=1), {"step": 3}, {"ys": 1})
+    found = HoldfastSaver(kept).get_delta_channel_history(config=AT, channels=["-"])
+    assert [write[2] for write in found["-"]["writes"]] == [HumanMessage("said", id="m")]
+
+
+def test_a_refused_checkpoint_takes_them_along(kept: holdfast.Store, early: HoldfastSaver) -> None:
+    """Who waits for them is told, and nothing of them is left to be saved with something else."""
+    other = HoldfastSaver(kept)
+    newest = other.get_tuple(AT)
+    assert newest is not None
+    ours, theirs = checkpoint(xs=[3]), checkpoint(xs=[4])
+    early.get_tuple(AT)
+    other.put(newest.config, theirs, {"step": 3}, {"xs": 1})
+    named: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": ours["id"]}}
+    early.put_writes(named, [("xs", "lost")], "task 3", "")
+    early._keeper.hand_out(AT, newest)
+    with pytest.raises(holdfast.errors.Conflict):
+        early.put(newest.config, ours, {"step": 3}, {"xs": 1})
+    assert not early._keeper._held
