@@ -526,9 +526,14 @@ def base_of(event: Event) -> int | None:
     return event.position - body[1] if body[2] else None
 
 
+def full_of(event: Event) -> int:
+    """The position of the last frame up to a frame's event that holds everything."""
+    return event.position - int(decode(event.body)[2])
+
+
 def frame_at(view: View, tenant: str, stream: int, event: Event) -> Frame:
     """The frame of an event, put together from the full one before it."""
-    full = event.position - decode(event.body)[2]
+    full = full_of(event)
     needed = {event.position: event}
     if full != event.position:
         between = view.read(tenant, Mark(stream, event.position), after=full - 1)
@@ -594,6 +599,60 @@ def newest(view: View, tenant: str, mark: Mark) -> Iterator[Event]:
             return
         yield from reversed(page)
         upto = page[0].position - 1
+
+
+class History:
+    """A stretch of a graph's stream, in order: frames by position, and what was written on top of each."""
+
+    def __init__(self) -> None:
+        self._events: dict[int, Event] = {}
+        self._made: dict[int, Frame] = {}
+        self._writes: dict[int, dict[tuple[str, int], Write]] = {}
+        self._newest: int | None = None
+
+    def add(self, event: Event) -> None:
+        if is_frame(event):
+            if self._newest is not None:
+                self._note(self._newest, carried(event))
+            self._note(event.position, early(event))
+            self._events[event.position] = event
+            self._newest = event.position
+        else:
+            self._note(*to_writes(event))
+
+    def _note(self, position: int, writes: Iterable[Write]) -> None:
+        self._writes.setdefault(position, {}).update({(write.task, write.number): write for write in writes})
+
+    def frame(self, position: int) -> Frame:
+        """The frame at a position, made from the nearest one before it that is made already."""
+        chain: list[int] = []
+        at: int | None = position
+        while at is not None and at not in self._made:
+            if at not in self._events:
+                raise Corrupt(f"a frame at position {position} is a difference from one that is not there")
+            chain.append(at)
+            at = base_of(self._events[at])
+        for each in reversed(chain):
+            self._made[each] = to_frame(self._events[each], None if at is None else self._made[at])
+            at = each
+        return self._made[position]
+
+    def writes(self, position: int) -> list[Write]:
+        return in_order(self._writes.get(position, {}).values())
+
+
+def page(view: View, tenant: str, mark: Mark) -> tuple[list[Frame], int]:
+    """Some frames up to a mark, the newest first, and the position before them: 0 when there are no more."""
+    events = view.read(tenant, mark, limit=_PAGE, newest=True)
+    if not events:
+        return [], 0
+    before = events[0].position - 1
+    shown = [event for event in events if is_frame(event)]
+    first = min((full_of(event) for event in shown), default=before + 1)
+    history = History()
+    for event in (*(view.read(tenant, Mark(mark.stream, before), after=first - 1) if first <= before else ()), *events):
+        history.add(event)
+    return [history.frame(event.position) for event in reversed(shown)], before
 
 
 def writes_of(view: View, tenant: str, mark: Mark, frame: Frame, *, last: bool) -> list[Write]:

@@ -209,7 +209,7 @@ class _Reading:
     def infos(self, last: int | None) -> list[FrameInfo]:
         """The last frames, the newest first, put together by one reading."""
         wanted, first = self._wanted(last)
-        history = _History()
+        history = frames.History()
         for event in self._view.read(self._tenant, self._record.mark, after=first - 1):
             history.add(event)
         return [self.info(history.frame(each.position), each, history.writes(each.position)) for each in wanted]
@@ -222,7 +222,7 @@ class _Reading:
                 break
             if frames.is_frame(event):
                 wanted.append(event)
-        return wanted, min((_full(event) for event in wanted), default=self._record.head + 1)
+        return wanted, min((frames.full_of(event) for event in wanted), default=self._record.head + 1)
 
     def info(self, frame: Frame, event: Event, written: Sequence[Write]) -> FrameInfo:
         metadata, sent = self._values([frame.metadata])[0], self.sent(frame)
@@ -320,50 +320,6 @@ class _Reading:
         if isinstance(shown, list) and [type(each) for each in shown] == [dict, str]:
             shown = {field: value for field, value in shown[0].items() if field not in _UNSAID}
         return {name.removeprefix(_OF_CALLER).removeprefix(_OF_SCHEMA): shown}
-
-
-class _History:
-    """A stretch of a graph's stream, in order: frames by position, and what was written on top of each."""
-
-    def __init__(self) -> None:
-        self._events: dict[int, Event] = {}
-        self._made: dict[int, Frame] = {}
-        self._writes: dict[int, dict[tuple[str, int], Write]] = {}
-        self._newest: int | None = None
-
-    def add(self, event: Event) -> None:
-        if frames.is_frame(event):
-            if self._newest is not None:
-                self._note(self._newest, frames.carried(event))
-            self._note(event.position, frames.early(event))
-            self._events[event.position] = event
-            self._newest = event.position
-        else:
-            self._note(*frames.to_writes(event))
-
-    def _note(self, position: int, writes: Iterable[Write]) -> None:
-        self._writes.setdefault(position, {}).update({(write.task, write.number): write for write in writes})
-
-    def frame(self, position: int) -> Frame:
-        """The frame at a position, made from the nearest one before it that is made already."""
-        chain: list[int] = []
-        at: int | None = position
-        while at is not None and at not in self._made:
-            if at not in self._events:
-                raise Corrupt(f"a frame at position {position} is a difference from one that is not there")
-            chain.append(at)
-            at = frames.base_of(self._events[at])
-        for each in reversed(chain):
-            self._made[each] = frames.to_frame(self._events[each], None if at is None else self._made[at])
-            at = each
-        return self._made[position]
-
-    def writes(self, position: int) -> list[Write]:
-        return sorted(self._writes.get(position, {}).values(), key=lambda write: (write.path, write.task, write.number))
-
-
-def _full(event: Event) -> int:
-    return event.position - int(decode(event.body)[2])
 
 
 def lone_turn(channels: Iterable[str]) -> bool:
@@ -508,7 +464,7 @@ class _Checking:
         yield from self._missing_entries()
 
     def _wrong_frames(self) -> Iterator[tuple[int, str]]:
-        history, before = _History(), None
+        history, before = frames.History(), None
         for event in self._events(self._record.mark):
             try:
                 with _sound(f"event {event.position}"):
@@ -517,7 +473,7 @@ class _Checking:
             except HoldfastError as error:
                 yield event.position, str(error)
 
-    def _note_event(self, history: _History, event: Event, before: Frame | None) -> Frame | None:
+    def _note_event(self, history: frames.History, event: Event, before: Frame | None) -> Frame | None:
         """Note what a frame, or what tasks wrote, needs; what it has as the frame before is noted already."""
         if not frames.is_frame(event):
             self._note_writes(event.position, frames.to_writes(event)[1])

@@ -242,3 +242,46 @@ def test_a_refused_checkpoint_takes_them_along(kept: holdfast.Store, early: Hold
     with pytest.raises(holdfast.errors.Conflict):
         early.put(newest.config, ours, {"step": 3}, {"xs": 1})
     assert not early._keeper._held
+
+
+# Listing, page by page
+
+
+def ids(found: Any) -> list[str]:
+    return [each.config["configurable"]["checkpoint_id"] for each in found]
+
+
+@pytest.fixture
+def long(kept: holdfast.Store) -> Any:
+    """A graph with more checkpoints than are read at once."""
+    graph = chat(HoldfastSaver(kept), spoken)
+    for turn in range(60):
+        graph.invoke({"messages": [HumanMessage(f"m{turn}")]}, AT, durability="sync")
+    return graph
+
+
+def test_the_first_few_are_those_of_the_whole_list(kept: holdfast.Store, long: Any) -> None:
+    saver = HoldfastSaver(kept)
+    every = ids(saver.list(AT))
+    assert len(every) == 180
+    assert every == sorted(every, reverse=True) == [frame.id for frame in kept.thread("t").graph().frames()]
+    for limit in (0, 1, 63, 64, 65, 179, 181):
+        assert ids(saver.list(AT, limit=limit)) == every[:limit]
+    for at in (0, 1, 63, 64, 130, 179):
+        before: Any = {"configurable": {"thread_id": "t", "checkpoint_id": every[at]}}
+        assert ids(saver.list(AT, before=before)) == every[at + 1 :]
+    unknown: Any = {"configurable": {"thread_id": "t", "checkpoint_id": every[100] + "0"}}
+    assert ids(saver.list(AT, before=unknown)) == every[100:]
+
+
+def test_who_lists_while_others_write_or_prune_sees_each_once(kept: holdfast.Store, long: Any) -> None:
+    saver = HoldfastSaver(kept)
+    every = ids(saver.list(AT))
+    found = saver.list(AT)
+    seen = ids(next(found) for _ in range(70))
+    long.invoke({"messages": [HumanMessage("more")]}, AT, durability="sync")
+    seen += ids(next(found) for _ in range(5))
+    saver.retain(["t"], keep=120)
+    seen += ids(found)
+    assert seen == every[: len(seen)]
+    assert len(seen) >= 117  # those that are left of them

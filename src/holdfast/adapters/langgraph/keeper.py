@@ -143,18 +143,27 @@ class Keeper:
         named = (config or {}).get("configurable") or {}
         limit = None if before is None else (before.get("configurable") or {}).get("checkpoint_id")
         lines = [self._line(Spot(thread, space, None)) for thread, space in self._places(config)]
-        each = [[(line, frame) for frame in self._frames(line, limit)] for line in lines]
+        each = [self._frames(line, limit) for line in lines]
         merged = heapq.merge(*each, key=lambda pair: pair[1].id, reverse=True) if len(each) > 1 else chain(*each)
         wanted = named.get("checkpoint_id")
         return ((line, frame) for line, frame in merged if wanted is None or frame.id == wanted)
 
-    def _frames(self, line: Line, before: str | None) -> list[Frame]:
-        with line.lock, self._steady(line):
-            found = line.frames()
-        if before is None:
-            return found
-        ids = [frame.id for frame in found]
-        return found[ids.index(before) + 1 :] if before in ids else [frame for frame in found if frame.id < before]
+    def _frames(self, line: Line, before: str | None) -> Iterator[tuple[Line, Frame]]:
+        """The frames of a line, the newest first, page by page: who lists wants the first few, mostly."""
+        stream, upto, limit = 0, 1, before
+        while upto:
+            with line.lock, self._steady(line):
+                if line.record is None:
+                    return
+                if stream != line.record.stream:  # at first, and when it was written anew meanwhile
+                    named = None if before is None else line.frame(before)
+                    stream, upto = line.record.mark.stream, line.record.head if named is None else named.position - 1
+                    limit = before if named is None else None  # what is not there has a place by its id alone
+                page, upto = line.page(upto)
+            for frame in page:
+                if limit is None or frame.id < limit:
+                    before = frame.id
+                    yield line, frame
 
     def _places(self, config: RunnableConfig | None) -> list[tuple[str, str]]:
         """The threads and namespaces that a config means."""

@@ -19,7 +19,7 @@ from holdfast.adapters.langgraph import messages
 from holdfast.adapters.langgraph.known import Known, Said, identified, no_collecting
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds, Loading
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Event, Record, View
+from holdfast.engine.contract import Event, Mark, Record, View
 from holdfast.errors import Corrupt
 from holdfast.ledger import frames, segments
 from holdfast.ledger.core import Core
@@ -165,6 +165,13 @@ class Line:
             return self._frames[id]
         event = frames.found(self.view, self.core.tenant, self.record.mark, id)
         return None if event is None else self._frame(event)
+
+    def page(self, upto: int | None = None) -> tuple[list[Frame], int]:
+        """Some frames up to a position, the newest first, and the position before them: 0 when there are no more."""
+        if self.record is None:
+            return [], 0
+        mark = self.record.mark if upto is None else Mark(self.record.mark.stream, upto)
+        return frames.page(self.view, self.core.tenant, mark)
 
     def frames(self) -> list[Frame]:
         """Every frame, the newest first."""
