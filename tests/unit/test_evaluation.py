@@ -187,7 +187,7 @@ def test_a_trial_measures_through_the_front_door(write: Write, tmp_path: Path, e
 def test_what_is_ingested_is_what_was_said(write: Write) -> None:
     conversations = evaluation.read(write([CELLO, FRIENDS]))
     with holdfast.open("ram:", embedder=None) as store:
-        trial = evaluation.Trial(store, conversations, "ram")
+        trial = evaluation.Trial(store, conversations, "ram", prefix="eval-1-")
         trial.ingest()
         threads = {info.id.split("-")[-1]: info for info in store.threads()}
         assert set(threads) == {"cello/1", "cello/2", "friends/spring"}

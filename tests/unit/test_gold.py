@@ -169,7 +169,7 @@ def test_a_question_longer_than_a_budget_finds_nothing_there(tmp_path: Path) -> 
 
 def test_nothing_is_written_while_asking(data: Path) -> None:
     with holdfast.open("ram:", embedder=None) as store:
-        trial = evaluation.Trial(store, evaluation.read(data), "ram")
+        trial = evaluation.Trial(store, evaluation.read(data), "ram", prefix="eval-1-")
         trial.ingest()
         before = {info.id for info in store.threads()}
         evaluation.ask_for_contexts(trial)

@@ -80,8 +80,8 @@ class RunMany(Protocol):
 class Keys:
     """How a dialect writes a tenant and a stream into its rows: as they are, unless it knows something shorter.
 
-    And how it finds the records with a tag, of a tenant and kind: from the tags, each by its name. A planner that knows
-    nothing of its tables yet, as that of Postgres after a large commit, might otherwise compare each with each.
+    And how it finds the records with a tag, of a tenant and kind. Here from the tags, each by its name: the planner of
+    Postgres, as long as it knows nothing of its tables, might otherwise compare each with each.
     """
 
     tagged = (

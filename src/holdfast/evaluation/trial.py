@@ -126,7 +126,7 @@ class Trial:
         engine: str,
         progress: Advance | None = None,
         *,
-        prefix: str = "eval-",
+        prefix: str,
     ) -> None:
         self.store, self.conversations, self.engine = store, conversations, engine
         self.tell = progress or _silent

@@ -216,13 +216,17 @@ class Memories:
         if dry_run:
             return chosen
         work: Callable[[str], Any] = self._erase if erase else self._shelf.forget
-        if id is not None:
-            done = [work(id)]
-        else:
-            done = [each for memory in chosen if (each := _unless_gone(work, memory.id)) is not None]
+        done: list[Any] = []
+        try:
+            if id is not None:
+                done.append(work(id))
+            else:
+                done += (each for memory in chosen if (each := _unless_gone(work, memory.id)) is not None)
+        finally:
+            if erase:
+                self._finding().library.purge(done)  # indexes still know the words of what is gone
         if not erase:
             return done
-        self._finding().library.purge(done)  # indexes still know the words of what is gone
         if self._erased is not None:
             self._erased()
         return chosen

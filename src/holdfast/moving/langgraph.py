@@ -131,11 +131,13 @@ class Line:
         for kept in self._kept():
             versions[kept.id] = kept.checkpoint["channel_versions"]
             stored = self._stored(store, kept.id)
-            if stored is None:
-                self._put(store, kept, versions.get(kept.parent or "", {}))
             if stored is None or _lacking(stored, kept):
-                self._write(store, kept)
+                self._own(store)
+                self._write(store, kept)  # before its checkpoint, so that both are one commit
+                if stored is None:
+                    self._put(store, kept, versions.get(kept.parent or "", {}))
                 stored = self._stored(store, kept.id)
+                self._compare_writes(stored, kept)
             if (why := self._difference(stored, kept)) is not None or _lacking(stored, kept):
                 raise differs(f"checkpoint {kept.id} of thread {self.thread!r}: {why or 'writes are missing'}")
             step(1)
@@ -144,16 +146,16 @@ class Line:
 
     def _put(self, store: Store, kept: Kept, before: dict[str, Any]) -> None:
         """Save a checkpoint after its parent, of which these are the versions."""
-        self._own(store)
         versions = kept.checkpoint["channel_versions"]
         changed = {name: version for name, version in versions.items() if before.get(name) != version}
         self._reading.saver(store).put(self._config(kept.parent), kept.checkpoint, kept.metadata, changed)
 
     def _write(self, store: Store, kept: Kept) -> None:
-        """Keep what tasks wrote, and compare it."""
         for task, path, writes in kept.writes:
             self._reading.saver(store).put_writes(self._config(kept.id), writes, task, path)
-        here = _by_place(self._stored(store, kept.id).pending_writes or ())
+
+    def _compare_writes(self, stored: Any, kept: Kept) -> None:
+        here = _by_place(stored.pending_writes or ())
         for place, values in _by_place(_flat(kept)).items():
             if not self._reading.same(here.get(place), values):
                 raise differs(f"a write of checkpoint {kept.id} of thread {self.thread!r} is not what was written")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -77,8 +76,11 @@ def write(
     while True:
         before = thread.handoff.read()
         progress = found or _extracted(entries, earlier, before, counting[0])
-        with suppress(Conflict):
+        try:
             return _update(thread, seen, before, progress, unanswered), usage
+        except Conflict as error:
+            if error.facts.get("expected") is None:  # it is not that somebody else wrote
+                raise
 
 
 def _update(thread: Thread, seen: Document, before: Document, progress: Progress, unanswered: Entry | None) -> int:
@@ -86,6 +88,7 @@ def _update(thread: Thread, seen: Document, before: Document, progress: Progress
 
     What the model has not ``seen``, it cannot have meant to replace.
     """
+    unchanged = before.revision == seen.revision  # but for what runs have done, which nobody wrote
     following = progress.next_action or None
     if unanswered is not None:
         asked = " ".join(spoken(unanswered.kind, unanswered.content).split())[:_LONG]
@@ -98,7 +101,7 @@ def _update(thread: Thread, seen: Document, before: Document, progress: Progress
         goal=progress.goal if progress.goal and not _is_theirs(thread, before) else None,
         done=_items(progress.done),
         todo=_items(progress.todo),
-        blockers=_items(progress.blockers) if before.blockers == seen.blockers else None,
+        blockers=_items(progress.blockers) if unchanged or before.blockers == seen.blockers else None,
         next_action=following if before.next_action == seen.next_action else None,
         context=ours,
         expect=before.revision,

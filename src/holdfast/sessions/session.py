@@ -431,9 +431,11 @@ class Session:
 
     def _catch_up(self) -> dict[str, Any]:
         """Learn from what was answered and not learned from; return what may be said of that in the log."""
-        if self._way == "off":
+        entries: Sequence[Entry] = ()
+        with suppress(HoldfastError):  # what was answered stands, whatever becomes of this
+            entries = self._builder.entries(self.thread) if self._way != "off" else ()
+        if not entries:
             return {}
-        entries = self._builder.entries(self.thread)
         missed = lessons.missed(entries, self._taught)
         self._try(self._tend, *(partial(self._make_up, usage) for usage in missed), notes=[])
         return {"learned": lessons.upto(entries, lessons.missed(entries, self._taught))}

@@ -15,7 +15,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import interrupt
+from langgraph.types import Command, interrupt
 
 import holdfast
 from holdfast.adapters.langgraph import HoldfastSaver, keeper
@@ -31,13 +31,6 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "_PASSED_ON_S", 30.0)
     monkeypatch.setattr(keeper, "_SOON_S", 30.0)
     monkeypatch.setattr(keeper, "_LOOKS", 60_000)
-
-
-@pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for an id, so every message gets it late."""
-    monkeypatch.setattr(keeper, "_PASSED_ON_S", 0.0)
-    monkeypatch.setattr(keeper, "_LOOKS", 0)
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -77,6 +70,14 @@ def held(saver: HoldfastSaver) -> Any:
     return tip.channels["messages"].ref
 
 
+def soon(work: Callable[[], None], seconds: float = 20.0) -> bool:
+    """Whether something comes to its end, and not after waiting for what does not come."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return not thread.is_alive()
+
+
 @pytest.mark.parametrize("answer", [silent, spoken])
 def test_a_turn_takes_an_event_and_a_commit_for_each_checkpoint(
     kept: holdfast.Store, patient: None, durability: str, answer: Callable[[Any], Any]
@@ -103,27 +104,29 @@ def test_a_question_has_its_id_in_the_log(kept: holdfast.Store, patient: None, d
     assert all(message.id for message in messages)
 
 
-def test_messages_that_get_their_ids_late_are_noted_in_ranges_and_then_in_a_list(
-    kept: holdfast.Store, hasty: None
-) -> None:
+def test_messages_that_get_their_ids_late_are_noted_in_ranges_and_then_in_a_list(kept: holdfast.Store) -> None:
     """However they are held, they are the same for whoever comes, and so is every older checkpoint."""
-    ways, said = [], []
+    saver, talk, ways = HoldfastSaver(kept), list[AnyMessage](), list[Any]()
+    at: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     for turn in range(24):
-        saver = HoldfastSaver(kept)
-        saver._keeper._line(keeper.Spot("t", "", None)).unnamed = 0
-        graph = chat(saver, spoken)
-        said.append(graph.invoke({"messages": [HumanMessage(f"m{turn}")]}, AT, durability="sync")["messages"])
-        ways.append(held(saver)[0])
-    assert said[-1] == chat(HoldfastSaver(kept), spoken).get_state(AT).values["messages"]
-    assert len({message.id for message in said[-1]}) == 48
-    assert len(kept.thread("t").log()) == 48
-    assert kept.thread("t").graph().values()["messages"][0]["id"] == said[-1][0].id
-    ended = [each for each in chat(HoldfastSaver(kept), spoken).get_state_history(AT) if not each.next]
-    assert [each.values["messages"] for each in ended[::-1]] == said
-    assert set(ways) <= {ENTRIES, LIST}
-    assert not [problem for problem in kept.verify().problems if problem.tenant == kept.tenant]
-    HoldfastSaver(kept).retain(["t"], keep=4)
-    assert chat(HoldfastSaver(kept), spoken).get_state(AT).values["messages"] == said[-1]
+        message = HumanMessage(f"m{turn}")
+        at = saver.put(at, checkpoint(xs=[message]), {"step": turn}, {"xs": turn})  # it is in the log now
+        message.id = f"id {turn}"
+        talk.append(message)
+        at = saver.put(at, checkpoint(messages=[*talk]), {"step": turn}, {"messages": turn})
+        ways.append(held(saver))
+    assert ways[0] == (ENTRIES, [[0, 1, 1, "id 0"]])
+    assert [way for way, _ in ways] == [ENTRIES] * 16 + [LIST] * 8
+    assert [entry.content["content"] for entry in kept.thread("t").log()] == [message.content for message in talk]
+    assert kept.thread("t").graph().values()["messages"][3]["id"] == "id 3"
+    for keep in (None, 9):
+        if keep is not None:
+            saver.retain(["t"], keep=keep)
+        found = [each for each in HoldfastSaver(kept).list(AT) if "messages" in each.checkpoint["channel_values"]]
+        values = [each.checkpoint["channel_values"]["messages"] for each in found]
+        assert values == [talk[:length] for length in range(24, 24 - len(values), -1)]
+        assert len(values) == (24 if keep is None else 5)
+        assert not kept.verify().problems
 
 
 class Plain(TypedDict):
@@ -135,7 +138,7 @@ def test_where_nobody_gives_ids_nobody_waits_for_them_again(kept: holdfast.Store
     graph = chat(saver, spoken, Plain)
     for turn in range(3):
         graph.invoke({"messages": [HumanMessage(f"m{turn}")]}, AT, durability=durability)
-    assert saver._keeper._line(keeper.Spot("t", "", None)).unnamed > 0
+    assert not saver._keeper._line(keeper.Spot("t", "", None)).naming.left()
     texts = [message.content for message in chat(HoldfastSaver(kept), spoken, Plain).get_state(AT).values["messages"]]
     assert texts == ["m0", "re 1", "m1", "re 3", "m2", "re 5"]
     assert [entry.content["content"] for entry in kept.thread("t").log()] == texts
@@ -152,19 +155,28 @@ def test_who_fails_or_waits_for_somebody_is_saved_at_once(kept: holdfast.Store, 
     graph, ends = chat(HoldfastSaver(kept), asking), []
 
     def run() -> None:
-        from langgraph.types import Command  # noqa: PLC0415
-
         ends.append(graph.invoke({"messages": [HumanMessage("go")]}, AT, durability=durability)["__interrupt__"])
         with pytest.raises(ValueError, match="not sure"):
             graph.invoke(Command(resume="no"), AT, durability=durability)
         ends.append(chat(HoldfastSaver(kept), asking).get_state(AT).tasks[0].error)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(20)
-    assert not thread.is_alive()
+    assert soon(run)
     assert ends[0][0].value == "sure?"
     assert "not sure" in ends[1]
+
+
+def test_where_no_thread_is_free_to_bring_anything_nobody_waits_twice(
+    kept: holdfast.Store, monkeypatch: pytest.MonkeyPatch, durability: str
+) -> None:
+    """With one thread alone, what is waited for comes after who waits: that is found out once."""
+    graph = chat(HoldfastSaver(kept), spoken)
+    alone: Any = {**AT, "max_concurrency": 1}
+    graph.invoke({"messages": [HumanMessage("first")]}, alone, durability=durability)
+    for name in ("_OVERTAKEN_S", "_PASSED_ON_S", "_SOON_S"):
+        monkeypatch.setattr(keeper, name, 60.0)
+    assert soon(lambda: graph.invoke({"messages": [HumanMessage("second")]}, alone, durability=durability))
+    texts = ["first", "re 1", "second", "re 3"]
+    assert [entry.content["content"] for entry in kept.thread("t").log()] == texts
 
 
 # Writes that come before their checkpoint
@@ -228,19 +240,60 @@ def test_they_are_part_of_the_history_of_a_channel(kept: holdfast.Store, early: 
     assert [write[2] for write in found["-"]["writes"]] == [HumanMessage("said", id="m")]
 
 
-def test_a_refused_checkpoint_takes_them_along(kept: holdfast.Store, early: HoldfastSaver) -> None:
-    """Who waits for them is told, and nothing of them is left to be saved with something else."""
-    other = HoldfastSaver(kept)
-    newest = other.get_tuple(AT)
+def test_the_first_of_two_that_a_task_gives_is_kept(kept: holdfast.Store) -> None:
+    saver, later = HoldfastSaver(kept), checkpoint(xs=[1])
+    named: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": later["id"]}}
+    saver.put_writes(named, [("xs", "first")], "task", "")
+    saver.put_writes(named, [("xs", "second"), ("ys", "more")], "task", "")
+    saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, later, {}, {"xs": 1})
+    found = HoldfastSaver(kept).get_tuple(AT)
+    assert found is not None
+    assert found.pending_writes == [("task", "xs", "first"), ("task", "ys", "more")]
+
+
+class Unknown:
+    """Of a class that nobody registered."""
+
+
+def test_what_cannot_be_kept_does_not_cost_the_checkpoint(kept: holdfast.Store) -> None:
+    """Nor is anything of it kept: neither a message beside it nor what is said to be durable."""
+    saver, later = HoldfastSaver(kept), checkpoint(xs=[1])
+    named: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": later["id"]}}
+    saver.put_writes(named, [("messages", [HumanMessage("beside it")]), ("xs", Unknown())], "bad", "")
+    saver.put_writes(named, [("xs", "good")], "good", "")
+    with pytest.raises(holdfast.errors.Invalid, match="Unknown"):
+        saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, later, {}, {"xs": 1})
+    found = HoldfastSaver(kept).get_tuple(AT)
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"xs": [1]}
+    assert found.pending_writes == [("good", "xs", "good")]
+    assert kept.thread("t").log() == []
+
+
+def test_who_waits_for_a_checkpoint_that_is_refused_is_told(kept: holdfast.Store, early: HoldfastSaver) -> None:
+    """And nothing of what waited is left to be saved with something else."""
+    newest = early.get_tuple(AT)
     assert newest is not None
     ours, theirs = checkpoint(xs=[3]), checkpoint(xs=[4])
-    early.get_tuple(AT)
-    other.put(newest.config, theirs, {"step": 3}, {"xs": 1})
+    HoldfastSaver(kept).put(newest.config, theirs, {"step": 3}, {"xs": 1})
     named: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": ours["id"]}}
-    early.put_writes(named, [("xs", "lost")], "task 3", "")
+    told: list[BaseException] = []
+
+    def result() -> None:
+        try:
+            early.put_result(named, [("xs", "lost")], "task 3")
+        except holdfast.errors.HoldfastError as error:
+            told.append(error)
+
+    waiting = threading.Thread(target=result)
+    waiting.start()
+    while not early._keeper._held:
+        pass
     early._keeper.hand_out(AT, newest)
     with pytest.raises(holdfast.errors.Conflict):
         early.put(newest.config, ours, {"step": 3}, {"xs": 1})
+    waiting.join(30)
+    assert isinstance(told[0], holdfast.errors.Unavailable)
     assert not early._keeper._held
 
 

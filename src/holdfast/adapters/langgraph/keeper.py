@@ -21,11 +21,11 @@ from langgraph.checkpoint.base import ERROR, WRITES_IDX_MAP, ChannelVersions, Ch
 from holdfast.adapters.langgraph import messages, pruning
 from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.known import Known
-from holdfast.adapters.langgraph.line import Line, Writing
+from holdfast.adapters.langgraph.line import Line, Patience, Writing
 from holdfast.adapters.langgraph.saving import Saving, Written
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.engine.contract import Query, Record, Scope
-from holdfast.errors import Conflict, Erased, Invalid, NotFound
+from holdfast.errors import Conflict, Erased, Invalid, NotFound, Unavailable
 from holdfast.ids import check_id
 from holdfast.ledger import frames, graphs
 from holdfast.ledger.core import scan_all
@@ -40,8 +40,7 @@ _HELD = 1_000
 _RUNS = 100_000
 _NODE = "~__pregel_pull, "
 _START = f"{_NODE}__start__"
-_MOMENT_S, _SOON_S = 0.02, 0.25  # writes wait for the next frame: where others may be under way, and where not
-_HASTE = 16
+_MOMENT_S, _SOON_S = 0.02, 0.05  # writes wait for the next frame: where others may be under way, and where not
 _PASSED_ON_S, _LOOK_S, _LOOKS = 0.05, 0.0005, 20
 _OVERTAKEN_S = 0.005  # a frame waits for the writes before it, which another thread brings
 _FEW = 16
@@ -62,6 +61,10 @@ class Handed(NamedTuple):
 
 
 _handed: ContextVar[tuple[Handed, ...]] = ContextVar("holdfast_langgraph_handed", default=())
+
+
+class _Without(Exception):
+    """Something cannot be part of a commit, and is marked so: work it out again without."""
 
 
 class Spot(NamedTuple):
@@ -101,6 +104,7 @@ class Keeper:
         self._held: OrderedDict[Spot, list[Writing]] = OrderedDict()
         self._own: OrderedDict[tuple[str, str, str | None], bool] = OrderedDict()
         self._noted: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._hands = Patience()  # for what other threads bring; there may be none that is free
 
     # Reading
 
@@ -250,7 +254,8 @@ class Keeper:
             self._save(spot, config, checkpoint, told, fresh, judge)
         except BaseException:
             for writing in self._held.pop(spot._replace(checkpoint=checkpoint["id"]), ()):
-                writing.done.set()  # it will never be saved, and nobody waits for that
+                writing.error = Unavailable(f"checkpoint {checkpoint['id']!r}, which this belongs to, was not saved")
+                writing.done.set()
             raise
         if begins is None:  # the mark of a run goes along with it; who begins at another's checkpoint leaves that mark
             self._own.pop((spot.thread, spot.namespace, spot.checkpoint), None)
@@ -267,8 +272,10 @@ class Keeper:
         line = self._line(spot)
         with line.lock:
             tip = line.tip
-            if tip is not None and tip.id == spot.checkpoint not in line.written and _is_lone(tip):
-                line.came.wait_for(lambda: spot.checkpoint in line.written, _OVERTAKEN_S)
+            if tip is None or tip.id != spot.checkpoint or spot.checkpoint in line.written or not _is_lone(tip):
+                return
+            if self._hands.left() and not line.came.wait_for(lambda: spot.checkpoint in line.written, _OVERTAKEN_S):
+                self._hands.lost()
 
     def _let_ids_come(self, spot: Spot, checkpoint: Checkpoint) -> None:
         """Let messages have their ids before they go into the log: those of an input, and those a node gave already.
@@ -281,18 +288,27 @@ class Keeper:
         if spot.namespace or not graphs.lone_turn(values):
             return
         with line.lock:
-            if given and not line.unnamed:
-                line.came.wait_for(lambda: checkpoint["id"] in line.written, _PASSED_ON_S)
+            if given and not self._passed_on(line, checkpoint["id"]):
+                return
             held = self._held.get(spot._replace(checkpoint=checkpoint["id"]), ())
-            nameless = [*given, *(message for each in held for message in messages.nameless(dict(each.writes)))]
-            if not nameless or line.unnamed:
-                line.unnamed = max(0, line.unnamed - 1)
+            named = (messages.nameless({channel: value}) for each in held for channel, value in each.writes)
+            nameless = [*given, *chain.from_iterable(named)]
+            if not nameless or not line.naming.left():
                 return
             for _ in range(_LOOKS):
                 if all(message.id is not None for message in nameless):
                     return
                 line.came.wait(_LOOK_S)
-            line.unnamed = _HASTE
+            line.naming.lost()
+
+    def _passed_on(self, line: Line, checkpoint: str) -> bool:
+        """Wait until an input is passed on to the graph, if somebody is there to tell."""
+        if not self._hands.left():
+            return False
+        came = line.came.wait_for(lambda: checkpoint in line.written, _PASSED_ON_S)
+        if not came:
+            self._hands.lost()
+        return came
 
     def _save(
         self,
@@ -308,14 +324,24 @@ class Keeper:
             if any(each.checkpoint != spot.checkpoint for each in line.waiting):
                 self._flush(line)
             self._committed(line, config, lambda saving: self._put(line, spot, saving, checkpoint, told, fresh), judge)
-            for writing in self._held.pop(spot._replace(checkpoint=checkpoint["id"]), ()):
-                if not writing.done.is_set():  # the checkpoint was there already
-                    self._write(line, config, writing)
-                    writing.done.set()
+            self._settle(line, config, self._held.pop(spot._replace(checkpoint=checkpoint["id"]), []))
         if isinstance(run := told.get("run_id"), str):
             self._noted[(run, line.id)] = None
             while len(self._noted) > _HELD:
                 self._noted.popitem(last=False)
+
+    def _settle(self, line: Line, config: RunnableConfig, overtaking: list[Writing]) -> None:
+        """See to it that writes which came before their checkpoint are saved, or are known not to be."""
+        for writing in overtaking:
+            if not writing.done.is_set() and writing.error is None:  # the checkpoint was there already
+                try:
+                    self._write(line, config, writing)
+                except Exception as error:
+                    writing.error = error
+            writing.done.set()
+        failed = [writing.error for writing in overtaking if writing.error is not None]
+        if failed:
+            raise failed[0]
 
     def _put(
         self,
@@ -337,8 +363,12 @@ class Keeper:
         if isinstance(run := metadata.get("run_id"), str) and (run, line.id) not in self._noted:
             saving.also(pruning.run_note(line, run, saving.scope))
         channels = self._channels(saving, checkpoint, parent, new_versions)
-        held = [*self._held.get(spot._replace(checkpoint=checkpoint["id"]), ())]  # said after what the channels hold
-        early = [each for writing in held if (each := self._fresh(line, saving, writing)) is not None]
+        overtaking = [
+            writing
+            for writing in self._held.get(spot._replace(checkpoint=checkpoint["id"]), ())
+            if writing.error is None
+        ]
+        early = self._early(line, saving, overtaking)  # said after what the channels hold
         more = {name: held for name, held in checkpoint.items() if name not in _FIELDS and held not in (None, [], {})}
         if checkpoint["v"] != 1:
             more["v"] = checkpoint["v"]
@@ -355,7 +385,7 @@ class Keeper:
             more={name: [*saving.small(held, f"checkpoint.{name}")] for name, held in more.items()},
             schema=self.evolution.version,
             strays=checkpoint["id"] <= line.highest,
-            early=tuple(write for each in early for write in each.writes),
+            early=tuple(early.values()),
         )
         event, full = frames.frame_event(frame, parent, saving.time, written)
 
@@ -366,10 +396,22 @@ class Keeper:
             line.highest = max(line.highest, kept.id)
             for writing in along:
                 line.waiting.remove(writing)
-            for writing in (*along, *held):
+            for writing in (*along, *overtaking):
                 writing.done.set()
 
         return saving.written(event, then)
+
+    def _early(self, line: Line, saving: Saving, overtaking: list[Writing]) -> dict[tuple[str, int], Write]:
+        """What tasks wrote on top of a frame before it was saved. What cannot be kept must not cost the frame."""
+        early: dict[tuple[str, int], Write] = {}
+        for writing in overtaking:
+            try:
+                fresh = self._fresh(line, saving, writing, early)
+            except Exception as error:
+                writing.error = error
+                raise _Without from error  # whatever of it is in the commit already must not be
+            early |= {(write.task, write.number): write for write in (fresh.writes if fresh else ())}
+        return early
 
     def _channels(
         self, saving: Saving, checkpoint: Checkpoint, parent: Frame | None, new_versions: ChannelVersions
@@ -447,8 +489,7 @@ class Keeper:
                 return False
             newest = line.tip is not None and line.tip.id == spot.checkpoint
             lone = newest and line.tip is not None and _is_lone(line.tip)
-            if not newest or not _leads_on(writing) or (line.hasty and not lone):
-                line.hasty = max(0, line.hasty - 1)
+            if not newest or not _leads_on(writing) or not (self._hands if lone else line.company).left():
                 self._write(line, config, writing)
                 line.came.notify_all()
                 return True
@@ -463,8 +504,7 @@ class Keeper:
         writing.done.wait(_SOON_S if lone else _MOMENT_S)
         with line.lock:
             if writing in line.waiting:
-                if not lone:
-                    line.hasty = _HASTE  # other tasks are under way
+                (self._hands if lone else line.company).lost()
                 line.waiting.remove(writing)
                 self._write(line, config, writing)
             elif writing.error is not None:
@@ -543,7 +583,10 @@ class Keeper:
                 judge(line)
                 log = line.view.get(core.tenant, "thread", line.thread)
                 line.known.begin(0 if log is None else log.created)
-                written = work(Saving(line, log or _NO_LOG, thread.logbook.scope, core.clock.now()))
+                try:
+                    written = work(Saving(line, log or _NO_LOG, thread.logbook.scope, core.clock.now()))
+                except _Without:
+                    continue
             if written is None:
                 return
             if log is None:  # nothing was refused: now there may be a thread

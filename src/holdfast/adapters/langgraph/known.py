@@ -5,8 +5,9 @@ that were read stay here, and an object that was handed out and comes back uncha
 encoded. Unchanged is looked at field by field, for messages of text alone; others, whose lists and dicts may have been
 changed inside, are encoded and compared.
 
-Most people give a message without an id, and LangGraph gives it one after it was said: it is in the log without, and
-the graph's list holds its place and the id. Deliberately absent: anything that is not in the store.
+Most people give a message without an id, and LangGraph gives it one a moment later; the saver waits for that. Where it
+comes later still, the entry is without, and the graph holds its place and the id. Deliberately absent: anything that is
+not in the store.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from holdfast.ledger.segments import SEGMENT, Place, Version
 ENTRY, MESSAGE = "entry", "message"
 """The tags of a message that is in the log, and of one that is not."""
 _FRAMES, _VERSIONS = 64, 2
+_HASTE = 17
 
 
 _REFERENCE = encode({TAG: ENTRY})[:-1]  # how the body of an element begins that stands for a message
@@ -61,6 +62,20 @@ class Talk(NamedTuple):
     said: list[Said]
 
 
+class Patience:
+    """Whether to wait for what somebody else is about to bring. Where it was in vain, not the next few times."""
+
+    def __init__(self) -> None:
+        self._without = 0
+
+    def left(self) -> bool:
+        self._without = max(0, self._without - 1)
+        return not self._without
+
+    def lost(self) -> None:
+        self._without = _HASTE
+
+
 class Writing:
     """What a task wrote on top of a checkpoint, on its way in. ``done`` is set once it is saved or has an ``error``."""
 
@@ -78,10 +93,9 @@ class Line:
         self.id = frames.graph_id(thread, namespace)
         self.lock = threading.RLock()
         self.waiting: list[Writing] = []
-        self.hasty = 0
+        self.company, self.naming = Patience(), Patience()  # for a step of several tasks to end, and for ids
         self.written: deque[str] = deque(maxlen=_FRAMES)  # the last frames that tasks wrote on top of
         self.came = threading.Condition(self.lock)
-        self.unnamed = 0
         self.view: View = core.engine
         self.inner = Dumping(kinds, self.whole)
         self.forget()
@@ -91,9 +105,8 @@ class Line:
         self.tip: Frame | None = None
         self._frames: OrderedDict[str, Frame] = OrderedDict()
         self._segments: dict[str, Segment] = {}
-        self.talks: dict[
-            str, Talk
-        ] = {}  # the last one of each channel: thousands of places are not named anew each time
+        # The last one of each channel: thousands of places are not named anew each time.
+        self.talks: dict[str, Talk] = {}
         self.home, self.highest = 0, ""
 
     # What is there
@@ -166,12 +179,10 @@ class Line:
         event = frames.found(self.view, self.core.tenant, self.record.mark, id)
         return None if event is None else self._frame(event)
 
-    def page(self, upto: int | None = None) -> tuple[list[Frame], int]:
+    def page(self, upto: int) -> tuple[list[Frame], int]:
         """Some frames up to a position, the newest first, and the position before them: 0 when there are no more."""
-        if self.record is None:
-            return [], 0
-        mark = self.record.mark if upto is None else Mark(self.record.mark.stream, upto)
-        return frames.page(self.view, self.core.tenant, mark)
+        assert self.record is not None
+        return frames.page(self.view, self.core.tenant, Mark(self.record.mark.stream, upto))
 
     def frames(self) -> list[Frame]:
         """Every frame, the newest first."""

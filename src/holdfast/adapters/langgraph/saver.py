@@ -8,7 +8,6 @@ two runs on one thread gets ``Conflict``. Deliberately absent: pickle, import by
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
@@ -146,21 +145,23 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
 
     def _put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
-    ) -> threading.Event | None:
-        """Keep what a task gave; return what tells when it is saved, if that has to wait for its checkpoint."""
+    ) -> Writing | None:
+        """Keep what a task gave; return it if it has to wait for its checkpoint."""
         spot = Spot.of(config)
         if spot.checkpoint is None:
             raise Invalid("writes belong to a checkpoint: the config must name one")
         writing = Writing(spot.checkpoint, [*writes], task_id, task_path)
-        return None if self._keeper.put_writes(spot, config, writing) else writing.done
+        return None if self._keeper.put_writes(spot, config, writing) else writing
 
     def put_result(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str) -> None:
         """Keep what a task gave, and return once it is durable: also where its checkpoint is still being saved."""
         later = self._put_writes(config, writes, task_id, "")
         if later is None or (config.get("configurable") or {}).get(_DURABILITY) == "exit":
             return
-        if not later.wait(_PATIENCE_S):
+        if not later.done.wait(_PATIENCE_S):
             raise Unavailable(f"what task {task_id!r} gave is not durable: its checkpoint is not saved yet")
+        if later.error is not None:
+            raise later.error
 
     # Runs
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from holdfast.doors.cli import chat_view, plain, state
 from holdfast.doors.cli.desk import report
 from holdfast.doors.cli.render import Screen
@@ -132,7 +134,7 @@ class Commands:
         document, text = page.read(), page.markdown()
 
         def picture(screen: Screen) -> None:
-            if document == Document():
+            if msgspec.structs.replace(document, revision=0) == Document():
                 screen.line("Nothing was handed over yet.")
             else:
                 screen.markdown(text)
