@@ -138,10 +138,28 @@ def test_where_nobody_gives_ids_nobody_waits_for_them_again(kept: holdfast.Store
     graph = chat(saver, spoken, Plain)
     for turn in range(3):
         graph.invoke({"messages": [HumanMessage(f"m{turn}")]}, AT, durability=durability)
-    assert not saver._keeper._line(keeper.Spot("t", "", None)).naming.left()
+    assert not saver._keeper._naming.left()
     texts = [message.content for message in chat(HoldfastSaver(kept), spoken, Plain).get_state(AT).values["messages"]]
     assert texts == ["m0", "re 1", "m1", "re 3", "m2", "re 5"]
     assert [entry.content["content"] for entry in kept.thread("t").log()] == texts
+
+
+class Counted(MessagesState):
+    cfg: dict[str, int]
+
+
+def test_what_a_node_might_change_does_not_wait(kept: holdfast.Store, patient: None, durability: str) -> None:
+    """A node is given the very objects that are being saved. What is on its way is not waited for then."""
+    given = {"messages": [HumanMessage("hi")], "cfg": {"x": 1}}
+    waited: list[str] = []
+    saver = HoldfastSaver(kept)
+    saver._keeper._let_ids_come = saver._keeper._let_writes_come = lambda *_: waited.append("")  # type: ignore[method-assign,misc]
+    chat(saver, spoken, Counted).invoke(given, AT, durability=durability)
+    assert waited == []
+    chat(saver, spoken).invoke({"messages": [HumanMessage("hi")]}, {"configurable": {"thread_id": "u"}})
+    assert waited
+    found = chat(HoldfastSaver(kept), spoken, Counted).get_state(AT).values
+    assert (found["cfg"], [each.content for each in found["messages"]]) == ({"x": 1}, ["hi", "re 1"])
 
 
 def test_who_fails_or_waits_for_somebody_is_saved_at_once(kept: holdfast.Store, patient: None, durability: str) -> None:
@@ -253,6 +271,33 @@ def test_the_first_of_two_that_a_task_gives_is_kept(kept: holdfast.Store) -> Non
 
 class Unknown:
     """Of a class that nobody registered."""
+
+
+def test_so_is_the_first_of_two_that_wait_for_the_next_checkpoint(kept: holdfast.Store, patient: None) -> None:
+    saver = HoldfastSaver(kept)
+    at = saver.put(
+        {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, checkpoint(__start__=1), {}, {"__start__": 1}
+    )
+    for value in ("first", "second"):
+        saver.put_writes(at, [("xs", value)], "task", "~__pregel_pull, __start__")
+    saver.put(at, checkpoint(xs=1), {}, {"xs": 1})
+    found = HoldfastSaver(kept).get_tuple(at)
+    assert found is not None
+    assert found.pending_writes == [("task", "xs", "first")]
+
+
+def test_what_waits_for_too_many_checkpoints_is_given_up_aloud(
+    kept: holdfast.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "_HELD", 3)
+    saver = HoldfastSaver(kept)
+    given = []
+    for number in range(5):
+        named: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": f"c{number}"}}
+        given.append(saver._put_writes(named, [("xs", number)], "task", ""))
+    assert [each is not None and isinstance(each.error, holdfast.errors.Unavailable) for each in given] == [
+        True, True, False, False, False,
+    ]  # fmt: skip
 
 
 def test_what_cannot_be_kept_does_not_cost_the_checkpoint(kept: holdfast.Store) -> None:

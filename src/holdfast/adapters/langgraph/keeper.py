@@ -105,6 +105,7 @@ class Keeper:
         self._own: OrderedDict[tuple[str, str, str | None], bool] = OrderedDict()
         self._noted: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._hands = Patience()  # for what other threads bring; there may be none that is free
+        self._naming = Patience()  # for ids; there may be nobody who gives any
 
     # Reading
 
@@ -248,20 +249,26 @@ class Keeper:
                 if guarded:
                     self._refuse_overtaken(line, spot)
 
-        self._let_writes_come(spot)
-        self._let_ids_come(spot, checkpoint)
+        if _lasts(checkpoint):
+            self._let_writes_come(spot)
+            self._let_ids_come(spot, checkpoint)
         try:
             self._save(spot, config, checkpoint, told, fresh, judge)
         except BaseException:
-            for writing in self._held.pop(spot._replace(checkpoint=checkpoint["id"]), ()):
-                writing.error = Unavailable(f"checkpoint {checkpoint['id']!r}, which this belongs to, was not saved")
-                writing.done.set()
+            late = spot._replace(checkpoint=checkpoint["id"])
+            self._let_go(late, self._held.pop(late, []))
             raise
         if begins is None:  # the mark of a run goes along with it; who begins at another's checkpoint leaves that mark
             self._own.pop((spot.thread, spot.namespace, spot.checkpoint), None)
         self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
         while len(self._own) > _RUNS:
             self._own.popitem(last=False)
+
+    def _let_go(self, spot: Spot, overtaking: list[Writing]) -> None:
+        """Give up writes whose checkpoint did not come. Whoever waits for them is told."""
+        for writing in overtaking:
+            writing.error = Unavailable(f"checkpoint {spot.checkpoint!r}, which this belongs to, was not saved")
+            writing.done.set()
 
     def _let_writes_come(self, spot: Spot) -> None:
         """Let a frame be saved together with what the only task before it wrote.
@@ -293,13 +300,13 @@ class Keeper:
             held = self._held.get(spot._replace(checkpoint=checkpoint["id"]), ())
             named = (messages.nameless({channel: value}) for each in held for channel, value in each.writes)
             nameless = [*given, *chain.from_iterable(named)]
-            if not nameless or not line.naming.left():
+            if not nameless or not self._naming.left():
                 return
             for _ in range(_LOOKS):
                 if all(message.id is not None for message in nameless):
                     return
                 line.came.wait(_LOOK_S)
-            line.naming.lost()
+            self._naming.lost()
 
     def _passed_on(self, line: Line, checkpoint: str) -> bool:
         """Wait until an input is passed on to the graph, if somebody is there to tell."""
@@ -359,7 +366,11 @@ class Keeper:
         newest = parent is not None and line.tip is not None and line.tip.id == parent.id
         along = [*line.waiting] if newest else []
         there = {(write.task, write.number) for write in line.writes(parent)} if along and parent is not None else set()
-        written = [each for writing in along if (each := self._fresh(line, saving, writing, there)) is not None]
+        written = []
+        for writing in along:
+            if (fresh := self._fresh(line, saving, writing, there)) is not None:
+                written.append(fresh)
+                there |= {(write.task, write.number) for write in fresh.writes}
         if isinstance(run := metadata.get("run_id"), str) and (run, line.id) not in self._noted:
             saving.also(pruning.run_note(line, run, saving.scope))
         channels = self._channels(saving, checkpoint, parent, new_versions)
@@ -483,8 +494,8 @@ class Keeper:
             if line.frame(writing.checkpoint) is None:
                 self._refuse_deleted(line, writing.checkpoint)
                 self._held.setdefault(spot, []).append(writing)
-                while len(self._held) > _HELD:
-                    self._held.popitem(last=False)
+                if len(self._held) > _HELD:
+                    self._let_go(*self._held.popitem(last=False))
                 line.came.notify_all()
                 return False
             newest = line.tip is not None and line.tip.id == spot.checkpoint
@@ -722,6 +733,13 @@ _FIELDS = {"v", "id", "ts", "channel_values", "channel_versions", "versions_seen
 def _told(channel: str, value: Any) -> Any:
     """What a task wrote: an error is told, not kept to be raised again."""
     return repr(value) if channel == ERROR and isinstance(value, BaseException) else value
+
+
+def _lasts(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint can wait: the next node works with the very same objects, and may change what is in them."""
+    values = {**checkpoint["channel_values"]}
+    given = values.pop("__start__", None)
+    return all(map(messages.lasting, (*values.values(), *(given.values() if type(given) is dict else [given]))))
 
 
 def _is_lone(frame: Frame) -> bool:

@@ -93,7 +93,7 @@ class Line:
         self.id = frames.graph_id(thread, namespace)
         self.lock = threading.RLock()
         self.waiting: list[Writing] = []
-        self.company, self.naming = Patience(), Patience()  # for a step of several tasks to end, and for ids
+        self.company = Patience()  # for a step of several tasks to end
         self.written: deque[str] = deque(maxlen=_FRAMES)  # the last frames that tasks wrote on top of
         self.came = threading.Condition(self.lock)
         self.view: View = core.engine

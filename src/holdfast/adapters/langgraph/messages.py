@@ -40,6 +40,7 @@ _NAMED = {name: kind for kind, name in TYPES.items()}
 _SHOWN = ("content", "name", "tool_calls", "tool_call_id")
 _PLAIN = {HumanMessage: "user", AIMessage: "assistant", SystemMessage: "system", ToolMessage: "tool"}
 _BY_ROLE = {role: kind for kind, role in _PLAIN.items()}
+_ATOMS = {type(None), bool, int, float, str, bytes}
 _PLAIN_KEYS = {"role", "content", "id", "name"}
 
 _new = object.__new__
@@ -77,7 +78,12 @@ def nameless(state: Any) -> list[BaseMessage]:
     """The messages in what a graph was given that have no id yet."""
     held = state.values() if isinstance(state, dict) else ()
     each = (item for value in held for item in (value if isinstance(value, list) else [value]))
-    return [item for item in each if spoken(item) and item.id is None]
+    return [item for item in each if type(item) in _PLAIN and item.id is None]  # one of a chunk is made anew
+
+
+def lasting(value: Any) -> bool:
+    """Whether a value stays what it is while somebody works with it: messages, and what has no inside."""
+    return type(value) in _ATOMS or spoken(value) or (type(value) is list and all_spoken(value))
 
 
 def fields_of(message: BaseMessage) -> dict[str, Any]:
