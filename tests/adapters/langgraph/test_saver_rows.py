@@ -258,6 +258,22 @@ def test_they_are_part_of_the_history_of_a_channel(kept: holdfast.Store, early: 
     assert [write[2] for write in found["-"]["writes"]] == [HumanMessage("said", id="m")]
 
 
+@pytest.mark.parametrize("content", ["text", [{"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}]])
+def test_what_an_input_is_passed_on_as_is_not_said_again(kept: holdfast.Store, content: Any) -> None:
+    """Also when somebody looks before the next checkpoint comes, and has it saved by itself."""
+    saver, message = HoldfastSaver(kept), HumanMessage(content)
+    given = checkpoint(__start__={"messages": [message]})
+    at = saver.put(
+        {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, given, {"source": "input"}, {"__start__": 1}
+    )
+    saver.put_writes(at, [("messages", [message])], "task", "~__pregel_pull, __start__")
+    for _ in range(3):
+        found = saver.get_tuple(AT)
+        assert found is not None
+        assert found.pending_writes == [("task", "messages", [message])]
+    assert [entry.content["content"] for entry in kept.thread("t").log()] == [content]
+
+
 def test_the_first_of_two_that_a_task_gives_is_kept(kept: holdfast.Store) -> None:
     saver, later = HoldfastSaver(kept), checkpoint(xs=[1])
     named: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": later["id"]}}

@@ -405,6 +405,7 @@ class Keeper:
             line.keep(kept)
             line.tip = kept
             line.highest = max(line.highest, kept.id)
+            line.asked = kept.id, saving.once
             for writing in along:
                 line.waiting.remove(writing)
             for writing in (*along, *overtaking):
@@ -545,6 +546,8 @@ class Keeper:
         self, line: Line, saving: Saving, writing: Writing, there: Collection[tuple[str, int]] = ()
     ) -> frames.Written | None:
         """What a task wrote and is not there yet, or None."""
+        if writing.path == _START and writing.checkpoint == line.asked[0]:
+            saving.once |= line.asked[1]  # it passes the very objects on that the input holds: they are not said again
         path = f"thread {line.thread!r}, a write to"
         fresh = [
             Write(

@@ -96,6 +96,7 @@ class Line:
         self.company = Patience()  # for a step of several tasks to end
         self.written: deque[str] = deque(maxlen=_FRAMES)  # the last frames that tasks wrote on top of
         self.came = threading.Condition(self.lock)
+        self.asked: tuple[str, dict[int, tuple[Any, Said]]] = "", {}  # the last frame that was saved, and what it says
         self.view: View = core.engine
         self.inner = Dumping(kinds, self.whole)
         self.forget()

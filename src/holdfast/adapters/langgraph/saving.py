@@ -41,7 +41,7 @@ class Saving:
         self._line, self._log, self._scope, self.time = line, log, scope, time
         self._entries: list[Event] = []
         self._fresh: dict[bytes, Said] = {}
-        self._once: dict[int, tuple[Any, Said]] = {}  # objects by their identity, and where what they said is
+        self.once: dict[int, tuple[Any, Said]] = {}  # objects by their identity, and where what they said is
         self._claims: set[Place] = set()
         self._then: list[Callable[[], None]] = []
         self._ops: list[Op] = []
@@ -196,8 +196,8 @@ class Saving:
         found = known.given(message)
         if found is not None:
             return found
-        if id(message) in self._once:
-            return self._once[id(message)][1]
+        if id(message) in self.once:
+            return self.once[id(message)][1]
         fields = messages.fields_of(message)
         digest, plain, body = self._encoded(message, fields)
         identity = fields["id"]
@@ -211,7 +211,7 @@ class Saving:
             if identity is None:
                 self._then.append(functools.partial(known.loosen, digest, found.place))
         self._fresh[digest] = found
-        self._once[id(message)] = message, found
+        self.once[id(message)] = message, found
         self._then.append(functools.partial(known.learn, digest, found, message, fields))
         return found
 
