@@ -70,6 +70,12 @@ def store(request: pytest.FixtureRequest, opened: Opened) -> holdfast.Store:
     return opened(request.param)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store is kept that several processes open."""
+    return str(tmp_path / "agent.db") if request.param == "sqlite" else str(request.getfixturevalue("database"))
+
+
 @pytest.fixture
 def example(tmp_path: Path) -> Callable[..., str]:
     """Run an example of ``examples/adapters`` in a process of its own, in an empty folder, and give what it printed."""

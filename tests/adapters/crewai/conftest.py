@@ -11,7 +11,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -58,12 +57,6 @@ def embedding(text: str, size: int = 32) -> list[float]:
 @pytest.fixture(params=["ram", "sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, opened: Callable[[str], holdfast.Store]) -> holdfast.Store:
     return opened(request.param)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a store is kept that several processes open."""
-    return str(tmp_path / "agent.db") if request.param == "sqlite" else str(request.getfixturevalue("database"))
 
 
 @pytest.fixture
