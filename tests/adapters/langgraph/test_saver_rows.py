@@ -133,7 +133,10 @@ class Plain(TypedDict):
     messages: Annotated[list[AnyMessage], operator.add]
 
 
-def test_where_nobody_gives_ids_nobody_waits_for_them_again(kept: holdfast.Store, durability: str) -> None:
+def test_where_nobody_gives_ids_nobody_waits_for_them_again(
+    kept: holdfast.Store, durability: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "_PASSED_ON_S", 30.0)
     saver = HoldfastSaver(kept)
     graph = chat(saver, spoken, Plain)
     for turn in range(3):
@@ -348,8 +351,10 @@ def test_who_waits_for_a_checkpoint_that_is_refused_is_told(kept: holdfast.Store
 
     waiting = threading.Thread(target=result)
     waiting.start()
-    while not early._keeper._held:
-        pass
+    for _ in range(30_000):
+        if early._keeper._held:
+            break
+        waiting.join(0.001)
     early._keeper.hand_out(AT, newest)
     with pytest.raises(holdfast.errors.Conflict):
         early.put(newest.config, ours, {"step": 3}, {"xs": 1})
