@@ -18,7 +18,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
 import holdfast
-from holdfast.adapters.langgraph import HoldfastSaver, keeper
+from holdfast.adapters.langgraph import HoldfastSaver, arrivals, keeper
 from holdfast.ledger import frames
 from holdfast.ledger.frames import ENTRIES, GRAPH, LIST
 
@@ -27,10 +27,10 @@ AT: Any = {"configurable": {"thread_id": "t"}}
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_OVERTAKEN_S", 30.0)
-    monkeypatch.setattr(keeper, "_PASSED_ON_S", 30.0)
-    monkeypatch.setattr(keeper, "_SOON_S", 30.0)
-    monkeypatch.setattr(keeper, "_LOOKS", 60_000)
+    monkeypatch.setattr(arrivals, "_OVERTAKEN_S", 30.0)
+    monkeypatch.setattr(arrivals, "_PASSED_ON_S", 30.0)
+    monkeypatch.setattr(arrivals, "_SOON_S", 30.0)
+    monkeypatch.setattr(arrivals, "_LOOKS", 60_000)
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -136,12 +136,12 @@ class Plain(TypedDict):
 def test_where_nobody_gives_ids_nobody_waits_for_them_again(
     kept: holdfast.Store, durability: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "_PASSED_ON_S", 30.0)
+    monkeypatch.setattr(arrivals, "_PASSED_ON_S", 30.0)
     saver = HoldfastSaver(kept)
     graph = chat(saver, spoken, Plain)
     for turn in range(3):
         graph.invoke({"messages": [HumanMessage(f"m{turn}")]}, AT, durability=durability)
-    assert not saver._keeper._naming.left()
+    assert not saver._keeper._arrivals.naming.left()
     texts = [message.content for message in chat(HoldfastSaver(kept), spoken, Plain).get_state(AT).values["messages"]]
     assert texts == ["m0", "re 1", "m1", "re 3", "m2", "re 5"]
     assert [entry.content["content"] for entry in kept.thread("t").log()] == texts
@@ -156,7 +156,8 @@ def test_what_a_node_might_change_does_not_wait(kept: holdfast.Store, patient: N
     given = {"messages": [HumanMessage("hi")], "cfg": {"x": 1}}
     waited: list[str] = []
     saver = HoldfastSaver(kept)
-    saver._keeper._let_ids_come = saver._keeper._let_writes_come = lambda *_: waited.append("")  # type: ignore[method-assign,misc]
+    waits: Any = saver._keeper._arrivals
+    waits.let_ids_come = waits.let_writes_come = lambda *_: waited.append("")
     chat(saver, spoken, Counted).invoke(given, AT, durability=durability)
     assert waited == []
     chat(saver, spoken).invoke({"messages": [HumanMessage("hi")]}, {"configurable": {"thread_id": "u"}})
@@ -194,7 +195,7 @@ def test_where_no_thread_is_free_to_bring_anything_nobody_waits_twice(
     alone: Any = {**AT, "max_concurrency": 1}
     graph.invoke({"messages": [HumanMessage("first")]}, alone, durability=durability)
     for name in ("_OVERTAKEN_S", "_PASSED_ON_S", "_SOON_S"):
-        monkeypatch.setattr(keeper, name, 60.0)
+        monkeypatch.setattr(arrivals, name, 60.0)
     assert soon(lambda: graph.invoke({"messages": [HumanMessage("second")]}, alone, durability=durability))
     texts = ["first", "re 1", "second", "re 3"]
     assert [entry.content["content"] for entry in kept.thread("t").log()] == texts

@@ -18,16 +18,17 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ERROR, WRITES_IDX_MAP, ChannelVersions, Checkpoint, CheckpointTuple
 
-from holdfast.adapters.langgraph import messages, pruning
+from holdfast.adapters.langgraph import pruning
+from holdfast.adapters.langgraph.arrivals import START, Arrivals, is_lone
 from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.known import Known
-from holdfast.adapters.langgraph.line import Line, Patience, Writing
+from holdfast.adapters.langgraph.line import Line, Writing
 from holdfast.adapters.langgraph.saving import Saving, Written
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.engine.contract import Query, Record, Scope
 from holdfast.errors import Conflict, Erased, Invalid, NotFound, Unavailable
 from holdfast.ids import check_id
-from holdfast.ledger import frames, graphs
+from holdfast.ledger import frames
 from holdfast.ledger.core import scan_all
 from holdfast.ledger.frames import GRAPH, Channel, Frame, Write
 from holdfast.store import Store
@@ -38,11 +39,6 @@ _LINES = 256
 _MESSAGES = 200_000
 _HELD = 1_000
 _RUNS = 100_000
-_NODE = "~__pregel_pull, "
-_START = f"{_NODE}__start__"
-_MOMENT_S, _SOON_S = 0.02, 0.05  # writes wait for the next frame: where others may be under way, and where not
-_PASSED_ON_S, _LOOK_S, _LOOKS = 0.05, 0.0005, 20
-_OVERTAKEN_S = 0.005  # a frame waits for the writes before it, which another thread brings
 _FEW = 16
 
 
@@ -104,8 +100,7 @@ class Keeper:
         self._held: OrderedDict[Spot, list[Writing]] = OrderedDict()
         self._own: OrderedDict[tuple[str, str, str | None], bool] = OrderedDict()
         self._noted: OrderedDict[tuple[str, str], None] = OrderedDict()
-        self._hands = Patience()  # for what other threads bring; there may be none that is free
-        self._naming = Patience()  # for ids; there may be nobody who gives any
+        self._arrivals = Arrivals()
 
     # Reading
 
@@ -249,13 +244,11 @@ class Keeper:
                 if guarded:
                     self._refuse_overtaken(line, spot)
 
-        if _lasts(checkpoint):
-            self._let_writes_come(spot)
-            self._let_ids_come(spot, checkpoint)
+        late = spot._replace(checkpoint=checkpoint["id"])
+        self._arrivals.let_come(self._line(spot), spot.checkpoint, checkpoint, lambda: self._held.get(late, ()))
         try:
             self._save(spot, config, checkpoint, told, fresh, judge)
         except BaseException:
-            late = spot._replace(checkpoint=checkpoint["id"])
             self._let_go(late, self._held.pop(late, []))
             raise
         if begins is None:  # the mark of a run goes along with it; who begins at another's checkpoint leaves that mark
@@ -269,53 +262,6 @@ class Keeper:
         for writing in overtaking:
             writing.error = Unavailable(f"checkpoint {spot.checkpoint!r}, which this belongs to, was not saved")
             writing.done.set()
-
-    def _let_writes_come(self, spot: Spot) -> None:
-        """Let a frame be saved together with what the only task before it wrote.
-
-        LangGraph gives the writes first and the frame next, each to a thread of its own, and now and then the second
-        is faster. Then writes are an event and a commit of their own; that is as good, and takes more.
-        """
-        line = self._line(spot)
-        with line.lock:
-            tip = line.tip
-            if tip is None or tip.id != spot.checkpoint or spot.checkpoint in line.written or not _is_lone(tip):
-                return
-            if self._hands.left() and not line.came.wait_for(lambda: spot.checkpoint in line.written, _OVERTAKEN_S):
-                self._hands.lost()
-
-    def _let_ids_come(self, spot: Spot, checkpoint: Checkpoint) -> None:
-        """Let messages have their ids before they go into the log: those of an input, and those a node gave already.
-
-        LangGraph gives a message its id when the node is done, the input's too, while the checkpoint before is still
-        being saved. Of a message that gets it later a note is kept. Where nobody gives ids, nobody waits for long.
-        """
-        values, line = checkpoint["channel_values"], self._line(spot)
-        given = messages.nameless(values.get("__start__"))
-        if spot.namespace or not graphs.lone_turn(values):
-            return
-        with line.lock:
-            if given and not self._passed_on(line, checkpoint["id"]):
-                return
-            held = self._held.get(spot._replace(checkpoint=checkpoint["id"]), ())
-            named = (messages.nameless({channel: value}) for each in held for channel, value in each.writes)
-            nameless = [*given, *chain.from_iterable(named)]
-            if not nameless or not self._naming.left():
-                return
-            for _ in range(_LOOKS):
-                if all(message.id is not None for message in nameless):
-                    return
-                line.came.wait(_LOOK_S)
-            self._naming.lost()
-
-    def _passed_on(self, line: Line, checkpoint: str) -> bool:
-        """Wait until an input is passed on to the graph, if somebody is there to tell."""
-        if not self._hands.left():
-            return False
-        came = line.came.wait_for(lambda: checkpoint in line.written, _PASSED_ON_S)
-        if not came:
-            self._hands.lost()
-        return came
 
     def _save(
         self,
@@ -365,12 +311,7 @@ class Keeper:
             return None
         newest = parent is not None and line.tip is not None and line.tip.id == parent.id
         along = [*line.waiting] if newest else []
-        there = {(write.task, write.number) for write in line.writes(parent)} if along and parent is not None else set()
-        written = []
-        for writing in along:
-            if (fresh := self._fresh(line, saving, writing, there)) is not None:
-                written.append(fresh)
-                there |= {(write.task, write.number) for write in fresh.writes}
+        written = self._carried(line, saving, parent, along)
         if isinstance(run := metadata.get("run_id"), str) and (run, line.id) not in self._noted:
             saving.also(pruning.run_note(line, run, saving.scope))
         channels = self._channels(saving, checkpoint, parent, new_versions)
@@ -380,9 +321,6 @@ class Keeper:
             if writing.error is None
         ]
         early = self._early(line, saving, overtaking)  # said after what the channels hold
-        more = {name: held for name, held in checkpoint.items() if name not in _FIELDS and held not in (None, [], {})}
-        if checkpoint["v"] != 1:
-            more["v"] = checkpoint["v"]
         frame = Frame(
             id=check_id(checkpoint["id"], "the id of a checkpoint"),
             position=1 if line.record is None else line.record.head + 1,
@@ -393,7 +331,7 @@ class Keeper:
             channels=channels,
             seen={node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
             updated=_listed(checkpoint.get("updated_channels")),
-            more={name: [*saving.small(held, f"checkpoint.{name}")] for name, held in more.items()},
+            more={name: [*saving.small(held, f"checkpoint.{name}")] for name, held in _more(checkpoint).items()},
             schema=self.evolution.version,
             strays=checkpoint["id"] <= line.highest,
             early=tuple(early.values()),
@@ -412,6 +350,16 @@ class Keeper:
                 writing.done.set()
 
         return saving.written(event, then)
+
+    def _carried(self, line: Line, saving: Saving, parent: Frame | None, along: list[Writing]) -> list[frames.Written]:
+        """What tasks wrote on top of the frame before, and waits to be saved with the next."""
+        there = {(write.task, write.number) for write in line.writes(parent)} if along and parent is not None else set()
+        written = []
+        for writing in along:
+            if (fresh := self._fresh(line, saving, writing, there)) is not None:
+                written.append(fresh)
+                there |= {(write.task, write.number) for write in fresh.writes}
+        return written
 
     def _early(self, line: Line, saving: Saving, overtaking: list[Writing]) -> dict[tuple[str, int], Write]:
         """What tasks wrote on top of a frame before it was saved. What cannot be kept must not cost the frame."""
@@ -500,23 +448,22 @@ class Keeper:
                 line.came.notify_all()
                 return False
             newest = line.tip is not None and line.tip.id == spot.checkpoint
-            lone = newest and line.tip is not None and _is_lone(line.tip)
-            if not newest or not _leads_on(writing) or not (self._hands if lone else line.company).left():
+            lone = newest and line.tip is not None and is_lone(line.tip)
+            if not newest or not self._arrivals.can_wait(line, writing, lone=lone):
                 self._write(line, config, writing)
                 line.came.notify_all()
                 return True
             line.waiting.append(writing)
             line.came.notify_all()
-        if writing.path != _START:  # that one only passes the input on: made again, it is the same
+        if writing.path != START:  # that one only passes the input on: made again, it is the same
             self._joined(line, config, writing, lone=lone)
         return True
 
     def _joined(self, line: Line, config: RunnableConfig, writing: Writing, *, lone: bool) -> None:
-        """Wait a moment for the frame that follows, to be saved with it by one commit; then do without."""
-        writing.done.wait(_SOON_S if lone else _MOMENT_S)
+        """Save what a node wrote with the frame that follows, by one commit, or else by itself."""
+        self._arrivals.let_frame_come(line, writing, lone=lone)
         with line.lock:
             if writing in line.waiting:
-                (self._hands if lone else line.company).lost()
                 line.waiting.remove(writing)
                 self._write(line, config, writing)
             elif writing.error is not None:
@@ -546,7 +493,7 @@ class Keeper:
         self, line: Line, saving: Saving, writing: Writing, there: Collection[tuple[str, int]] = ()
     ) -> frames.Written | None:
         """What a task wrote and is not there yet, or None."""
-        if writing.path == _START and writing.checkpoint == line.asked[0]:
+        if writing.path == START and writing.checkpoint == line.asked[0]:
             saving.once |= line.asked[1]  # it passes the very objects on that the input holds: they are not said again
         path = f"thread {line.thread!r}, a write to"
         fresh = [
@@ -566,7 +513,7 @@ class Keeper:
                 self._write(line, {"configurable": {"thread_id": line.thread}}, writing)
             except Exception as error:  # whoever wrote is to hear of it, not whoever looks
                 writing.error = error
-                if writing.path == _START:
+                if writing.path == START:
                     _log.warning("what the input of thread %r was passed on as is not saved: %s", line.thread, error)
             finally:
                 writing.done.set()
@@ -738,20 +685,10 @@ def _told(channel: str, value: Any) -> Any:
     return repr(value) if channel == ERROR and isinstance(value, BaseException) else value
 
 
-def _lasts(checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint can wait: the next node works with the very same objects, and may change what is in them."""
-    values = {**checkpoint["channel_values"]}
-    given = values.pop("__start__", None)
-    return all(map(messages.lasting, (*values.values(), *(given.values() if type(given) is dict else [given]))))
-
-
-def _is_lone(frame: Frame) -> bool:
-    return graphs.lone_turn(graphs.held_in(frame))
-
-
-def _leads_on(writing: Writing) -> bool:
-    """Whether a frame is to follow what a node wrote: not where it failed, or waits for somebody."""
-    return writing.path.startswith(_NODE) and not any(channel in WRITES_IDX_MAP for channel, _ in writing.writes)
+def _more(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What a checkpoint holds besides what every one does."""
+    more = {name: held for name, held in checkpoint.items() if name not in _FIELDS and held not in (None, [], {})}
+    return more if checkpoint["v"] == 1 else {**more, "v": checkpoint["v"]}
 
 
 def _listed(names: Any) -> list[str] | None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.adapters.langgraph import messages
+from holdfast.adapters.langgraph.arrivals import Patience
 from holdfast.adapters.langgraph.known import Known, Said, identified, no_collecting
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds, Loading
 from holdfast.engine.codec import decode, encode
@@ -29,7 +30,6 @@ from holdfast.ledger.segments import SEGMENT, Place, Version
 ENTRY, MESSAGE = "entry", "message"
 """The tags of a message that is in the log, and of one that is not."""
 _FRAMES, _VERSIONS = 64, 2
-_HASTE = 17
 
 
 _REFERENCE = encode({TAG: ENTRY})[:-1]  # how the body of an element begins that stands for a message
@@ -60,20 +60,6 @@ class Talk(NamedTuple):
 
     ranges: Ranges
     said: list[Said]
-
-
-class Patience:
-    """Whether to wait for what somebody else is about to bring. Where it was in vain, not the next few times."""
-
-    def __init__(self) -> None:
-        self._without = 0
-
-    def left(self) -> bool:
-        self._without = max(0, self._without - 1)
-        return not self._without
-
-    def lost(self) -> None:
-        self._without = _HASTE
 
 
 class Writing:
