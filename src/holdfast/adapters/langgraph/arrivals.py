@@ -24,9 +24,9 @@ NODE = "~__pregel_pull, "
 _GIVEN = "__start__"
 START = f"{NODE}{_GIVEN}"
 _HASTE = 17
-_MOMENT_S, _SOON_S = 0.02, 0.05  # writes wait for the next frame: where others may be under way, and where not
-_PASSED_ON_S, _LOOK_S, _LOOKS = 0.05, 0.0005, 20
-_OVERTAKEN_S = 0.005  # a frame waits for the writes before it, which another thread brings
+_MOMENT_S, _SOON_S = 0.02, 0.15  # writes wait for the next frame: where others may be under way, and where not
+_PASSED_ON_S, _LOOK_S, _LOOKS = 0.15, 0.0005, 20
+_OVERTAKEN_S = 0.02  # a frame waits for the writes before it, which another thread brings
 
 
 class Patience:
@@ -103,7 +103,8 @@ class Arrivals:
     def can_wait(self, line: Line, writing: Writing, *, lone: bool) -> bool:
         """Whether what a node wrote can wait for the frame that follows: not where it failed, or waits for somebody."""
         follows = writing.path.startswith(NODE) and not any(name in WRITES_IDX_MAP for name, _ in writing.writes)
-        return follows and self._patience(line, lone=lone).left()
+        # What passes the input on holds nobody up: made again, it is the same.
+        return follows and (writing.path == START or self._patience(line, lone=lone).left())
 
     def let_frame_come(self, line: Line, writing: Writing, *, lone: bool) -> None:
         """Wait a moment for the frame that follows what a node wrote, to be saved with it by one commit."""
