@@ -15,6 +15,7 @@ import typing as _typing
 from holdfast import errors
 from holdfast.handoff import Document, Handoff, HandoffRevision, Item, Section, Written
 from holdfast.ledger.agent_state import AgentState, Fact, Task
+from holdfast.ledger.feed import Follower
 from holdfast.ledger.files import Deleting, Writing
 from holdfast.ledger.folder import Folder
 from holdfast.ledger.graphs import FrameInfo, Graph, GraphInfo, GraphWrite
@@ -96,6 +97,7 @@ __all__ = [
     "File",
     "Folder",
     "FolderInfo",
+    "Follower",
     "FrameInfo",
     "Graph",
     "GraphInfo",

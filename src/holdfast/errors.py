@@ -10,7 +10,8 @@
     │   ├── OutcomeUnknown  a commit may or may not have happened: retry with the same key
     │   └── ModelFailed     a language model gave no usable answer: the question is kept, ask again
     ├── NotFound            there is no such thing
-    │   └── Erased          there was, and it stays deleted
+    │   ├── Erased          there was, and it stays deleted
+    │   └── FeedTrimmed     that part of the feed was dropped: go on from where it begins
     ├── Invalid             fix the call
     │   ├── KeyReused       this key already names other content
     │   ├── TooLarge        over a size limit
@@ -18,6 +19,7 @@
     │   ├── StepChanged     this step is recorded with other input
     │   ├── ResultInvalid   a step returned what cannot be stored
     │   └── RunEnded        the run is over
+    ├── QuotaExceeded       the tenant holds as much as it may: make room, or raise the limit
     ├── SchemaError         stored state and today's code do not fit
     │   ├── SchemaUnknown   no such schema is registered
     │   ├── SchemaTooNew    written by newer code
@@ -139,6 +141,18 @@ class Erased(NotFound):
     """This was erased, and stays erased."""
 
     code = "erased"
+
+
+class FeedTrimmed(NotFound):
+    """That part of the feed was dropped."""
+
+    code = "feed_trimmed"
+
+
+class QuotaExceeded(HoldfastError):
+    """The tenant holds as much as it may."""
+
+    code = "quota_exceeded"
 
 
 class Invalid(HoldfastError):

@@ -10,22 +10,26 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, Unpack
+from weakref import WeakSet
 
 from holdfast import config
 from holdfast.clock import Clock, SystemClock, to_micros
-from holdfast.engine.contract import Commit, Delete, Problem, Query, Scope
+from holdfast.engine.contract import Commit, Copies, Delete, Problem, Query, Scope
 from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
 from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound, Unsupported
 from holdfast.ids import Ids, check_id
-from holdfast.ledger import checkpoints, graphs
-from holdfast.ledger.core import Core, fetch, scan_all
+from holdfast.ledger import checkpoints, expiry, feed, graphs, quotas
+from holdfast.ledger.core import Core, fetch, scan_all, scan_ever
+from holdfast.ledger.expiry import Expired
+from holdfast.ledger.feed import Follower, FollowerInfo
 from holdfast.ledger.files import FILE, path_of, wrong
 from holdfast.ledger.folder import Folder, folders
+from holdfast.ledger.quotas import KEEP, Quota, QuotaUsage
 from holdfast.ledger.schema import DEFAULT, Registry
 from holdfast.ledger.thread import check_count, check_tags, to_info
 from holdfast.memories.handle import Memories
@@ -47,6 +51,7 @@ from holdfast.thread import Thread
 
 if TYPE_CHECKING:
     from holdfast.context.report import Context
+    from holdfast.memories.library import IndexCache
     from holdfast.memories.recall import Recaller
     from holdfast.providers.models.choose import Spec as ModelSpec
     from holdfast.sessions.builder import Builder
@@ -66,13 +71,14 @@ def open(
     schemas: Registry | None = None,
     lease_s: float = LEASE_S,
     embedder: Spec = AUTO,
+    actor: str | None = None,
 ) -> Store:
     """Open a store: a file path for SQLite, ``postgresql://…``, or ``ram:``. Without one, ``HOLDFAST_DB`` says which.
 
     A file that does not exist yet is made. The tables are brought up to date, also when ten processes open at once.
     ``lease_s`` is how long a run stays with a process that gives no sign of life. ``embedder`` makes the vectors that
     recall compares: "auto" (WordLlama where it is installed), "none", "minilm", "openai:MODEL", a function or an
-    object.
+    object. ``actor`` is who acts through this store, as the feed will tell: a person, a service, a key.
     """
     url = config.database() if url is None else url
     if url is None:
@@ -82,7 +88,9 @@ def open(
     if isinstance(lease_s, bool) or not isinstance(lease_s, int | float) or not 0 < lease_s <= 86_400:
         raise Misconfigured(f"lease_s is a number of seconds over 0, at most a day, not {lease_s!r}")
     ids = ids or Ids()
-    core = Core(open_engine(_address(url), clock, ids), name, clock, schemas or DEFAULT)
+    if actor is not None:
+        check_id(actor, "actor")
+    core = Core(open_engine(_address(url), clock, ids), name, clock, schemas or DEFAULT, actor)
     return Store(core, Runs(core, ids, lease_s), ids=ids, embedder=_embedder(embedder))
 
 
@@ -138,19 +146,66 @@ class Store:
     """One tenant's threads in one durable place. Close it, or use it in a ``with`` block."""
 
     def __init__(
-        self, core: Core, runs: Runs | None = None, *, ids: Ids | None = None, embedder: Embedder | None = None
+        self,
+        core: Core,
+        runs: Runs | None = None,
+        *,
+        ids: Ids | None = None,
+        embedder: Embedder | None = None,
+        root: Store | None = None,
     ) -> None:
         self._ids = ids or Ids()
         self.core = core
         self._runs = runs or Runs(core, self._ids)
         self._embedder = embedder
+        self._root = root or self
         self._lock = threading.Lock()
+        self._lent: WeakSet[Runs] = WeakSet()  # those of stores for other tenants and actors
+        self._cache: IndexCache | None = None
         self._recaller: Recaller | None = None
         self._builder: Builder | None = None
 
     @property
     def tenant(self) -> str:
         return self.core.tenant
+
+    @property
+    def actor(self) -> str | None:
+        """Who acts through this store, as the feed tells."""
+        return self.core.actor
+
+    def for_tenant(self, tenant: str, *, actor: str | None = None) -> Store:
+        """Give a store for another tenant on the same engine: one pool, one set of caches, another wall.
+
+        It needs no closing of its own; it ends with the store that it came from. ``actor`` is who acts through it.
+        """
+        return self._view(self.core._replace(tenant=check_id(tenant, "tenant"), actor=_actor(actor)))
+
+    def acting_as(self, actor: str | None) -> Store:
+        """Give a store for the same tenant in which somebody else acts."""
+        return self._view(self.core._replace(actor=_actor(actor)))
+
+    def _view(self, core: Core) -> Store:
+        root = self._root
+        runs = Runs(core, self._ids, root._runs.lease_s)
+        with root._lock:
+            root._lent.add(runs)
+        return Store(core, runs, ids=self._ids, embedder=self._embedder, root=root)
+
+    def tenants(self) -> list[str]:
+        """List every tenant that holds anything. On Postgres only the owner of the tables may; see the docs."""
+        return self.core.engine.tenants()
+
+    def set_quota(self, *, entries: Quota = KEEP, memories: Quota = KEEP, bytes: Quota = KEEP) -> QuotaUsage:
+        """Set how much this tenant may hold: entries of threads, memories, bytes in all. None lifts a limit.
+
+        A write that would go over it is ``QuotaExceeded`` and changes nothing. What is there already stays.
+        """
+        return quotas.set_quota(self.core, entries=entries, memories=memories, bytes=bytes)
+
+    def usage(self) -> QuotaUsage:
+        """Say how much this tenant holds of what has a quota, and may hold."""
+        return quotas.usage(self.core)
 
     def thread(self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()) -> Thread:
         """Give a handle of a thread. It is created by its first write; user, agent and tags count from then on."""
@@ -176,9 +231,16 @@ class Store:
             if self._recaller is None:
                 from holdfast.memories import library, recall  # noqa: PLC0415
 
-                shelves = library.Library(self.core, self._ids, self._embedder)
+                shelves = library.Library(self.core, self._ids, self._embedder, self._root._indexes())
                 self._recaller = recall.Recaller(self.core, shelves)
             return self._recaller
+
+    def _indexes(self) -> IndexCache:
+        if self._cache is None:
+            from holdfast.memories.library import IndexCache  # noqa: PLC0415 - brings numpy
+
+            self._cache = IndexCache()
+        return self._cache
 
     def context(
         self,
@@ -331,15 +393,66 @@ class Store:
         stop = stop or threading.Event()
         return resume.work_on(self._runs, handlers, self.thread, stop=stop, poll_s=poll_s, on_run=on_run)
 
-    def watch(self, *, after: int = 0, timeout_s: float | None = None) -> Iterator[Commit]:
-        """Yield commits in the order they became durable, waiting for more; end after ``timeout_s`` without one."""
+    def watch(
+        self,
+        *,
+        kinds: str | Iterable[str] | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        thread: str | None = None,
+        after: int = 0,
+        timeout_s: float | None = None,
+    ) -> Iterator[Commit]:
+        """Yield commits in the order they became durable, waiting for more; end after ``timeout_s`` without one.
+
+        Of a commit only the changes that you ask for are shown: of these kinds ("thread", "memory", "file" …), of this
+        user, agent or thread. An erasure is shown to everybody. ``after`` is the last number that you have seen;
+        ``feed_head()`` begins with what comes next. ``FeedTrimmed`` when what you ask for was dropped.
+        """
         check_count("after", after)
-        while True:
-            commits = self.core.engine.feed(self.core.tenant, after, 100, 60.0 if timeout_s is None else timeout_s)
-            if not commits and timeout_s is not None:
-                return
-            yield from commits
-            after = commits[-1].position if commits else after
+        feed.check_timeout(timeout_s)
+        yield from feed.watch(self.core, after, feed.interest(kinds, user, agent, thread), timeout_s)
+
+    def feed_head(self) -> int:
+        """The number of the newest commit; 0 when there is none."""
+        return self.core.engine.head(self.core.tenant)
+
+    def follower(
+        self,
+        name: str,
+        *,
+        kinds: str | Iterable[str] | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        thread: str | None = None,
+        after: int = 0,
+    ) -> Follower:
+        """Give a named place in the feed that is kept in the store: whoever uses the name again goes on from there.
+
+        ``after`` is where a new one begins. The others say which changes it is about, as in ``watch``.
+        """
+        return Follower(self.core, name, feed.interest(kinds, user, agent, thread), after)
+
+    def followers(self) -> list[FollowerInfo]:
+        """List the followers of this tenant, the one that is furthest behind first."""
+        return feed.followers(self.core)
+
+    def trim_feed(
+        self, *, older_than: timedelta | None = None, keep: int | None = None, past_followers: bool = False
+    ) -> int:
+        """Drop commits from the feed that are older than a span, or all but the newest; return how many went.
+
+        What was committed stays as it is; only the record of when it happened goes. What a follower has not seen stays,
+        unless ``past_followers``; such a follower then gets ``FeedTrimmed``. The newest commit always stays.
+        """
+        return feed.trim(self.core, older_than, keep, past_followers)
+
+    def expired(self, *, before: datetime | None = None, limit: int | None = 100) -> list[Expired]:
+        """List what has expired and is not swept yet: threads and files, hidden already. ``before``: up to when."""
+        if limit is not None:
+            check_count("limit", limit)
+        moment = self.core.clock.now() if before is None else to_micros(before)
+        return expiry.expired(self.core, moment, limit)
 
     def erase(
         self, *, thread: str | None = None, user: str | None = None, agent: str | None = None, forever: bool = True
@@ -357,7 +470,9 @@ class Store:
         self._free(BOOK, scope)
         gone += self._free(FILE, scope)
         self._end_holds(scope)
-        gone += self.core.engine.erase(self.core.tenant, scope, time=self.core.clock.now(), bury=forever)
+        gone += self.core.engine.erase(
+            self.core.tenant, scope, time=self.core.clock.now(), bury=forever, actor=self.core.actor
+        )
         self._purge(touched)
         return gone
 
@@ -397,7 +512,7 @@ class Store:
         """Delete the holds of threads that go, also those that were taken before a thread had an owner."""
         engine, tenant = self.core.engine, self.core.tenant
         if ends := [Delete(HOLD, id, erase=True) for id in fetch(engine, tenant, HOLD, self._going(scope))]:
-            engine.commit(tenant, ends, self.core.clock.now())
+            self.core.write(ends, self.core.clock.now())
 
     def _going(self, scope: Scope) -> list[str]:
         """The threads of a scope."""
@@ -406,31 +521,33 @@ class Store:
 
     def _free(self, kind: str, scope: Scope) -> int:
         """Delete books or files before the rest is erased, so that their ids, which are not the caller's, stay free."""
-        query, gone = Query(kind, user=scope.user, agent=scope.agent, limit=_PAGE), 0
-        while scope.thread is None and (found := self.core.engine.scan(self.core.tenant, query)):
-            ops = [Delete(kind, record.id, erase=True) for record in found]
-            self.core.engine.commit(self.core.tenant, ops, self.core.clock.now())
-            gone += len(ops)
-        return gone
+        if scope.thread is not None:
+            return 0
+        query = Query(kind, user=scope.user, agent=scope.agent)
+        ids = [record.id for record in scan_ever(self.core.engine, self.core.tenant, query)]
+        for at in range(0, len(ids), _PAGE):
+            ops = [Delete(kind, id, erase=True) for id in ids[at : at + _PAGE]]
+            self.core.write(ops, self.core.clock.now())
+        return len(ids)
 
     def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Make every saved index again from what is stored; return how many documents they hold."""
         library = self._finding().library
         return sum(library.index(place).rebuild(progress) for place in list(library.saved()))
 
-    def verify(self) -> Report:
-        """Re-derive every digest and count in the whole store, all tenants, and name whatever does not agree."""
+    def verify(self, *, tenant: str | None = None) -> Report:
+        """Re-derive every digest and count in the whole store, or of one tenant, and name whatever does not agree."""
         engine = self.core.engine
-        problems = engine.check()
+        problems = engine.check(None if tenant is None else check_id(tenant, "tenant"))
         threads = entries = 0
-        for tenant in engine.tenants():
-            for record in scan_all(engine, tenant, Query("thread")):
+        for name in engine.tenants() if tenant is None else [tenant]:
+            for record in scan_ever(engine, name, Query("thread")):
                 threads, entries = threads + 1, entries + record.head
-            problems += self._wrong_checkpoints(tenant)
-            problems += self._wrong_memories(tenant)
-            problems += self._wrong_files(tenant)
-            problems += self._wrong_graphs(tenant)
-            problems += self._wrong_indexes(tenant)
+            problems += self._wrong_checkpoints(name)
+            problems += self._wrong_memories(name)
+            problems += self._wrong_files(name)
+            problems += self._wrong_graphs(name)
+            problems += self._wrong_indexes(name)
         return Report(threads, entries, tuple(problems))
 
     def _wrong_memories(self, tenant: str) -> Iterator[Problem]:
@@ -450,7 +567,7 @@ class Store:
     def _wrong_files(self, tenant: str) -> Iterator[Problem]:
         """Files whose record does not agree with their newest version, or that cannot be read."""
         with self.core.engine.snapshot() as view:
-            for record in scan_all(view, tenant, Query(FILE)):
+            for record in scan_ever(view, tenant, Query(FILE)):
                 for event in view.read(tenant, record.mark, after=record.head - 1):
                     if (what := wrong(record, event)) is not None:
                         yield Problem(f"file {path_of(record)!r}", what, tenant, FILE, record.id)
@@ -530,16 +647,23 @@ class Store:
         target = _local(path)
         if os.path.isdir(target):  # not Path.is_dir, which raises for a name that is too long
             raise Conflict(f"{target} is a directory; name the file to write", path=str(target))
-        try:
+        if isinstance(self.core.engine, Copies):
             self.core.engine.backup(target)
-        except Unsupported:
+        else:
             transfer.write_backup(self.core.engine, target, time=self.core.clock.now(), progress=progress)
         return target
 
     def close(self) -> None:
-        """Let go of runs, files and connections. Everything acknowledged is durable already."""
-        self._runs.close()
-        self.core.engine.close()
+        """Let go of runs, files and connections. Everything acknowledged is durable already.
+
+        A store that came from ``for_tenant`` lets go of its runs alone.
+        """
+        with self._lock:
+            lent = list(self._lent)
+        for runs in (*lent, self._runs):
+            runs.close()
+        if self._root is self:
+            self.core.engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -548,6 +672,10 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _actor(actor: str | None) -> str | None:
+    return None if actor is None else check_id(actor, "actor")
 
 
 def _scope(user: str | None, agent: str | None, thread: str | None = None) -> Scope:

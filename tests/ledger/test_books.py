@@ -49,10 +49,10 @@ class Overtaken:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def commit(self, tenant: str, ops: Any, time: int) -> Any:
+    def commit(self, *args: Any) -> Any:
         if self._happening:
             self._happening.pop(0)()
-        return self._engine.commit(tenant, ops, time)
+        return self._engine.commit(*args)
 
 
 def overtaken(store: holdfast.Store, *happening: Callable[[], Any]) -> Folder:

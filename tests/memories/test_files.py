@@ -71,7 +71,7 @@ def test_a_store_without_files_looks_for_none(store: holdfast.Store) -> None:
     memory = store.memory(user="ana")
     memory.remember("the heron is grey")
     memory.recall("heron")
-    assert [place for place in store._finding().library._indexes if place.files] == []
+    assert [place for _, place in store._indexes()._indexes if place.files] == []
     store.folder("notes").write("a", "the heron stands")
     assert files(memory.recall("heron")) == ["notes/a@1"]
 

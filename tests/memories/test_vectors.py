@@ -37,7 +37,7 @@ def manifest(saved: list[Record]) -> dict[str, Any]:
 
 def models(saved: list[Record]) -> set[str]:
     """The models whose vectors are stored."""
-    return {record.id.split("/v/")[1].rsplit("/", 1)[0] for record in saved if "/v/" in record.id}
+    return {record.id.split("/v/")[1].rsplit("/", 2)[0] for record in saved if "/v/" in record.id}
 
 
 # Failing

@@ -66,12 +66,12 @@ class Wire:
             raise Died
         return getattr(self._engine, name)
 
-    def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+    def commit(self, tenant: str, ops: Sequence[Op], time: int, actor: str | None = None) -> Receipt:
         if self.dead:
             raise Died
         for hook in list(self.before):
             hook(ops)
-        receipt: Receipt = self._engine.commit(tenant, ops, time)
+        receipt: Receipt = self._engine.commit(tenant, ops, time, actor)
         self.commits += 1
         for hook in list(self.after):
             hook(ops)

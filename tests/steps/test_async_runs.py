@@ -402,13 +402,13 @@ class Held:
         self._kind, self._commit = kind, self.engine.commit
         self.engine.commit = self.commit  # type: ignore[method-assign]
 
-    def commit(self, tenant: str, ops: Any, time: int) -> Any:
+    def commit(self, tenant: str, ops: Any, time: int, actor: str | None = None) -> Any:
         events: list[Event] = [event for op in ops if isinstance(op, Append) for event in op.events]
         if self._kind in [event.kind for event in events]:
             self.engine.commit = self._commit  # type: ignore[method-assign]
             self.begun.set()
             assert self.go.wait(20)
-        return self._commit(tenant, ops, time)
+        return self._commit(tenant, ops, time, actor)
 
 
 @pytest.mark.parametrize("on_unknown", ["skip", "rerun"])

@@ -24,10 +24,12 @@ TWINS = [
     (holdfast.Folder, aio.AsyncFolder),
     (holdfast.Graph, aio.AsyncGraph),
     (holdfast.Session, aio.AsyncSession),
+    (holdfast.Follower, aio.AsyncFollower),
     (holdfast.Exchange, aio.AsyncExchange),
 ]
 # What waits for nothing stays an ordinary call.
 NOT_AWAITED = {
+    ("Store", "for_tenant"), ("Store", "acting_as"), ("Store", "follower"),
     ("Store", "memory"), ("Store", "folder"), ("Store", "session"), ("Memories", "tools"), ("Exchange", "append"),
     ("Session", "turn"), ("Session", "resume"),  # what they give is awaited, or used in ``async with``
     ("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "state"), ("Turn", "save"),
@@ -35,6 +37,8 @@ NOT_AWAITED = {
     ("Thread", "run"), ("Thread", "hold"),  # what they give is awaited, or used in ``async with``
 }  # fmt: skip
 RETURNS = {
+    "Store": "AsyncStore",
+    "Follower": "AsyncFollower",
     "Thread": "AsyncThread",
     "Turn": "AsyncTurn",
     "Memories": "AsyncMemories",
@@ -49,7 +53,7 @@ RETURNS = {
 }
 TAKES = {"Thread | str": "AsyncThread | str"}
 # No callers' names: what is built on the store stands on these, and waits in ways of its own.
-BENEATH = {"core", "logbook", "statebook", "filebook"}
+BENEATH = {"core", "logbook", "statebook", "filebook", "page", "only"}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +74,7 @@ def instances() -> Iterator[dict[type, Any]]:
         twins += (store.folder("f"), twin.folder("f"), thread.graph(), twin_thread.graph())
         session = store.session("talk")
         exchange = session.turn("hello")
+        twins += (store.follower("f"), twin.follower("f"))
         twins += (session, exchange, twin.session("talk"), aio.AsyncExchange(exchange, twin._hands))
         yield {type(each): each for each in (*made, *twins)}
         asyncio.run(twin.close())
@@ -122,7 +127,9 @@ def test_what_may_wait_is_awaited_and_nothing_else(plain: type, twin: type, name
     assert inspect.isasyncgenfunction(method) == inspect.isgeneratorfunction(getattr(plain, name))
 
 
-@pytest.mark.parametrize(("plain", "twin"), [TWINS[0], TWINS[1], TWINS[3], *TWINS[-2:]], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    ("plain", "twin"), [TWINS[0], TWINS[1], TWINS[3], TWINS[-3], TWINS[-1]], ids=lambda kind: kind.__name__
+)
 def test_a_with_block_becomes_an_async_with_block(plain: type, twin: type) -> None:
     assert hasattr(plain, "__enter__")
     assert inspect.iscoroutinefunction(twin.__aenter__)  # type: ignore[attr-defined]

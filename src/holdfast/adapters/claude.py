@@ -146,7 +146,7 @@ class HoldfastSessionStore(SessionStore):
     def _commit(self, thread: Thread, drafts: list[Draft], expect: int | None, also: Op) -> None:
         time = self._core.clock.now()
         op = msgspec.structs.replace(thread.logbook.append(drafts, time, expect), same=_by_key)
-        self._core.engine.commit(self._core.tenant, (op, also), time)
+        self._core.write((op, also), time)
 
     def _fresh(self, record: Record | None, drafts: Iterable[Draft]) -> list[Draft]:
         """The drafts whose keys the log does not hold, each once."""

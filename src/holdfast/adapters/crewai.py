@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.adapters.opening import Given, Held, away
-from holdfast.errors import Corrupt, Invalid, Misconfigured
+from holdfast.errors import Corrupt, FeedTrimmed, Invalid, Misconfigured
 from holdfast.ids import check_id
-from holdfast.ledger.core import compare_and_set, feed_end
+from holdfast.ledger.core import compare_and_set
 from holdfast.ledger.files import FILE, Deleting, Writing
 from holdfast.ledger.said import OURS
 from holdfast.records import Entry, File, event
@@ -269,7 +269,10 @@ class HoldfastStorage:
         engine, tenant = self._store.core.engine, self._store.core.tenant
         for _ in range(0 if self._after is None else _PAGES):
             assert self._after is not None
-            commits = engine.feed(tenant, self._after, _PAGE)
+            try:
+                commits = engine.feed(tenant, self._after, _PAGE)
+            except FeedTrimmed:
+                break
             touched = {change.id for commit in commits for change in commit.changes if change.kind == FILE}
             if "" in touched:  # something was erased, and the feed does not say what
                 break
@@ -277,7 +280,7 @@ class HoldfastStorage:
             self._after = commits[-1].position if commits else self._after
             if len(commits) < _PAGE:
                 return
-        self._read_all(feed_end(engine, tenant, self._after or 0))
+        self._read_all(engine.head(tenant))
 
     def _read_all(self, end: int) -> None:
         """Read the folder anew. The end of the feed was looked up before: what comes later is read again."""

@@ -6,6 +6,7 @@ rules of its own. Each class wraps its blocking twin or drives the same flows, a
 
 from __future__ import annotations
 
+from holdfast.aio.feed import AsyncFollower
 from holdfast.aio.folder import AsyncFolder
 from holdfast.aio.graph import AsyncGraph
 from holdfast.aio.handoff import AsyncHandoff
@@ -18,6 +19,7 @@ from holdfast.aio.thread import AsyncThread, AsyncTurn
 __all__ = [
     "AsyncExchange",
     "AsyncFolder",
+    "AsyncFollower",
     "AsyncGraph",
     "AsyncHandoff",
     "AsyncMemories",

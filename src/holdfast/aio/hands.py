@@ -26,12 +26,26 @@ T = TypeVar("T")
 class Hands:
     """Carries work away from the event loop."""
 
-    def __init__(self, core: Core, executor: ThreadPoolExecutor) -> None:
+    def __init__(self, core: Core, executor: ThreadPoolExecutor, lender: Hands | None = None) -> None:
         self._core = core
         self._executor = executor
+        self._lender = lender
         self._submits = core.engine if isinstance(core.engine, Submits) else None
         self._way_back: tuple[asyncio.AbstractEventLoop, Notify] | None = None
-        self.closed = False
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        return self._closed if self._lender is None else self._lender.closed
+
+    @property
+    def borrowed(self) -> bool:
+        """Whether the executor is another's, who ends it."""
+        return self._lender is not None
+
+    def of(self, core: Core) -> Hands:
+        """The same executor for another tenant or actor of the same engine."""
+        return Hands(core, self._executor, self._lender or self)
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run blocking work on the executor, with the caller's context variables."""
@@ -48,12 +62,11 @@ class Hands:
 
     def commit(self, pending: Pending[Any]) -> Awaitable[Receipt]:
         """Hand a prepared write to the engine's own queue where it has one; the caller finishes it."""
-        engine, tenant = self._core.engine, self._core.tenant
         if self._submits is None:
-            return self.run(engine.commit, tenant, pending.ops, pending.time)
+            return self.run(self._core.write, pending.ops, pending.time)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Receipt] = loop.create_future()
-        self._submits.submit(tenant, pending.ops, pending.time, self._notify(loop), future)
+        self._submits.submit(self._core.tenant, pending.ops, pending.time, self._notify(loop), future, self._core.actor)
         return future
 
     def _notify(self, loop: asyncio.AbstractEventLoop) -> Notify:
@@ -70,7 +83,7 @@ class Hands:
     async def end(self, work: Callable[[], None]) -> None:
         """Run the last piece of work, and take no more. It is carried out even if nobody waits for it to the end."""
         ending = self._executor.submit(work)
-        self.closed = True
+        self._closed = True
         self._executor.shutdown(wait=False)
         await asyncio.shield(asyncio.wrap_future(ending))
 

@@ -12,12 +12,13 @@ import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar, Unpack
 
 from holdfast import store as blocking
+from holdfast.aio.feed import AsyncFollower, watching
 from holdfast.aio.folder import AsyncFolder
 from holdfast.aio.hands import Hands
 from holdfast.aio.memory import AsyncMemories
@@ -26,6 +27,10 @@ from holdfast.aio.thread import AsyncThread
 from holdfast.clock import Clock
 from holdfast.engine.contract import Commit
 from holdfast.ids import Ids
+from holdfast.ledger import feed
+from holdfast.ledger.expiry import Expired
+from holdfast.ledger.feed import FollowerInfo
+from holdfast.ledger.quotas import KEEP, Quota, QuotaUsage
 from holdfast.ledger.schema import Registry
 from holdfast.ledger.thread import check_count
 from holdfast.providers.choose import AUTO, Spec
@@ -45,7 +50,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 _WORKERS = 8
-_POLL_S = 0.02
 
 
 def _close_unwanted(opening: Future[blocking.Store]) -> None:
@@ -73,7 +77,7 @@ class StoreOpening:
             opening.add_done_callback(_close_unwanted)
             executor.shutdown(wait=False)
             raise
-        return AsyncStore(store, executor)
+        return AsyncStore(store, Hands(store.core, executor))
 
     async def __aenter__(self) -> AsyncStore:
         self._store = await self._open()
@@ -95,11 +99,20 @@ def open(
     schemas: Registry | None = None,
     lease_s: float = LEASE_S,
     embedder: Spec = AUTO,
+    actor: str | None = None,
 ) -> StoreOpening:
     """Open a store for async use: ``store = await aio.open("agent.db")`` or ``async with aio.open(…) as store``."""
     return StoreOpening(
         functools.partial(
-            blocking.open, url, tenant=tenant, clock=clock, ids=ids, schemas=schemas, lease_s=lease_s, embedder=embedder
+            blocking.open,
+            url,
+            tenant=tenant,
+            clock=clock,
+            ids=ids,
+            schemas=schemas,
+            lease_s=lease_s,
+            embedder=embedder,
+            actor=actor,
         )
     )
 
@@ -117,13 +130,36 @@ def _awaited(model: Callable[..., Any], loop: asyncio.AbstractEventLoop) -> Call
 class AsyncStore:
     """A ``Store`` whose methods are awaited."""
 
-    def __init__(self, store: blocking.Store, executor: ThreadPoolExecutor) -> None:
+    def __init__(self, store: blocking.Store, hands: Hands) -> None:
         self._store = store
-        self._hands = Hands(store.core, executor)
+        self._hands = hands
 
     @property
     def tenant(self) -> str:
         return self._store.tenant
+
+    @property
+    def actor(self) -> str | None:
+        return self._store.actor
+
+    def for_tenant(self, tenant: str, *, actor: str | None = None) -> AsyncStore:
+        return self._view(self._store.for_tenant(tenant, actor=actor))
+
+    def acting_as(self, actor: str | None) -> AsyncStore:
+        return self._view(self._store.acting_as(actor))
+
+    def _view(self, store: blocking.Store) -> AsyncStore:
+        """A store on the same engine and the same executor, which end with the one that it came from."""
+        return AsyncStore(store, self._hands.of(store.core))
+
+    async def tenants(self) -> list[str]:
+        return await self._hands.run(self._store.tenants)
+
+    async def set_quota(self, *, entries: Quota = KEEP, memories: Quota = KEEP, bytes: Quota = KEEP) -> QuotaUsage:
+        return await self._hands.run(self._store.set_quota, entries=entries, memories=memories, bytes=bytes)
+
+    async def usage(self) -> QuotaUsage:
+        return await self._hands.run(self._store.usage)
 
     def thread(
         self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()
@@ -228,20 +264,51 @@ class AsyncStore:
         """Resume again and again until ``stop`` is set or this task is cancelled."""
         return await work(self._store, handlers, stop, poll_s, on_run, self._hands)
 
-    async def watch(self, *, after: int = 0, timeout_s: float | None = None) -> AsyncIterator[Commit]:
+    async def watch(
+        self,
+        *,
+        kinds: str | Iterable[str] | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        thread: str | None = None,
+        after: int = 0,
+        timeout_s: float | None = None,
+    ) -> AsyncIterator[Commit]:
         check_count("after", after)
-        feed = self._store.core.engine.feed
-        waited = 0.0
-        while True:
-            commits = await self._hands.run(feed, self.tenant, after)
-            for commit in commits:
+        feed.check_timeout(timeout_s)
+        only = feed.interest(kinds, user, agent, thread)
+        async with aclosing(watching(self._store.core, self._hands, after, only, timeout_s)) as commits:
+            async for commit in commits:
                 yield commit
-                after = commit.position
-            waited = 0.0 if commits else waited + _POLL_S
-            if timeout_s is not None and waited > timeout_s:
-                return
-            if not commits:  # a thread blocked per watcher would use the executor up
-                await asyncio.sleep(_POLL_S)
+
+    async def feed_head(self) -> int:
+        return await self._hands.run(self._store.feed_head)
+
+    def follower(
+        self,
+        name: str,
+        *,
+        kinds: str | Iterable[str] | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        thread: str | None = None,
+        after: int = 0,
+    ) -> AsyncFollower:
+        own = self._store.follower(name, kinds=kinds, user=user, agent=agent, thread=thread, after=after)
+        return AsyncFollower(own, self._hands)
+
+    async def followers(self) -> list[FollowerInfo]:
+        return await self._hands.run(self._store.followers)
+
+    async def trim_feed(
+        self, *, older_than: timedelta | None = None, keep: int | None = None, past_followers: bool = False
+    ) -> int:
+        return await self._hands.run(
+            self._store.trim_feed, older_than=older_than, keep=keep, past_followers=past_followers
+        )
+
+    async def expired(self, *, before: datetime | None = None, limit: int | None = 100) -> list[Expired]:
+        return await self._hands.run(self._store.expired, before=before, limit=limit)
 
     async def erase(
         self, *, thread: str | None = None, user: str | None = None, agent: str | None = None, forever: bool = True
@@ -251,8 +318,8 @@ class AsyncStore:
     async def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         return await self._hands.run(self._store.rebuild, progress=progress)
 
-    async def verify(self) -> Report:
-        return await self._hands.run(self._store.verify)
+    async def verify(self, *, tenant: str | None = None) -> Report:
+        return await self._hands.run(self._store.verify, tenant=tenant)
 
     async def export_to(
         self,
@@ -276,7 +343,9 @@ class AsyncStore:
         return await self._hands.run(self._store.backup, path, progress=progress)
 
     async def close(self) -> None:
-        if not self._hands.closed:
+        if self._hands.borrowed:
+            await self._hands.run(self._store.close)
+        elif not self._hands.closed:
             await self._hands.end(self._store.close)
 
     async def __aenter__(self) -> Self:

@@ -11,7 +11,7 @@ state or a step is (the rooms know), SQL, encodings, and any lock, lease or queu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -63,6 +63,7 @@ class Record(msgspec.Struct, frozen=True):
     base: int = 0
     head: int = 0
     digest: bytes = GENESIS
+    derived: bool = False
 
     @property
     def mark(self) -> Mark:
@@ -79,7 +80,8 @@ def same_bytes(stored: Event, offered: Event) -> bool:
 class Put(msgspec.Struct, frozen=True):
     """Write a record's body. ``expect``: None any version, 0 it must be new, n it must be at version n.
 
-    As with ``Append``, the time of the record never falls.
+    As with ``Append``, the time of the record never falls. A ``derived`` record can be made again from the others: the
+    feed does not speak of it, and a batch of nothing else waits for no other commit of the tenant.
     """
 
     kind: str
@@ -89,18 +91,20 @@ class Put(msgspec.Struct, frozen=True):
     scope: Scope = Scope()
     tags: tuple[str, ...] = ()
     expires: int | None = None
+    derived: bool = False
 
 
 class Delete(msgspec.Struct, frozen=True):
     """Remove a record and give up its stream. Deleting what is absent is no error unless ``expect`` names a version.
 
-    With ``erase`` the feed forgets its id as well, as with the verb of that name.
+    With ``erase`` the feed forgets its id as well, as with the verb of that name. ``derived`` is as with ``Put``.
     """
 
     kind: str
     id: str
     expect: int | None = None
     erase: bool = False
+    derived: bool = False
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -177,11 +181,30 @@ class Adopt(msgspec.Struct, frozen=True):
     strands: tuple[Strand, ...] = ()
 
 
-Op = Put | Delete | Append | Fork | Guard | Adopt
+class Trim(msgspec.Struct, frozen=True):
+    """Drop the items of the feed up to a position. The newest one always stays, so positions go on without a gap."""
+
+    upto: int
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """Set how much a tenant may hold (None: no limit), or change it; what is there already is counted at once.
+
+    ``measure`` is "events" (of streams whose owners are of ``kind``), "records" (of ``kind``) or "bytes" (all bodies;
+    ``kind`` is empty). A commit that would go over it is ``QuotaExceeded``; one that makes nothing larger never is.
+    """
+
+    measure: str
+    kind: str
+    most: int | None
+
+
+Op = Put | Delete | Append | Fork | Guard | Adopt | Trim | Limit
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What a commit did. ``events`` holds, per Append, its events as stored (repetitions included)."""
+    """What a commit did. ``feed`` is its position, or the last one where it changed nothing that the feed speaks of.
+    ``events`` holds, per Append, its events as stored (repetitions included)."""
 
     feed: int
     time: int
@@ -190,24 +213,64 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
-    """One thing a commit changed: ``version`` is a record's version, or a stream's new head."""
+    """One thing a commit changed: ``version`` is a record's version, or a stream's new head. Of what was erased
+    neither the id nor the scope is known any more."""
 
     action: str
     kind: str
     id: str
     version: int
+    scope: Scope = Scope()
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """One item of the feed. Batches that reached the disk together share one."""
+    """One item of the feed: what one batch changed, when, and who asked for it."""
 
     position: int
     time: int
     changes: tuple[Change, ...]
+    actor: str | None = None
+
+
+class Interest(msgspec.Struct, frozen=True):
+    """Which changes of a feed to return: of these kinds, of this user, agent and thread, or of no user at all.
+
+    An erasure concerns everybody, because nobody can be told whom it was about.
+    """
+
+    kinds: frozenset[str] | None = None
+    user: str | None = None
+    agent: str | None = None
+    thread: str | None = None
+    unowned: bool = False
+
+    def wants(self, change: Change) -> bool:
+        if self.kinds is not None and change.kind not in self.kinds:
+            return False
+        if change.action == "erase":
+            return True
+        if self.unowned and change.scope.user is not None:
+            return False
+        for wanted, found in (
+            (self.user, change.scope.user),
+            (self.agent, change.scope.agent),
+            (self.thread, change.scope.thread),
+        ):
+            if wanted is not None and wanted != found:
+                return False
+        return True
+
+    def of(self, commit: Commit) -> Commit | None:
+        """The commit with the wanted changes alone, or None when it has none of them."""
+        changes = tuple(change for change in commit.changes if self.wants(change))
+        return msgspec.structs.replace(commit, changes=changes) if changes else None
 
 
 class Query(msgspec.Struct, frozen=True):
-    """Which records to scan. Order is newest activity first; ``before`` continues a page from its last record."""
+    """Which records to scan. Order is newest activity first; ``before`` continues a page from its last record.
+
+    Records that have expired are left out; ``expired_before`` asks for just those that expired up to a moment.
+    """
 
     kind: str
     user: str | None = None
@@ -217,6 +280,7 @@ class Query(msgspec.Struct, frozen=True):
     since: int | None = None
     until: int | None = None
     before: tuple[int, str] | None = None
+    expired_before: int | None = None
     limit: int = 100
 
 
@@ -239,7 +303,7 @@ class View(Protocol):
         ...
 
     def scan(self, tenant: str, query: Query) -> list[Record]:
-        """Return matching records by (time, id) descending, at most ``limit``; expired ones are left out."""
+        """Return matching records by (time, id) descending, at most ``limit``; ``Query`` says what of expired ones."""
         ...
 
     def read(
@@ -260,11 +324,19 @@ class View(Protocol):
         """
         ...
 
-    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
+    def feed(
+        self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0, only: Interest | None = None
+    ) -> list[Commit]:
         """Return commits after a position in the order they became durable; positions have no gap.
 
-        When there is none, wait up to ``timeout_s`` for one (a snapshot never waits).
+        When there is none, wait up to ``timeout_s`` for one (a snapshot never waits). ``only`` leaves out what is of
+        no interest; the cost grows with what a user's commits are, not with those of other users. ``FeedTrimmed``
+        when something after ``after`` was dropped.
         """
+        ...
+
+    def head(self, tenant: str) -> int:
+        """Return the position of the newest commit, 0 when there is none."""
         ...
 
     def strand(self, tenant: str, stream: int) -> Strand | None:
@@ -272,7 +344,7 @@ class View(Protocol):
         ...
 
     def tenants(self) -> list[str]:
-        """Return every tenant that holds anything, sorted."""
+        """Return every tenant that holds anything, sorted. ``Misconfigured`` for a role that may not list them."""
         ...
 
 
@@ -281,12 +353,14 @@ class Engine(View, Protocol):
 
     durable: bool
 
-    def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+    def commit(self, tenant: str, ops: Sequence[Op], time: int, actor: str | None = None) -> Receipt:
         """Apply all operations in order, atomically, and return once they are durable.
 
-        Fails with ``Conflict`` (an expectation was not met), ``NotFound``, ``Erased``, ``KeyReused``, ``Unavailable``
-        (nothing was written) or ``OutcomeUnknown`` (it may have been): in every case but the last, nothing changed.
-        Commits of one tenant are serial: each sees all of those before it.
+        ``actor`` is who asked for it, as the feed tells. Fails with ``Conflict`` (an expectation was not met),
+        ``NotFound``, ``Erased``, ``KeyReused``, ``QuotaExceeded``, ``Unavailable`` (nothing was written) or
+        ``OutcomeUnknown`` (it may have been): in every case but the last, nothing changed. Commits of one tenant are
+        serial: each sees all of those before it. Only batches of derived records may pass each other, and those do not
+        where they concern the same records.
         """
         ...
 
@@ -294,24 +368,18 @@ class Engine(View, Protocol):
         """Give a view in which nothing changes while it is open, whatever others commit."""
         ...
 
-    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
+    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
         """Remove every record in the scope with all events no other stream reaches; return how many records.
 
-        Older items of the feed keep what happened, but no longer to whom: whatever has the id of such a record goes
-        without it, also what was deleted before. An empty scope is refused. ``bury`` leaves a
-        mark of each id (a digest, not the id) so that a late writer gets ``Erased`` instead of bringing it back.
+        Older items of the feed keep what happened, but no longer to whom: changes in the scope, and those of nobody
+        with the id of such a record, lose id and scope, also where it was deleted before. An empty scope is refused.
+        ``bury`` leaves a mark of each id (a digest, not the id) so that a late writer gets ``Erased`` instead of
+        bringing it back.
         """
         ...
 
-    def backup(self, path: Path) -> None:
-        """Write a consistent, verified copy of everything while others keep writing.
-
-        ``Unsupported`` where the engine has no physical form; the store then writes a logical one.
-        """
-        ...
-
-    def check(self) -> list[Problem]:
-        """Re-derive every digest and count; return what does not agree, nothing when all is well."""
+    def check(self, tenant: str | None = None) -> list[Problem]:
+        """Re-derive every digest and count, of one tenant or of all; return what does not agree."""
         ...
 
     def close(self) -> None:
@@ -329,12 +397,48 @@ Notify = Callable[[list[Outcome]], None]
 class Submits(Protocol):
     """A capability: commits that can be handed over without blocking a thread for each."""
 
-    def submit(self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object) -> None:
+    def submit(
+        self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object, actor: str | None = None
+    ) -> None:
         """Like ``commit``, but return at once.
 
         ``notify`` is called from another thread, once for all batches of the same group that gave the same
         ``notify``; a ``ticket`` says which is which. An accepted batch is carried out whatever its caller does.
         """
+        ...
+
+
+@runtime_checkable
+class Copies(Protocol):
+    """A capability: a physical form that can be copied. Where there is none, the store writes a logical copy."""
+
+    def backup(self, path: Path) -> None:
+        """Write a consistent, verified copy of everything while others keep writing."""
+        ...
+
+
+@runtime_checkable
+class Listens(Protocol):
+    """A capability: waiting for a commit without a thread for each who waits."""
+
+    def listen(
+        self, tenant: str, after: int, call: Callable[[list[Commit]], None], only: Interest | None = None
+    ) -> Callable[[], None]:
+        """Call ``call`` once, from another thread, with the commits of interest after a position, once there are any.
+
+        It is called with none of them when they are too many to be kept for it, and when the engine closes: then
+        whoever is called looks for himself. What is returned ends the waiting; ending it twice, or after the call, is
+        harmless.
+        """
+        ...
+
+
+@runtime_checkable
+class Measures(Protocol):
+    """A capability: telling how much a tenant may hold and holds, by what ``Limit`` was set for."""
+
+    def limits(self, tenant: str) -> Mapping[tuple[str, str], tuple[int, int]]:
+        """Return, by measure and kind, the most that there may be and what there is."""
         ...
 
 

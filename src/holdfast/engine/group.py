@@ -32,12 +32,18 @@ class Job:
     A caller either waits at the gate, or left a ``notify`` to be told by.
     """
 
-    __slots__ = ("_gate", "error", "notify", "ops", "receipt", "taken", "tenant", "ticket", "time")
+    __slots__ = ("_gate", "actor", "error", "notify", "ops", "receipt", "taken", "tenant", "ticket", "time")
 
     def __init__(
-        self, tenant: str, ops: Sequence[Any], time: int, notify: Notify | None = None, ticket: object = None
+        self,
+        tenant: str,
+        ops: Sequence[Any],
+        time: int,
+        actor: str | None = None,
+        notify: Notify | None = None,
+        ticket: object = None,
     ) -> None:
-        self.tenant, self.ops, self.time = tenant, ops, time
+        self.tenant, self.ops, self.time, self.actor = tenant, ops, time, actor
         self.notify, self.ticket = notify, ticket
         self.receipt: Receipt | None = None
         self.error: BaseException | None = None
@@ -74,9 +80,9 @@ class GroupCommit:
         self._called = threading.Semaphore(0)
         self._closed = False
 
-    def commit(self, tenant: str, ops: Sequence[Any], time: int) -> Receipt:
+    def commit(self, tenant: str, ops: Sequence[Any], time: int, actor: str | None = None) -> Receipt:
         """Commit a batch and return its receipt; the calling thread may lead others' batches too."""
-        job = Job(tenant, ops, time)
+        job = Job(tenant, ops, time, actor)
         try:
             leading = self._accept(job, lead=job)
             while not leading and not job.done:
@@ -89,10 +95,12 @@ class GroupCommit:
             raise
         return _outcome(job)
 
-    def submit(self, tenant: str, ops: Sequence[Any], time: int, notify: Notify, ticket: object) -> None:
+    def submit(
+        self, tenant: str, ops: Sequence[Any], time: int, notify: Notify, ticket: object, actor: str | None = None
+    ) -> None:
         """Hand a batch over without waiting for it. ``notify`` hears of it, with all others of its group."""
         self._start()
-        if self._accept(Job(tenant, ops, time, notify, ticket), lead=self):
+        if self._accept(Job(tenant, ops, time, actor, notify, ticket), lead=self):
             self._called.release()
 
     def close(self) -> None:

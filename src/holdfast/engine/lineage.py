@@ -6,15 +6,14 @@ surviving fork still reaches. Deliberately absent: I/O. Callers bring strands, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
 
-from holdfast.engine.contract import Change, Mark, Problem, Record, Scope, Strand
-from holdfast.engine.plan import Changes
-from holdfast.errors import Invalid
+from holdfast.engine.contract import Change, Commit, Mark, Problem, Record, Scope, Strand
+from holdfast.errors import FeedTrimmed, Invalid
 
 
 class Part(NamedTuple):
@@ -72,21 +71,42 @@ def inside(scope: Scope, wanted: Scope) -> bool:
     )
 
 
-def erasure(records: Iterable[Record]) -> Changes:
+def erasure(records: Iterable[Record]) -> tuple[Change, ...]:
     """The feed's word about an erasure: kinds and counts of what went, but no ids, which may be personal."""
     counts: dict[str, int] = {}
     for record in records:
         counts[record.kind] = counts.get(record.kind, 0) + 1
-    changes = Changes()
-    changes.feed += [Change("erase", kind, "", count) for kind, count in sorted(counts.items())]
-    return changes
+    return tuple(Change("erase", kind, "", count) for kind, count in sorted(counts.items()))
 
 
-def scrubbed(changes: tuple[Change, ...], ids: Collection[str]) -> tuple[Change, ...] | None:
-    """Changes without these ids; None when they name none of them."""
-    if not any(change.id in ids for change in changes):
-        return None
-    return tuple(msgspec.structs.replace(change, id="") if change.id in ids else change for change in changes)
+class Forgetting(NamedTuple):
+    """What the feed is to forget: all changes in a scope, and changes of nobody or of these owners with these ids."""
+
+    ids: Mapping[str, Scope]
+    scope: Scope = Scope()
+
+    def concerns(self, change: Change) -> bool:
+        if change.action == "erase":
+            return False
+        if self.scope != Scope() and inside(change.scope, self.scope):
+            return True
+        owner = self.ids.get(change.id)
+        return owner is not None and change.scope.user in (None, owner.user)
+
+    def of(self, commit: Commit) -> Commit | None:
+        """The commit without what is to be forgotten; None when it speaks of none of it."""
+        actor = None if commit.actor is not None and commit.actor == self.scope.user else commit.actor
+        changes = tuple(
+            Change(change.action, change.kind, "", change.version) if self.concerns(change) else change
+            for change in commit.changes
+        )
+        if changes == commit.changes and actor == commit.actor:
+            return None
+        return msgspec.structs.replace(commit, changes=changes, actor=actor)
+
+
+def trimmed(after: int, first: int) -> FeedTrimmed:
+    return FeedTrimmed(f"the feed begins at {first}; what came after {after} was dropped", first=first, after=after)
 
 
 def problems(tenant: str, strand: Strand, breaks: Iterator[tuple[int, str]]) -> list[Problem]:

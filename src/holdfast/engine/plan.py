@@ -8,8 +8,9 @@ many callers' batches into one transaction without savepoints. Every engine shar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -23,6 +24,7 @@ from holdfast.engine.contract import (
     Event,
     Fork,
     Guard,
+    Limit,
     Mark,
     Op,
     Put,
@@ -30,11 +32,17 @@ from holdfast.engine.contract import (
     Record,
     Scope,
     Strand,
+    Trim,
 )
-from holdfast.errors import Conflict, Erased, HoldfastError, Invalid, KeyReused, NotFound
+from holdfast.errors import Conflict, Erased, HoldfastError, Invalid, KeyReused, NotFound, QuotaExceeded
 from holdfast.ids import Ids
 
 Name = tuple[str, str]
+Measured = tuple[str, str]
+"""What a limit is about: its measure, and the kind that is counted."""
+Limits = Mapping[Measured, tuple[int, int]]
+"""What a tenant may hold at most, and what it holds, by what is limited."""
+MEASURES = ("events", "records", "bytes")
 MISTAKES = (HoldfastError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError, AssertionError)
 """What a batch can get wrong by itself. Anything else that is raised meanwhile, as by a signal, is not the batch's."""
 _BEYOND = 2**62
@@ -58,12 +66,25 @@ class Source(Protocol):
 
     def buried(self, tenant: str, kind: str, id: str) -> bool: ...
 
+    def limits(self, tenant: str) -> Limits: ...
+
+
+class Published(NamedTuple):
+    """What the feed will say of one batch. Its position follows from those before it."""
+
+    time: int
+    actor: str | None
+    changes: tuple[Change, ...]
+
 
 class Changes:
     """A tenant's rows to write. ``records`` maps a name to its new row (None: delete); ``moved`` are rows of which
     head, digest and time alone changed, within the same hour."""
 
-    __slots__ = ("erased", "events", "feed", "keyed", "moved", "records", "released", "strands")
+    __slots__ = (
+        "derived", "erased", "events", "feed", "grown", "keyed", "limits", "moved", "records", "released", "strands",
+        "trimmed",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.records: dict[Name, Record | None] = {}
@@ -72,11 +93,15 @@ class Changes:
         self.events: list[tuple[int, Event]] = []
         self.keyed: dict[tuple[int, str], Event] = {}
         self.released: set[Name] = set()
-        self.erased: set[str] = set()  # ids that the feed is to forget
-        self.feed: list[Change] = []
+        self.erased: dict[str, Scope] = {}  # ids that the feed is to forget, and whose they were
+        self.feed: list[Published] = []
+        self.derived = False  # whether anything was written that the feed does not speak of
+        self.trimmed = 0
+        self.limits: dict[Measured, int | None] = {}
+        self.grown: Counter[Measured] = Counter()  # of what is limited
 
     def __bool__(self) -> bool:
-        return bool(self.feed)
+        return bool(self.feed) or self.derived
 
     def alive(self) -> set[int]:
         """Streams of released names that were begun anew: not to be given up with the old ones."""
@@ -96,6 +121,10 @@ class Changes:
         self.released |= other.released
         self.erased |= other.erased
         self.feed += other.feed
+        self.derived = self.derived or other.derived
+        self.trimmed = max(self.trimmed, other.trimmed)
+        self.limits |= other.limits
+        self.grown.update(other.grown)
 
 
 class Plan:
@@ -107,26 +136,63 @@ class Plan:
         self._ids = ids
         self.changes = Changes()
 
-    def add(self, ops: Sequence[Op], time: int) -> Receipt:
-        """Decide one batch; on an error the plan is as it was. The receipt's feed position is filled in later."""
-        draft = _Draft(self._tenant, time, self._source, self._ids, self.changes)
+    def add(self, ops: Sequence[Op], time: int, actor: str | None = None) -> Receipt:
+        """Decide one batch; on an error the plan is as it was.
+
+        The receipt's feed position counts from where the feed is before this plan.
+        """
+        limits = self._limits()
+        draft = _Draft(self._tenant, time, self._source, self._ids, self.changes, counting=bool(limits))
         for op in ops:
             _DECISIONS[type(op)](draft, op)
-        if self.changes.feed:
+        _refuse_over(self._tenant, limits, self.changes.grown, draft.changes.grown)
+        if draft.noted:
+            draft.changes.feed.append(Published(draft.time, actor, tuple(draft.noted)))
+        if self.changes:
             self.changes.absorb(draft.changes)
-        elif draft.changes.feed:
+        elif draft.changes:
             self.changes = draft.changes
-        return Receipt(0, draft.time, tuple(draft.stored), tuple(draft.heads))
+        return Receipt(len(self.changes.feed), draft.time, tuple(draft.stored), tuple(draft.heads))
+
+    def _limits(self) -> Limits:
+        limits = self._source.limits(self._tenant)
+        if not self.changes.limits:
+            return limits
+        changed = {what: most for what, most in self.changes.limits.items() if most is not None}
+        return {
+            **{what: limit for what, limit in limits.items() if what not in self.changes.limits},
+            **{what: (most, limits[what][1]) for what, most in changed.items() if what in limits},
+        }
+
+
+def _refuse_over(
+    tenant: str,
+    limits: Limits,
+    before: Mapping[Measured, int],
+    grown: Mapping[Measured, int],
+) -> None:
+    """Refuse a batch that would make a tenant hold more than it may. One that makes nothing larger is always let in."""
+    for (measure, kind), (most, held) in limits.items():
+        more, used = grown.get((measure, kind), 0), held + before.get((measure, kind), 0)
+        if more > 0 and used + more > most:
+            what = f"{kind} {'entries' if measure == 'events' else 'records'}" if kind else measure
+            raise QuotaExceeded(
+                f"tenant {tenant!r} may hold {most:,} {what} and holds {used:,}; this would add {more:,}",
+                tenant=tenant, measure=measure, kind=kind, most=most, used=used, adding=more,
+            )  # fmt: skip
 
 
 class _Draft:
     """One batch being decided: it sees the store, the plan before it, and itself, in that order of depth."""
 
-    def __init__(self, tenant: str, time: int, source: Source, ids: Ids, before: Changes) -> None:
+    def __init__(
+        self, tenant: str, time: int, source: Source, ids: Ids, before: Changes, *, counting: bool = False
+    ) -> None:
         self._tenant, self.time, self._asked = tenant, time, time
         self._met: set[Name] = set()
-        self._source, self._ids, self._before = source, ids, before
+        self._source, self._ids, self._before, self._counting = source, ids, before, counting
         self.changes = Changes()
+        self.noted: list[Change] = []
         self.stored: list[tuple[Event, ...]] = []
         self.heads: list[int] = []
 
@@ -214,11 +280,24 @@ class _Draft:
             time = self.time if event.time == self._asked else event.time
             digest = chain.link(digest, head, event.kind, event.key, time, event.body)
             event = Event(event.kind, event.body, time, event.key, head, digest)
-            self.changes.events.append((stream, event))
-            if event.key is not None:
-                self.changes.keyed[(stream, event.key)] = event
+            self._add_event(op.kind, stream, event)
             stored.append(event)
         return stored, fresh, head, digest
+
+    def _add_event(self, owner: str, stream: int, event: Event) -> None:
+        self.changes.events.append((stream, event))
+        if event.key is not None:
+            self.changes.keyed[(stream, event.key)] = event
+        if self._counting:
+            self.changes.grown["events", owner] += 1
+            self.changes.grown["bytes", ""] += len(event.body)
+
+    def _count(self, old: Record | None, new: Record | None) -> None:
+        """Note by how much a tenant's records grow. Derived ones are not counted: they are not the tenant's own."""
+        for record, sign in ((old, -1), (new, 1)):
+            if self._counting and record is not None and not record.derived:
+                self.changes.grown["records", record.kind] += sign
+                self.changes.grown["bytes", ""] += sign * len(record.body)
 
     def _repeated(self, record: Record, op: Append, event: Event) -> Event | None:
         """The stored event that this one repeats by its key, which may be of this very batch."""
@@ -237,7 +316,10 @@ class _Draft:
             raise _erased(kind, id)
         if new is None:
             raise NotFound(f"there is no {kind} {id!r}", kind=kind, id=id)
-        record = Record(kind, id, 1, new.body, new.scope, self.time, self.time, new.expires, new.tags)
+        record = Record(
+            kind, id, 1, new.body, new.scope, self.time, self.time, new.expires, new.tags, derived=new.derived
+        )
+        self._count(None, record)
         self._write("put", record, 1)
         return record
 
@@ -258,12 +340,14 @@ class _Draft:
     def _move(self, record: Record, head: int, digest: bytes) -> None:
         moved = Record(
             record.kind, record.id, record.version, record.body, record.scope, record.created, self.time,
-            record.expires, record.tags, record.stream, record.base, head, digest,
+            record.expires, record.tags, record.stream, record.base, head, digest, record.derived,
         )  # fmt: skip
         name = (record.kind, record.id)
         whole = name in self.changes.records or hour_of(record.time) != hour_of(self.time)
+        if whole:
+            self.changes.moved.pop(name, None)  # touched before in this batch, when its time was of an earlier hour
         (self.changes.records if whole else self.changes.moved)[name] = moved
-        self._note("append", record.kind, record.id, head)
+        self._note("append", moved, head)
 
     def _put(self, op: Put) -> None:
         record = self._get(op.kind, op.id)
@@ -273,11 +357,12 @@ class _Draft:
             self._create(op.kind, op.id, op)
             return
         self._not_before(record)
-        record = msgspec.structs.replace(
+        new = msgspec.structs.replace(
             record, version=record.version + 1, body=op.body, scope=op.scope, tags=op.tags, expires=op.expires,
-            time=self.time,
+            time=self.time, derived=op.derived,
         )  # fmt: skip
-        self._write("put", record, record.version)
+        self._count(record, new)
+        self._write("put", new, new.version)
 
     def _delete(self, op: Delete) -> None:
         record = self._get(op.kind, op.id)
@@ -286,15 +371,18 @@ class _Draft:
         if record is None:
             return
         name = (op.kind, op.id)
+        self._count(record, None)
         self.changes.moved.pop(name, None)
         self.changes.records[name] = None
         if record.stream is not None:
             self.changes.released.add(name)
-        if op.erase:
-            self.changes.erased.add(op.id)
-            self._note("erase", op.kind, "", 1)
+        if op.derived:
+            self.changes.derived = True
+        elif op.erase:
+            self.changes.erased[op.id] = record.scope
+            self.noted.append(Change("erase", op.kind, "", 1))
         else:
-            self._note("delete", op.kind, op.id, record.version)
+            self._note("delete", record, record.version)
 
     def _fork(self, op: Fork) -> None:
         record = self._get(op.kind, op.id)
@@ -351,16 +439,19 @@ class _Draft:
             raise Conflict(f"{op.kind} {op.id!r} was begun anew", kind=op.kind, id=op.id, expected=op.version, actual=0)
 
     def _adopt(self, op: Adopt) -> None:
-        owners = {(record.kind, record.id) for record in op.records}
+        owners = {(record.kind, record.id): record.scope for record in op.records}
         for strand in op.strands:
-            if (strand.kind, strand.id) not in owners and self._get(strand.kind, strand.id) is None:
+            name = (strand.kind, strand.id)
+            if name not in owners and (known := self._get(*name)) is not None:
+                owners[name] = known.scope
+            if name not in owners:
                 strand = msgspec.structs.replace(strand, kind="", id="")  # its owner is not here
-            self._adopt_strand(strand)
+            self._adopt_strand(strand, owners.get(name, Scope()))
         ends = {s.stream: s.events[-1].position if s.events else s.base for s in op.strands}
         for record in op.records:
             self._adopt_record(record, ends)
 
-    def _adopt_strand(self, strand: Strand) -> None:
+    def _adopt_strand(self, strand: Strand, scope: Scope) -> None:
         known = self._strand(strand.stream)
         if known is None or not known.kind:  # new, or kept for a fork after its owner was erased
             self.changes.strands[strand.stream] = msgspec.structs.replace(strand, events=())
@@ -385,13 +476,11 @@ class _Draft:
             position, digest = event.position, event.digest
             here = present.get(position)
             if here is None:
-                self.changes.events.append((strand.stream, event))
-                if event.key is not None:
-                    self.changes.keyed[(strand.stream, event.key)] = event
+                self._add_event(strand.kind, strand.stream, event)
             elif here.digest != digest:
                 raise _differs(strand.kind, strand.id, f"entry {position} is another one here")
         if known is None or (strand.events and position not in present):
-            self._note("adopt", strand.kind, strand.id, position)
+            self.noted.append(Change("adopt", strand.kind, strand.id, position, scope))
 
     def _own_events(self, strand: Strand, last: int) -> Iterator[Event]:
         yield from self._source.read(self._tenant, Mark(strand.stream, last), after=strand.base)
@@ -403,6 +492,7 @@ class _Draft:
         if known is None:
             if self._source.buried(self._tenant, record.kind, record.id):
                 raise _erased(record.kind, record.id)
+            self._count(None, record)
             self._write("adopt", self._caught_up(record), record.version)
             return
         if known.version == record.version and known.body != record.body:
@@ -416,6 +506,7 @@ class _Draft:
             newer, head=longer.head, digest=longer.digest, time=max(known.time, record.time)
         )
         if merged != known:
+            self._count(known, merged)
             self._write("adopt", merged, merged.version)
 
     def _caught_up(self, record: Record) -> Record:
@@ -460,14 +551,29 @@ class _Draft:
                 kind=kind, id=id, expected=expected, actual=actual,
             )  # fmt: skip
 
+    def _trim(self, op: Trim) -> None:
+        self.changes.trimmed = max(self.changes.trimmed, op.upto)
+        self.noted.append(Change("trim", "feed", "", op.upto))
+
+    def _limit(self, op: Limit) -> None:
+        if op.measure not in MEASURES or (op.measure == "bytes") == bool(op.kind):
+            raise Invalid(f"a limit is of events or records of a kind, or of bytes, not of {op.measure!r} {op.kind!r}")
+        if op.most is not None and op.most < 0:
+            raise Invalid(f"a limit is not below 0, as {op.most} is")
+        self.changes.limits[op.measure, op.kind] = op.most
+        self.noted.append(Change("limit", op.kind, op.measure, 0 if op.most is None else op.most))
+
     def _write(self, action: str, record: Record, version: int) -> None:
         name = (record.kind, record.id)
         self.changes.moved.pop(name, None)
         self.changes.records[name] = record
-        self._note(action, record.kind, record.id, version)
+        self._note(action, record, version)
 
-    def _note(self, action: str, kind: str, id: str, version: int) -> None:
-        self.changes.feed.append(Change(action, kind, id, version))
+    def _note(self, action: str, record: Record, version: int) -> None:
+        if record.derived:
+            self.changes.derived = True
+        else:
+            self.noted.append(Change(action, record.kind, record.id, version, record.scope))
 
 
 def _erased(kind: str, id: str) -> Erased:
@@ -481,6 +587,8 @@ _DECISIONS: dict[type, Callable[[_Draft, Any], None]] = {
     Delete: _Draft._delete,
     Guard: _Draft._guard,
     Adopt: _Draft._adopt,
+    Trim: _Draft._trim,
+    Limit: _Draft._limit,
 }
 
 

@@ -19,13 +19,11 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import time as _time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
@@ -40,6 +38,8 @@ from holdfast.engine.contract import (
     Commit,
     Event,
     Fork,
+    Interest,
+    Limit,
     Mark,
     Notify,
     Op,
@@ -48,13 +48,15 @@ from holdfast.engine.contract import (
     Receipt,
     Record,
     Scope,
+    Trim,
     View,
 )
 from holdfast.engine.group import GroupCommit, Job
-from holdfast.engine.plan import MISTAKES, Changes, Name, Plan
+from holdfast.engine.plan import MISTAKES, Changes, Name, Plan, Published
 from holdfast.engine.postgres_database import BECOME_WRITER, RACES, Connection, Database, refused
 from holdfast.engine.relational import Reads, Row, Run, Tending
-from holdfast.errors import HoldfastError, Invalid, Misconfigured, OutcomeUnknown, Unavailable, Unsupported
+from holdfast.engine.waiting import Waiters
+from holdfast.errors import HoldfastError, Invalid, Misconfigured, OutcomeUnknown, Unavailable
 from holdfast.ids import Ids
 
 T = TypeVar("T")
@@ -62,7 +64,7 @@ T = TypeVar("T")
 _WRITE_TRIES = 5
 _READ_TRIES = 2  # an idle connection may have died unnoticed; the second one is new
 _NAP_S = 0.05
-_POLL_S = (0.02, 0.25)
+_NAPS_S = (0.01, 0.1)
 
 _BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _FREEZE = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -71,7 +73,7 @@ _TAKE = (
     "INSERT INTO tenants (name, feed) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET feed = tenants.feed + 1 "
     "RETURNING feed"
 )
-_GIVE_BACK = "UPDATE tenants SET feed = feed - 1 WHERE name = ?"
+_MOVE = "UPDATE tenants SET feed = feed + ? WHERE name = ?"
 _DROP_EMPTY = "DELETE FROM tenants WHERE name = ? AND feed = 0"
 _RECORDS = f"SELECT {relational.RECORD} FROM records WHERE tenant = ? AND kind = ? AND id = ANY(?)"
 _KEYED = (
@@ -101,24 +103,30 @@ class PostgresEngine(Reads):
         self._database = Database(url, connect_timeout_s, busy_timeout_s)
         self._pid = os.getpid()
         self._closed = False
-        self._arrived = threading.Condition()
+        self._waiters = Waiters(self, self._heads, _NAPS_S)
         self._database.prepare()
         self._pool = self._database.pool(pool_size)
         self._group = GroupCommit(self._commit_jobs)
 
     # Reading
 
-    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
-        deadline = _time.monotonic() + timeout_s
-        nap, longest = _POLL_S
-        while not (found := super().feed(tenant, after, limit)):
-            left = deadline - _time.monotonic()
-            if left <= 0:
-                break
-            with self._arrived:  # this process wakes us at once; others are noticed by looking again
-                self._arrived.wait(min(left, nap))
-            nap = min(nap * 1.5, longest)
-        return found
+    def feed(
+        self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0, only: Interest | None = None
+    ) -> list[Commit]:
+        if timeout_s <= 0:
+            return super().feed(tenant, after, limit, only=only)
+        return self._waiters.feed(tenant, after, limit, timeout_s, only)
+
+    def listen(
+        self, tenant: str, after: int, call: Callable[[list[Commit]], None], only: Interest | None = None
+    ) -> Callable[[], None]:
+        return self._waiters.listen(tenant, after, call, only)
+
+    def head(self, tenant: str) -> int:
+        return self._heads([tenant]).get(tenant, 0)
+
+    def _heads(self, tenants: Collection[str]) -> dict[str, int]:
+        return dict(self._run_outside("", "SELECT name, feed FROM tenants WHERE name = ANY(?)", (list(tenants),)))
 
     def now(self) -> int:
         """The server's clock, because leases are compared by machines whose own clocks differ."""
@@ -131,27 +139,29 @@ class PostgresEngine(Reads):
 
     # Writing
 
-    def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+    def commit(self, tenant: str, ops: Sequence[Op], time: int, actor: str | None = None) -> Receipt:
         self._refuse_after_fork()
-        return self._group.commit(tenant, ops, time)
+        return self._group.commit(tenant, ops, time, actor)
 
-    def submit(self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object) -> None:
+    def submit(
+        self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object, actor: str | None = None
+    ) -> None:
         self._refuse_after_fork()
-        self._group.submit(tenant, ops, time, notify, ticket)
+        self._group.submit(tenant, ops, time, notify, ticket, actor)
 
-    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
+    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
         lineage.refuse_empty(scope)
 
         def work(session: _Session) -> tuple[int, bool]:
             position = session.run(tenant, _TAKE, (tenant,))[0][0]
             changes = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury)
-            if changes is None:
+            if not changes:
                 return 0, False
-            session.publish(tenant, changes, position, time)
-            return sum(change.version for change in changes.feed), True
+            session.publish(tenant, [Published(time, actor, changes)], position)
+            return sum(change.version for change in changes), True
 
         erased = self._write(work)
-        self._announce()
+        self._waiters.announce()
         return erased
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
@@ -170,7 +180,7 @@ class PostgresEngine(Reads):
                 job.receipt = end
             else:
                 job.error = end
-        self._announce()
+        self._waiters.announce()
 
     def _commit_alone(self, job: Job) -> None:
         try:
@@ -190,28 +200,19 @@ class PostgresEngine(Reads):
         changed = any(plan.changes for plan in plans.values())
         for tenant, plan in plans.items():
             if changed:
-                session.write(tenant, plan.changes, positions[tenant], jobs[-1].time, source)
-            if not plan.changes:
-                positions[tenant] -= 1
+                session.write(tenant, plan.changes, positions[tenant], source)
         return [
-            Receipt(positions[job.tenant], end.time, end.events, end.heads) if isinstance(end, Receipt) else end
+            Receipt(positions[job.tenant] - 1 + end.feed, end.time, end.events, end.heads)
+            if isinstance(end, Receipt)
+            else end
             for job, end in zip(jobs, ends, strict=True)
         ], changed
 
-    def _announce(self) -> None:
-        with self._arrived:
-            self._arrived.notify_all()
-
     # Tending
 
-    def backup(self, path: Path) -> None:
-        if self._closed:
-            raise Misconfigured("this store is closed")
-        raise Unsupported("a Postgres server is backed up with its own tools; the store writes a logical copy instead")
-
-    def check(self) -> list[Problem]:
+    def check(self, tenant: str | None = None) -> list[Problem]:
         with self._frozen() as run:
-            return relational.check(Reads(run, self._clock, remember=True), run)
+            return relational.check(Reads(run, self._clock, remember=True), run, only=tenant)
 
     def close(self) -> None:
         if self._closed:
@@ -219,6 +220,7 @@ class PostgresEngine(Reads):
         self._closed = True
         if self._pid != os.getpid():
             return  # a forked child must not touch its parent's connections
+        self._waiters.close()
         self._group.close()
         self._pool.close()
 
@@ -341,21 +343,25 @@ class _Session:
         if self._pipeline is not None:
             self._pipeline.sync()
 
-    def write(self, tenant: str, changes: Changes, position: int, time: int, source: _Source) -> None:
+    def write(self, tenant: str, changes: Changes, position: int, source: _Source) -> None:
         """Write what a plan came to; if to nothing, give back the position that was taken for it."""
+        more = len(changes.feed) - 1
+        if more:
+            self.ask(tenant, _MOVE, (more, tenant))
         if not changes:
-            self.ask(tenant, _GIVE_BACK, (tenant,))
             self.ask(tenant, _DROP_EMPTY, (tenant,))
             return
         relational.write(tenant, changes, self.run_many, source=source)
+        tending = Tending(self.run, self.run_many)
         if changes.released:
-            Tending(self.run, self.run_many).prune(tenant, changes.released, changes.alive())
-        self.publish(tenant, changes, position, time)
-        if changes.erased:
-            Tending(self.run, self.run_many).scrub(tenant, changes.erased)
+            tending.prune(tenant, changes.released, changes.alive())
+        self.publish(tenant, changes.feed, position)
+        tending.finish(tenant, changes, position + more)
 
-    def publish(self, tenant: str, changes: Changes, position: int, time: int) -> None:
-        self.ask(tenant, relational.INSERT_FEED, (tenant, position, time, relational.changes_text(changes.feed)))
+    def publish(self, tenant: str, feed: Sequence[Published], position: int) -> None:
+        if feed:
+            rows = [relational.feed_row(tenant, position + at, one) for at, one in enumerate(feed)]
+            self.run_many(tenant, relational.INSERT_FEED, rows)
 
     def _become(self, tenant: str) -> None:
         if not tenant or tenant == self._tenant:
@@ -469,6 +475,8 @@ class _Wanted:
 
     def add(self, ops: Sequence[Op]) -> None:
         for op in ops:
+            if isinstance(op, Trim | Limit):
+                continue
             for named in op.records if isinstance(op, Adopt) else (op,):
                 self.ids[named.kind].add(named.id)
             if isinstance(op, Append) and (keys := {event.key for event in op.events if event.key is not None}):
@@ -479,7 +487,7 @@ class _Wanted:
 
 def _add(plan: Plan, job: Job) -> Receipt | Exception:
     try:
-        return plan.add(job.ops, job.time)
+        return plan.add(job.ops, job.time, job.actor)
     except MISTAKES as error:
         return error
 

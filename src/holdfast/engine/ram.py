@@ -7,19 +7,32 @@ shared plan for meaning, and copies by sharing for snapshots. Deliberately absen
 from __future__ import annotations
 
 import threading
-import time as _time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 
 import msgspec
 
 from holdfast.clock import Clock
 from holdfast.engine import chain, lineage
-from holdfast.engine.contract import Commit, Event, Mark, Op, Problem, Query, Receipt, Record, Scope, Strand, View
-from holdfast.engine.plan import Changes, Name, Plan
-from holdfast.errors import Misconfigured, Unsupported
+from holdfast.engine.contract import (
+    Commit,
+    Event,
+    Interest,
+    Mark,
+    Op,
+    Problem,
+    Query,
+    Receipt,
+    Record,
+    Scope,
+    Strand,
+    View,
+)
+from holdfast.engine.lineage import trimmed
+from holdfast.engine.plan import Changes, Limits, Measured, Name, Plan, Published
+from holdfast.engine.waiting import Waiters
+from holdfast.errors import Misconfigured
 from holdfast.ids import Ids
 
 
@@ -76,10 +89,26 @@ class _Tenant:
         self.events: dict[int, _Own] = {}
         self.graves: set[bytes] = set()
         self.feed: list[Commit] = []
+        self.limits: dict[Measured, int] = {}
 
-    def scrub(self, ids: set[str]) -> None:
-        """Take erased ids out of the feed: what happened stays, to whom does not."""
-        self.feed = [Commit(c.position, c.time, lineage.scrubbed(c.changes, ids) or c.changes) for c in self.feed]
+    @property
+    def head(self) -> int:
+        return self.feed[-1].position if self.feed else 0
+
+    def forget(self, forgetting: lineage.Forgetting) -> None:
+        """Take what was erased out of the feed: what happened stays, to whom does not."""
+        self.feed = [forgetting.of(commit) or commit for commit in self.feed]
+
+    def held(self, what: Measured) -> int:
+        """How much there is of what is limited."""
+        measure, kind = what
+        own = [record for record in self.records.values() if not record.derived]
+        if measure == "records":
+            return sum(record.kind == kind for record in own)
+        if measure == "events":
+            return sum(len(list(self.own(s.stream))) for s in self.strands.values() if s.kind == kind)
+        events = (event for stream in self.events.values() for event in stream)
+        return sum(len(record.body) for record in own) + sum(len(event.body) for event in events)
 
     def own(self, stream: int) -> _Own:
         return self.events.get(stream) or _Own()
@@ -88,14 +117,14 @@ class _Tenant:
         twin = _Tenant()
         twin.records, twin.strands = dict(self.records), dict(self.strands)
         twin.events = {stream: own.twin() for stream, own in self.events.items()}
-        twin.graves, twin.feed = set(self.graves), list(self.feed)
+        twin.graves, twin.feed, twin.limits = set(self.graves), list(self.feed), dict(self.limits)
         return twin
 
 
 class _Reads:
     """The reading half, over a dictionary of tenants that someone else may be changing."""
 
-    def __init__(self, clock: Clock, tenants: dict[str, _Tenant], lock: threading.Condition) -> None:
+    def __init__(self, clock: Clock, tenants: dict[str, _Tenant], lock: threading.RLock) -> None:
         self._clock = clock
         self._tenants = tenants
         self._lock = lock
@@ -145,9 +174,27 @@ class _Reads:
                     break
             return events
 
-    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
+    def feed(
+        self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0, only: Interest | None = None
+    ) -> list[Commit]:
         with self._lock:
-            return self._of(tenant).feed[after : after + limit]
+            feed = self._of(tenant).feed
+        first = feed[0].position if feed else 1
+        if first > after + 1:
+            raise trimmed(after, first)
+        found: Iterable[Commit | None] = islice(feed, after + 1 - first, None)
+        if only is not None:
+            found = (only.of(commit) for commit in found if commit is not None)
+        return list(islice(filter(None, found), limit))
+
+    def head(self, tenant: str) -> int:
+        with self._lock:
+            return self._of(tenant).head
+
+    def limits(self, tenant: str) -> Limits:
+        with self._lock:
+            data = self._of(tenant)
+            return {what: (most, data.held(what)) for what, most in data.limits.items()}
 
     def strand(self, tenant: str, stream: int) -> Strand | None:
         with self._lock:
@@ -168,38 +215,44 @@ class RamEngine(_Reads):
     durable = False
 
     def __init__(self, clock: Clock, ids: Ids) -> None:
-        super().__init__(clock, {}, threading.Condition(threading.RLock()))
+        super().__init__(clock, {}, threading.RLock())
         self._ids = ids
+        self._waiters = Waiters(self, lambda tenants: {tenant: self.head(tenant) for tenant in tenants})
 
-    def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+    def commit(self, tenant: str, ops: Sequence[Op], time: int, actor: str | None = None) -> Receipt:
         with self._lock:
             self._refuse_when_closed()
             plan = Plan(tenant, self, self._ids)
-            receipt = plan.add(ops, time)
-            if not plan.changes:
-                return msgspec.structs.replace(receipt, feed=len(self._of(tenant).feed))
-            self._apply(self._tenants.setdefault(tenant, _Tenant()), plan.changes)
-            position = self._publish(tenant, plan.changes, time)
-            return msgspec.structs.replace(receipt, feed=position)
+            receipt = plan.add(ops, time, actor)
+            before = self._of(tenant).head
+            if plan.changes:
+                data = self._tenants.setdefault(tenant, _Tenant())
+                self._apply(data, plan.changes)
+                self._publish(data, plan.changes.feed)
+                self._finish(data, plan.changes)
+        self._waiters.announce()
+        return msgspec.structs.replace(receipt, feed=before + receipt.feed)
 
-    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
-        deadline = _time.monotonic() + timeout_s
-        with self._lock:
-            while not (found := super().feed(tenant, after, limit)):
-                left = deadline - _time.monotonic()
-                if left <= 0:
-                    break
-                self._lock.wait(left)
-            return found
+    def feed(
+        self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0, only: Interest | None = None
+    ) -> list[Commit]:
+        if timeout_s <= 0:
+            return super().feed(tenant, after, limit, only=only)
+        return self._waiters.feed(tenant, after, limit, timeout_s, only)
+
+    def listen(
+        self, tenant: str, after: int, call: Callable[[list[Commit]], None], only: Interest | None = None
+    ) -> Callable[[], None]:
+        return self._waiters.listen(tenant, after, call, only)
 
     @contextmanager
     def snapshot(self) -> Iterator[View]:
         with self._lock:
             self._refuse_when_closed()
             frozen = {name: data.copy() for name, data in self._tenants.items()}
-        yield _Reads(self._clock, frozen, threading.Condition(threading.RLock()))
+        yield _Reads(self._clock, frozen, threading.RLock())
 
-    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
+    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
         lineage.refuse_empty(scope)
         with self._lock:
             self._refuse_when_closed()
@@ -209,30 +262,27 @@ class RamEngine(_Reads):
                 del data.records[(record.kind, record.id)]
                 if bury:
                     data.graves.add(lineage.grave(record.kind, record.id))
-            self._prune(data, {(r.kind, r.id) for r in doomed}, set())
-            data.scrub({r.id for r in doomed})
             if doomed:
-                self._publish(tenant, lineage.erasure(doomed), time)
-            return len(doomed)
+                self._prune(data, {(r.kind, r.id) for r in doomed}, set())
+                data.forget(lineage.Forgetting({r.id: r.scope for r in doomed if not r.derived}, scope))
+                self._publish(data, [Published(time, actor, lineage.erasure(doomed))])
+        self._waiters.announce()
+        return len(doomed)
 
-    def backup(self, path: Path) -> None:
-        self._refuse_when_closed()
-        raise Unsupported("a store in memory has no file to copy")
-
-    def check(self) -> list[Problem]:
+    def check(self, tenant: str | None = None) -> list[Problem]:
         problems: list[Problem] = []
         with self._lock:
             self._refuse_when_closed()
-            for tenant, data in self._tenants.items():
-                for strand in data.strands.values():
+            for name, data in self._tenants.items():
+                for strand in data.strands.values() if tenant in (None, name) else ():
                     broken = chain.breaks(data.own(strand.stream), strand.base, strand.digest)
-                    problems += lineage.problems(tenant, strand, broken)
+                    problems += lineage.problems(name, strand, broken)
         return problems
 
     def close(self) -> None:
         with self._lock:
             self.closed = True
-            self._lock.notify_all()
+        self._waiters.close()
 
     def _apply(self, data: _Tenant, changes: Changes) -> None:
         for strand in changes.strands.values():
@@ -259,13 +309,19 @@ class RamEngine(_Reads):
                 data.events[stream] = _Own(e for e in data.own(stream) if e.position <= keep)
                 data.strands[stream] = msgspec.structs.replace(data.strands[stream], kind="", id="")
 
-    def _publish(self, tenant: str, changes: Changes, time: int) -> int:
-        feed = self._tenants[tenant].feed
-        feed.append(Commit(len(feed) + 1, time, tuple(changes.feed)))
+    def _publish(self, data: _Tenant, feed: Sequence[Published]) -> None:
+        for one in feed:
+            data.feed.append(Commit(data.head + 1, one.time, one.changes, one.actor))
+
+    def _finish(self, data: _Tenant, changes: Changes) -> None:
         if changes.erased:
-            self._tenants[tenant].scrub(changes.erased)
-        self._lock.notify_all()
-        return len(feed)
+            data.forget(lineage.Forgetting(changes.erased))
+        if changes.trimmed:
+            data.feed = [c for c in data.feed if c.position > changes.trimmed or c.position == data.head]
+        for what, most in changes.limits.items():
+            data.limits.pop(what, None)
+            if most is not None:
+                data.limits[what] = most
 
 
 def _matches(record: Record, query: Query, now: int) -> bool:
@@ -279,5 +335,12 @@ def _matches(record: Record, query: Query, now: int) -> bool:
         and (query.since is None or record.time >= query.since)
         and (query.until is None or record.time < query.until)
         and (query.before is None or (record.time, record.id) < query.before)
-        and (record.expires is None or record.expires > now)
+        and _lives(record, query.expired_before, now)
     )
+
+
+def _lives(record: Record, expired_before: int | None, now: int) -> bool:
+    """Whether a record is among those that are asked for: the living, or those that expired up to a moment."""
+    if expired_before is not None:
+        return record.expires is not None and record.expires <= expired_before
+    return record.expires is None or record.expires > now

@@ -14,29 +14,34 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.engine import chain, lineage
-from holdfast.engine.contract import Change, Commit, Event, Mark, Problem, Query, Record, Scope, Strand
-from holdfast.engine.plan import Changes, Name, hour_of
+from holdfast.engine.contract import Change, Commit, Event, Interest, Mark, Problem, Query, Record, Scope, Strand
+from holdfast.engine.plan import Changes, Limits, Measured, Name, Published, hour_of
 from holdfast.errors import Corrupt
 
 Row = tuple[Any, ...]
 
 RECORD = (
     "kind, id, version, body, scope_user, scope_agent, scope_thread, created, time, expires, tags, "
-    "stream, base, head, digest"
+    "stream, base, head, digest, derived"
 )
 EVENT = "kind, body, time, key, position, digest"
 STRAND = "stream, kind, id, parent, base, digest"
+FEED = "position, time, actor, scope_user, scope_agent, scope_thread, changes"
 _PAGE = 1_000
 _PLACES, _PARTS = 500, 50
 _FEW = 20
 _KNOWN_LIMIT = 10_000
 
 _tags_decoder = msgspec.json.Decoder(tuple[str, ...])
-_SIGNS = {"append": "+", "put": "=", "delete": "-", "fork": "<", "adopt": ">", "erase": "x"}
+_SIGNS = {
+    "append": "+", "put": "=", "delete": "-", "fork": "<", "adopt": ">", "erase": "x", "trim": "~", "limit": "^",
+}  # fmt: skip
 _ACTIONS = {sign: action for action, sign in _SIGNS.items()}
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", "\t": r"\t"})
 _MEANT = {escape: chr(letter) for letter, escape in _ESCAPES.items()}
 _ESCAPED = re.compile(r"\\.")
+_MIXED = ""
+"""In a feed row's scope: its changes differ in this, and each says its own. No user, agent or thread is named so."""
 _encoder = msgspec.json.Encoder()
 
 INSERT_EVENT = (
@@ -48,12 +53,12 @@ INSERT_STRAND = (
 )
 MOVE_RECORD = "UPDATE records SET head = ?, digest = ?, time = ? WHERE tenant = ? AND kind = ? AND id = ?"
 UPSERT_RECORD = (
-    f"INSERT INTO records (tenant, {RECORD}, hour) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    f"INSERT INTO records (tenant, {RECORD}, hour) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (tenant, kind, id) DO UPDATE SET version = excluded.version, body = excluded.body, "
     "scope_user = excluded.scope_user, scope_agent = excluded.scope_agent, scope_thread = excluded.scope_thread, "
     "created = excluded.created, time = excluded.time, expires = excluded.expires, tags = excluded.tags, "
     "stream = excluded.stream, base = excluded.base, head = excluded.head, digest = excluded.digest, "
-    "hour = excluded.hour"
+    "derived = excluded.derived, hour = excluded.hour"
 )
 DELETE_RECORD = "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ?"
 DELETE_TAGS = "DELETE FROM tags WHERE tenant = ? AND kind = ? AND id = ?"
@@ -61,7 +66,28 @@ DELETE_TAG = "DELETE FROM tags WHERE tenant = ? AND kind = ? AND tag = ? AND id 
 IN_ORDER = "hour > -10000000000"
 """What always holds, and only those ask for who want records in order: the index for them is of no use to others."""
 INSERT_TAG = "INSERT INTO tags (tenant, kind, tag, id) VALUES (?, ?, ?, ?)"
-INSERT_FEED = "INSERT INTO feed (tenant, position, time, changes) VALUES (?, ?, ?, ?)"
+INSERT_FEED = f"INSERT INTO feed (tenant, {FEED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+TRIM_FEED = "DELETE FROM feed WHERE tenant = ? AND position <= ? AND position < ?"
+FORGET_ACTOR = "UPDATE feed SET actor = NULL WHERE tenant = ? AND actor = ?"
+UPDATE_FEED = (
+    "UPDATE feed SET actor = ?, scope_user = ?, scope_agent = ?, scope_thread = ?, changes = ? "
+    "WHERE tenant = ? AND position = ?"
+)
+DELETE_LIMIT = "DELETE FROM limits WHERE tenant = ? AND measure = ? AND kind = ?"
+INSERT_LIMIT = "INSERT INTO limits (tenant, measure, kind, most, used) VALUES (?, ?, ?, ?, 0)"
+SET_USED = "UPDATE limits SET used = ? WHERE tenant = ? AND measure = ? AND kind = ?"
+ADD_USED = "UPDATE limits SET used = used + ? WHERE tenant = ? AND measure = ? AND kind = ?"
+_COUNTS = {
+    "events": (
+        "SELECT count(*) FROM strands s JOIN events e ON e.tenant = s.tenant AND e.stream = s.{number} "
+        "WHERE s.tenant = ? AND s.kind = ?"
+    ),
+    "records": "SELECT count(*) FROM records WHERE tenant = ? AND kind = ? AND NOT derived",
+    "bytes": (
+        "SELECT (SELECT coalesce(sum(length(body)), 0) FROM records WHERE tenant = ? AND NOT derived) + "
+        "(SELECT coalesce(sum(length(body)), 0) FROM events WHERE tenant = ?)"
+    ),
+}
 INSERT_GRAVE = "INSERT INTO graves (tenant, grave) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
 
@@ -84,6 +110,8 @@ class Keys:
     Postgres, as long as it knows nothing of its tables, might otherwise compare each with each.
     """
 
+    numbered = "stream"
+    """The column of a strand that its events name it by."""
     tagged = (
         "(SELECT tenant AS of_tenant, kind AS of_kind, id AS named FROM tags "
         "WHERE tenant = ? AND kind = ? AND tag = ? OFFSET 0) AS tagged, "
@@ -179,10 +207,53 @@ class Reads:
             events = found + events if newest else events + found
         return events
 
-    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
-        sql = "SELECT position, time, changes FROM feed WHERE tenant = ? AND position > ? ORDER BY position LIMIT ?"
-        rows = self._run(tenant, sql, (self._keys.tenant(tenant), after, limit))
-        return [Commit(position, time, changes_from(changes)) for position, time, changes in rows]
+    def feed(
+        self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0, only: Interest | None = None
+    ) -> list[Commit]:
+        if only is None:
+            found = self._feed_page(tenant, after, limit)
+            if found and found[0].position > after + 1:
+                raise lineage.trimmed(after, found[0].position)
+            return found
+        wanted: list[Commit] = []
+        while len(wanted) < limit:
+            page = self._feed_of(tenant, after, limit, only)
+            wanted += [commit for one in page if (commit := only.of(one)) is not None]
+            if len(page) < limit:
+                break
+            after = page[-1].position
+        return wanted[:limit]
+
+    def _feed_page(self, tenant: str, after: int, limit: int) -> list[Commit]:
+        sql = f"SELECT {FEED} FROM feed WHERE tenant = ? AND position > ? ORDER BY position LIMIT ?"
+        return [commit_from(row) for row in self._run(tenant, sql, (self._keys.tenant(tenant), after, limit))]
+
+    def _feed_of(self, tenant: str, after: int, limit: int, only: Interest) -> list[Commit]:
+        """Items that may be of interest. Those of one user, of nobody and of several are each found by an index."""
+        place = self._keys.tenant(tenant)
+        queries = ["SELECT min(position), 0, NULL, NULL, NULL, NULL, '' FROM feed WHERE tenant = ?"]
+        values: list[Any] = [place]
+        for at, (where, given) in enumerate(_feed_parts(only)):
+            queries.append(
+                f"SELECT * FROM (SELECT {FEED} FROM feed WHERE tenant = ?{where} AND position > ? "
+                f"ORDER BY position LIMIT ?) AS part{at}"
+            )
+            values += [place, *given, after, limit]
+        rows = self._run(tenant, " UNION ALL ".join(queries), values)
+        first = next(row[0] for row in rows if not row[-1])  # every item of the feed has a change
+        if first is not None and first > after + 1:
+            raise lineage.trimmed(after, first)
+        found = (commit_from(row) for row in rows if row[-1])
+        return sorted(found, key=lambda commit: commit.position)[:limit]
+
+    def head(self, tenant: str) -> int:
+        sql = "SELECT max(position) FROM feed WHERE tenant = ?"
+        return int(self._run(tenant, sql, (self._keys.tenant(tenant),))[0][0] or 0)
+
+    def limits(self, tenant: str) -> Limits:
+        sql = "SELECT measure, kind, most, used FROM limits WHERE tenant = ?"
+        rows = self._run(tenant, sql, (self._keys.tenant(tenant),))
+        return {(measure, kind): (most, used) for measure, kind, most, used in rows}
 
     def strand(self, tenant: str, stream: int) -> Strand | None:
         sql = f"SELECT {STRAND} FROM strands WHERE tenant = ? AND stream = ?"
@@ -268,17 +339,34 @@ def _conditions(tenant: Any, query: Query, now: int) -> tuple[str, list[Any]]:
     if query.before is not None:
         where.append("hour <= ? AND (time, id) < (?, ?)")
         values += [hour_of(query.before[0]), *query.before]
-    where.append("(expires IS NULL OR expires > ?)")
-    values.append(now)
+    where.append("(expires IS NULL OR expires > ?)" if query.expired_before is None else "expires <= ?")
+    values.append(now if query.expired_before is None else query.expired_before)
     return " AND ".join(where), values
 
 
+def _feed_parts(only: Interest) -> list[tuple[str, list[Any]]]:
+    """Conditions that find what may be of interest, each with its values; together they find all of it."""
+    rest, given = "", list[Any]()
+    for column, value in (("agent", only.agent), ("thread", only.thread)):
+        if value is not None:
+            rest, given = f"{rest} AND scope_{column} IN (?, ?)", [*given, value, _MIXED]
+    if only.unowned:
+        owners: list[tuple[str, list[Any]]] = [(" AND scope_user IS NULL", []), (" AND scope_user = ?", [_MIXED])]
+    elif only.user is not None:
+        owners = [(" AND scope_user = ?", [only.user]), (" AND scope_user = ?", [_MIXED])]
+    else:
+        owners = [("", [])]
+    return [(f"{owner}{rest}", [*whose, *given]) for owner, whose in owners]
+
+
 def record_from(row: Row) -> Record:
-    kind, id, version, body, user, agent, thread, created, time, expires, tags, stream, base, head, digest = row
+    (kind, id, version, body, user, agent, thread, created, time, expires, tags, stream, base, head, digest,
+     derived) = row  # fmt: skip
     names = () if tags == "[]" else _tags_decoder.decode(tags)
     return Record(
-        kind, id, version, body, Scope(user, agent, thread), created, time, expires, names, stream, base, head, digest
-    )
+        kind, id, version, body, Scope(user, agent, thread), created, time, expires, names, stream, base, head, digest,
+        bool(derived),
+    )  # fmt: skip
 
 
 def record_row(tenant: Any, record: Record) -> Row:
@@ -287,32 +375,82 @@ def record_row(tenant: Any, record: Record) -> Row:
     return (
         tenant, record.kind, record.id, record.version, record.body, scope.user, scope.agent, scope.thread,
         record.created, record.time, record.expires, tags, record.stream, record.base, record.head, record.digest,
-        hour_of(record.time),
+        record.derived, hour_of(record.time),
     )  # fmt: skip
 
 
-def changes_text(changes: Sequence[Change]) -> str:
-    """What a commit changed, a line for each change: every commit has a row of it, so its size counts."""
+def feed_row(tenant: Any, position: int, published: Published) -> Row:
+    """A row of the feed. The scope that all of its changes share is said once, in columns that can be searched."""
+    scopes = [change.scope for change in published.changes if change.action != "erase"]
+    whole = len(scopes) == len(published.changes)
+    users, agents, threads = ({getattr(scope, what) for scope in scopes} for what in ("user", "agent", "thread"))
+    shared = [next(iter(some)) if whole and len(some) == 1 else _MIXED for some in (users, agents, threads)]
+    return (
+        tenant, position, published.time, published.actor, *shared, changes_text(published.changes, _MIXED in shared)
+    )  # fmt: skip
+
+
+def changes_text(changes: Sequence[Change], scoped: bool) -> str:
+    """What a commit changed, a line for each change: every commit has a row of it, so its size counts.
+
+    With ``scoped`` each line says whose the change is, because they differ.
+    """
     return "\n".join(
-        f"{_SIGNS[change.action]}{change.version}\t{change.kind.translate(_ESCAPES)}\t{change.id.translate(_ESCAPES)}"
+        "\t".join((f"{_SIGNS[change.action]}{change.version}", _escaped(change.kind), _escaped(change.id), *scope))
         for change in changes
+        for scope in [_scope_fields(change.scope) if scoped else ()]
     )
 
 
-def changes_from(text: str) -> tuple[Change, ...]:
+def _scope_fields(scope: Scope) -> tuple[str, ...]:
+    if scope == Scope():
+        return ()
+    return tuple("" if name is None else _escaped(name) for name in (scope.user, scope.agent, scope.thread))
+
+
+def commit_from(row: Row) -> Commit:
+    position, time, actor, user, agent, thread, text = row
+    shared = Scope() if _MIXED in (user, agent, thread) else Scope(user, agent, thread)
     found = []
     try:
         for line in text.split("\n"):
-            what, kind, id = line.split("\t")
-            found.append(Change(_ACTIONS[what[0]], _unescaped(kind), _unescaped(id), int(what[1:])))
-    except (ValueError, LookupError) as error:
+            what, kind, id, *scope = line.split("\t")
+            whose = Scope(*(_unescaped(name) or None for name in scope)) if scope else shared
+            found.append(Change(_ACTIONS[what[0]], _unescaped(kind), _unescaped(id), int(what[1:]), whose))
+    except (ValueError, LookupError, TypeError) as error:
         raise Corrupt(f"the feed holds what does not read: {text[:80]!r}") from error
-    return tuple(found)
+    return Commit(position, time, tuple(found), actor)
+
+
+def _escaped(text: str) -> str:
+    return text.translate(_ESCAPES)
 
 
 def _pattern(id: str) -> str:
     """A pattern that the text of every change with this id meets, and maybe others: no letter of it is an escape."""
-    return id.translate(_ESCAPES).replace("\\", "_")
+    return _escaped(id).replace("\\", "_")
+
+
+def _forgetting_parts(forgetting: lineage.Forgetting) -> Iterator[tuple[str, list[Any]]]:
+    """Conditions that find the rows which may speak of what is to be forgotten, each with its values."""
+    scope = forgetting.scope
+    if scope.user is not None:
+        yield " AND scope_user = ?", [scope.user]
+    elif scope != Scope():
+        named = {"agent": scope.agent, "thread": scope.thread}
+        given = {column: name for column, name in named.items() if name is not None}
+        where = "".join(f" AND scope_{column} IN (?, ?)" for column in given)
+        yield where, [value for name in given.values() for value in (name, _MIXED)]
+    # The database leaves out what cannot name any of them, as long as they are few.
+    names = sorted({*forgetting.ids, *([scope.user] if scope.user is not None else [])})
+    few = 0 < len(names) <= _FEW
+    naming = f" AND ({' OR '.join(['changes LIKE ?'] * len(names))})" if few else ""
+    patterns = [f"%{_pattern(name)}%" for name in names] if few else []
+    if names:
+        yield f" AND scope_user = ?{naming}", [_MIXED, *patterns]
+        yield f" AND scope_user IS NULL{naming}", patterns
+    for owner in sorted({owner.user for owner in forgetting.ids.values() if owner.user not in (None, scope.user)}):
+        yield f" AND scope_user = ?{naming}", [owner, *patterns]
 
 
 def _unescaped(text: str) -> str:
@@ -361,6 +499,13 @@ def _write_records(tenant: str, written: dict[Name, Record | None], run_many: Ru
             run_many(tenant, sql, rows)
 
 
+def _held(run: Run, tenant: str, keys: Keys, measure: str, kind: str) -> int:
+    """How much a tenant holds of what is limited."""
+    place = keys.tenant(tenant)
+    ((held,),) = run(tenant, _COUNTS[measure].format(number=keys.numbered), (place, kind) if kind else (place, place))
+    return int(held)
+
+
 class Tending:
     """What deletes rows: both verbs need to look and to write in the same transaction."""
 
@@ -400,37 +545,61 @@ class Tending:
         sql = f"SELECT {STRAND} FROM strands WHERE tenant = ? AND parent = ?"
         return [Strand(*row) for stream in doomed for row in self._run(tenant, sql, (place, stream))]
 
-    def erase(self, tenant: str, scope: Scope, *, bury: bool) -> Changes | None:
-        """Delete a scope's records, tags and events; return the feed's word about it, None when there was nothing."""
+    def erase(self, tenant: str, scope: Scope, *, bury: bool) -> tuple[Change, ...]:
+        """Delete a scope's records, tags and events; return what the feed will say of it."""
         place = self._keys.tenant(tenant)
         records = self._inside(tenant, scope)
-        if not records:
-            return None
         names = [(place, r.kind, r.id) for r in records]
-        self._run_many(tenant, DELETE_TAGS, names)
-        self._run_many(tenant, DELETE_RECORD, names)
-        if bury:
+        if names:
+            self._run_many(tenant, DELETE_TAGS, names)
+            self._run_many(tenant, DELETE_RECORD, names)
+            self.prune(tenant, [(r.kind, r.id) for r in records])
+        if names and bury:
             self._run_many(tenant, INSERT_GRAVE, [(place, lineage.grave(kind, id)) for _, kind, id in names])
-        self.prune(tenant, [(r.kind, r.id) for r in records])
-        self.scrub(tenant, {r.id for r in records})
+        if names:
+            self.forget(tenant, lineage.Forgetting({r.id: r.scope for r in records if not r.derived}, scope))
+            self.recount(tenant)
         return lineage.erasure(records)
 
-    def scrub(self, tenant: str, ids: set[str]) -> None:
-        """Take erased ids out of the feed: what happened stays, to whom does not."""
+    def forget(self, tenant: str, forgetting: lineage.Forgetting) -> None:
+        """Take what was erased out of the feed: what happened stays, to whom does not."""
+        for where, values in _forgetting_parts(forgetting):
+            self._forget_where(tenant, forgetting, where, values)
+        if forgetting.scope.user is not None:
+            self._run_many(tenant, FORGET_ACTOR, [(self._keys.tenant(tenant), forgetting.scope.user)])
+
+    def _forget_where(self, tenant: str, forgetting: lineage.Forgetting, where: str, values: Sequence[Any]) -> None:
         place, last = self._keys.tenant(tenant), 0
-        # The database leaves out what cannot name any of them, as long as they are few.
-        named = " OR ".join(["changes LIKE ?"] * len(ids)) if len(ids) <= _FEW else "? = ''"
-        like = [f"%{_pattern(id)}%" for id in sorted(ids)] if len(ids) <= _FEW else [""]
-        where = f"tenant = ? AND position > ? AND ({named})"
-        sql = f"SELECT position, changes FROM feed WHERE {where} ORDER BY position LIMIT ?"
-        while rows := self._run(tenant, sql, (place, last, *like, _PAGE)):
-            changed = [(position, lineage.scrubbed(changes_from(text), ids)) for position, text in rows]
-            self._run_many(
-                tenant,
-                "UPDATE feed SET changes = ? WHERE tenant = ? AND position = ?",
-                [(changes_text(changes), place, position) for position, changes in changed if changes is not None],
-            )
+        sql = f"SELECT {FEED} FROM feed WHERE tenant = ? AND position > ?{where} ORDER BY position LIMIT ?"
+        while rows := self._run(tenant, sql, (place, last, *values, _PAGE)):
+            changed = (commit for row in rows if (commit := forgetting.of(commit_from(row))) is not None)
+            told = ((c.position, Published(c.time, c.actor, c.changes)) for c in changed)
+            updates = [(*feed_row(place, at, one)[3:], place, at) for at, one in told]
+            self._run_many(tenant, UPDATE_FEED, updates)
             last = rows[-1][0]
+
+    def finish(self, tenant: str, changes: Changes, position: int) -> None:
+        """What follows once a plan's rows and its feed are written: ids forgotten, the feed trimmed, things counted."""
+        place = self._keys.tenant(tenant)
+        if changes.erased:
+            self.forget(tenant, lineage.Forgetting(changes.erased))
+        if changes.trimmed:
+            self._run_many(tenant, TRIM_FEED, [(place, changes.trimmed, position)])
+        if changes.limits or changes.released:
+            self.recount(tenant, changes.limits)
+        elif changes.grown:
+            self._run_many(tenant, ADD_USED, [(more, place, *what) for what, more in changes.grown.items() if more])
+
+    def recount(self, tenant: str, limits: Mapping[Measured, int | None] | None = None) -> None:
+        """Count what is limited anew, after setting ``limits`` where they are given."""
+        place = self._keys.tenant(tenant)
+        for (measure, kind), most in (limits or {}).items():
+            self._run_many(tenant, DELETE_LIMIT, [(place, measure, kind)])
+            if most is not None:
+                self._run_many(tenant, INSERT_LIMIT, [(place, measure, kind, most)])
+        for measure, kind in self._reads.limits(tenant):
+            used = _held(self._run, tenant, self._keys, measure, kind)
+            self._run_many(tenant, SET_USED, [(used, place, measure, kind)])
 
     def _inside(self, tenant: str, scope: Scope) -> list[Record]:
         where, values = ["tenant = ?"], [self._keys.tenant(tenant)]
@@ -442,10 +611,10 @@ class Tending:
         return [record_from(row) for row in rows]
 
 
-def check(view: Reads, run: Run, keys: Keys = AS_THEY_ARE) -> list[Problem]:
-    """Walk every chain of every tenant and compare it with what records and forks count on."""
+def check(view: Reads, run: Run, keys: Keys = AS_THEY_ARE, only: str | None = None) -> list[Problem]:
+    """Walk every chain of one tenant, or of all, and compare it with what records and forks count on."""
     problems: list[Problem] = []
-    for tenant in view.tenants():
+    for tenant in view.tenants() if only is None else [only]:
         needed: dict[int, int] = {}
         for strand in view.strands_of(tenant):
             if strand.parent is not None:
@@ -458,6 +627,10 @@ def check(view: Reads, run: Run, keys: Keys = AS_THEY_ARE) -> list[Problem]:
             problems += _check_strand(view, tenant, strand, needed.pop(strand.stream, 0), heads.get(strand.stream))
         problems += [_missing(tenant, stream, heads.get(stream)) for stream in needed]
         problems += _check_derived(tenant, run, keys.tenant(tenant))
+        for (measure, kind), (_, used) in view.limits(tenant).items():
+            if used != (held := _held(run, tenant, keys, measure, kind)):
+                what = f"{used} {measure} are counted, and {held} are there"
+                problems.append(Problem(f"the quota of {kind or 'all'}", what, tenant))
     return problems
 
 
@@ -479,9 +652,10 @@ def _check_derived(tenant: str, run: Run, place: Any) -> list[Problem]:
     worn = {(kind, id, tag) for kind, id, tags in run(tenant, _TAGGED, (place,)) for tag in _tags_decoder.decode(tags)}
     found += [(kind, id, f"tag {tag!r} and its index disagree") for kind, id, tag in sorted(listed ^ worn)]
     problems = [Problem(f"{kind} {id!r}", what, tenant, kind, id) for kind, id, what in found]
-    ((count, last),) = run(tenant, "SELECT count(*), max(position) FROM feed WHERE tenant = ?", (place,))
-    if count != (last or 0):
-        problems.append(Problem("the feed", f"it has {count} of {last} commits", tenant))
+    sql = "SELECT count(*), max(position), min(position) FROM feed WHERE tenant = ?"
+    ((count, last, first),) = run(tenant, sql, (place,))
+    if count and count != last - first + 1:
+        problems.append(Problem("the feed", f"it has {count} of the {last - first + 1} commits since {first}", tenant))
     return problems
 
 

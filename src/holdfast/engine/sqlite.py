@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import os
 import random
-import threading
-import time as _time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from holdfast.clock import Clock
 from holdfast.engine import lineage, relational, sqlite_file
 from holdfast.engine.contract import (
     Commit,
+    Interest,
     Notify,
     Op,
     Problem,
@@ -34,14 +33,16 @@ from holdfast.engine.contract import (
     View,
 )
 from holdfast.engine.group import GroupCommit, Job
-from holdfast.engine.plan import MISTAKES, Changes, Plan
+from holdfast.engine.plan import MISTAKES, Changes, Limits, Plan, Published
 from holdfast.engine.relational import Keys, Reads, Row, Run, Tending
 from holdfast.engine.sqlite_file import translate, translated
+from holdfast.engine.waiting import Waiters
 from holdfast.errors import Conflict, Corrupt, HoldfastError, Misconfigured, OutcomeUnknown, Unavailable
 from holdfast.ids import Ids
 
-_POLL_S = 0.02
+_NAPS_S = (0.002, 0.01)
 _KNOWN_LIMIT = 20_000
+_HEADS = "SELECT name, (SELECT max(position) FROM feed WHERE tenant = num) FROM tenants WHERE name IN ({})"
 
 
 class SqliteEngine(Reads):
@@ -56,24 +57,36 @@ class SqliteEngine(Reads):
         self._pid = os.getpid()
         self._closed = False
         self._idle: deque[apsw.Connection] = deque()
-        self._arrived = threading.Condition()
-        self._waiting = 0
+        self._waiters = Waiters(self, self._heads, _NAPS_S)
+        self._seen: tuple[apsw.Connection, int] | None = None
+        self._seen_heads: dict[str, int] = {}
         self._writer = _Writer(path, clock, ids, busy_timeout_s)
         self._group = GroupCommit(self._commit_jobs)
 
     # Reading
 
-    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
-        deadline = _time.monotonic() + timeout_s
-        while not (found := super().feed(tenant, after, limit)):
-            left = deadline - _time.monotonic()
-            if left <= 0:
-                break
-            with self._arrived:  # this process wakes us at once; others are noticed by looking again
-                self._waiting += 1
-                self._arrived.wait(min(left, _POLL_S))
-                self._waiting -= 1
-        return found
+    def feed(
+        self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0, only: Interest | None = None
+    ) -> list[Commit]:
+        if timeout_s <= 0:
+            return super().feed(tenant, after, limit, only=only)
+        return self._waiters.feed(tenant, after, limit, timeout_s, only)
+
+    def listen(
+        self, tenant: str, after: int, call: Callable[[list[Commit]], None], only: Interest | None = None
+    ) -> Callable[[], None]:
+        return self._waiters.listen(tenant, after, call, only)
+
+    def _heads(self, tenants: Collection[str]) -> Mapping[str, int]:
+        """How far some feeds are. While no connection wrote, what was read last still holds."""
+        with translated(self._path), self._reader() as connection:
+            seen = connection, sqlite_file.pragma(connection, "data_version")
+            if seen != self._seen or not self._seen_heads.keys() >= set(tenants):
+                names = list(tenants)
+                found = connection.execute(_HEADS.format(", ".join("?" * len(names))), names)
+                self._seen_heads = {**dict.fromkeys(names, 0), **{name: head or 0 for name, head in found}}
+                self._seen = seen
+            return self._seen_heads
 
     @contextmanager
     def snapshot(self) -> Iterator[View]:
@@ -82,18 +95,20 @@ class SqliteEngine(Reads):
 
     # Writing
 
-    def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+    def commit(self, tenant: str, ops: Sequence[Op], time: int, actor: str | None = None) -> Receipt:
         self._refuse_after_fork()
-        return self._group.commit(tenant, ops, time)
+        return self._group.commit(tenant, ops, time, actor)
 
-    def submit(self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object) -> None:
+    def submit(
+        self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object, actor: str | None = None
+    ) -> None:
         self._refuse_after_fork()
-        self._group.submit(tenant, ops, time, notify, ticket)
+        self._group.submit(tenant, ops, time, notify, ticket, actor)
 
-    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
+    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
         lineage.refuse_empty(scope)
         self._refuse_after_fork()
-        return self._group.commit(tenant, (_Erasure(scope, bury),), time).heads[0]
+        return self._group.commit(tenant, (_Erasure(scope, bury),), time, actor).heads[0]
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
         """Commit a group. An erasure is no plan but takes its turn among them, in a transaction of its own."""
@@ -106,7 +121,7 @@ class SqliteEngine(Reads):
             else:
                 batch.append(job)
         self._commit_batch(batch)
-        self._announce()
+        self._waiters.announce()
 
     def _commit_batch(self, batch: list[Job]) -> None:
         """Commit batches together; where a value cannot be written at all, one by one, so that it fails its own."""
@@ -119,11 +134,6 @@ class SqliteEngine(Reads):
                 return
             for job in batch:
                 self._commit_batch([job])
-
-    def _announce(self) -> None:
-        if self._waiting:
-            with self._arrived:
-                self._arrived.notify_all()
 
     # Tending
 
@@ -148,9 +158,9 @@ class SqliteEngine(Reads):
                 with suppress(OSError):
                     leftover.unlink()
 
-    def check(self) -> list[Problem]:
+    def check(self, tenant: str | None = None) -> list[Problem]:
         with self._reader() as connection, translated(self._path):
-            return check_connection(connection, self._clock)
+            return check_connection(connection, self._clock, tenant)
 
     def close(self) -> None:
         if self._closed:
@@ -158,6 +168,7 @@ class SqliteEngine(Reads):
         self._closed = True
         if self._pid != os.getpid():
             return  # a forked child must not touch its parent's connections
+        self._waiters.close()
         self._group.close()
         while self._idle:
             self._idle.pop().close()
@@ -224,6 +235,7 @@ class _LocalKeys(Keys):
     remembered only by whoever notices that others wrote.
     """
 
+    numbered = "num"
     tagged = (
         "(SELECT * FROM records WHERE id IN (SELECT id FROM tags WHERE tenant = ? AND kind = ? AND tag = ?)) AS records"
     )
@@ -277,6 +289,7 @@ class _Writer:
         self._suspect = False
         self._records: dict[tuple[str, str, str], Record | None] = {}
         self._positions: dict[str, int] = {}
+        self._limits: dict[str, Limits] = {}
         self.read, self.strand, self.buried = self._reads.read, self._reads.strand, self._reads.buried
 
     def get(self, tenant: str, kind: str, id: str) -> Record | None:
@@ -285,6 +298,11 @@ class _Writer:
         if name not in self._records:
             self._records[name] = self._reads.get(tenant, kind, id)
         return self._records[name]
+
+    def limits(self, tenant: str) -> Limits:
+        if tenant not in self._limits:
+            self._limits[tenant] = self._reads.limits(tenant)
+        return self._limits[tenant]
 
     def commit(self, jobs: list[Job]) -> None:
         """Commit a group in one transaction; a job that may not go in fails alone.
@@ -296,9 +314,9 @@ class _Writer:
         try:
             self._begin()
             ends = [self._decide(plans, job) for job in jobs]
-            for tenant, plan in plans.items():
-                self._write(tenant, plan.changes, jobs[-1].time)
             positions = {tenant: self._position(tenant) for tenant in plans}
+            for tenant, plan in plans.items():
+                self._write(tenant, plan.changes)
             committing = True
             self._connection.execute("COMMIT")
         except BaseException as error:
@@ -308,7 +326,7 @@ class _Writer:
         self._version = self._connection.data_version()
         for job, end in zip(jobs, ends, strict=True):
             if isinstance(end, Receipt):
-                job.receipt = Receipt(positions[job.tenant], end.time, end.events, end.heads)
+                job.receipt = Receipt(positions[job.tenant] + end.feed, end.time, end.events, end.heads)
             else:
                 job.error = end
 
@@ -318,7 +336,7 @@ class _Writer:
         if plan is None:
             plan = plans[job.tenant] = Plan(job.tenant, self, self._ids)
         try:
-            return plan.add(job.ops, job.time)
+            return plan.add(job.ops, job.time, job.actor)
         except MISTAKES as error:
             return error
 
@@ -329,15 +347,16 @@ class _Writer:
         committing = False
         try:
             self._begin()
-            changes = self._tending.erase(job.tenant, erasure.scope, bury=erasure.bury) or Changes()
-            self._publish(job.tenant, changes, job.time)
+            changes = self._tending.erase(job.tenant, erasure.scope, bury=erasure.bury)
+            if changes:
+                self._publish(job.tenant, [Published(job.time, job.actor, changes)])
             position = self._position(job.tenant)
             committing = True
             self._connection.execute("COMMIT")
         except BaseException as error:
             raise self._abandon(error, committing) from error
         self._forget()
-        job.receipt = Receipt(position, job.time, heads=(sum(change.version for change in changes.feed),))
+        job.receipt = Receipt(position, job.time, heads=(sum(change.version for change in changes),))
 
     def close(self) -> None:
         self._connection.close()
@@ -351,7 +370,7 @@ class _Writer:
             self._forget()
         self._version = -1  # until the end of this commit is learned, nothing remembered may be trusted again
 
-    def _write(self, tenant: str, changes: Changes, time: int) -> None:
+    def _write(self, tenant: str, changes: Changes) -> None:
         if not changes:
             return
         if not self._keys.tenant(tenant):
@@ -360,15 +379,17 @@ class _Writer:
         if changes.released:
             self._tending.prune(tenant, changes.released, changes.alive())
             self._keys.forget()  # a stream that went and is taken in again gets another number
-        self._publish(tenant, changes, time)
-        if changes.erased:
-            self._tending.scrub(tenant, changes.erased)
+        self._publish(tenant, changes.feed)
+        self._tending.finish(tenant, changes, self._position(tenant))
+        if changes.grown or changes.limits or changes.released:
+            self._limits.pop(tenant, None)
 
-    def _publish(self, tenant: str, changes: Changes, time: int) -> None:
-        if changes:
-            position = self._positions[tenant] = self._position(tenant) + 1
-            row = (self._keys.tenant(tenant), position, time, relational.changes_text(changes.feed))
-            self._connection.execute(relational.INSERT_FEED, row)
+    def _publish(self, tenant: str, feed: Sequence[Published]) -> None:
+        if feed:
+            place, before = self._keys.tenant(tenant), self._position(tenant)
+            rows = [relational.feed_row(place, before + at, one) for at, one in enumerate(feed, 1)]
+            self._run_many(tenant, relational.INSERT_FEED, rows)
+            self._positions[tenant] = before + len(rows)
 
     def _position(self, tenant: str) -> int:
         if tenant not in self._positions:
@@ -383,6 +404,7 @@ class _Writer:
     def _forget(self) -> None:
         self._records.clear()
         self._positions.clear()
+        self._limits.clear()
         self._keys.forget()
 
     def _run(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -445,7 +467,7 @@ def verify_file(path: Path, clock: Clock) -> list[Problem]:
             connection.close()
 
 
-def check_connection(connection: apsw.Connection, clock: Clock) -> list[Problem]:
+def check_connection(connection: apsw.Connection, clock: Clock, tenant: str | None = None) -> list[Problem]:
     """Check the pages and indexes first; walk the chains only over a file that is sound."""
     with _frozen(connection):
         found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)").fetchall()]
@@ -453,4 +475,4 @@ def check_connection(connection: apsw.Connection, clock: Clock) -> list[Problem]
             return [Problem("database file", text) for text in found]
         run = _runner(connection)
         keys = _LocalKeys(run)
-        return relational.check(Reads(run, clock, remember=True, keys=keys), run, keys)
+        return relational.check(Reads(run, clock, remember=True, keys=keys), run, keys, tenant)

@@ -203,7 +203,7 @@ class Handoff:
         before, scope = ((), self._scope) if record is not None else self._beginning()
         new = Put(KIND, self._thread, _EMPTY_BODY, scope=scope)
         append = Append(KIND, self._thread, (Event("revision", body, time),), page.number, new)
-        receipt = self._core.engine.commit(self._core.tenant, (*before, self._touch(), append), time)
+        receipt = self._core.write((*before, self._touch(), append), time)
         return receipt.events[-1][0].position
 
     def _beginning(self) -> tuple[tuple[Op, ...], Scope]:

@@ -19,6 +19,7 @@ P = TypeVar("P")
 T = TypeVar("T")
 
 _PAGE = 500
+_FAR = 2**63 - 1
 _TRIES = 1_000  # of many who change one thing at once only one gets through at a time
 
 
@@ -30,6 +31,18 @@ def scan_all(view: View, tenant: str, query: Query, wanted: int | None = None) -
         if len(page) < size:
             return
         before = (page[-1].time, page[-1].id)
+
+
+def scan_ever(view: View, tenant: str, query: Query) -> Iterator[Record]:
+    """Yield every record that a query means, also those that have expired and were not swept yet."""
+    mortal = set[str]()
+    for record in scan_all(view, tenant, query):
+        if record.expires is not None:
+            mortal.add(record.id)
+        yield record
+    for record in scan_all(view, tenant, msgspec.structs.replace(query, expired_before=_FAR)):
+        if record.id not in mortal:
+            yield record
 
 
 def fetch(view: View, tenant: str, kind: str, ids: Sequence[str]) -> dict[str, Record]:
@@ -56,12 +69,17 @@ class Core(NamedTuple):
     tenant: str
     clock: Clock
     schemas: Registry
+    actor: str | None = None
+
+    def write(self, ops: Sequence[Op], time: int) -> Receipt:
+        """Commit operations of this tenant, in the name of whoever this store acts for."""
+        return self.engine.commit(self.tenant, ops, time, self.actor)
 
     def commit(self, pending: Pending[T]) -> T:
         """Commit a prepared write and return what it came to; one without operations came to nothing."""
         if not pending.ops:
             return pending.finish(Receipt(0, pending.time))
-        return pending.finish(self.engine.commit(self.tenant, pending.ops, pending.time))
+        return pending.finish(self.write(pending.ops, pending.time))
 
 
 class Pending(NamedTuple, Generic[T]):
@@ -85,19 +103,3 @@ def compare_and_set(prepare: Callable[[], P], commit: Callable[[P], T], what: st
         except Conflict as error:
             last = error
     raise Conflict(f"{what} keeps changing: try again", **facts) from last
-
-
-def feed_end(view: View, tenant: str, known: int = 0) -> int:
-    """The position of the newest commit, found by doubling and halving: the contract has no verb for it."""
-    step = 1
-    while view.feed(tenant, known + step, 1):
-        known += step
-        step *= 2
-    low, high = known, known + step
-    while low < high:
-        middle = (low + high) // 2
-        if view.feed(tenant, middle, 1):
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -21,7 +21,7 @@ from holdfast.engine.codec import MAX_BODY_BYTES, MSGPACK, decode, encode
 from holdfast.engine.contract import Append, Delete, Event, Op, Put, Query, Receipt, Record, Scope, View
 from holdfast.errors import Conflict, Corrupt, Invalid, KeyReused, TooLarge, Unsupported
 from holdfast.ids import MAX_ID_BYTES, check_id
-from holdfast.ledger.core import Core, Pending, compare_and_set, fetch, fetch_events, scan_all
+from holdfast.ledger.core import Core, Pending, compare_and_set, fetch, fetch_events, scan_all, scan_ever
 from holdfast.ledger.thread import check_count, check_tags
 from holdfast.records import File, Recalled
 
@@ -101,7 +101,7 @@ class FileBook:
 
     def ever(self) -> Iterator[Record]:
         """What is kept of all files, also of those that were deleted or have expired."""
-        found = scan_all(self.core.engine, self.core.tenant, listing(self.scope))
+        found = scan_ever(self.core.engine, self.core.tenant, listing(self.scope))
         return (record for record in found if record.id.startswith(f"{self.place}/"))
 
     def listed(
@@ -149,20 +149,20 @@ class FileBook:
         if isinstance(change, Deleting) and not self.is_here(record):
             return []
         id, event = self.id(change.path), _event(change, time)
-        head: dict[str, Any] = {"folder": self.name, "path": change.path}
+        head = {"folder": self.name, "path": change.path}
         tags = shared_tags(self.scope)
         if isinstance(change, Writing):
             tags += (self.place, *map(self.tag, change.tags))
-            head |= {} if change.expires is None else {"expires": change.expires}
-        put = Put(FILE, id, encode(head), None if record is None else record.version, self.scope, tags)
+        version = None if record is None else record.version
+        expires = change.expires if isinstance(change, Writing) else None
+        put = Put(FILE, id, encode(head), version, self.scope, tags, expires)
         if record is None:
             return [Append(FILE, id, (event,), 0, put, same=_same)]
         return [put, Append(FILE, id, (event,), record.head, same=_same)]
 
     def prolonging(self, record: Record, expires: int) -> Put:
         """The operation by which a file that is as ``record`` says expires later; it stays the version that it is."""
-        head = encode(decode(record.body) | {"expires": expires})
-        return Put(FILE, record.id, head, record.version, record.scope, record.tags)
+        return Put(FILE, record.id, record.body, record.version, record.scope, record.tags, expires)
 
     def erase(self, changes: Sequence[Deleting]) -> int:
         """Remove files with all their versions in one commit, and return how many there were."""
@@ -176,7 +176,7 @@ class FileBook:
             if record is not None:
                 ops.append(Delete(FILE, record.id, record.version if change.expect is not None else None, erase=True))
         if ops:
-            self.core.engine.commit(self.core.tenant, ops, self.core.clock.now())
+            self.core.write(ops, self.core.clock.now())
             self.purge()
         return len(ops)
 
@@ -281,14 +281,7 @@ def here(record: Record, now: int) -> bool:
     """Whether a file is there: neither is its newest version its deletion, nor has it expired."""
     if edition(record) > record.head:
         return False
-    expires = expires_of(record)
-    return expires is None or expires > now
-
-
-def expires_of(record: Record) -> int | None:
-    """When a file expires, which may have been put off since its newest version was written."""
-    expires: int | None = decode(record.body).get("expires")
-    return expires
+    return record.expires is None or record.expires > now
 
 
 def _short(value: object, what: str) -> str:
@@ -334,10 +327,9 @@ def _same(stored: Event, offered: Event) -> bool:
 def to_file(record: Record, event: Event) -> File:
     """A version of a file, as it is stored; the newest expires when its record says, which may have been put off."""
     file = _file(folder_of(record), path_of(record), record.created, event)
-    expires = expires_of(record)
-    if event.position != record.head or file.deleted or expires is None:
+    if event.position != record.head or file.deleted or record.expires is None:
         return file
-    return msgspec.structs.replace(file, expires=to_datetime(expires))
+    return msgspec.structs.replace(file, expires=to_datetime(record.expires))
 
 
 def _file(folder: str, path: str, created: int, event: Event) -> File:
@@ -360,7 +352,7 @@ def wrong(record: Record, event: Event) -> str | None:
     """What does not agree between a file's record and its newest version, None when all is well."""
     try:
         file, head = _file(folder_of(record), path_of(record), record.created, event), decode(record.body)
-        written, expires = None if file.expires is None else to_micros(file.expires), head.get("expires")
+        written, expires = None if file.expires is None else to_micros(file.expires), record.expires
         put_off = written is not None and expires is not None and expires > written
     except (Corrupt, Unsupported, LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
         return f"it cannot be read: {error}"

@@ -357,7 +357,7 @@ class StateBook:
 
     def _commit(self, saving: Saving, touch: Op, time: int) -> int:
         ops = (*saving.before, touch, *saving.ops)
-        return saving.finish(self._core.engine.commit(self._core.tenant, ops, time))
+        return saving.finish(self._core.write(ops, time))
 
     def _saving(self, document: Document, base: _Base, time: int, key: str | None) -> Saving:
         check_id(document.by, "by")

@@ -101,7 +101,7 @@ class LogBook:
 
     def commit(self, ops: Sequence[Op]) -> Receipt:
         """Commit operations at this moment."""
-        return self.core.engine.commit(self.core.tenant, ops, self.core.clock.now())
+        return self.core.write(ops, self.core.clock.now())
 
 
 class LedgerThread:

@@ -1,27 +1,28 @@
-"""What changed since the last look, for every index of a store at once.
+"""What changed since the last look, for the indexes of a store.
 
-The feed says which threads, books and files a commit touched. One cursor follows it for the whole process; what was
-touched is read once and given to whichever indexes it concerns. Where too much happened meanwhile, or something was
-erased, each index lists what it covers again. No clock is involved, so none can mislead. Deliberately absent: the
-indexes.
+The feed says which threads, books and files a commit touched, and whose they are. Each owner's part of it is followed
+by a cursor of its own, so nobody pays for what others do; what was touched is read at once and given to whichever
+indexes it concerns. Where too much happened meanwhile, or something was erased, each index of that owner lists what it
+covers again. No clock is involved, so none can mislead. Deliberately absent: the indexes.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakSet
 
-from holdfast.engine.contract import Query, Record, Scope
-from holdfast.ledger.core import Core, feed_end
+from holdfast.engine.contract import Change, Commit, Interest, Query, Record, Scope
+from holdfast.errors import FeedTrimmed
+from holdfast.ledger.core import Core, fetch
 from holdfast.ledger.files import FILE
 from holdfast.memory.names import BOOK
 
 Name = tuple[str, str]
-_KINDS = ("thread", BOOK, FILE)
+_KINDS = frozenset({"thread", BOOK, FILE})
 _MANY = 500
-_KNOWN = 100_000
 
 
 class Concerned(Protocol):
@@ -40,15 +41,14 @@ class Concerned(Protocol):
         ...
 
 
-class Follower:
-    """Follows the feed of one store."""
+class ChangeTracker:
+    """Follows the feed of one store, for each owner apart: a user, or None for what belongs to nobody."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._lock = threading.Lock()
-        self._after: int | None = None
-        self._concerned: WeakSet[Concerned] = WeakSet()  # whoever is let go of need not be told
-        self._owners: dict[Name, Scope] = {}
+        self._after: dict[str | None, int] = {}
+        self._concerned: defaultdict[str | None, WeakSet[Concerned]] = defaultdict(WeakSet)  # those in use
         self._filed, self._unsure = False, True
 
     @property
@@ -60,45 +60,51 @@ class Follower:
                 self._unsure = False
             return self._filed
 
-    def join(self, concerned: Concerned) -> None:
+    def join(self, concerned: Concerned, owner: str | None) -> None:
         with self._lock:
-            self._concerned.add(concerned)
+            self._concerned[owner].add(concerned)
 
-    def look(self) -> None:
-        """Tell everybody what happened since the last look."""
+    def look(self, owner: str | None) -> None:
+        """Tell everybody whom this owner concerns what happened since the last look."""
         with self._lock:
-            engine, tenant = self._core.engine, self._core.tenant
-            commits = [] if self._after is None else engine.feed(tenant, self._after, _MANY)
-            if self._after is None or len(commits) == _MANY:
-                end = feed_end(engine, tenant, commits[-1].position if commits else 0)
-                self._tell(lambda one: one.lose_track())
-                self._unsure = True
-                self._after = end  # only now: whoever is interrupted in between looks again
+            head = self._core.engine.head(self._core.tenant)
+            after = self._after.get(owner)
+            if after is not None and after >= head:
                 return
-            touched: dict[Name, None] = {}
-            for commit in commits:
-                touched.update(((change.kind, change.id), None) for change in commit.changes if change.kind in _KINDS)
-            self._filed = self._filed or any(kind == FILE for kind, _ in touched)
-            if any(not id for _, id in touched):  # something was erased, and the feed does not say what
-                self._tell(lambda one: one.lose_track())
+            commits = self._commits(owner, after)
+            if commits is None or len(commits) == _MANY:
+                self._lose_track(owner)
             else:
-                for name in touched:
-                    self._read(name)
-            self._after = commits[-1].position if commits else self._after
+                self._tell(owner, [change for commit in commits for change in commit.changes])
+            # Only now: whoever is interrupted in between looks again.
+            self._after[owner] = max(head, commits[-1].position if commits else 0)
 
-    def _read(self, name: Name) -> None:
-        """Read what was touched, if it concerns anybody. Whose it is does not change while it lives."""
-        owner = self._owners.get(name)
-        if owner is not None and not any(one.wants(name, owner) for one in self._concerned):
-            return
-        record = self._core.engine.get(self._core.tenant, *name)
-        if record is None:
-            self._owners.pop(name, None)
-        elif len(self._owners) < _KNOWN:
-            self._owners[name] = record.scope
-        for one in self._concerned:
-            one.notice(name, record)
+    def _commits(self, owner: str | None, after: int | None) -> list[Commit] | None:
+        if after is None:
+            return None
+        only = Interest(kinds=_KINDS, user=owner, unowned=owner is None)
+        try:
+            return self._core.engine.feed(self._core.tenant, after, _MANY, only=only)
+        except FeedTrimmed:
+            return None
 
-    def _tell(self, what: Callable[[Concerned], None]) -> None:
-        for one in self._concerned:
-            what(one)
+    def _tell(self, owner: str | None, changes: Iterable[Change]) -> None:
+        wanted: defaultdict[str, set[str]] = defaultdict(set)
+        for change in changes:
+            if not change.id:  # something was erased, and the feed does not say what
+                self._lose_track(owner)
+                return
+            self._filed = self._filed or change.kind == FILE
+            name = (change.kind, change.id)
+            if any(one.wants(name, change.scope) for one in self._concerned[owner]):
+                wanted[change.kind].add(change.id)
+        for kind, ids in wanted.items():
+            found = fetch(self._core.engine, self._core.tenant, kind, sorted(ids))
+            for id in ids:
+                for one in self._concerned[owner]:
+                    one.notice((kind, id), found.get(id))
+
+    def _lose_track(self, owner: str | None) -> None:
+        self._unsure = True
+        for one in self._concerned[owner]:
+            one.lose_track()

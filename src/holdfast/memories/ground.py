@@ -19,10 +19,10 @@ from holdfast.engine import lineage
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event, Mark, Query, Record, Scope, Strand, View
 from holdfast.errors import Corrupt, Invalid, Unsupported
-from holdfast.ledger.core import Core, fetch, fetch_events, scan_all
+from holdfast.ledger.core import Core, fetch, fetch_events, scan_all, scan_ever
 from holdfast.ledger.files import FILE, edition, listing, path_of, text_of
 from holdfast.ledger.said import Said
-from holdfast.memories.following import Follower, Name
+from holdfast.memories.following import ChangeTracker, Name
 from holdfast.memory.facts import silent
 from holdfast.memory.names import BOOK, MEMORY, folded, number_of
 from holdfast.memory.stored import to_memory
@@ -62,7 +62,7 @@ class Place(msgspec.Struct, frozen=True):
 class Ground:
     """One index's view of the store. Not for two threads at once; the index holds a lock."""
 
-    def __init__(self, core: Core, place: Place, follower: Follower) -> None:
+    def __init__(self, core: Core, place: Place, follower: ChangeTracker) -> None:
         self._core, self._place, self._follower = core, place, follower
         self._view: View = core.engine
         self._lost = True
@@ -73,7 +73,7 @@ class Ground:
         self._files: dict[int, str] = {}
         self._ahead: dict[Mark, Event] = {}
         self._shown: tuple[Reach, ...] = ()
-        follower.join(self)
+        follower.join(self, place.user)
 
     # How far everything reaches
 
@@ -89,9 +89,15 @@ class Ground:
 
     def reaches(self) -> Sequence[Reach]:
         """What is visible now; the very same value as long as nothing changed."""
-        self._follower.look()
+        if self._place.book is not None:
+            self._lost = True  # it is one record: reading it costs no more than asking whether it changed
+        else:
+            self._follower.look(self._place.user)
         if self._lost:
+            before = self._parts
             self._list()
+            if self._parts == before and self._shown:
+                return self._shown
         elif not self._looked_at():
             return self._shown
         self._shown = tuple(chain.from_iterable(self._parts.values()))
@@ -114,7 +120,7 @@ class Ground:
             yield from () if record is None else (record,)
             return
         if place.files:
-            yield from scan_all(self._view, tenant, listing(place.scope))
+            yield from scan_ever(self._view, tenant, listing(place.scope))
             return
         for kind in ("thread",) if place.user is None else ("thread", BOOK):
             for record in scan_all(self._view, tenant, Query(kind, user=place.user)):
@@ -141,8 +147,8 @@ class Ground:
             return ()
         if owner.kind == FILE:
             self._files[owner.stream] = path_of(owner)
-            until = decode(owner.body).get("expires")
-            return (Reach(owner.stream, edition(owner) - 1, owner.head, None, owner.scope.agent, owner.id, until),)
+            span = edition(owner) - 1, owner.head
+            return (Reach(owner.stream, *span, None, owner.scope.agent, owner.id, owner.expires),)
         thread = owner.id if owner.kind == "thread" else None
         if thread is None:
             self._books.add(owner.stream)

@@ -15,7 +15,7 @@ from holdfast.engine.contract import Problem, Query, Record, Scope
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core, scan_all
-from holdfast.memories.following import Follower
+from holdfast.memories.following import ChangeTracker
 from holdfast.memories.ground import Ground, Place
 from holdfast.memory.names import book_id
 from holdfast.providers.choose import choose
@@ -29,31 +29,44 @@ _PASSAGES = 2_000_000
 _COMMON, _THREADS, _FILES = "common", "threads", "files/"
 
 
-class Library:
-    """Every index that this process has in memory."""
+class IndexCache:
+    """Every index that this process has in memory, of all tenants of a store together."""
 
-    def __init__(self, core: Core, ids: Ids, embedder: Embeds | None) -> None:
-        self._core, self._ids, self._wanted = core, ids, embedder
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._follower = Follower(core)
-        self._indexes: OrderedDict[Place, Index] = OrderedDict()
+        self._indexes: OrderedDict[tuple[str, Place], Index] = OrderedDict()
 
-    def index(self, place: Place) -> Index:
+    def get(self, tenant: str, place: Place, make: Callable[[], Index]) -> Index:
         """The index of a place. Those that were not used for long are let go; they are saved, or soon made again."""
         with self._lock:
-            index = self._indexes.get(place)
+            index = self._indexes.get((tenant, place))
             if index is None:
-                source = Ground(self._core, place, self._follower)
-                depot = Depot(self._core, self._ids, place.scope, name_of(place))
-                index = Index(depot, source, self.embedder)
-                self._indexes[place] = index
-            self._indexes.move_to_end(place)
+                index = self._indexes[tenant, place] = make()
+            self._indexes.move_to_end((tenant, place))
             while len(self._indexes) > 1 and self._too_many():
                 self._indexes.popitem(last=False)
             return index
 
     def _too_many(self) -> bool:
         return len(self._indexes) > _KEPT or sum(index.passages for index in self._indexes.values()) > _PASSAGES
+
+
+class Library:
+    """The indexes of one tenant."""
+
+    def __init__(self, core: Core, ids: Ids, embedder: Embeds | None, cache: IndexCache | None = None) -> None:
+        self._core, self._ids, self._wanted = core, ids, embedder
+        self._follower = ChangeTracker(core)
+        self._cache = cache or IndexCache()
+
+    def index(self, place: Place) -> Index:
+        """The index of a place, made when it is first asked for."""
+
+        def make() -> Index:
+            depot = Depot(self._core, self._ids, place.scope, name_of(place))
+            return Index(depot, Ground(self._core, place, self._follower), self.embedder)
+
+        return self._cache.get(self._core.tenant, place, make)
 
     def embedder(self, recorded: str | None) -> Embeds | None:
         """What makes vectors of a recorded model, if it is to be had; without one, what this store was opened with."""
@@ -70,9 +83,13 @@ class Library:
     def _places(self, scope: Scope) -> Iterator[Place]:
         """All places that a handle of a scope looks into."""
         yield from (place for place, _ in places(scope))
-        self._follower.look()
+        self._look(scope)
         if self.files:
             yield from (place for place, _ in filing_places(scope))
+
+    def _look(self, scope: Scope) -> None:
+        for owner in {scope.user, None}:
+            self._follower.look(owner)
 
     def rebuild(self, scope: Scope, progress: Progress | None = None) -> int:
         """Make the indexes that a handle of a scope looks into again; return how many documents they hold."""
@@ -94,10 +111,10 @@ class Library:
 
     def purge(self, scopes: Iterable[Scope]) -> None:
         """Have nothing saved of what is gone from some scopes: words and vectors go with what they were made from."""
-        self._follower.look()
+        for scope in (scopes := set(scopes)):
+            self._look(scope)
         for place in {place for scope in scopes for place in holding(scope)}:
-            if self.files or not place.files:
-                self.index(place).purge()
+            self.index(place).purge()
 
     def saved(self) -> Iterator[Place]:
         """Every place whose index is saved in this store."""

@@ -384,7 +384,7 @@ class Book:
             time = self._core.clock.now()
             ops = (self._told(_event("erase", id, time)), Delete(MEMORY, id, record.version))
             try:
-                self._core.engine.commit(self._core.tenant, ops, time)
+                self._core.write(ops, time)
             except Conflict:
                 continue
             return
@@ -402,7 +402,7 @@ class Book:
             put = Put(MEMORY, id, to_body(new), record.version, record.scope, record.tags, record.expires)
             ops = (put,) if what is None else (self._told(_event(what, id, time)), put)
             try:
-                self._core.engine.commit(self._core.tenant, ops, time)
+                self._core.write(ops, time)
             except Conflict:
                 continue
             return from_plain(id, new, record.created)

@@ -145,7 +145,7 @@ class Talk(msgspec.Struct, frozen=True):
             events.append(to_event(Draft(saying.kind, saying.content, saying.key), last))
         for some in batches(events, lambda event: len(event.body)):
             append = Append("thread", self.thread, tuple(some), head, book.new)
-            book.core.engine.commit(book.core.tenant, (append,), now)
+            book.core.write((append,), now)
             head += len(some)
             step(len(some))
 

@@ -1,8 +1,9 @@
 """What is saved of one index: a manifest, and the parts that it names.
 
-Parts and manifest are written in one commit, under compare-and-set on the manifest; so there is never a part that no
-manifest names, and of two processes that save at once one is overtaken. Every part has a digest. A segment is one
-value, and so are the vectors that a model made of it; large values are cut, because an engine moves values whole.
+Parts are written first, a commit each, and then the manifest that names them, under compare-and-set; so of two
+processes that save at once one is overtaken, and a large index holds up nobody for long. Every part has a digest. A
+segment is one value, and so are the vectors that a model made of it; large values are cut, because an engine moves
+values whole. All of it is derived: the feed does not speak of it. Parts that nobody came to name are swept.
 
 Deliberately absent: what is in a segment (``segment``), and when to save (``index``).
 """
@@ -17,7 +18,7 @@ import msgspec
 
 from holdfast import text
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Delete, Op, Put, Query, Record, Scope, View
+from holdfast.engine.contract import Delete, Guard, Op, Put, Query, Record, Scope, View
 from holdfast.errors import Conflict, Corrupt, Unsupported
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core, scan_all
@@ -79,7 +80,8 @@ class Stored:
         return segment
 
     def vectors(self, saved: Saved, model: str, passages: int) -> Vectors:
-        stored = arrays.from_bytes(self._value(f"{saved.token}/v/{model}", *saved.vectors[model]))
+        parts, digest = saved.vectors[model]
+        stored = arrays.from_bytes(self._value(_vectors_name(saved, model, digest), parts, digest))
         if stored.keys() != {"rows", "done"} or len(stored["rows"]) != passages or stored["rows"].ndim != 2:
             raise Corrupt("the vectors of a part do not fit it")
         return Vectors(model, stored["rows"], stored["done"])
@@ -154,17 +156,19 @@ class Depot:
     def saving_vectors(self, saved: Saved, vectors: Vectors, ops: list[Op]) -> Saved:
         """What a manifest will say of a segment with these vectors, which may replace some that were not complete."""
         data = arrays.to_bytes({"rows": vectors.rows, "done": vectors.done})
-        parts = self._put(f"{saved.token}/v/{vectors.model}", data, ops)
+        digest = _digest(data)
+        parts = self._put(_vectors_name(saved, vectors.model, digest), data, ops)
         return msgspec.structs.replace(
             saved,
-            vectors={**saved.vectors, vectors.model: (parts, _digest(data))},
+            vectors={**saved.vectors, vectors.model: (parts, digest)},
             whole={**saved.whole, vectors.model: bool(vectors.done.all())},
         )
 
     def _put(self, name: str, data: bytes, ops: list[Op]) -> int:
         pieces = [data[at : at + _PART_BYTES] for at in range(0, len(data), _PART_BYTES)] or [b""]
         ops += [
-            Put(KIND, f"{self.name}/{name}/{number}", piece, scope=self._scope) for number, piece in enumerate(pieces)
+            Put(KIND, f"{self.name}/{name}/{number}", piece, expect=0, scope=self._scope, derived=True)
+            for number, piece in enumerate(pieces)
         ]
         return len(pieces)
 
@@ -178,16 +182,39 @@ class Depot:
         plain = msgspec.to_builtins(manifest)
         body = encode({"manifest": plain, "digest": _digest(encode(plain))})
         tags = (MANIFEST, f"{MANIFEST}@{self.name}")
-        put = Put(KIND, id, body, expect=self._version, scope=self._scope, tags=tags)
+        put = Put(KIND, id, body, expect=self._version, scope=self._scope, tags=tags, derived=True)
+        there = self._write_parts(ops)
         try:
-            self._write([put, *ops, *(Delete(KIND, name) for name in sorted(gone))])
+            self._write([put, *there, *_deletes(gone)])  # a part that is gone by now was swept: nobody had named it yet
         except Conflict as error:
+            self._write(_deletes(set(part.id for part in there) - set(self._names(self.manifest))))
             raise Overtaken from error
         first = next(iter(self._manifests(self._core.engine)), None)
         if first is None or first.id != id:  # thrown away at once, or two made a first one at the same time
-            self._write([*(Delete(KIND, name) for name in self._names(manifest)), Delete(KIND, id)])
+            self._write(_deletes([*self._names(manifest), id]))
             raise Overtaken
         self._id, self._version, self.manifest = id, self._version + 1, manifest
+
+    def _write_parts(self, parts: Iterable[Op]) -> list[Guard]:
+        """Write parts, each in a commit of its own; return what says that they are still there.
+
+        One whose name is taken is there already: names are never used for another content.
+        """
+        there = []
+        for part in parts:
+            assert isinstance(part, Put)
+            with suppress(Conflict):
+                self._write([part])
+            there.append(Guard(KIND, part.id, 1))
+        return there
+
+    def sweep(self) -> None:
+        """Delete parts that no manifest names: whoever wrote them was overtaken, or was killed before it could."""
+        view, tenant = self._core.engine, self._core.tenant
+        query = Query(KIND, user=self._scope.user, agent=self._scope.agent)
+        found = [part.id for part in scan_all(view, tenant, query) if part.id.startswith(f"{self.name}/")]
+        named = {name for record in self._manifests(view) for name in (record.id, *self._named_by(record))}
+        self._write(_deletes(set(found) - named))
 
     def discard(self) -> None:
         """Delete everything that is saved, also what others save meanwhile."""
@@ -195,8 +222,9 @@ class Depot:
             for record in found:
                 names = set(self._named_by(record)) - {record.id}
                 with suppress(Conflict):  # saved again meanwhile: look again
-                    gone = Delete(KIND, record.id, expect=record.version)
-                    self._write([gone, *(Delete(KIND, name) for name in sorted(names))])
+                    gone = Delete(KIND, record.id, expect=record.version, derived=True)
+                    self._write([gone, *_deletes(names)])
+        self.sweep()
         self.forget()
 
     def _named_by(self, record: Record) -> Iterator[str]:
@@ -209,13 +237,24 @@ class Depot:
             yield from (part.id for part in found if part.id.startswith(f"{self.name}/"))
 
     def _write(self, ops: Sequence[Op]) -> None:
-        self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
+        if ops:
+            self._core.write(ops, self._core.clock.now())
 
     def _names(self, manifest: Manifest) -> Iterator[str]:
         for saved in manifest.segments:
             yield from (f"{self.name}/{saved.token}/t/{number}" for number in range(saved.parts))
-            for model, (parts, _) in saved.vectors.items():
-                yield from (f"{self.name}/{saved.token}/v/{model}/{number}" for number in range(parts))
+            for model, (parts, digest) in saved.vectors.items():
+                name = _vectors_name(saved, model, digest)
+                yield from (f"{self.name}/{name}/{number}" for number in range(parts))
+
+
+def _vectors_name(saved: Saved, model: str, digest: str) -> str:
+    """Vectors are named by what they are, because those of a part are saved again as more of them are made."""
+    return f"{saved.token}/v/{model}/{digest}"
+
+
+def _deletes(names: Iterable[str]) -> list[Op]:
+    return [Delete(KIND, name, derived=True) for name in sorted(set(names))]
 
 
 def _parsed(record: Record) -> Manifest:

@@ -388,6 +388,8 @@ class Index:
                 self._unclean = True
             if self._unclean:
                 self.discard()
+            else:
+                self._depot.sweep()
 
     def discard(self) -> None:
         """Throw away what is saved and what is in memory."""

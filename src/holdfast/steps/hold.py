@@ -173,7 +173,7 @@ class Hold:
 
     def _commit(self, *ops: Op) -> None:
         core = self._runs.core
-        core.engine.commit(core.tenant, ops, core.clock.now())
+        core.write(ops, core.clock.now())
 
     def __enter__(self) -> Self:
         return self.take()

@@ -149,7 +149,7 @@ class Lease:
         until = clock_of(self._core)() + round(self._seconds * SECOND)
         put = msgspec.structs.replace(self._terms, until=until).put(self.id, self.scope)
         try:
-            self._core.engine.commit(self._core.tenant, (self.guard(), put), self._core.clock.now())
+            self._core.write((self.guard(), put), self._core.clock.now())
         except Erased as error:
             raise self.fenced(error) from error
         except Conflict as error:
@@ -202,7 +202,8 @@ class Keeper:
     The locks are plain ones: a signal that raises an exception in the middle of a ``Condition`` can leave it locked.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, owner: object = None) -> None:
+        self._owner = owner  # is there for as long as the thread is, so that whoever closes a store finds it
         self._due: weakref.WeakKeyDictionary[Kept, float] = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()
         self._bell = threading.Lock()  # locked but for the moment in which it rings

@@ -67,7 +67,7 @@ def _begin(runs: Runs, thread: LedgerThread, id: str, name: str, handler: str | 
     opened, terms = _opened(runs, "new", 1), plain_terms(header, _until(runs, runs.now()), runs.holder)
     ops = _beginning(runs, thread, id, header, opened, terms)
     with runs.claiming((id,)):
-        receipt = runs.core.engine.commit(runs.core.tenant, ops, opened.time)
+        receipt = runs.core.write(ops, opened.time)
         runs.heard = max(runs.heard, receipt.feed)
         record = runs.core.engine.get(runs.core.tenant, KIND, id)
         if record is None or record.version != 1:
@@ -84,7 +84,7 @@ def submit(runs: Runs, thread: LedgerThread, name: str, handler: str | None, inp
     submitted = _opened(runs, "submitted", 0)
     ops = _beginning(runs, thread, id, header, submitted, plain_terms(header, 0, None))
     try:
-        runs.core.engine.commit(runs.core.tenant, ops, submitted.time)
+        runs.core.write(ops, submitted.time)
     except Conflict:
         known = runs.core.engine.get(runs.core.tenant, KIND, id)
         if known is None:
@@ -207,7 +207,7 @@ def take(runs: Runs, claims: Sequence[Claim]) -> list[Work]:
 
 def _take(runs: Runs, claims: Sequence[Claim]) -> list[Work]:
     ops = [op for one in claims for op in one.ops]
-    receipt = runs.core.engine.commit(runs.core.tenant, ops, claims[-1].opened.time)
+    receipt = runs.core.write(ops, claims[-1].opened.time)
     runs.heard = max(runs.heard, receipt.feed)
     taken = []
     for one, events, head in zip(claims, receipt.events, receipt.heads, strict=True):

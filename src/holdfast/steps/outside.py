@@ -72,7 +72,7 @@ def _deliver(runs: Runs, thread: LedgerThread, record: Record, header: Header, n
     )
     if header.status == "waiting" and header.waits == name:
         ops = (*ops, plain_terms(header, 0, None).put(record.id, record.scope))
-    runs.core.engine.commit(runs.core.tenant, ops, time)
+    runs.core.write(ops, time)
 
 
 def _addressee(runs: Runs, thread: LedgerThread, name: str, run: str | None) -> Record:
@@ -148,7 +148,7 @@ def _cancel(
     else:
         _end_at_once(runs, record, header, asked, append, time)
         return
-    runs.core.engine.commit(runs.core.tenant, ops, time)
+    runs.core.write(ops, time)
 
 
 def _end_at_once(
@@ -158,4 +158,4 @@ def _end_at_once(
     over = msgspec.structs.replace(header, status="cancelled", waits=None)
     put = Put(KIND, record.id, over.body(), record.version, record.scope, ("cancelled",))
     ops = (put, Append(KIND, record.id, (*asked, ended), record.head), append, Delete(LEASE, record.id))
-    runs.core.engine.commit(runs.core.tenant, ops, time)
+    runs.core.write(ops, time)

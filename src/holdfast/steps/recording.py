@@ -171,7 +171,7 @@ class Recording:
         return (lease.guard(), Put(KIND, self.id, header.body(), self.version, self.scope, (header.status,)))
 
     def _commit(self, ops: tuple[Op, ...], time: int) -> Receipt:
-        return self.runs.core.engine.commit(self.runs.core.tenant, ops, time)
+        return self.runs.core.write(ops, time)
 
     def moved(self, header: Header | None) -> None:
         if header is not None:

@@ -17,9 +17,9 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.engine.contract import Event, Mark, Query, Record
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import FeedTrimmed, Invalid, NotFound
 from holdfast.ids import Ids
-from holdfast.ledger.core import Core, feed_end, fetch, scan_all
+from holdfast.ledger.core import Core, fetch, scan_all
 from holdfast.steps.declare import UNDO
 from holdfast.steps.flow import Flow, drive
 from holdfast.steps.journal import KIND, OWN, STORED, Journal, record_id
@@ -44,7 +44,7 @@ class Runs:
     def __init__(self, core: Core, ids: Ids, lease_s: float = LEASE_S) -> None:
         self.core, self.lease_s = core, lease_s
         self.holder = this_process(ids)
-        self.keeper = Keeper()
+        self.keeper = Keeper(self)
         self.now = clock_of(core)
         self.heard = 0
         self._claiming: Counter[str] = Counter()
@@ -91,11 +91,15 @@ class Runs:
 
     def hear_all(self) -> None:
         """Know of everything that is committed already, so that ``listen`` waits for what comes. Blocks."""
-        self.heard = feed_end(self.core.engine, self.core.tenant, self.heard)
+        self.heard = self.core.engine.head(self.core.tenant)
 
     def listen(self, seconds: float) -> None:
         """Wait until something is committed, but no longer than so many seconds. Blocks."""
-        feed = self.core.engine.feed(self.core.tenant, self.heard, 1000, seconds)
+        try:
+            feed = self.core.engine.feed(self.core.tenant, self.heard, 1000, seconds)
+        except FeedTrimmed:
+            self.hear_all()
+            return
         if feed:
             self.heard = max(self.heard, feed[-1].position)
 
@@ -196,7 +200,7 @@ class Runs:
                 continue  # what goes on, though nobody waits for it, is left the time of its lease
             try:
                 time = self.core.clock.now()
-                self.core.engine.commit(self.core.tenant, (lease.guard(), lease.give_up(until=0)), time)
+                self.core.write((lease.guard(), lease.give_up(until=0)), time)
             except Exception:  # its lease ends by itself
                 continue
 

@@ -168,7 +168,7 @@ def _begin(work: Work, thread: LedgerThread, id: str, name: str) -> Record:
 
 def _commit(work: Work, ops: tuple[Op, ...], time: int) -> None:
     try:
-        work.runs.core.engine.commit(work.runs.core.tenant, ops, time)
+        work.runs.core.write(ops, time)
     except (Conflict, Erased) as error:
         raise work._judged(error) from error
 

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -22,21 +23,25 @@ from holdfast.clock import Clock
 from holdfast.engine.contract import (
     Adopt,
     Append,
+    Commit,
     Delete,
     Engine,
     Event,
     Fork,
     Guard,
+    Interest,
+    Limit,
     Mark,
     Op,
     Put,
     Query,
     Record,
     Scope,
+    Trim,
     View,
 )
 from holdfast.engine.ram import RamEngine
-from holdfast.errors import HoldfastError
+from holdfast.errors import FeedTrimmed, HoldfastError
 from holdfast.ids import Ids
 from holdfast.testing.export import export
 from holdfast.testing.fakes import ManualClock, SeededIds
@@ -66,6 +71,15 @@ small = st.integers(0, 6)
 counts = st.integers(1, 4)
 steps = st.sampled_from([1, 1_000, HOUR, -HOUR])
 few = st.sampled_from([False, False, False, True])
+interests = st.none() | st.builds(
+    Interest,
+    kinds=st.sampled_from([None, frozenset({KIND}), frozenset({"other"})]),
+    user=st.sampled_from([None, "ana", "ben"]),
+    agent=st.sampled_from([None, None, "travel"]),
+    unowned=st.booleans(),
+)
+LIMITS = [Limit(measure, kind, most) for measure, kind in (("events", KIND), ("records", KIND), ("bytes", ""))
+          for most in (None, None, 4, 12)]  # fmt: skip
 
 
 class EngineMachine(RuleBasedStateMachine):
@@ -192,6 +206,19 @@ class EngineMachine(RuleBasedStateMachine):
         for clock in self._clocks:
             clock.set(self._time)
         self._same(lambda engine: engine.scan(tenant, query))
+        late = msgspec.structs.replace(query, expired_before=self._time)
+        self._same(lambda engine: engine.scan(tenant, late))
+
+    @rule(tenant=tenants, data=st.data(), after=small)
+    def follow(self, tenant: str, data: st.DataObject, after: int) -> None:
+        """Read a part of the feed, all of it or what is of interest."""
+        only = data.draw(interests)
+        self._same(lambda engine: (engine.head(tenant), engine.feed(tenant, after, 5, only=only)))
+
+    @rule(tenant=tenants, upto=small, data=st.data())
+    def trim_or_limit(self, tenant: str, upto: int, data: st.DataObject) -> None:
+        ops: list[Op] = [Trim(upto), *LIMITS]
+        self._commit(tenant, data.draw(st.sampled_from(ops)))
 
     @rule()
     def freeze(self) -> None:
@@ -232,7 +259,8 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _commit(self, tenant: str, *ops: Op) -> None:
         self._time += 1
-        self._same(lambda engine: engine.commit(tenant, ops, self._time))
+        actor = (None, "ana", "support")[self._time % 3]
+        self._same(lambda engine: engine.commit(tenant, ops, self._time, actor))
         for record in self._records(tenant):
             if record.stream is not None and record.mark not in self._marks[tenant]:
                 self._marks[tenant].insert(0, record.mark)
@@ -258,12 +286,12 @@ class EngineMachine(RuleBasedStateMachine):
         return Fork(KIND, id, self._mark(tenant, draw(small), draw(small)), expect=draw(expectations))
 
     def _put(self, tenant: str, draw: Draw) -> Op:
-        life = draw(lifetimes)
+        life, derived = draw(lifetimes), draw(few)
         expires = None if life is None else self._time + life
-        return Put(KIND, draw(names), draw(bodies), draw(expectations), draw(scopes), draw(tags), expires)
+        return Put(KIND, draw(names), draw(bodies), draw(expectations), draw(scopes), draw(tags), expires, derived)
 
     def _delete(self, tenant: str, draw: Draw) -> Op:
-        return Delete(KIND, self._present(tenant, draw(small)), draw(expectations))
+        return Delete(KIND, self._present(tenant, draw(small)), draw(expectations), draw(few), draw(few))
 
     def _guard(self, tenant: str, draw: Draw) -> Op:
         id = self._present(tenant, draw(small))
@@ -303,10 +331,18 @@ def _contents(view: View, streams: list[int]) -> object:
             [view.get(tenant, KIND, id) for id in IDS],
             [view.strand(tenant, stream) for stream in streams],
             [view.read(tenant, Mark(stream, 1_000)) for stream in streams],
-            view.feed(tenant, limit=1_000),
+            view.head(tenant),
+            _whole_feed(view, tenant),
         )
         for tenant in view.tenants()
     ]
+
+
+def _whole_feed(view: View, tenant: str) -> list[Commit]:
+    try:
+        return view.feed(tenant, limit=1_000)
+    except FeedTrimmed as error:
+        return view.feed(tenant, error.first - 1, limit=1_000)
 
 
 def _outcome(act: Callable[[Engine], object], engine: Engine) -> object:

@@ -16,8 +16,8 @@ from typing import BinaryIO, Protocol, runtime_checkable
 
 import msgspec
 
-from holdfast.engine.contract import Adopt, Engine, Event, Mark, Record, Strand, View
-from holdfast.engine.plan import Changes, Plan
+from holdfast.engine.contract import Adopt, Engine, Event, Mark, Measures, Record, Strand, View
+from holdfast.engine.plan import Changes, Limits, Plan
 from holdfast.errors import Conflict, Invalid
 from holdfast.ids import Ids, check_id
 from holdfast.transfer.archive import Manifest, Section
@@ -166,6 +166,9 @@ class _Now:
     def buried(self, tenant: str, kind: str, id: str) -> bool:
         # Where a view cannot say, the commit still does.
         return isinstance(self._view, _Buries) and self._view.buried(tenant, kind, id)
+
+    def limits(self, tenant: str) -> Limits:
+        return self._view.limits(tenant) if isinstance(self._view, Measures) else {}
 
 
 class _Tally:

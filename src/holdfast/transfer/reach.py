@@ -18,6 +18,7 @@ from holdfast.engine import codec
 from holdfast.engine.contract import Event, Mark, Query, Record, Strand, View
 from holdfast.errors import Corrupt, Invalid, NotFound
 from holdfast.ids import check_id
+from holdfast.ledger.core import scan_all
 from holdfast.transfer.archive import Section, Selection
 
 _PAGE = 500
@@ -148,7 +149,7 @@ def _reach(view: View, tenant: str, selection: Selection) -> Reach:
     found = Reach(view, tenant, selection.kinds)
     threads: list[str] = []
     for kind in selection.kinds:
-        for record in _scan(view, tenant, Query(kind, user=selection.user, thread=selection.thread, limit=_PAGE)):
+        for record in scan_all(view, tenant, Query(kind, user=selection.user, thread=selection.thread)):
             found.add(record)
             if kind == "thread":
                 threads.append(record.id)
@@ -159,15 +160,6 @@ def _reach(view: View, tenant: str, selection: Selection) -> Reach:
     if selection.user is not None:  # what belongs to a user's thread may not name the user itself
         for kind in selection.kinds:
             for thread in threads:
-                for record in _scan(view, tenant, Query(kind, thread=thread, limit=_PAGE)):
+                for record in scan_all(view, tenant, Query(kind, thread=thread)):
                     found.add(record)
     return found
-
-
-def _scan(view: View, tenant: str, query: Query) -> Iterator[Record]:
-    while True:
-        page = view.scan(tenant, query)
-        yield from page
-        if len(page) < query.limit:
-            return
-        query = msgspec.structs.replace(query, before=(page[-1].time, page[-1].id))

@@ -19,7 +19,6 @@ from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool,
 import holdfast
 from holdfast.adapters.anthropic import AsyncHoldfastMemoryTool, HoldfastMemoryTool
 from holdfast.errors import Conflict, Invalid, Misconfigured, NotFound
-from holdfast.ledger.core import feed_end
 
 HAVE = "/memories/facts.md"
 
@@ -290,9 +289,9 @@ def test_what_is_erased_goes_in_one_commit(store: holdfast.Store) -> None:
     for name in ("a", "b/c", "b/d"):
         do(tool, command="create", path=f"/memories/{name}", file_text=name)
     do(tool, command="delete", path="/memories/b/d")
-    before = feed_end(store.core.engine, store.tenant)
+    before = store.core.engine.head(store.tenant)
     assert tool.erase() == 3
-    assert feed_end(store.core.engine, store.tenant) == before + 1
+    assert store.core.engine.head(store.tenant) == before + 1
     assert tool.erase() == 0
     do(tool, command="create", path="/memories/a", file_text="begun anew")
     assert [file.content for file in tool.history("/memories/a")] == ["begun anew"]

@@ -172,7 +172,7 @@ class HoldfastSessionService(Service, BaseSessionService):
         core = self._core
 
         def commit(time: int) -> Receipt:
-            return core.engine.commit(core.tenant, ops(time), time)
+            return core.write(ops(time), time)
 
         return compare_and_set(core.clock.now, commit, f"session {place.session!r}", thread=place.thread)
 

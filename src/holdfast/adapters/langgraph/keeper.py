@@ -554,7 +554,7 @@ class Keeper:
                 thread.logbook.commit((thread.logbook.touch(),))
                 continue
             try:
-                receipt = core.engine.commit(core.tenant, written.ops, core.clock.now())
+                receipt = core.write(written.ops, core.clock.now())
             except (Conflict, NotFound) as error:
                 line.forget()
                 last = error

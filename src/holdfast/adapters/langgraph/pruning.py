@@ -65,7 +65,7 @@ def note_deletion(core: Core, thread: str) -> None:
     """Remember when a thread was deleted, so that a run that is under way does not bring it back."""
     now = core.clock.now()
     put = Put(_DELETED, frames.hidden(thread), encode({"at": now}), expires=now + _REMEMBERED)
-    core.engine.commit(core.tenant, (put,), now)
+    core.write((put,), now)
 
 
 def deleted_since(core: Core, thread: str, checkpoint: str) -> bool:
@@ -95,7 +95,7 @@ def delete_runs(core: Core, kinds: Kinds, runs: Sequence[str]) -> None:
         if record is not None:
             Rewriting(core, kinds, record, lambda found, size: _without(found, wanted)).commit()
     if notes:
-        core.engine.commit(core.tenant, [Delete(_RUN, note.id) for note in notes], core.clock.now())
+        core.write([Delete(_RUN, note.id) for note in notes], core.clock.now())
 
 
 def _without(found: Sequence[Frame], runs: set[str]) -> list[Frame]:
@@ -137,7 +137,7 @@ def _graphs(core: Core, threads: Sequence[str] | None) -> Iterator[Record]:
 def _commit(core: Core, batch: Sequence[Rewriting]) -> None:
     """Many graphs in one commit; when one of them changed meanwhile, each by itself, as it is then."""
     try:
-        core.engine.commit(core.tenant, [op for each in batch for op in each.planned], core.clock.now())
+        core.write([op for each in batch for op in each.planned], core.clock.now())
     except (Conflict, NotFound):
         for each in batch:
             each.commit()
@@ -214,7 +214,7 @@ class Rewriting:
         for _ in range(_TRIES):
             try:
                 if self.changes:
-                    self.core.engine.commit(self.core.tenant, self.planned, self.core.clock.now())
+                    self.core.write(self.planned, self.core.clock.now())
                 return
             except (Conflict, NotFound) as error:
                 last = error

@@ -209,8 +209,9 @@ class HoldfastStore(BaseStore):
         """
         swept, now = 0, self._core.clock.now()
         with self._core.engine.snapshot() as view:
-            listed = list(scan_all(view, self._core.tenant, Query(FILE, tag=self._book.place)))
-        for expired in _pages(record for record in listed if not here(record, now)):
+            query = Query(FILE, tag=self._book.place, expired_before=now)
+            listed = list(scan_all(view, self._core.tenant, query))
+        for expired in _pages(listed):
             swept += self._unless_changed([Delete(FILE, record.id, record.version) for record in expired])
         if swept:
             self._book.purge()
@@ -293,7 +294,7 @@ class HoldfastStore(BaseStore):
         if not ops:
             return 0
         try:
-            self._core.engine.commit(self._core.tenant, ops, self._core.clock.now())
+            self._core.write(ops, self._core.clock.now())
         except Conflict:
             return 0 if len(ops) == 1 else sum(self._unless_changed([op]) for op in ops)
         return len(ops)

@@ -245,7 +245,7 @@ class HoldfastConversations(ConversationStore):
         head = 0 if stored is None else stored.state.head
         try:
             saved = thread.statebook.saving(value, expect=head, by=TAG, time=time).ops
-            self._core.engine.commit(self._core.tenant, (*self._unchanged(id, stored), *begun, added, *saved), time)
+            self._core.write((*self._unchanged(id, stored), *begun, added, *saved), time)
         except Erased:
             raise  # by whoever erased the thread for good: loading it again would not help
         except (Conflict, NotFound) as error:  # not found: it, or what it was to go on from, is deleted meanwhile
@@ -306,7 +306,7 @@ class HoldfastConversations(ConversationStore):
         belonging = [found for kind in _BELONGING for found in scan_all(engine, tenant, Query(kind, thread=id))]
         gone = [Delete(found.kind, found.id, erase=True) for found in (stored.thread, stored.state, *belonging)]
         try:
-            engine.commit(tenant, (*self._unchanged(id, stored), *gone), self._core.clock.now())
+            self._core.write((*self._unchanged(id, stored), *gone), self._core.clock.now())
         except Conflict as error:
             raise ConversationConflict(id) from error
         self._held.purge(Scope(stored.thread.scope.user, stored.thread.scope.agent))

@@ -21,7 +21,7 @@ An engine is proved by a class of about fifteen lines::
                 engine.close()
 
 The engine must use the given clock, because expiry is tested by moving it. A promise that an engine makes no claim to
-(``durable`` is False, no ``submit``, ``backup`` is ``Unsupported``) is skipped by the name of that capability; nothing
+(``durable`` is False, no ``submit``, no ``backup``) is skipped by the name of that capability; nothing
 is skipped by the name of an engine. Deliberately absent: other processes and broken disks, which need to know how an
 engine is reached; speed; and any engine's own settings.
 """
@@ -34,7 +34,7 @@ from holdfast.clock import Clock
 from holdfast.engine.contract import Engine
 from holdfast.ids import Ids
 from holdfast.testing.contract.adoption import AdoptPromises
-from holdfast.testing.contract.batches import BatchPromises, GuardPromises
+from holdfast.testing.contract.batches import BatchPromises, GuardPromises, LimitPromises
 from holdfast.testing.contract.erasing import CheckPromises, ErasePromises
 from holdfast.testing.contract.following import FeedPromises, SnapshotPromises
 from holdfast.testing.contract.forks import ForkKeyPromises, ForkPromises, RewindPromises
@@ -67,6 +67,7 @@ class EngineContract(
     AdoptPromises,
     BatchPromises,
     GuardPromises,
+    LimitPromises,
     FeedPromises,
     SnapshotPromises,
     ErasePromises,

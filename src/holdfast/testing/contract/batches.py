@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from holdfast.engine.contract import Append, Delete, Guard, Mark, Op, Put
-from holdfast.errors import Conflict, Erased, HoldfastError, KeyReused, NotFound
+from holdfast.engine.contract import Append, Delete, Guard, Limit, Mark, Op, Put
+from holdfast.errors import Conflict, Erased, HoldfastError, Invalid, KeyReused, NotFound, QuotaExceeded
 from holdfast.testing.contract.scene import ACME, ANA, BEN, GLOBEX, Scene, append, contents, event, fork, note, rewind
 
 FAILING: dict[str, tuple[type[HoldfastError], Callable[[Scene], Op]]] = {
@@ -29,6 +29,67 @@ FAILING: dict[str, tuple[type[HoldfastError], Callable[[Scene], Op]]] = {
     "guard of another version": (Conflict, lambda s: Guard("note", "n", 2)),
     "guard of what must be absent": (Conflict, lambda s: Guard("note", "n", 0)),
 }
+
+
+class LimitPromises:
+    """Promises about ``Limit``: nothing goes over it, and nothing is written of what would."""
+
+    @pytest.mark.parametrize(
+        ("limit", "fits", "over"),
+        [
+            (Limit("events", "thread", 3), append("t", "3"), append("t", "3", "4")),
+            (Limit("records", "note", 2), note("m"), [note("m"), note("o")]),
+            (Limit("bytes", "", 10), note("n", b"1234567"), note("n", b"123456789")),
+        ],
+    )
+    def test_what_would_go_over_is_refused_whole(self, scene: Scene, limit: Limit, fits: Op, over: Op) -> None:
+        """In the middle of a batch too; what makes nothing larger, and what fits, goes on."""
+        scene.commit(append("t", "1", "2"), note("n", b"1"))
+        scene.commit(limit)
+        before = contents(scene.engine)
+        with pytest.raises(QuotaExceeded) as caught:
+            scene.commit(note("n", b"1"), *(over if isinstance(over, list) else [over]))
+        assert (caught.value.measure, caught.value.most) == (limit.measure, limit.most)
+        assert contents(scene.engine) == before
+        scene.commit(note("n", b"0"))
+        scene.commit(fits)
+        with pytest.raises(QuotaExceeded):
+            scene.commit(append("t", "again", "and again"), note("more", b"12345678901"))
+        assert scene.engine.check() == []
+
+    def test_a_limit_counts_what_goes(self, scene: Scene) -> None:
+        """Deleting and erasing make room; raising or lifting a limit does as well; other tenants have their own."""
+        scene.commit(append("t", "1"), append("u", "2", scope=BEN))
+        scene.commit(Limit("events", "thread", 2))
+        with pytest.raises(QuotaExceeded):
+            scene.commit(append("t", "3"))
+        scene.commit(append("t", "1", "2", "3"), tenant=GLOBEX)
+        scene.erase(BEN, bury=False)
+        scene.commit(append("t", "3"))
+        scene.commit(Delete("thread", "t"))
+        scene.commit(append("v", "1", "2"))
+        with pytest.raises(QuotaExceeded):
+            scene.commit(append("v", "3"))
+        scene.commit(Limit("events", "thread", 3))
+        scene.commit(append("v", "3"))
+        scene.commit(Limit("events", "thread", None))
+        scene.commit(append("v", "4", "5"))
+        assert scene.engine.check() == []
+
+    def test_repetitions_and_derived_records_take_no_room(self, scene: Scene) -> None:
+        """A key that is there already adds nothing, and what can be made again is not the tenant's own."""
+        scene.commit(append("t", event("1", "k")))
+        scene.commit(Limit("events", "thread", 1), Limit("records", "note", 0))
+        scene.commit(append("t", event("1", "k")), note("d", b"x", derived=True))
+        assert scene.engine.check() == []
+
+    @pytest.mark.parametrize("limit", [Limit("words", "x", 1), Limit("bytes", "note", 1), Limit("events", "", 1)])
+    def test_a_limit_of_something_else_is_refused(self, scene: Scene, limit: Limit) -> None:
+        """Events or records of a kind, or bytes; and not below nothing."""
+        with pytest.raises(Invalid):
+            scene.commit(limit)
+        with pytest.raises(Invalid):
+            scene.commit(Limit("bytes", "", -1))
 
 
 class BatchPromises:

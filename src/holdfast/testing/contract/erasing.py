@@ -168,6 +168,29 @@ class ErasePromises:
         assert {change.id for change in changes} == {"", "anabel", "an"}
         scene.commit(note(id, expect=0))
 
+    def test_the_feed_forgets_a_scope_whatever_it_named(self, scene: Scene) -> None:
+        """Also what was deleted before, under ids of its own, loses id and scope; the actor goes if it was the user."""
+        mine = Scope("ana", "travel", "trip")
+        scene.engine.commit(ACME, [note("plan", scope=mine), note("b", scope=BEN)], scene.clock.now(), "ana")
+        scene.engine.commit(ACME, [Delete("note", "plan")], scene.clock.now(), "ben")
+        scene.engine.commit(ACME, [note("c", scope=BEN)], scene.clock.now(), "ana")
+        scene.commit(append("trip", "one", scope=mine))
+        scene.erase(Scope(user="ana"))
+        feed = scene.engine.feed(ACME)
+        assert [commit.actor for commit in feed] == [None, "ben", None, None, None]
+        gone = [change for commit in feed for change in commit.changes if change.scope != BEN]
+        assert {(change.id, change.scope) for change in gone} == {("", Scope())}
+
+    def test_a_thread_is_forgotten_by_its_scope(self, scene: Scene) -> None:
+        """Erasing a thread takes it out of the items of its owner, and leaves the owner's others alone."""
+        one, two = Scope(user="ana", thread="one"), Scope(user="ana", thread="two")
+        scene.commit(note("checkpoint", scope=one))
+        scene.commit(Delete("note", "checkpoint"))
+        scene.commit(note("state", scope=one), note("other", scope=two))
+        scene.erase(Scope(thread="one"))
+        changes = [change for commit in scene.engine.feed(ACME) for change in commit.changes]
+        assert {(change.id, change.scope) for change in changes} == {("", Scope()), ("other", two)}
+
     def test_many_records_can_be_erased_together(self, scene: Scene) -> None:
         """More than a database is asked about one by one."""
         ids = [f"n{number}" for number in range(60)]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import queue
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from holdfast.engine.contract import Change, Commit, Delete, Mark, Put, Query
+from holdfast.engine.contract import Change, Commit, Delete, Interest, Listens, Mark, Put, Query, Scope, Trim
+from holdfast.errors import Conflict, FeedTrimmed
 from holdfast.testing.contract.scene import (
     ACME,
     ANA,
+    BEN,
     GLOBEX,
     PATIENCE_S,
     Scene,
@@ -41,10 +45,140 @@ class FeedPromises:
         scene.commit(Delete("note", "n"), rewind("t", scene.mark("t", at=2)))
         assert [item.changes for item in scene.engine.feed(ACME)] == [
             (Change("put", "note", "n", 1), Change("put", "note", "n", 2)),
-            (Change("put", "thread", "t", 1), Change("append", "thread", "t", 2)),
-            (Change("append", "thread", "t", 3), Change("put", "thread", "f", 1), Change("fork", "thread", "f", 1)),
-            (Change("delete", "note", "n", 2), Change("fork", "thread", "t", 2)),
+            (Change("put", "thread", "t", 1, ANA), Change("append", "thread", "t", 2, ANA)),
+            (
+                Change("append", "thread", "t", 3, ANA),
+                Change("put", "thread", "f", 1, ANA),
+                Change("fork", "thread", "f", 1, ANA),
+            ),
+            (Change("delete", "note", "n", 2), Change("fork", "thread", "t", 2, ANA)),
         ]
+
+    def test_every_batch_is_an_item_of_its_own(self, scene: Scene) -> None:
+        """Also of batches that reach the disk together each has its own position, time and actor."""
+        with ThreadPoolExecutor(8) as pool:
+            receipts = list(
+                pool.map(lambda n: scene.engine.commit(ACME, [note(str(n))], scene.clock.now(), f"a{n}"), range(40))
+            )
+        feed = {item.position: item for item in scene.engine.feed(ACME)}
+        assert len(feed) == 40
+        for n, receipt in enumerate(receipts):
+            item = feed[receipt.feed]
+            assert (item.actor, [change.id for change in item.changes]) == (f"a{n}", [str(n)])
+
+    def test_a_change_tells_whose_it_is(self, scene: Scene) -> None:
+        """User, agent and thread of the record at that moment, also where the changes of one commit differ."""
+        scopes = [Scope(user="ana"), Scope(agent="a\tb"), Scope("ana", "x", "t\n1"), Scope(), Scope(user="ben")]
+        scene.commit(note("alone", scope=scopes[2]))
+        scene.commit(*(note(str(n), scope=scope) for n, scope in enumerate(scopes)))
+        first, second = scene.engine.feed(ACME)
+        assert [change.scope for change in first.changes] == [scopes[2]]
+        assert [change.scope for change in second.changes] == scopes
+
+    def test_the_actor_is_told(self, scene: Scene) -> None:
+        """Who asked for a commit is in the feed, and nobody where none was named."""
+        scene.engine.commit(ACME, [note("a")], scene.clock.now(), actor="support")
+        scene.commit(note("b"))
+        assert [item.actor for item in scene.engine.feed(ACME)] == ["support", None]
+
+    @pytest.mark.parametrize(
+        ("interest", "wanted"),
+        [
+            (Interest(user="ana"), [(1, "a"), (4, "m1")]),
+            (Interest(user="ben"), [(2, "b"), (4, "m2")]),
+            (Interest(unowned=True), [(3, "c"), (4, "m3")]),
+            (Interest(agent="travel"), [(2, "b")]),
+            (Interest(user="ben", agent="other"), []),
+            (Interest(thread="t"), [(3, "c")]),
+            (Interest(kinds=frozenset({"note"})), [(1, "a"), (2, "b"), (3, "c"), (4, "m1"), (4, "m2"), (4, "m3")]),
+            (Interest(kinds=frozenset({"thread"})), [(5, "t"), (5, "t")]),
+            (Interest(kinds=frozenset({"thread"}), user="ana"), []),
+        ],
+    )
+    def test_only_what_is_of_interest(self, scene: Scene, interest: Interest, wanted: list[tuple[int, str]]) -> None:
+        """``only`` leaves out items, and changes of an item, that are of other kinds or owners."""
+        scene.commit(note("a", scope=ANA))
+        scene.commit(note("b", scope=Scope(user="ben", agent="travel")))
+        scene.commit(note("c", scope=Scope(thread="t")))
+        scene.commit(note("m1", scope=ANA), note("m2", scope=BEN), note("m3"))
+        scene.commit(append("t", "one", scope=Scope(user="eve")))
+        found = scene.engine.feed(ACME, only=interest)
+        assert [(item.position, change.id) for item in found for change in item.changes] == wanted
+        assert [item.position for item in scene.engine.feed(ACME, 3, 1, only=interest)] == sorted(
+            {position for position, _ in wanted if position > 3}
+        )[:1]
+
+    def test_an_erasure_is_of_interest_to_everybody(self, scene: Scene) -> None:
+        """Nobody can be told whom it was about, so all who may hold something of it hear of it."""
+        scene.commit(note("a", scope=ANA), note("b", scope=BEN))
+        scene.erase(ANA)
+        (item,) = scene.engine.feed(ACME, 1, only=Interest(user="ben"))
+        assert item.changes == (Change("erase", "note", "", 1),)
+
+    def test_the_head_is_the_newest_position(self, scene: Scene) -> None:
+        """0 when there is none, and as of its moment in a snapshot."""
+        assert scene.engine.head(ACME) == 0
+        scene.commit(note("a"))
+        with scene.engine.snapshot() as view:
+            scene.commit(note("b"))
+            assert (view.head(ACME), scene.engine.head(ACME), scene.engine.head(GLOBEX)) == (1, 2, 0)
+
+    def test_derived_records_are_not_in_the_feed(self, scene: Scene) -> None:
+        """They are read, expected and erased like others, and no item speaks of them."""
+        first = scene.commit(note("a", scope=ANA))
+        made = scene.commit(note("d", b"1", scope=ANA, derived=True), note("e", derived=True))
+        assert made.feed == first.feed
+        assert scene.note("d").derived
+        with pytest.raises(Conflict):
+            scene.commit(note("d", b"2", expect=0, derived=True))
+        scene.commit(note("d", b"2", expect=1, scope=ANA, derived=True), Delete("note", "e", derived=True))
+        assert (scene.note("d").body, scene.ids()) == (b"2", ["d", "a"])
+        assert [change.id for item in scene.engine.feed(ACME) for change in item.changes] == ["a"]
+        scene.erase(ANA)
+        assert scene.ids() == []
+
+    def test_a_trimmed_feed_goes_on(self, scene: Scene) -> None:
+        """What is dropped is ``FeedTrimmed`` for who asks for it; the newest item stays; positions go on."""
+        for id in "abcd":
+            scene.commit(note(id, scope=ANA))
+        assert scene.commit(Trim(2)).feed == 5
+        assert [item.position for item in scene.engine.feed(ACME, after=2)] == [3, 4, 5]
+        assert [item.position for item in scene.engine.feed(ACME, after=2, only=Interest(user="ana"))] == [3, 4]
+        for only in (None, Interest(user="ana"), Interest(user="nobody")):
+            with pytest.raises(FeedTrimmed) as caught:
+                scene.engine.feed(ACME, after=1, only=only)
+            assert caught.value.first == 3
+        scene.commit(Trim(99))
+        assert [item.position for item in scene.engine.feed(ACME, after=5)] == [6]
+        assert scene.commit(note("e")).feed == scene.engine.head(ACME) == 7
+        assert scene.engine.check() == []
+
+    def test_whoever_listens_is_called_once(self, scene: Scene) -> None:
+        """With what is of interest after the position, at once when it is there, at the end; not after cancelling."""
+        if not isinstance(scene.engine, Listens):
+            pytest.skip("this engine offers no listening")
+        calls: queue.Queue[tuple[str, list[str]]] = queue.Queue()
+
+        def listen(name: str, after: int, only: Interest | None = None) -> Callable[[], None]:
+            def call(commits: list[Commit]) -> None:
+                calls.put((name, [change.id for commit in commits for change in commit.changes]))
+
+            assert isinstance(scene.engine, Listens)
+            return scene.engine.listen(ACME, after, call, only)
+
+        listen("first", 0, Interest(user="ana"))
+        listen("cancelled", 0)()
+        scene.commit(note("x", scope=ANA), tenant=GLOBEX)
+        scene.commit(note("b", scope=BEN))
+        scene.commit(note("a", scope=ANA), note("c"))
+        assert calls.get(timeout=PATIENCE_S) == ("first", ["a"])
+        listen("late", 1)
+        assert calls.get(timeout=PATIENCE_S) == ("late", ["a", "c"])
+        end = listen("end", 2)
+        scene.engine.close()
+        assert calls.get(timeout=PATIENCE_S) == ("end", [])
+        end()
+        assert calls.empty()
 
     def test_names_come_back_as_they_were_given(self, scene: Scene) -> None:
         """Whatever is in an id, also what a way of writing changes down may use itself."""

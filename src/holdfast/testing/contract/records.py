@@ -255,6 +255,21 @@ class ScanPromises:
         scene.commit(note("a"))
         assert scene.ids() == ["a", "b"]
 
+    def test_expired_records_can_be_listed(self, scene: Scene, clock: ManualClock) -> None:
+        """Just those that expired up to a moment, by kind and owner like others, newest activity first."""
+        now = clock.now()
+        scene.commit(note("a", expires=now + 1), note("b", expires=now + 2, scope=ANA), note("c"))
+        clock.set(now + 5)
+        scene.commit(note("d", expires=now + 4, scope=ANA), note("later", expires=now + 99))
+        assert scene.ids(expired_before=now) == []
+        assert scene.ids(expired_before=now + 1) == ["a"]
+        assert scene.ids(expired_before=now + 5) == ["d", "b", "a"]
+        assert scene.ids(expired_before=now + 5, user="ana") == ["d", "b"]
+        assert scene.ids(expired_before=now + 5, limit=1) == ["d"]
+        newest = scene.note("d")
+        assert scene.ids(expired_before=now + 5, before=(newest.time, newest.id)) == ["b", "a"]
+        assert scene.ids() == ["later", "c"]
+
     def test_an_expired_record_counts_as_present_for_a_commit(self, scene: Scene, clock: ManualClock) -> None:
         """Expiry hides from scans only: versions go on, so that two writers still meet in one place."""
         scene.commit(note("a", expires=clock.now() + 1))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path
 from typing import Any, Literal
 
 from holdfast.engine.codec import decode
@@ -22,6 +21,7 @@ from holdfast.engine.contract import (
     Engine,
     Event,
     Fork,
+    Interest,
     Mark,
     Op,
     Problem,
@@ -114,14 +114,14 @@ class MortalEngine:
         self.durable = inner.durable
         self.commits = 0
 
-    def commit(self, tenant: str, ops: Sequence[Op], time: int) -> Receipt:
+    def commit(self, tenant: str, ops: Sequence[Op], time: int, actor: str | None = None) -> Receipt:
         label = describe(ops)
         number, self.commits = self.commits, self.commits + 1
         self._fuse.point(f"before commit {number}: {label}")
         if self._doubt is None:
-            receipt = self._inner.commit(tenant, ops, time)
+            receipt = self._inner.commit(tenant, ops, time, actor)
         else:
-            receipt = self._doubt.commit(number, label, lambda: self._inner.commit(tenant, ops, time))
+            receipt = self._doubt.commit(number, label, lambda: self._inner.commit(tenant, ops, time, actor))
         self._fuse.point(f"after commit {number}: {label}")
         return receipt
 
@@ -134,8 +134,13 @@ class MortalEngine:
     def read(self, tenant: str, mark: Mark, **window: Any) -> list[Event]:
         return self._alive().read(tenant, mark, **window)
 
-    def feed(self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0) -> list[Commit]:
-        return self._alive().feed(tenant, after, limit, timeout_s)
+    def feed(
+        self, tenant: str, after: int = 0, limit: int = 100, timeout_s: float = 0.0, only: Interest | None = None
+    ) -> list[Commit]:
+        return self._alive().feed(tenant, after, limit, timeout_s, only)
+
+    def head(self, tenant: str) -> int:
+        return self._alive().head(tenant)
 
     def strand(self, tenant: str, stream: int) -> Strand | None:
         return self._alive().strand(tenant, stream)
@@ -146,14 +151,11 @@ class MortalEngine:
     def snapshot(self) -> AbstractContextManager[View]:
         return self._alive().snapshot()
 
-    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True) -> int:
-        return self._alive().erase(tenant, scope, time=time, bury=bury)
+    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
+        return self._alive().erase(tenant, scope, time=time, bury=bury, actor=actor)
 
-    def backup(self, path: Path) -> None:
-        self._alive().backup(path)
-
-    def check(self) -> list[Problem]:
-        return self._alive().check()
+    def check(self, tenant: str | None = None) -> list[Problem]:
+        return self._alive().check(tenant)
 
     def close(self) -> None:
         """Nothing: the laboratory closes what it opened, so that a dead process does not close its files tidily."""

@@ -25,6 +25,7 @@ CREATE TABLE records (
     base         bigint NOT NULL,
     head         bigint NOT NULL,
     digest       bytea  NOT NULL,
+    derived      boolean NOT NULL,
     hour         bigint NOT NULL,
     PRIMARY KEY (tenant, kind, id)
 ) WITH (fillfactor = 80);
@@ -32,6 +33,7 @@ CREATE TABLE records (
 -- The condition always holds. Only a query that has it too may use this index: in a table that was never analysed it seems
 -- as good as the key to a planner who looks for one record, and all of a kind are looked at.
 CREATE INDEX records_hour   ON records (tenant, kind, hour) WHERE hour > -10000000000;
+CREATE INDEX records_expires ON records (tenant, kind, expires)    WHERE expires      IS NOT NULL;
 CREATE INDEX records_user   ON records (tenant, scope_user, kind)   WHERE scope_user   IS NOT NULL;
 CREATE INDEX records_agent  ON records (tenant, scope_agent, kind)  WHERE scope_agent  IS NOT NULL;
 CREATE INDEX records_thread ON records (tenant, scope_thread, kind) WHERE scope_thread IS NOT NULL;
@@ -82,8 +84,25 @@ CREATE TABLE feed (
     position bigint NOT NULL,
     time     bigint NOT NULL,
     tenant   text   COLLATE "C" NOT NULL,
+    actor    text   COLLATE "C",
+    scope_user   text COLLATE "C",
+    scope_agent  text COLLATE "C",
+    scope_thread text COLLATE "C",
     changes  text   COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant, position) WITH (fillfactor = 100)
+);
+-- A scope is what all changes of a commit share; '' where they differ, and each says its own.
+CREATE INDEX feed_user  ON feed (tenant, scope_user, position) WITH (fillfactor = 100);
+CREATE INDEX feed_actor ON feed (tenant, actor) WHERE actor IS NOT NULL;
+
+-- How much a tenant may hold. What it holds is counted from the day on which a limit is set.
+CREATE TABLE limits (
+    tenant  text COLLATE "C" NOT NULL,
+    measure text COLLATE "C" NOT NULL,
+    kind    text COLLATE "C" NOT NULL,
+    most    bigint NOT NULL,
+    used    bigint NOT NULL,
+    PRIMARY KEY (tenant, measure, kind)
 );
 
 -- The wall between tenants. It binds the tables' owner too; only superusers and BYPASSRLS roles see over it. A setting
@@ -92,7 +111,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['records', 'tags', 'strands', 'events', 'graves', 'feed'] LOOP
+    FOREACH name IN ARRAY ARRAY['records', 'tags', 'strands', 'events', 'graves', 'feed', 'limits'] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
         EXECUTE format(

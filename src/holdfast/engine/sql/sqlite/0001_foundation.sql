@@ -24,11 +24,13 @@ CREATE TABLE records (
     base         INTEGER NOT NULL,
     head         INTEGER NOT NULL,
     digest       BLOB    NOT NULL,
+    derived      INTEGER NOT NULL,
     hour         INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX records_name ON records (tenant, kind, id);
 -- By the hour of the last activity, not its moment: most appends leave this index alone.
 CREATE INDEX records_hour   ON records (tenant, kind, hour);
+CREATE INDEX records_expires ON records (tenant, kind, expires)     WHERE expires      IS NOT NULL;
 CREATE INDEX records_user   ON records (tenant, scope_user, kind)   WHERE scope_user   IS NOT NULL;
 CREATE INDEX records_agent  ON records (tenant, scope_agent, kind)  WHERE scope_agent  IS NOT NULL;
 CREATE INDEX records_thread ON records (tenant, scope_thread, kind) WHERE scope_thread IS NOT NULL;
@@ -82,8 +84,25 @@ CREATE TABLE feed (
     tenant   INTEGER NOT NULL,
     position INTEGER NOT NULL,
     time     INTEGER NOT NULL,
+    actor    TEXT,
+    scope_user   TEXT,
+    scope_agent  TEXT,
+    scope_thread TEXT,
     changes  TEXT    NOT NULL,
     PRIMARY KEY (tenant, position)
+) WITHOUT ROWID;
+-- A scope is what all changes of a commit share; '' where they differ, and each says its own.
+CREATE INDEX feed_user  ON feed (tenant, scope_user, position);
+CREATE INDEX feed_actor ON feed (tenant, actor) WHERE actor IS NOT NULL;
+
+-- How much a tenant may hold. What it holds is counted from the day on which a limit is set.
+CREATE TABLE limits (
+    tenant  INTEGER NOT NULL,
+    measure TEXT    NOT NULL,
+    kind    TEXT    NOT NULL,
+    most    INTEGER NOT NULL,
+    used    INTEGER NOT NULL,
+    PRIMARY KEY (tenant, measure, kind)
 ) WITHOUT ROWID;
 
 -- For people with their own tools. A body is two characters that name its encoding ("j1": JSON), then the value.

@@ -1,0 +1,89 @@
+"""Watching and following the feed from an event loop, without a thread for each who waits.
+
+Deliberately absent: rules of its own. What is read, and when a follower moves, is the blocking twin's to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from holdfast.aio.hands import Hands
+from holdfast.engine.contract import Commit, Interest, Listens
+from holdfast.ledger.core import Core
+from holdfast.ledger.feed import Follower, check_timeout, page_of
+
+_POLL_S = 0.05  # of an engine that calls nobody
+
+
+async def watching(
+    core: Core, hands: Hands, after: int, only: Interest | None, timeout_s: float | None
+) -> AsyncGenerator[Commit, None]:
+    """Yield commits of interest after a position; end after ``timeout_s`` without one."""
+    came: list[Commit] | None = []
+    while came is not None:
+        commits, upto = (came, 0) if came else await hands.run(page_of, core.engine, core.tenant, after, only)
+        for commit in commits:
+            yield commit
+        after = max(upto, commits[-1].position if commits else after)
+        came = [] if commits else await _coming(core, after, only, timeout_s)
+
+
+async def _coming(core: Core, after: int, only: Interest | None, timeout_s: float | None) -> list[Commit] | None:
+    """The commits that come next; none of them when they have to be looked for, None when the time is over."""
+    if not isinstance(core.engine, Listens):
+        await asyncio.sleep(_POLL_S if timeout_s is None else min(timeout_s, _POLL_S))
+        return None if timeout_s is not None and timeout_s <= _POLL_S else []
+    loop = asyncio.get_running_loop()
+    came: asyncio.Future[list[Commit]] = loop.create_future()
+
+    def call(commits: list[Commit]) -> None:
+        loop.call_soon_threadsafe(lambda: None if came.done() else came.set_result(commits))
+
+    cancel = core.engine.listen(core.tenant, after, call, only)
+    try:
+        return await asyncio.wait_for(came, timeout_s)
+    except TimeoutError:
+        return None
+    finally:
+        cancel()
+
+
+class AsyncFollower:
+    """A ``Follower`` whose methods are awaited."""
+
+    def __init__(self, follower: Follower, hands: Hands) -> None:
+        self._follower, self._hands = follower, hands
+        self.name = follower.name
+
+    def __repr__(self) -> str:
+        return f"AsyncFollower({self.name!r})"
+
+    async def position(self) -> int:
+        return await self._hands.run(lambda: self._follower.position)
+
+    async def lag(self) -> int:
+        return await self._hands.run(lambda: self._follower.lag)
+
+    async def read(self, *, timeout_s: float | None = 0.0) -> list[Commit]:
+        return await self._hands.run(self._follower.read, timeout_s=timeout_s)
+
+    async def follow(self, *, timeout_s: float | None = None) -> AsyncIterator[Commit]:
+        check_timeout(timeout_s)
+        follower = self._follower
+        came: list[Commit] | None = []
+        while came is not None:
+            commits, upto = await self._hands.run(follower.page)
+            for commit in commits:
+                yield commit
+                await self.advance(commit.position)
+            came = [] if commits else await _coming(follower.core, upto, follower.only, timeout_s)
+
+    async def advance(self, position: int) -> None:
+        await self._hands.run(self._follower.advance, position)
+
+    async def reset(self, position: int = 0) -> None:
+        await self._hands.run(self._follower.reset, position)
+
+    async def remove(self) -> None:
+        await self._hands.run(self._follower.remove)

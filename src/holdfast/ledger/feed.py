@@ -1,0 +1,248 @@
+"""Following what happens in a tenant: watching the feed, named followers that keep their place, and trimming it.
+
+A follower's position is a record under compare-and-set, so of two processes that use one name only one gets on. It
+moves after what was read has been dealt with: whoever is killed in between gets the same commits again, each with its
+number to be recognised by. Deliberately absent: delivery, and any idea of what a change means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from holdfast.clock import to_datetime
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Commit, Delete, Interest, Put, Query, Record, Trim, View
+from holdfast.errors import Conflict, FeedTrimmed, Invalid
+from holdfast.ids import check_id
+from holdfast.ledger.core import Core, scan_all
+from holdfast.ledger.thread import check_count
+
+KIND = "follower"
+_PAGE = 100
+_LONG_S = 3_600.0
+
+
+def interest(
+    kinds: str | Iterable[str] | None, user: str | None, agent: str | None, thread: str | None
+) -> Interest | None:
+    """What somebody wants to hear of; None: of everything."""
+    for what, value in (("user", user), ("agent", agent), ("thread id", thread)):
+        if value is not None:
+            check_id(value, what)
+    if kinds is not None and not isinstance(kinds, str | Iterable):
+        raise Invalid(f"kinds is a kind, or some of them, not {type(kinds).__name__}")
+    wanted = None if kinds is None else frozenset([kinds] if isinstance(kinds, str) else kinds)
+    for kind in wanted or ():
+        check_id(kind, "kind")
+    if wanted is None and user is agent is thread is None:
+        return None
+    return Interest(wanted, user, agent, thread)
+
+
+def check_timeout(timeout_s: float | None) -> None:
+    if timeout_s is None:
+        return
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not timeout_s >= 0:
+        raise Invalid(f"timeout_s is a number of seconds, not {timeout_s!r}")
+
+
+class Page(NamedTuple):
+    """Commits of interest, and how far the feed is known when they are dealt with."""
+
+    commits: list[Commit]
+    upto: int
+
+
+def page_of(view: View, tenant: str, after: int, only: Interest | None, timeout_s: float = 0.0) -> Page:
+    """The next commits after a position. Where none is of interest, the position moves on past the others."""
+    head = view.head(tenant)
+    commits = view.feed(tenant, after, _PAGE, min(timeout_s, _LONG_S), only)
+    return Page(commits, commits[-1].position if commits else max(after, head))
+
+
+def watch(core: Core, after: int, only: Interest | None, timeout_s: float | None) -> Iterator[Commit]:
+    """Yield commits in the order they became durable; end after ``timeout_s`` without one."""
+    wait_s = math.inf if timeout_s is None else timeout_s
+    while True:
+        page = page_of(core.engine, core.tenant, after, only, wait_s)
+        if not page.commits and wait_s <= _LONG_S:
+            return
+        yield from page.commits
+        after = page.upto
+
+
+class FollowerInfo(NamedTuple):
+    """A follower as a list shows it: how far it is, how many commits it is behind, and when it last moved."""
+
+    name: str
+    position: int
+    lag: int
+    moved: datetime
+
+
+class Follower:
+    """A named place in the feed that outlives its process. Whoever uses the same name goes on from there."""
+
+    def __init__(self, core: Core, name: str, only: Interest | None = None, after: int = 0) -> None:
+        check_count("after", after)
+        self.name = check_id(name, "follower")
+        self.core, self.only, self._start = core, only, after
+        self._version = 0
+        self._position: int | None = None
+
+    def __repr__(self) -> str:
+        return f"Follower({self.name!r})"
+
+    @property
+    def position(self) -> int:
+        """The number of the last commit that was dealt with."""
+        return self._load()
+
+    @property
+    def lag(self) -> int:
+        """How many commits there are after its position, of interest or not."""
+        return max(0, self.core.engine.head(self.core.tenant) - self._load())
+
+    def read(self, *, timeout_s: float | None = 0.0) -> list[Commit]:
+        """Return the next commits of interest without moving on; wait up to ``timeout_s`` where there is none."""
+        check_timeout(timeout_s)
+        return self.page(math.inf if timeout_s is None else timeout_s).commits
+
+    def follow(self, *, timeout_s: float | None = None) -> Iterator[Commit]:
+        """Yield commits of interest, and note each as dealt with when the next one is asked for.
+
+        A process that is killed gets the one it was at again: at least once, with ``commit.position`` to know it by.
+        It ends after ``timeout_s`` without a commit. ``Conflict`` when another process uses the same name.
+        """
+        check_timeout(timeout_s)
+        wait_s = math.inf if timeout_s is None else timeout_s
+        while True:
+            page = self.page(wait_s)
+            for commit in page.commits:
+                yield commit
+                self.advance(commit.position)
+            if not page.commits and wait_s <= _LONG_S:
+                return
+
+    def page(self, wait_s: float = 0.0) -> Page:
+        """The next commits of interest. Where there is none, it moves on past those that are of none."""
+        at = self._load()
+        try:
+            page = page_of(self.core.engine, self.core.tenant, at, self.only, wait_s)
+        except FeedTrimmed as error:
+            raise FeedTrimmed(
+                f"follower {self.name!r} is at {at}, and the feed begins at {error.first}: read what you need from the "
+                f"store, then reset({error.first - 1})",
+                first=error.first, after=at,
+            ) from error  # fmt: skip
+        if page.upto > at and not page.commits:
+            self._move(page.upto)
+        return page
+
+    def advance(self, position: int) -> None:
+        """Note that everything up to a position was dealt with. ``Conflict`` when another process moved it."""
+        check_count("position", position)
+        at = self._load() if self._position is None else self._position
+        self._refuse_past_end(position)
+        if position < at:
+            raise Invalid(f"follower {self.name!r} is at {at}; to go back to {position}, use reset", position=at)
+        self._move(position)
+
+    def reset(self, position: int = 0) -> None:
+        """Go on from another position, also an earlier one, whoever moved it last."""
+        check_count("position", position)
+        self._refuse_past_end(position)
+        self._load()
+        self._move(position)
+
+    def remove(self) -> None:
+        """Forget it: the feed may be trimmed past it from now on. The name is free."""
+        self.core.write([Delete(KIND, self.name, derived=True)], self.core.clock.now())
+        self._version, self._position = 0, None
+
+    def _refuse_past_end(self, position: int) -> None:
+        head = self.core.engine.head(self.core.tenant)
+        if position > head:
+            raise Invalid(f"the feed is at {head}; follower {self.name!r} cannot be at {position}", head=head)
+
+    def _load(self) -> int:
+        """Read where it is, and let it be there durably from now on."""
+        record = self.core.engine.get(self.core.tenant, KIND, self.name)
+        if record is None:
+            self._version = 0
+            self._move(self._start)
+            return self._start
+        self._version, self._position = record.version, _position(record)
+        return self._position
+
+    def _move(self, position: int) -> None:
+        """Derived, so that moving is no commit that a follower would have to follow."""
+        put = Put(KIND, self.name, encode({"position": position}), expect=self._version, derived=True)
+        try:
+            self.core.write([put], self.core.clock.now())
+        except Conflict as error:
+            raise Conflict(
+                f"follower {self.name!r} was moved by another process; give each its own name, or let one follow",
+                name=self.name, position=position,
+            ) from error  # fmt: skip
+        self._version, self._position = self._version + 1, position
+
+
+def followers(core: Core) -> list[FollowerInfo]:
+    """Every follower of a tenant, the one that is furthest behind first."""
+    head = core.engine.head(core.tenant)
+    found = [
+        FollowerInfo(record.id, at := _position(record), max(0, head - at), to_datetime(record.time))
+        for record in scan_all(core.engine, core.tenant, Query(KIND))
+    ]
+    return sorted(found, key=lambda info: (info.position, info.name))
+
+
+def trim(core: Core, older_than: timedelta | None, keep: int | None, past_followers: bool) -> int:
+    """Drop old items of the feed; return how many. What a follower has not seen stays, unless told otherwise."""
+    if older_than is None and keep is None:
+        raise Invalid("say what of the feed to drop: older_than=…, keep=…, or both")
+    if keep is not None:
+        check_count("keep", keep)
+    if older_than is not None and (not isinstance(older_than, timedelta) or older_than < timedelta(0)):
+        raise Invalid(f"older_than is a span of time such as timedelta(days=30), not {older_than!r}")
+    first, head = _first(core), core.engine.head(core.tenant)
+    upto = head if keep is None else head - keep
+    if older_than is not None:
+        before = core.clock.now() - older_than // timedelta(microseconds=1)
+        upto = min(upto, _last_before(core, first, before))
+    if not past_followers:
+        upto = min([upto, *(info.position for info in followers(core))])
+    if upto < first:
+        return 0
+    core.write([Trim(upto)], core.clock.now())
+    return upto - first + 1
+
+
+def _first(core: Core) -> int:
+    """The oldest position that the feed still holds."""
+    try:
+        core.engine.feed(core.tenant, 0, 1)
+    except FeedTrimmed as error:
+        first: int = error.first
+        return first
+    return 1
+
+
+def _last_before(core: Core, first: int, time: int) -> int:
+    """The last position before the first commit that is not older than a moment. Clocks differ, so it is read on."""
+    after = first - 1
+    while commits := core.engine.feed(core.tenant, after, _PAGE):
+        for commit in commits:
+            if commit.time >= time:
+                return commit.position - 1
+        after = commits[-1].position
+    return after
+
+
+def _position(record: Record) -> int:
+    position: int = decode(record.body)["position"]
+    return position
