@@ -77,7 +77,8 @@ class Library:
 
     @property
     def files(self) -> bool:
-        """Whether any index can hold files, as of the last time that one of any kind was brought up to date."""
+        """Whether any index can hold files: some of nobody's, or of an owner who was looked at."""
+        self._follower.look(None)
         return self._follower.files
 
     def _places(self, scope: Scope) -> Iterator[Place]:
