@@ -150,7 +150,7 @@ def test_what_is_read_back_is_compared(store: holdfast.Store, source: Kind, monk
     commit = store.core.engine.commit
     told: list[int] = []
 
-    def forgetful(tenant: str, ops: object, time: int) -> object:
+    def forgetful(tenant: str, ops: object, time: int, actor: str | None = None) -> object:
         told.append(1)
         if len(told) > 1:
             return commit(tenant, ops, time)  # type: ignore[arg-type]
