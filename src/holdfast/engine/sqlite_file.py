@@ -17,7 +17,7 @@ from typing import Any
 
 import apsw
 
-from holdfast.engine import migrate
+from holdfast.engine import migrate, sqlite_process
 from holdfast.errors import Corrupt, HoldfastError, Misconfigured, TooLarge, Unavailable
 
 APPLICATION_ID = 0x48464454  # "HFDT"
@@ -29,7 +29,7 @@ def open_writer(path: Path, busy_timeout_s: float) -> apsw.Connection:
     """Open the connection that writes, making or bringing up to date the store when needed."""
     with translated(path):
         _look_before_opening(path)
-        connection = _connect(path, _WRITE_FLAGS, busy_timeout_s)
+        connection = connect(path, _WRITE_FLAGS, busy_timeout_s)
         try:
             _prepare(connection, path, busy_timeout_s)
         except BaseException:
@@ -41,13 +41,16 @@ def open_writer(path: Path, busy_timeout_s: float) -> apsw.Connection:
 def open_reader(path: Path, busy_timeout_s: float) -> apsw.Connection:
     """Open a connection that cannot write."""
     with translated(path):
-        connection = _connect(path, apsw.SQLITE_OPEN_READONLY, busy_timeout_s)
+        connection = connect(path, apsw.SQLITE_OPEN_READONLY, busy_timeout_s)
         pragma(connection, "query_only = ON")
         return connection
 
 
-def _connect(path: Path, flags: int, busy_timeout_s: float) -> apsw.Connection:
+def connect(path: Path, flags: int, busy_timeout_s: float = 0.0) -> apsw.Connection:
+    """Open a connection, unless this process was forked while its parent had the file open."""
+    sqlite_process.refuse_unsafe(path)
     connection = apsw.Connection(str(path), flags=flags)
+    sqlite_process.opened(connection, path)
     connection.set_busy_handler(_Patience(busy_timeout_s))
     return connection
 
@@ -58,6 +61,7 @@ class _Patience:
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._since = 0.0
+        self._process = os.getpid()
 
     def __call__(self, tries: int) -> bool:
         now = _time.monotonic()
@@ -66,7 +70,7 @@ class _Patience:
         if now - self._since > self._timeout_s:
             return False
         _time.sleep(random.uniform(0.0002, 0.002))
-        return True
+        return self._process == os.getpid()  # a signal may have forked meanwhile, and the connection is the parent's
 
 
 def _look_before_opening(path: Path) -> None:
@@ -200,7 +204,7 @@ def _migrate(connection: apsw.Connection, path: Path) -> None:
 
 def copy_database(source: apsw.Connection, target: Path) -> None:
     """Copy a database, live or not, through SQLite's backup interface; the copy is one plain file."""
-    copy = apsw.Connection(str(target))
+    copy = connect(target, _WRITE_FLAGS)
     try:
         with copy.backup("main", source, "main") as transfer:
             while not transfer.done:
