@@ -206,10 +206,11 @@ class SqliteEngine(Reads):
     def _borrow(self) -> apsw.Connection:
         if self._closed:
             raise Misconfigured("this store is closed")
+        self._writer.identity.check_sometimes()
         try:
             return self._idle.pop()
         except IndexError:
-            return sqlite_file.open_reader(self._path, self._busy_timeout_s)
+            return sqlite_file.open_reader(self._path, self._busy_timeout_s, self._writer.identity)
 
     def _give_back(self, connection: apsw.Connection) -> None:
         if sqlite_process.is_inherited(connection):
@@ -313,7 +314,9 @@ class _Writer:
 
     def __init__(self, path: Path, clock: Clock, ids: Ids, busy_timeout_s: float) -> None:
         self._path, self._ids, self._busy_timeout_s = path, ids, busy_timeout_s
-        self._connection: apsw.Connection | _Inherited = sqlite_file.open_writer(path, busy_timeout_s)
+        opened = sqlite_file.open_writer(path, busy_timeout_s)
+        self._connection: apsw.Connection | _Inherited = opened
+        self.identity = sqlite_file.Identity(path, opened)
         self._keys = _LocalKeys(self._run, remember=True)
         self._reads = Reads(self._run, clock, keys=self._keys)
         self._tending = Tending(self._run, self._run_many, self._keys)
@@ -351,7 +354,7 @@ class _Writer:
             for tenant, plan in plans.items():
                 self._write(tenant, plan.changes)
             committing = True
-            self._connection.execute("COMMIT")
+            self._end()
         except BaseException as error:
             raise self._abandon(error, committing) from error
         for tenant, plan in plans.items():
@@ -385,7 +388,7 @@ class _Writer:
                 self._publish(job.tenant, [Published(job.time, job.actor, changes)])
             position = self._position(job.tenant)
             committing = True
-            self._connection.execute("COMMIT")
+            self._end()
         except BaseException as error:
             raise self._abandon(error, committing) from error
         self._forget()
@@ -410,16 +413,23 @@ class _Writer:
     def connected(self) -> apsw.Connection:
         """The connection, opened anew where it was closed or is not to be trusted."""
         if self._suspect or isinstance(self._connection, _Inherited):
-            self._connection = sqlite_file.open_writer(self._path, self._busy_timeout_s)
+            self._connection = sqlite_file.open_writer(self._path, self._busy_timeout_s, self.identity)
+            self.identity.note_log()
             self._suspect = False
             self._version = -1  # of two connections the data versions have nothing to do with each other
         return self._connection
 
     def _begin(self) -> None:
+        self.identity.check()
         self.connected().execute("BEGIN IMMEDIATE")
         if self._connection.data_version() != self._version or len(self._records) > _KNOWN_LIMIT:
             self._forget()
         self._version = -1  # until the end of this commit is learned, nothing remembered may be trusted again
+
+    def _end(self) -> None:
+        """Commit. Nobody is told of it if the file was taken away meanwhile: it went with the commit."""
+        self._connection.execute("COMMIT")
+        self.identity.check()
 
     def _write(self, tenant: str, changes: Changes) -> None:
         if not changes:

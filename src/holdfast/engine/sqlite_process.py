@@ -160,10 +160,15 @@ def join(connected: Connected) -> None:
     _here.connected.add(connected)
 
 
-def opened(connection: apsw.Connection, path: Path) -> None:
+def opened(connection: apsw.Connection, place: Place | None) -> None:
     """Note which file a new connection is of."""
-    if (place := place_of(path)) is not None:
+    if place is not None:
         _here.places[connection] = place
+
+
+def opened_as(connection: apsw.Connection) -> Place | None:
+    """The file that a connection was opened on."""
+    return _here.places.get(connection)
 
 
 def is_inherited(connection: apsw.Connection) -> bool:
