@@ -38,6 +38,7 @@
     ├── Unsupported         another engine, or an extra, is needed
     ├── Corrupt             stop, and run verify
     └── Misconfigured       fix how the store is opened
+        └── FileGone        the file of an open store was moved, deleted or replaced: look why, then open it again
 
 Each class has a stable ``code`` and says whether retrying can help. Facts are attributes, so nobody has to parse a
 message; a class's docstring is its default message. Deliberately absent: exit codes and HTTP statuses (the doors map
@@ -303,3 +304,9 @@ class Misconfigured(HoldfastError):
     """The store cannot be opened this way."""
 
     code = "misconfigured"
+
+
+class FileGone(Misconfigured):
+    """The file of this store was moved, deleted or replaced while the store was open. Open it again."""
+
+    code = "file_gone"

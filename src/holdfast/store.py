@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, Unpack
 from weakref import WeakSet
 
-from holdfast import config
+from holdfast import atfork, config
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.contract import Commit, Copies, Delete, Problem, Query, Scope
 from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
@@ -159,7 +159,7 @@ class Store:
         self._runs = runs or Runs(core, self._ids)
         self._embedder = embedder
         self._root = root or self
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
         self._lent: WeakSet[Runs] = WeakSet()  # those of stores for other tenants and actors
         self._cache: IndexCache | None = None
         self._recaller: Recaller | None = None

@@ -356,30 +356,6 @@ def test_four_processes_on_one_new_stream_lose_nothing(database: str, engine: Po
     assert engine.check() == []
 
 
-def test_a_forked_child_is_refused_and_its_parent_goes_on(database: str) -> None:
-    processes(
-        1,
-        """
-        from holdfast.errors import Misconfigured
-        engine = opened()
-        engine.tenants()
-        together()
-        child = os.fork()
-        if not child:
-            try:
-                engine.tenants()
-            except Misconfigured:
-                engine.close()
-                os._exit(0)
-            os._exit(1)
-        assert os.waitpid(child, 0)[1] == 0
-        assert engine.tenants() == []
-        engine.close()
-        """,
-        database,
-    )
-
-
 # One group, many callers
 
 

@@ -394,34 +394,6 @@ def test_many_processes_may_open_a_new_file_at_once(count: int, path: Path) -> N
         assert store.verify().ok
 
 
-def test_a_forked_child_is_refused_and_its_parent_goes_on(path: Path) -> None:
-    lines = child(
-        """
-        store = holdfast.open(path)
-        thread = store.thread("trip")
-        thread.append({"n": 1})
-        child = os.fork()
-        if not child:
-            tell(lambda: thread.append({"n": 9}))
-            tell(thread.log)
-            tell(store.verify)
-            tell(lambda: store.backup(path + ".copy"))
-            tell(lambda: store.erase(thread="trip"))
-            tell(store.close)
-            with holdfast.open(path) as own:
-                own.thread("trip").append({"n": 2})
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-        thread.append({"n": 3})
-        print([entry.content["n"] for entry in thread.log()], store.verify().ok)
-        store.close()
-        """,
-        path,
-    )
-    assert lines == ["Misconfigured"] * 5 + ["fine", "[1, 2, 3] True"]
-    assert not beside(path) & (ABSENT | {".copy"})
-
-
 # Changes behind the store's back
 
 TRIP = "stream = (SELECT num FROM strands WHERE kind = 'thread' AND id = 'trip')"

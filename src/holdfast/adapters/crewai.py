@@ -10,7 +10,6 @@ of the log. Deliberately absent: embedding (CrewAI brings the vectors), and writ
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast import atfork
 from holdfast.adapters.opening import Given, Held, away
 from holdfast.errors import Corrupt, FeedTrimmed, Invalid, Misconfigured
 from holdfast.ids import check_id
@@ -87,7 +87,7 @@ class HoldfastStorage:
         with self._held.begun() as begun:
             self._folder = begun.folder(folder, user=user, agent=agent)
         self._begin = f"{self._folder.filebook.place}/"
-        self._lock = threading.RLock()
+        self._lock = atfork.lock()
         self._kept: dict[str, _Kept] = {}
         self._vectors = _Vectors()
         self._after: int | None = None

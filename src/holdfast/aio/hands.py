@@ -15,24 +15,43 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar, cast
 
+from holdfast import atfork
 from holdfast.engine.contract import Notify, Outcome, Receipt, Submits
 from holdfast.errors import Misconfigured
 from holdfast.ledger.core import Core, Pending
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_WORKERS = 8
+
+
+def workers() -> ThreadPoolExecutor:
+    """The threads that an async store has."""
+    return ThreadPoolExecutor(_WORKERS, thread_name_prefix="holdfast-aio")
 
 
 class Hands:
     """Carries work away from the event loop."""
 
-    def __init__(self, core: Core, executor: ThreadPoolExecutor, lender: Hands | None = None) -> None:
+    def __init__(self, core: Core, lender: ThreadPoolExecutor | Hands) -> None:
         self._core = core
-        self._executor = executor
-        self._lender = lender
+        self._lender = lender if isinstance(lender, Hands) else None
+        self._own = None if isinstance(lender, Hands) else lender
         self._submits = core.engine if isinstance(core.engine, Submits) else None
         self._way_back: tuple[asyncio.AbstractEventLoop, Notify] | None = None
         self._closed = False
+        atfork.join(in_child=self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        """This is a forked child, and has no threads yet."""
+        self._own, self._way_back = self._own and workers(), None
+
+    @property
+    def _executor(self) -> ThreadPoolExecutor:
+        if self._lender is not None:
+            return self._lender._executor
+        assert self._own is not None
+        return self._own
 
     @property
     def closed(self) -> bool:
@@ -45,7 +64,7 @@ class Hands:
 
     def of(self, core: Core) -> Hands:
         """The same executor for another tenant or actor of the same engine."""
-        return Hands(core, self._executor, self._lender or self)
+        return Hands(core, self._lender or self)
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run blocking work on the executor, with the caller's context variables."""

@@ -10,7 +10,7 @@ import functools
 import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import aclosing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar, Unpac
 from holdfast import store as blocking
 from holdfast.aio.feed import AsyncFollower, watching
 from holdfast.aio.folder import AsyncFolder
-from holdfast.aio.hands import Hands
+from holdfast.aio.hands import Hands, workers
 from holdfast.aio.memory import AsyncMemories
 from holdfast.aio.runs import resuming, work
 from holdfast.aio.thread import AsyncThread
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_WORKERS = 8
 
 
 def _close_unwanted(opening: Future[blocking.Store]) -> None:
@@ -69,7 +68,7 @@ class StoreOpening:
         return self._open().__await__()
 
     async def _open(self) -> AsyncStore:
-        executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="holdfast-aio")
+        executor = workers()
         opening = executor.submit(self._make)
         try:
             store = await asyncio.wrap_future(opening)

@@ -70,6 +70,10 @@ class GroupCommit:
     def __init__(self, run: Callable[[list[Job]], None], limit: int = 512) -> None:
         self._run = run
         self._limit = limit
+        self._closed = False
+        self._begin()
+
+    def _begin(self) -> None:
         self._pending: deque[Job] = deque()
         self._running: list[Job] = []
         self._ran = False
@@ -78,7 +82,6 @@ class GroupCommit:
         self._idle = threading.Condition(self._baton)
         self._thread: threading.Thread | None = None
         self._called = threading.Semaphore(0)
-        self._closed = False
 
     def commit(self, tenant: str, ops: Sequence[Any], time: int, actor: str | None = None) -> Receipt:
         """Commit a batch and return its receipt; the calling thread may lead others' batches too."""
@@ -116,6 +119,18 @@ class GroupCommit:
         if not already and self._thread is not None:
             self._called.release()
             self._thread.join()
+
+    def begin_anew(self) -> None:
+        """This is a forked child: whatever is under way or waits is the parent's, which goes on with it.
+
+        Only a signal that forks finds somebody here who waits; it is told so.
+        """
+        left = (*self._running, *self._pending)
+        self._begin()
+        for job in left:
+            if not job.done:
+                job.error = OutcomeUnknown("this process was forked during a commit, which its parent goes on with")
+            job.wake()
 
     # Queueing
 

@@ -28,8 +28,9 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from psycopg_pool import PoolClosed, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+from holdfast import atfork
 from holdfast.clock import Clock
 from holdfast.engine import lineage, relational
 from holdfast.engine.contract import (
@@ -101,12 +102,13 @@ class PostgresEngine(Reads):
         super().__init__(self._run_outside, clock, remember=True)
         self._ids = ids
         self._database = Database(url, connect_timeout_s, busy_timeout_s)
-        self._pid = os.getpid()
         self._closed = False
         self._waiters = Waiters(self, self._heads, _NAPS_S)
         self._database.prepare()
-        self._pool = self._database.pool(pool_size)
+        self._pool_size, self._opening = pool_size, atfork.lock()
+        self._pool: ConnectionPool[Connection] | None = self._database.pool(pool_size)
         self._group = GroupCommit(self._commit_jobs)
+        atfork.join(in_child=self._begin_anew)
 
     # Reading
 
@@ -140,13 +142,13 @@ class PostgresEngine(Reads):
     # Writing
 
     def commit(self, tenant: str, ops: Sequence[Op], time: int, actor: str | None = None) -> Receipt:
-        self._refuse_after_fork()
+        atfork.notice()
         return self._group.commit(tenant, ops, time, actor)
 
     def submit(
         self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object, actor: str | None = None
     ) -> None:
-        self._refuse_after_fork()
+        atfork.notice()
         self._group.submit(tenant, ops, time, notify, ticket, actor)
 
     def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
@@ -218,30 +220,55 @@ class PostgresEngine(Reads):
         if self._closed:
             return
         self._closed = True
-        if self._pid != os.getpid():
-            return  # a forked child must not touch its parent's connections
+        atfork.notice()
         self._waiters.close()
         self._group.close()
-        self._pool.close()
+        if self._pool is not None:
+            self._pool.close()
 
     # Connections
 
     @contextmanager
     def _borrowed(self) -> Iterator[Connection]:
-        connection = self._borrow()
+        pool, process = self._pool_here(), os.getpid()
+        connection = self._borrow(pool)
         try:
             yield connection
         finally:
-            _settle(connection)
-            lost = connection.closed
-            self._pool.putconn(connection)
-            if lost and not self._pool.closed:
-                self._pool.check()  # where one died the others may have, too
+            if process == os.getpid():  # otherwise it is the parent's, who goes on with it
+                _settle(connection)
+                lost = connection.closed
+                pool.putconn(connection)
+                if lost and not pool.closed:
+                    pool.check()  # where one died the others may have, too
 
-    def _borrow(self) -> Connection:
-        self._refuse_after_fork()
+    def _pool_here(self) -> ConnectionPool[Connection]:
+        """The pool of this process; in a forked child it is opened when it is first needed."""
+        atfork.notice()
+        if self._closed:
+            raise Misconfigured("this store is closed")
+        if self._pool is None:
+            with self._opening:
+                self._pool = self._pool or self._database.pool(self._pool_size)
+        return self._pool
+
+    def _begin_anew(self) -> None:
+        """This is a forked child. The server takes what comes over the parent's connections for the parent's.
+
+        So those are left alone, also at the end; whoever is in the middle of using one finds it cut off.
+        """
+        self._database.cut_off()
+        atfork.keep_for_ever(self._pool)
+        self._pool = None
+        self._group.begin_anew()
+
+    def _forked(self) -> Misconfigured:
+        told = f"this process was forked in the middle of work on {self._database}, which its parent goes on with"
+        return Misconfigured(told, place=str(self._database))
+
+    def _borrow(self, pool: ConnectionPool[Connection]) -> Connection:
         try:
-            return self._pool.getconn()
+            return pool.getconn()
         except PoolClosed:
             raise Misconfigured("this store is closed") from None
         except PoolTimeout:
@@ -251,11 +278,14 @@ class PostgresEngine(Reads):
 
     def _insist(self, attempt: Callable[[Connection], T], tries: int) -> T:
         """Run something that may be repeated until it is through, again if it lost a race or its connection."""
+        process = os.getpid()
         while True:
             try:
                 with self._database.translated(), self._borrowed() as connection, _noticing(connection):
                     return attempt(connection)
             except _Again as again:
+                if process != os.getpid():
+                    raise self._forked() from again.error
                 tries -= 1
                 if not tries:
                     raise self._database.translate(again.error) from again.error
@@ -277,9 +307,11 @@ class PostgresEngine(Reads):
         """Lend a transaction in which nothing changes. Its first query fixes what it sees."""
         self._run_outside("", "SELECT 1")  # dead connections show here, where another can be tried
         with self._borrowed() as connection:
-            session = _Session(connection)
+            process, session = os.getpid(), _Session(connection)
 
             def run(tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+                if process != os.getpid():
+                    raise self._forked()
                 with self._database.translated():
                     return session.run(tenant, sql, values)
 
@@ -308,10 +340,6 @@ class PostgresEngine(Reads):
             return result
 
         return self._insist(attempt, _WRITE_TRIES)
-
-    def _refuse_after_fork(self) -> None:
-        if self._pid != os.getpid():
-            raise Misconfigured("this store was opened before the process forked; open it again in the child")
 
 
 class _Session:

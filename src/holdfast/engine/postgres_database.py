@@ -8,15 +8,18 @@ not understood counts as ``Unavailable``.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool
 
+from holdfast import atfork
 from holdfast.engine import migrate
 from holdfast.engine.relational import Row
 from holdfast.errors import Corrupt, HoldfastError, Invalid, Misconfigured, TooLarge, Unavailable
@@ -79,6 +82,7 @@ class Database:
             "keepalives_count": 3,
             "tcp_user_timeout": 30_000,
         }
+        self._made: WeakSet[Connection] = WeakSet()
         self._options = {name: value for name, value in defaults.items() if name not in given}
         self._options |= {"autocommit": True, "prepare_threshold": None, "client_encoding": "utf8"}
 
@@ -113,8 +117,18 @@ class Database:
     def pool(self, size: int) -> ConnectionPool[Connection]:
         return ConnectionPool(
             self._url, kwargs=self._options, min_size=0, max_size=size, open=True, name="holdfast-pool", num_workers=1,
-            timeout=self._timeout_s, reconnect_timeout=self._timeout_s,
+            timeout=self._timeout_s, reconnect_timeout=self._timeout_s, configure=self._made.add,
         )  # fmt: skip
+
+    def cut_off(self) -> None:
+        """This is a forked child: nothing may go over the parent's connections. Here, their files lead nowhere."""
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for connection in list(self._made):
+            with suppress(psycopg.Error, OSError):
+                os.dup2(nowhere, connection.fileno())
+        os.close(nowhere)
+        atfork.keep_for_ever(*self._made)
+        self._made = WeakSet()
 
     @contextmanager
     def translated(self) -> Iterator[None]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 
 import msgspec
 
+from holdfast import atfork
 from holdfast.clock import Clock
 from holdfast.engine import chain, lineage
 from holdfast.engine.contract import (
@@ -215,9 +216,10 @@ class RamEngine(_Reads):
     durable = False
 
     def __init__(self, clock: Clock, ids: Ids) -> None:
-        super().__init__(clock, {}, threading.RLock())
+        super().__init__(clock, {}, atfork.lock())
         self._ids = ids
         self._waiters = Waiters(self, lambda tenants: {tenant: self.head(tenant) for tenant in tenants})
+        atfork.join(before=self._before_fork, in_parent=self._after_fork, in_child=self._after_fork)
 
     def commit(self, tenant: str, ops: Sequence[Op], time: int, actor: str | None = None) -> Receipt:
         with self._lock:
@@ -283,6 +285,13 @@ class RamEngine(_Reads):
         with self._lock:
             self.closed = True
         self._waiters.close()
+
+    def _before_fork(self) -> None:
+        self._lock.acquire()  # a child has a copy, and no thread may be in the middle of changing it
+
+    def _after_fork(self) -> None:
+        with suppress(RuntimeError):  # the fork was made by code that did not tell before
+            self._lock.release()
 
     def _apply(self, data: _Tenant, changes: Changes) -> None:
         for strand in changes.strands.values():

@@ -3,7 +3,8 @@
 One connection writes; whoever leads the group commit uses it, in ``BEGIN IMMEDIATE``. Reads go through a pool of
 read-only connections. SQLite is apsw's own library, because the system's may have the WAL-reset bug. Other processes
 may open the same file; they queue for the write lock, and no lock error reaches a caller before ``busy_timeout_s``.
-Deliberately absent: connections shared across ``fork``, and work on the file itself (``sqlite_file`` has it).
+Deliberately absent: connections shared across a fork (``sqlite_process`` has them closed before it), and work on the
+file itself (``sqlite_file`` has it).
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from typing import Any
 import apsw
 import msgspec
 
+from holdfast import atfork
 from holdfast.clock import Clock
-from holdfast.engine import lineage, relational, sqlite_file
+from holdfast.engine import lineage, relational, sqlite_file, sqlite_process
 from holdfast.engine.contract import (
     Commit,
     Interest,
@@ -54,14 +56,15 @@ class SqliteEngine(Reads):
         super().__init__(self._run_outside, clock, remember=True, keys=_LocalKeys(self._run_outside))
         self._path = path
         self._busy_timeout_s = busy_timeout_s
-        self._pid = os.getpid()
         self._closed = False
         self._idle: deque[apsw.Connection] = deque()
         self._waiters = Waiters(self, self._heads, _NAPS_S)
         self._seen: tuple[apsw.Connection, int] | None = None
         self._seen_heads: dict[str, int] = {}
-        self._writer = _Writer(path, clock, ids, busy_timeout_s)
         self._group = GroupCommit(self._commit_jobs)
+        with sqlite_process.using():
+            self._writer = _Writer(path, clock, ids, busy_timeout_s)
+            sqlite_process.join(self)
 
     # Reading
 
@@ -96,31 +99,32 @@ class SqliteEngine(Reads):
     # Writing
 
     def commit(self, tenant: str, ops: Sequence[Op], time: int, actor: str | None = None) -> Receipt:
-        self._refuse_after_fork()
+        atfork.notice()
         return self._group.commit(tenant, ops, time, actor)
 
     def submit(
         self, tenant: str, ops: Sequence[Op], time: int, notify: Notify, ticket: object, actor: str | None = None
     ) -> None:
-        self._refuse_after_fork()
+        atfork.notice()
         self._group.submit(tenant, ops, time, notify, ticket, actor)
 
     def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
         lineage.refuse_empty(scope)
-        self._refuse_after_fork()
+        atfork.notice()
         return self._group.commit(tenant, (_Erasure(scope, bury),), time, actor).heads[0]
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
         """Commit a group. An erasure is no plan but takes its turn among them, in a transaction of its own."""
         batch: list[Job] = []
-        for job in jobs:
-            if type(job.ops[0] if job.ops else None) is _Erasure:
-                self._commit_batch(batch)
-                batch = []
-                self._writer.erase(job)
-            else:
-                batch.append(job)
-        self._commit_batch(batch)
+        with sqlite_process.using(), self._writer:
+            for job in jobs:
+                if type(job.ops[0] if job.ops else None) is _Erasure:
+                    self._commit_batch(batch)
+                    batch = []
+                    self._writer.erase(job)
+                else:
+                    batch.append(job)
+            self._commit_batch(batch)
         self._waiters.announce()
 
     def _commit_batch(self, batch: list[Job]) -> None:
@@ -166,51 +170,80 @@ class SqliteEngine(Reads):
         if self._closed:
             return
         self._closed = True
-        if self._pid != os.getpid():
-            return  # a forked child must not touch its parent's connections
+        atfork.notice()
         self._waiters.close()
         self._group.close()
+        with sqlite_process.using():
+            self.disconnect()
+
+    # Connections
+
+    def disconnect(self) -> None:
+        """Close every connection that is not in use; those that are needed again are opened again."""
+        self._seen = None
         while self._idle:
             self._idle.pop().close()
         self._writer.close()
 
-    # Read connections
+    def begin_anew(self) -> None:
+        """This is a forked child: whatever connection is still there is the parent's, and so are those who wait."""
+        self._idle, self._seen = deque(), None
+        self._writer.leave_behind()
+        self._group.begin_anew()
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:
-        connection = self._borrow()
+        token = sqlite_process.enter()
         try:
-            yield connection
+            connection = self._borrow()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
         finally:
-            self._give_back(connection)
+            sqlite_process.leave(token)
 
     def _borrow(self) -> apsw.Connection:
-        self._refuse_after_fork()
         if self._closed:
             raise Misconfigured("this store is closed")
+        self._writer.identity.check_sometimes()
         try:
             return self._idle.pop()
         except IndexError:
-            return sqlite_file.open_reader(self._path, self._busy_timeout_s)
+            return sqlite_file.open_reader(self._path, self._busy_timeout_s, self._writer.identity)
 
     def _give_back(self, connection: apsw.Connection) -> None:
+        if sqlite_process.is_inherited(connection):
+            return  # this process was forked meanwhile
         if self._closed:
             connection.close()
         else:
             self._idle.append(connection)
 
     def _run_outside(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        connection = self._borrow()
+        token = sqlite_process.enter()
         try:
-            return connection.execute(sql, values).fetchall()
-        except apsw.Error as error:
-            raise translate(error, self._path) from error
+            connection = self._borrow()
+            try:
+                return connection.execute(sql, values).fetchall()
+            except apsw.Error as error:
+                raise translate(error, self._path) from error
+            finally:
+                self._give_back(connection)
         finally:
-            self._give_back(connection)
+            sqlite_process.leave(token)
 
-    def _refuse_after_fork(self) -> None:
-        if self._pid != os.getpid():
-            raise Misconfigured("this store was opened before the process forked; open it again in the child")
+
+class _Inherited:
+    """Stands where a connection of the parent was, for whoever is in the middle of a commit when a signal forks."""
+
+    in_transaction = False
+
+    def close(self, force: bool = False) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        raise sqlite_process.forked()
 
 
 class _Unwritable(Exception):
@@ -281,12 +314,15 @@ class _Writer:
 
     def __init__(self, path: Path, clock: Clock, ids: Ids, busy_timeout_s: float) -> None:
         self._path, self._ids, self._busy_timeout_s = path, ids, busy_timeout_s
-        self._connection = sqlite_file.open_writer(path, busy_timeout_s)
+        opened = sqlite_file.open_writer(path, busy_timeout_s)
+        self._connection: apsw.Connection | _Inherited = opened
+        self.identity = sqlite_file.Identity(path, opened)
         self._keys = _LocalKeys(self._run, remember=True)
         self._reads = Reads(self._run, clock, keys=self._keys)
         self._tending = Tending(self._run, self._run_many, self._keys)
         self._version = -1
         self._suspect = False
+        self._busy = False
         self._records: dict[tuple[str, str, str], Record | None] = {}
         self._positions: dict[str, int] = {}
         self._limits: dict[str, Limits] = {}
@@ -318,7 +354,7 @@ class _Writer:
             for tenant, plan in plans.items():
                 self._write(tenant, plan.changes)
             committing = True
-            self._connection.execute("COMMIT")
+            self._end()
         except BaseException as error:
             raise self._abandon(error, committing) from error
         for tenant, plan in plans.items():
@@ -352,23 +388,48 @@ class _Writer:
                 self._publish(job.tenant, [Published(job.time, job.actor, changes)])
             position = self._position(job.tenant)
             committing = True
-            self._connection.execute("COMMIT")
+            self._end()
         except BaseException as error:
             raise self._abandon(error, committing) from error
         self._forget()
         job.receipt = Receipt(position, job.time, heads=(sum(change.version for change in changes),))
 
+    def __enter__(self) -> None:
+        self._busy = True
+
+    def __exit__(self, *_: object) -> None:
+        self._busy = False
+
     def close(self) -> None:
-        self._connection.close()
+        """Do without the connection until the next commit, unless it is in use."""
+        if not self._busy:
+            self._connection.close()
+            self._suspect = True
+
+    def leave_behind(self) -> None:
+        """This is a forked child, where the connection is of no use any more, not even to be closed."""
+        self._connection, self._suspect = _Inherited(), True
+
+    def connected(self) -> apsw.Connection:
+        """The connection, opened anew where it was closed or is not to be trusted."""
+        if self._suspect or isinstance(self._connection, _Inherited):
+            self._connection = sqlite_file.open_writer(self._path, self._busy_timeout_s, self.identity)
+            self.identity.note_log()
+            self._suspect = False
+            self._version = -1  # of two connections the data versions have nothing to do with each other
+        return self._connection
 
     def _begin(self) -> None:
-        if self._suspect:
-            self._connection = sqlite_file.open_writer(self._path, self._busy_timeout_s)
-            self._suspect = False
-        self._connection.execute("BEGIN IMMEDIATE")
+        self.identity.check()
+        self.connected().execute("BEGIN IMMEDIATE")
         if self._connection.data_version() != self._version or len(self._records) > _KNOWN_LIMIT:
             self._forget()
         self._version = -1  # until the end of this commit is learned, nothing remembered may be trusted again
+
+    def _end(self) -> None:
+        """Commit. Nobody is told of it if the file was taken away meanwhile: it went with the commit."""
+        self._connection.execute("COMMIT")
+        self.identity.check()
 
     def _write(self, tenant: str, changes: Changes) -> None:
         if not changes:
@@ -458,8 +519,8 @@ def _runner(connection: apsw.Connection) -> relational.Run:
 
 def verify_file(path: Path, clock: Clock) -> list[Problem]:
     """Check a database file that nobody is writing to."""
-    with translated(path):
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    with translated(path), sqlite_process.using():
+        connection = sqlite_file.connect(path, apsw.SQLITE_OPEN_READONLY)
         try:
             sqlite_file.recognise(connection, path)
             return check_connection(connection, clock)

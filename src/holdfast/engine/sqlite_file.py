@@ -13,23 +13,91 @@ import time as _time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import apsw
 
-from holdfast.engine import migrate
-from holdfast.errors import Corrupt, HoldfastError, Misconfigured, TooLarge, Unavailable
+from holdfast.engine import migrate, sqlite_process
+from holdfast.errors import Corrupt, FileGone, HoldfastError, Misconfigured, TooLarge, Unavailable
 
 APPLICATION_ID = 0x48464454  # "HFDT"
 _PAGE_SIZE = 4096
+_LOOK_S = 0.25
+_TRIES = 3
 _WRITE_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
 
-def open_writer(path: Path, busy_timeout_s: float) -> apsw.Connection:
-    """Open the connection that writes, making or bringing up to date the store when needed."""
+class Identity:
+    """Which store it is that was opened. A name says nothing about that: it can be given to another file.
+
+    Whoever has found the file gone once stays refused, also when it comes back: what happened to it meanwhile, and what
+    others made of it, nobody can say. A file that no directory knows (of a VFS of its own) is not looked for.
+    """
+
+    def __init__(self, path: Path, connection: apsw.Connection) -> None:
+        self._path, self._place = path, sqlite_process.opened_as(connection)
+        self._store: bytes | None = None
+        with suppress(apsw.Error):  # damaged: ``verify`` says so
+            self._store = _store_id(connection)
+        self._gone = False
+        self._looked_at = 0.0
+        self.note_log()
+
+    def note_log(self) -> None:
+        """Know the files beside: they live as long as any connection does, and then others have their names."""
+        beside = (Path(f"{self._path}{suffix}") for suffix in ("-wal", "-shm"))
+        self._beside = {path: sqlite_process.place_of(path) for path in beside}
+
+    def check(self) -> None:
+        """Look whether the name still leads to the file that was opened."""
+        if self._gone or (self._place is not None and sqlite_process.place_of(self._path) != self._place):
+            self._refuse()
+
+    def check_sometimes(self) -> None:
+        """The same for a reader, which does no harm if it notices a moment later."""
+        now = _time.monotonic()
+        if self._gone or now - self._looked_at > _LOOK_S:
+            self._looked_at = now
+            self.check()
+
+    def check_new(self, connection: apsw.Connection) -> None:
+        """Look whether a connection that was opened later is of the same file, and of the same store in it."""
+        same = self._store is None or _store_id(connection) == self._store
+        if not same or sqlite_process.opened_as(connection) != self._place:
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        self._gone = True
+        if sqlite_process.place_of(self._path) is not None:
+            self._set_log_aside()
+        raise FileGone(
+            f"{self._path} was moved, deleted or replaced while this store was open, and nothing is written to or read "
+            "from what has that name now; find out why, then open the store again",
+            path=str(self._path),
+        )
+
+    def _set_log_aside(self) -> None:
+        """Rename the log of the file that is gone: whoever opens what has its name now would replay it into that."""
+        for path, place in self._beside.items():
+            if place is not None and sqlite_process.place_of(path) == place:
+                with suppress(OSError):
+                    path.rename(f"{path}.left-{(self._store or b'').hex()[:8]}")
+
+
+def _store_id(connection: apsw.Connection) -> bytes:
+    try:
+        return b"".join(row[0] for row in connection.execute("SELECT store FROM meta"))
+    except (apsw.SQLError, apsw.NotADBError):  # there is no such table
+        return b""
+
+
+def open_writer(path: Path, busy_timeout_s: float, known: Identity | None = None) -> apsw.Connection:
+    """Open the connection that writes, making or bringing up to date the store when needed; only one that is known,
+    if one is."""
     with translated(path):
-        _look_before_opening(path)
-        connection = _connect(path, _WRITE_FLAGS, busy_timeout_s)
+        if known is None:
+            _look_before_opening(path)
+        connection = _connect_to(path, _WRITE_FLAGS, busy_timeout_s, known)
         try:
             _prepare(connection, path, busy_timeout_s)
         except BaseException:
@@ -38,16 +106,42 @@ def open_writer(path: Path, busy_timeout_s: float) -> apsw.Connection:
         return connection
 
 
-def open_reader(path: Path, busy_timeout_s: float) -> apsw.Connection:
+def open_reader(path: Path, busy_timeout_s: float, known: Identity | None = None) -> apsw.Connection:
     """Open a connection that cannot write."""
     with translated(path):
-        connection = _connect(path, apsw.SQLITE_OPEN_READONLY, busy_timeout_s)
+        connection = _connect_to(path, apsw.SQLITE_OPEN_READONLY, busy_timeout_s, known)
         pragma(connection, "query_only = ON")
         return connection
 
 
-def _connect(path: Path, flags: int, busy_timeout_s: float) -> apsw.Connection:
-    connection = apsw.Connection(str(path), flags=flags)
+def _connect_to(path: Path, flags: int, busy_timeout_s: float, known: Identity | None) -> apsw.Connection:
+    """Open a connection, to the store that is known if one is. Nothing is made or written before that is sure."""
+    if known is None:
+        return connect(path, flags, busy_timeout_s)
+    known.check()
+    connection = connect(path, flags & ~apsw.SQLITE_OPEN_CREATE, busy_timeout_s)
+    try:
+        known.check_new(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect(path: Path, flags: int, busy_timeout_s: float = 0.0) -> apsw.Connection:
+    """Open a connection, unless this process was forked while its parent had the file open.
+
+    It is opened again if the name led elsewhere before: another file may have taken it, or the first who may write was
+    given a copy, as in a container.
+    """
+    sqlite_process.refuse_unsafe(path)
+    for _ in range(_TRIES):
+        before = sqlite_process.place_of(path)
+        connection = apsw.Connection(str(path), flags=flags)
+        if before in (None, place := sqlite_process.place_of(path)):
+            break
+        connection.close()
+    sqlite_process.opened(connection, place)
     connection.set_busy_handler(_Patience(busy_timeout_s))
     return connection
 
@@ -58,6 +152,7 @@ class _Patience:
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._since = 0.0
+        self._process = os.getpid()
 
     def __call__(self, tries: int) -> bool:
         now = _time.monotonic()
@@ -66,7 +161,7 @@ class _Patience:
         if now - self._since > self._timeout_s:
             return False
         _time.sleep(random.uniform(0.0002, 0.002))
-        return True
+        return self._process == os.getpid()  # a signal may have forked meanwhile, and the connection is the parent's
 
 
 def _look_before_opening(path: Path) -> None:
@@ -200,7 +295,7 @@ def _migrate(connection: apsw.Connection, path: Path) -> None:
 
 def copy_database(source: apsw.Connection, target: Path) -> None:
     """Copy a database, live or not, through SQLite's backup interface; the copy is one plain file."""
-    copy = apsw.Connection(str(target))
+    copy = connect(target, _WRITE_FLAGS)
     try:
         with copy.backup("main", source, "main") as transfer:
             while not transfer.done:

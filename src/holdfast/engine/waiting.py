@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import count
 from typing import NamedTuple
 
+from holdfast import atfork
 from holdfast.engine.contract import Commit, Interest, View
 from holdfast.errors import FeedTrimmed, HoldfastError
 
@@ -41,11 +42,17 @@ class Waiters:
 
     def __init__(self, view: View, heads: Heads, naps: tuple[float, float] | None = None) -> None:
         self._view, self._heads, self._naps = view, heads, naps
+        self._numbers = count()
+        self._closed = False
+        self._begin()
+        atfork.join(in_child=self._begin)
+
+    def _begin(self) -> None:
+        """Nobody waits yet, nor in a forked child: those who do are the parent's."""
         self._bell = threading.Condition()
         self._waiting: dict[int, _Waiter] = {}
-        self._numbers = count()
         self._thread: threading.Thread | None = None
-        self._look = self._closed = False
+        self._look = False
 
     def feed(self, tenant: str, after: int, limit: int, timeout_s: float, only: Interest | None) -> list[Commit]:
         """What the feed holds after a position; where that is nothing, what comes within the time given."""

@@ -1,11 +1,13 @@
 """A turn: what one exchange adds to a thread, in one commit.
 
 Inside the ``with`` block things are only collected; the commit comes at its end, and an exception in the block means
-that nothing happened. Turns do not nest. Deliberately absent: a transaction held open while a model thinks.
+that nothing happened. Turns do not nest, and one that was begun before the process forked is the parent's to commit.
+Deliberately absent: a transaction held open while a model thinks.
 """
 
 from __future__ import annotations
 
+import os
 from contextvars import ContextVar
 from copy import deepcopy
 from types import TracebackType
@@ -48,6 +50,7 @@ class Turn:
         self._drafts: list[Draft] = []
         self._save: dict[str, Any] | None = None
         self._phase = "new"
+        self._process = os.getpid()
         self.entries: list[Entry] = []
         self.revision: int | None = None
 
@@ -143,5 +146,10 @@ class Turn:
         return self._drafts if self._key is None else log.keyed(self._drafts, self._key)
 
     def _refuse_unless(self, phase: str) -> None:
+        if self._process != os.getpid():
+            raise Invalid(
+                f"this turn of thread {self._thread.id!r} was begun before a fork, and the parent commits it; "
+                "begin one here with thread.turn()"
+            )
         if self._phase != phase:
             raise Invalid(f"this turn is {self._phase}, not {phase}; begin a new one with thread.turn()")

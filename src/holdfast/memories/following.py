@@ -8,12 +8,12 @@ covers again. No clock is involved, so none can mislead. Deliberately absent: th
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakSet
 
+from holdfast import atfork
 from holdfast.engine.contract import Change, Commit, Interest, Query, Record, Scope
 from holdfast.errors import FeedTrimmed
 from holdfast.ledger.core import Core, fetch
@@ -46,7 +46,7 @@ class ChangeTracker:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._lock = threading.Lock()
+        self._lock = atfork.lock(forget=self._look_anew)
         self._after: dict[str | None, int] = {}
         self._concerned: defaultdict[str | None, WeakSet[Concerned]] = defaultdict(WeakSet)  # those in use
         self._filed, self._unsure = False, True
@@ -63,6 +63,11 @@ class ChangeTracker:
     def join(self, concerned: Concerned, owner: str | None) -> None:
         with self._lock:
             self._concerned[owner].add(concerned)
+
+    def _look_anew(self) -> None:
+        """This is a forked child, and another thread was in the middle of telling: nobody knows whom it told."""
+        self._after.clear()
+        self._unsure = True
 
     def look(self, owner: str | None) -> None:
         """Tell everybody whom this owner concerns what happened since the last look."""

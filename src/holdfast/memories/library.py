@@ -5,12 +5,12 @@ Deliberately absent: what a place is (``ground``) and how an index is kept (``re
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 
+from holdfast import atfork
 from holdfast.engine.contract import Problem, Query, Record, Scope
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.ids import Ids
@@ -33,7 +33,7 @@ class IndexCache:
     """Every index that this process has in memory, of all tenants of a store together."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
         self._indexes: OrderedDict[tuple[str, Place], Index] = OrderedDict()
 
     def get(self, tenant: str, place: Place, make: Callable[[], Index]) -> Index:

@@ -10,11 +10,11 @@ text and asks again later. numpy is imported when the first vector is made, not 
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from holdfast import atfork
 from holdfast.errors import HoldfastError, Invalid, Misconfigured, Unavailable
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class _Recent:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
         self._rows: OrderedDict[str, Vectors] = OrderedDict()
 
     def get(self, text: str) -> Vectors | None:

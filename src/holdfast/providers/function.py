@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from holdfast import atfork
 from holdfast.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class FunctionEmbedder:
         if not callable(function):
             raise Misconfigured(f"An embedding function is needed; got {type(function).__name__}.")
         self._function = function
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
         self._dimension = dimension
         self.name = name or _own_name(function)
         self.local = local

@@ -13,12 +13,12 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import logging
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast import atfork
 from holdfast.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ class MiniLM:
         self._model_file, self._tokens_file = _in_wheels() if folder is None else _in_folder(Path(folder))
         # Vectors of two models must never be compared, so the name of a caller's own model says which bytes made them.
         self.name = NAME if folder is None else f"minilm-{_digest(self._model_file, self._tokens_file)}"
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
         self._model: _Model | None = None
+        atfork.join(in_child=self._begin_anew)
 
     def __repr__(self) -> str:
         return f"MiniLM({self.name!r})"
@@ -57,6 +58,11 @@ class MiniLM:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         return self._loaded().embed(texts)
+
+    def _begin_anew(self) -> None:
+        """This is a forked child, where the threads of the parent's session are missing. It would wait for them."""
+        atfork.keep_for_ever(self._model)
+        self._model = None
 
     def _loaded(self) -> _Model:
         with self._lock:

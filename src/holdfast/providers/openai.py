@@ -12,7 +12,6 @@ import email.utils
 import http.client
 import json
 import logging
-import threading
 import time
 import urllib.error
 import urllib.parse
@@ -20,6 +19,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from holdfast import atfork
 from holdfast.clock import Clock, SystemClock, sleep, to_micros
 from holdfast.errors import Invalid, Misconfigured, Unavailable
 from holdfast.providers.address import is_loopback
@@ -67,7 +67,7 @@ class OpenAIEmbedder:
         self._dimension = dimensions
         self._batch = batch
         self._line = _Line(_address(base_url or BASE_URL), _key(api_key), timeout, retries, clock or SystemClock())
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
 
     def __repr__(self) -> str:
         return f"OpenAIEmbedder({self.model!r}, base_url={self._line.url.removesuffix('/embeddings')!r})"

@@ -13,12 +13,12 @@ import importlib.util
 import json
 import logging
 import re
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast import atfork
 from holdfast.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _SINGLE_SPACE = re.compile("(?<=[^ ]) (?=[^ ])")
 _SPECIAL = ("<s>", "</s>", "<unk>")
 
 _log = logging.getLogger(__name__)
-_loading = threading.Lock()
+_loading = atfork.lock()
 
 
 def folder() -> Path | None:

@@ -11,7 +11,6 @@ Deliberately absent: ranking, what a document is made of (the source says), and 
 from __future__ import annotations
 
 import logging
-import threading
 import time as _time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from holdfast import atfork
 from holdfast.engine.contract import Op
 from holdfast.errors import (
     Conflict,
@@ -61,7 +61,7 @@ class Index:
 
     def __init__(self, depot: Depot, source: Source, embedders: Embedders = lambda _: None) -> None:
         self._depot, self._source, self._embedders = depot, source, embedders
-        self._lock = threading.RLock()
+        self._lock = atfork.lock(forget=self._forget)
         self._held: list[Held] = []
         self._reached: dict[int, int] = {}
         self._loaded = False

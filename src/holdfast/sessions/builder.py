@@ -9,9 +9,9 @@ from __future__ import annotations
 import time as _time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from holdfast import atfork
 from holdfast.clock import to_datetime
 from holdfast.context.budget import BESIDE, check_budget, shares, too_small
 from holdfast.context.pack import Packed, measure, pack
@@ -45,7 +45,7 @@ class Builder:
         self._counters: dict[str | None, Counted] = {}
         self._pages: OrderedDict[str, Page] = OrderedDict()
         self._kept = Kept()
-        self._lock = Lock()
+        self._lock = atfork.lock()
 
     def forget(self) -> None:
         """Forget all that was kept of what threads say: something of it was erased."""

@@ -13,9 +13,9 @@ from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
+from holdfast import atfork
 from holdfast.clock import to_datetime
 from holdfast.context import hits as cited
 from holdfast.context import sections
@@ -85,7 +85,7 @@ class Kept:
         self.tails, self.known = Tails(), Known()
         self._told: dict[str, Told] = {}
         self._masks: OrderedDict[bytes, str] = OrderedDict()
-        self._lock = Lock()
+        self._lock = atfork.lock()
 
     def conversation(self, thread: str, entries: Sequence[Entry]) -> list[Stretch]:
         """The conversation that entries of a thread hold."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from datetime import datetime
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from holdfast import atfork
 from holdfast.ledger.core import fetch
 from holdfast.memory.book import usefulness
 from holdfast.memory.names import MEMORY
@@ -55,7 +55,7 @@ class Known:
 
     def __init__(self) -> None:
         self._pages: OrderedDict[Any, _Page] = OrderedDict()
-        self._lock = Lock()
+        self._lock = atfork.lock()
 
     def facts(self, sight: Sight, then: datetime, trust: str | None) -> Standing:
         """The facts that a handle sees, as they were known at a moment and as they are now."""

@@ -7,9 +7,9 @@ stream, and is read again.
 from __future__ import annotations
 
 from collections import OrderedDict
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast import atfork
 from holdfast.engine.contract import Mark
 from holdfast.ledger import log
 from holdfast.records import Entry
@@ -38,7 +38,7 @@ class Tails:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, _Tail] = OrderedDict()
-        self._lock = Lock()
+        self._lock = atfork.lock()
 
     def __contains__(self, thread: str) -> bool:
         """Whether the end of a thread's log is kept."""

@@ -7,7 +7,6 @@ writer has seen; so one who was away for longer than the lease, and whose thread
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,6 +14,7 @@ from itertools import count
 from types import TracebackType
 from typing import Self
 
+from holdfast import atfork
 from holdfast.clock import to_datetime
 from holdfast.engine.contract import Guard, Op, Put, Scope
 from holdfast.errors import Conflict, Erased, Fenced, HoldfastError, Invalid, ThreadHeld
@@ -34,7 +34,7 @@ class Hold:
             raise Invalid(f"wait_s is how many seconds to wait for others, 0 or more, not {wait_s!r}")
         self._runs, self._thread, self._whose, self._wait_s = runs, thread, whose, wait_s
         self._name = f"hold {next(_numbers)}"
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
         self.id, self.seconds = f"hold {thread}", runs.lease_s
         self.version = 0
         self.lost = ""
@@ -152,7 +152,7 @@ class Hold:
         return mine
 
     def _fenced(self) -> Fenced:
-        self.lost = "was taken by another, or erased"
+        self.lost = self.lost or "was taken by another, or erased"
         return Fenced(f"thread {self._thread!r} {self.lost}", thread=self._thread)
 
     def guard(self) -> Guard:

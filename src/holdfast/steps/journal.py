@@ -7,12 +7,12 @@ Deliberately absent: changing what was written. A step that is tried again, sett
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 import msgspec
 
+from holdfast import atfork
 from holdfast.engine.codec import MAX_BODY_BYTES, decode, encode
 from holdfast.engine.contract import Event
 from holdfast.errors import Corrupt, Invalid, TooLarge, Unsupported, WaitTimedOut
@@ -150,7 +150,7 @@ class Journal:
         self.fruitless = 0
         self.head = 0
         self._ahead: set[int] = set()
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
 
     def fold(self, events: Iterable[Event]) -> None:
         """Take in events, each once, in whatever order the threads of this holder learn of them."""

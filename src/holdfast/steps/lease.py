@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from holdfast import atfork
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Delete, Guard, Op, Put, Record, Scope, Timed
 from holdfast.errors import Conflict, Corrupt, Erased, Fenced, HoldfastError
@@ -135,6 +136,9 @@ class Lease:
         self.over = False
 
     def guard(self) -> Guard:
+        atfork.notice()
+        if self.lost:
+            raise self._refusal()
         return Guard(KIND, self.id, self.version, self.stream)
 
     def give_up(self, until: int | None = None) -> Op:
@@ -147,9 +151,9 @@ class Lease:
     def renew(self) -> None:
         """Make the lease last longer, or find out that it is another's."""
         until = clock_of(self._core)() + round(self._seconds * SECOND)
-        put = msgspec.structs.replace(self._terms, until=until).put(self.id, self.scope)
+        ops = (self.guard(), msgspec.structs.replace(self._terms, until=until).put(self.id, self.scope))
         try:
-            self._core.write((self.guard(), put), self._core.clock.now())
+            self._core.write(ops, self._core.clock.now())
         except Erased as error:
             raise self.fenced(error) from error
         except Conflict as error:
@@ -172,10 +176,11 @@ class Lease:
         actual = error.facts.get("actual")
         gone = isinstance(error, Erased) or actual == 0
         self.lost = "was erased" if gone else "was taken over by another holder, or ended by one"
-        return Fenced(
-            f"run {self._terms.run!r} of thread {self._terms.thread!r} {self.lost}; nothing more is recorded here",
-            thread=self._terms.thread, run=self._terms.run, expected=self.version, actual=actual,
-        )  # fmt: skip
+        return self._refusal(expected=self.version, actual=actual)
+
+    def _refusal(self, **facts: Any) -> Fenced:
+        told = f"run {self._terms.run!r} of thread {self._terms.thread!r} {self.lost}; nothing more is recorded here"
+        return Fenced(told, thread=self._terms.thread, run=self._terms.run, **facts)
 
     @property
     def seconds(self) -> float:
@@ -204,13 +209,23 @@ class Keeper:
 
     def __init__(self, owner: object = None) -> None:
         self._owner = owner  # is there for as long as the thread is, so that whoever closes a store finds it
+        self._closed = False
+        self._begin()
+        atfork.join(in_child=self._begin_anew)
+
+    def _begin(self) -> None:
         self._due: weakref.WeakKeyDictionary[Kept, float] = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()
         self._bell = threading.Lock()  # locked but for the moment in which it rings
         self._bell.acquire()
         self._alarm: float | None = None
         self._thread: threading.Thread | None = None
-        self._closed = False
+
+    def _begin_anew(self) -> None:
+        """This is a forked child: what the parent holds is not its own, and is neither renewed nor let go here."""
+        for lease in list(self._due):
+            lease.lost = "is held by the process that this one was forked from"
+        self._begin()
 
     def keep(self, lease: Kept) -> None:
         due = time.monotonic() + lease.seconds / 3

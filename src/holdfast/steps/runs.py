@@ -7,7 +7,6 @@ nobody carries on (``resume``).
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from holdfast import atfork
 from holdfast.engine.contract import Event, Mark, Query, Record
 from holdfast.errors import FeedTrimmed, Invalid, NotFound
 from holdfast.ids import Ids
@@ -43,13 +43,19 @@ class Runs:
 
     def __init__(self, core: Core, ids: Ids, lease_s: float = LEASE_S) -> None:
         self.core, self.lease_s = core, lease_s
-        self.holder = this_process(ids)
         self.keeper = Keeper(self)
         self.now = clock_of(core)
         self.heard = 0
+        self._ids = ids
+        self._lock = atfork.lock()
+        self._begin()
+        atfork.join(in_child=self._begin)
+
+    def _begin(self) -> None:
+        """Be a holder of its own: also a forked child is another one than its parent."""
+        self.holder = this_process(self._ids)
         self._claiming: Counter[str] = Counter()
         self._busy: Counter[tuple[str, ...]] = Counter()
-        self._lock = threading.Lock()
 
     def drive(self, flow: Flow[T]) -> T:
         return drive(flow, self.core.clock)
@@ -61,7 +67,7 @@ class Runs:
         """
         with self._lock:
             self._busy[place] += more
-            if not self._busy[place]:
+            if self._busy[place] <= 0:  # less than none in a forked child, where what the parent began comes to its end
                 del self._busy[place]
 
     def is_busy(self, *place: str) -> bool:

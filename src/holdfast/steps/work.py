@@ -9,13 +9,13 @@ runs again. Deliberately absent: how a commit is made and made sure of (``record
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast import atfork
 from holdfast.engine.contract import Event
 from holdfast.errors import (
     Cancelled,
@@ -70,7 +70,7 @@ class Work(Recording):
         self.settled = False
         self._under_way: set[str] = set()
         self._counted: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
 
     def lasting(self, name: str, on: bool) -> None:
         """Note that a function of the caller's has begun, or has really ended, whoever still waits for it."""

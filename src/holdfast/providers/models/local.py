@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from holdfast import atfork
 from holdfast.errors import Misconfigured
 from holdfast.providers.models.model import Reply, Usage
 from holdfast.providers.models.vendor import VendorModel
@@ -95,8 +95,9 @@ class Local:
         self._threads = threads
         self._settings = {"max_tokens": max_tokens, "temperature": 0.0, "seed": 1}
         self._timeout_s = timeout_s
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
         self._running: tuple[LocalServer, VendorModel] | None = None
+        atfork.join(in_child=self._begin_anew)
 
     def __repr__(self) -> str:
         return f"Local({self.name!r})"
@@ -136,6 +137,11 @@ class Local:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _begin_anew(self) -> None:
+        """This is a forked child, where the native threads of the parent's server are missing."""
+        atfork.keep_for_ever(self._running)
+        self._running = None
 
     def _model(self) -> VendorModel:
         with self._lock:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdfast import atfork
 from holdfast.clock import Clock, SystemClock, sleep
 from holdfast.errors import Misconfigured, ModelFailed
 from holdfast.providers.models.model import Reply, Usage
@@ -72,7 +72,7 @@ class VendorModel:
         self._timeout_s = timeout_s
         self._retries = retries
         self._clock = clock or SystemClock()
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
         self._opened: Line | None = None
 
     def __repr__(self) -> str:

@@ -11,9 +11,9 @@ durable.
 from __future__ import annotations
 
 import operator
-import threading
 from typing import Protocol, runtime_checkable
 
+from holdfast import atfork
 from holdfast.errors import HoldfastError, Misconfigured
 
 SHORT = 8_000  # characters; some two thousand tokens
@@ -46,7 +46,7 @@ class Counted:
         self._counter = counter
         self.name = counter.name
         self.exact = counter.exact
-        self._lock = threading.Lock()
+        self._lock = atfork.lock()
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
         self._characters = 0

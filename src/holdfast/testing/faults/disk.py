@@ -241,16 +241,16 @@ class PowerDisk:
     def _mounted(self) -> Iterator[None]:
         """Let connections to this path, and only those, go through this disk."""
         vfs = _Vfs(self, f"holdfast-power-{next(_numbers)}")
-        usual = sqlite_file._connect
+        usual = sqlite_file.connect
 
-        def connect(path: Path, flags: int, busy_timeout_s: float) -> apsw.Connection:
+        def connect(path: Path, flags: int, busy_timeout_s: float = 0.0) -> apsw.Connection:
             return self._connect(vfs.name, flags) if path == self.path else usual(path, flags, busy_timeout_s)
 
-        sqlite_file._connect = connect
+        sqlite_file.connect = connect
         try:
             yield
         finally:
-            sqlite_file._connect = usual
+            sqlite_file.connect = usual
             vfs.unregister()
 
     def _connect(self, vfs: str, flags: int) -> apsw.Connection:
@@ -281,7 +281,7 @@ class _OneConnectionEngine(SqliteEngine):
         self._one = threading.RLock()
         super().__init__(disk.path, clock, ids, busy_timeout_s=_BUSY_TIMEOUT_S)
         if disk.synchronous is not None:
-            sqlite_file.pragma(self._writer._connection, f"synchronous = {disk.synchronous}")
+            sqlite_file.pragma(self._writer.connected(), f"synchronous = {disk.synchronous}")
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
         with self._one:
@@ -290,14 +290,9 @@ class _OneConnectionEngine(SqliteEngine):
     def _borrow(self) -> apsw.Connection:
         self._one.acquire()
         try:
-            self._refuse_after_fork()
             if self._closed:
                 raise Misconfigured("this store is closed")
-            writer = self._writer
-            if writer._suspect:  # real readers would have connections of their own, which still work
-                writer._connection = sqlite_file.open_writer(self._path, self._busy_timeout_s)
-                writer._suspect = False
-            return writer._connection
+            return self._writer.connected()  # real readers would have connections of their own, which still work
         except BaseException:
             self._one.release()
             raise

@@ -1,6 +1,10 @@
 -- The tables of a Holdfast store. Times are microseconds since 1970 in UTC. Tenant leads every index.
 -- Rows name their tenant and stream by a small number of this file: it is in every row, so its size counts.
 
+-- Which store this is: another file that takes the name of this one is another store, whatever it holds.
+CREATE TABLE meta (store BLOB NOT NULL);
+INSERT INTO meta (store) VALUES (randomblob(16));
+
 CREATE TABLE tenants (
     num  INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE

@@ -1,0 +1,128 @@
+"""What has to be done around ``os.fork``, so that a store works on both sides of one.
+
+A forked child has a copy of everything but the other threads: locks that they held stay locked for ever, and what they
+were changing stays as it was. Connections are shared with the parent, though each side believes to have them alone. So
+whoever has such things joins here, and is told before a fork, after it in the parent, and after it in the child. Locks
+of what lives in memory come from ``lock``. Deliberately absent: order among those who join, and errors; a fork cannot
+be refused, so what could not be made safe has to be refused later, by whoever knows it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from typing import Any, NamedTuple
+
+Hook = Callable[[], object]
+_log = logging.getLogger(__name__)
+_FORKS_S = 30.0  # how long one fork waits for another thread's
+_process = os.getpid()
+
+
+Weak = Callable[[], Hook | None]
+
+
+class _Joined(NamedTuple):
+    before: Weak
+    in_parent: Weak
+    in_child: Weak
+
+
+# Dictionaries without a lock: single operations on them are whole, and a fork may come at any time.
+_numbers = count()
+_joined: dict[int, _Joined] = {}
+_locks: dict[int, tuple[weakref.ref[threading.RLock], Weak]] = {}
+_forking = threading.RLock()
+
+
+def join(*, before: Hook | None = None, in_parent: Hook | None = None, in_child: Hook) -> None:
+    """Be told of every fork. What a bound method belongs to is not kept alive by this."""
+    number = next(_numbers)
+    _joined[number] = _Joined(_weak(before), _weak(in_parent), _weak(in_child, _removing(_joined, number)))
+
+
+def lock(forget: Hook | None = None) -> threading.RLock:
+    """A lock for what lives in memory. In a child nobody has it but the thread that forked.
+
+    ``forget`` is called there when another thread had it: what the lock guards may be half changed.
+    """
+    made, number = threading.RLock(), next(_numbers)
+    _locks[number] = (weakref.ref(made, _removing(_locks, number)), _weak(forget))
+    return made
+
+
+def notice() -> None:
+    """Find out about a fork that Python was not told of, because other code than Python's made it."""
+    if os.getpid() != _process:
+        _after_in_child()
+
+
+def keep_for_ever(*inherited: object) -> None:
+    """Never let go of what is the parent's too, not even at the end of the interpreter: that would close it."""
+    if inherited:
+        import ctypes  # noqa: PLC0415 - seldom needed
+
+        for one in inherited:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+
+
+def _weak(hook: Hook | None, gone: Callable[[object], None] | None = None) -> Weak:
+    """A way to a hook that does not keep alive whose it is. A function has no owner, and stays."""
+    owner = getattr(hook, "__self__", None)
+    if hook is None or owner is None:
+        return lambda: hook
+    ref, name = weakref.ref(owner, gone), hook.__name__
+
+    def found() -> Hook | None:
+        return None if (owner := ref()) is None else getattr(owner, name)
+
+    return found
+
+
+def _removing(registry: dict[int, Any], number: int) -> Callable[[object], None]:
+    return lambda _: registry.pop(number, None) and None
+
+
+def _before() -> None:
+    _forking.acquire(timeout=_FORKS_S)  # two threads that fork at once do so one after the other
+    for joined in list(_joined.values()):
+        _call(joined.before())
+
+
+def _after_in_parent() -> None:
+    for joined in list(_joined.values()):
+        _call(joined.in_parent())
+    with suppress(RuntimeError):  # the other fork took too long
+        _forking.release()
+
+
+def _after_in_child() -> None:
+    global _forking, _process
+    _process, _forking = os.getpid(), threading.RLock()
+    for ref, forget in list(_locks.values()):
+        held = ref()
+        if held is None or held.acquire(blocking=False):
+            if held is not None:
+                held.release()  # it was free, or this thread has it, and goes on having it
+            continue
+        held._at_fork_reinit()  # type: ignore[attr-defined]
+        _call(forget())
+    for joined in list(_joined.values()):
+        _call(joined.in_child())
+
+
+def _call(hook: Hook | None) -> None:
+    try:
+        if hook is not None:
+            hook()
+    except Exception:  # nobody could be told, and the others have to hear of it too
+        _log.exception("%r failed at a fork", hook)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

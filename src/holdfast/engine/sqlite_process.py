@@ -1,0 +1,206 @@
+"""SQLite's connections in this process: who uses them, which file each is of, and what a fork makes of them.
+
+SQLite keeps a table of the files that its process has open, and of the locks it holds on them. A forked child inherits
+the table but not the locks: it writes beside others as if it were alone, and what it was told is durable vanishes. So
+no connection may live through a fork. Before one, newcomers wait at a gate, those under way come to their end, and
+every connection is closed; both sides open theirs anew when they need them.
+
+What cannot be closed (the forking thread is in the middle of a read itself, another thread did not come to its end in
+time, or other code has a connection of its own) makes its file unsafe in the child, for good: opening it or going on
+with it there is refused, and the inherited connection is never closed there, because that could delete the log under
+the parent. Deliberately absent: opening connections (``sqlite_file``), and waiting without end.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time as _time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import apsw
+
+from holdfast import atfork
+from holdfast.errors import Misconfigured
+
+WAIT_S = 10.0  # how long a fork waits for other threads to come to their end
+_log = logging.getLogger(__name__)
+
+
+class Place(NamedTuple):
+    """Which file it is, whatever it is called by now."""
+
+    device: int
+    inode: int
+
+
+def place_of(path: Path | str) -> Place | None:
+    """The file that has this name now; None when there is none."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return Place(found.st_dev, found.st_ino)
+
+
+class Connected(Protocol):
+    """Whoever has connections, and can do without them until they are needed again."""
+
+    def disconnect(self) -> None:
+        """Close every connection that is not in use."""
+
+    def begin_anew(self) -> None:
+        """This is a forked child: forget the parent's connections, threads and queues."""
+
+
+class _Gate:
+    """Counts who uses connections, and keeps others out while this process forks.
+
+    There is no lock. Whoever comes in first says so and then looks at the gate; the fork first shuts it and then
+    looks who is in. A thread that is in already may go on, and so may the one that forks.
+    """
+
+    def __init__(self) -> None:
+        self._inside: dict[object, int] = {}
+        self._shut_by: int | None = None
+        self._door = threading.Lock()  # locked while it is shut
+
+    def enter(self) -> object:
+        me, token = threading.get_ident(), object()
+        self._inside[token] = me
+        while self._shut_by is not None and self._shut_by != me and not self._is_in(me, token):
+            del self._inside[token]
+            with self._door:
+                pass
+            self._inside[token] = me
+        return token
+
+    def leave(self, token: object) -> None:
+        self._inside.pop(token, None)
+
+    def _is_in(self, who: int, but: object) -> bool:
+        return any(one == who and token is not but for token, one in list(self._inside.items()))
+
+    def shut(self) -> None:
+        self._door.acquire(blocking=False)
+        self._shut_by = me = threading.get_ident()
+        deadline = _time.monotonic() + WAIT_S
+        while any(who != me for who in list(self._inside.values())):
+            if _time.monotonic() > deadline:
+                _log.warning("the process forks while another thread uses a store; its child cannot open that file")
+                return
+            _time.sleep(0.0005)
+
+    def open(self) -> None:
+        self._shut_by = None
+        if self._door.locked():
+            self._door.release()
+
+
+class _Process:
+    """What this process has to do with SQLite."""
+
+    def __init__(self) -> None:
+        self.gate = _Gate()
+        self.connected: weakref.WeakSet[Connected] = weakref.WeakSet()
+        self.places: weakref.WeakKeyDictionary[apsw.Connection, Place] = weakref.WeakKeyDictionary()
+        self.unsafe: set[Place | None] = set()  # None: there is one of which nobody can say which file it is of
+        self.inherited: set[int] = set()
+        atfork.join(before=self._quiesce, in_parent=self._go_on, in_child=self._begin_anew)
+
+    def _quiesce(self) -> None:
+        self.gate.shut()
+        for user in list(self.connected):
+            user.disconnect()
+
+    def _go_on(self) -> None:
+        self.gate.open()
+
+    def _begin_anew(self) -> None:
+        left = apsw.connections()
+        atfork.keep_for_ever(*left)  # before anybody lets go of them
+        self.unsafe |= {place for one in left for place in self._places_of(one)}
+        for one in left:
+            if one in self.places:
+                one.exec_trace = _refuse  # for whoever is in the middle of using it
+                self.inherited.add(id(one))
+        self.gate = _Gate()
+        for user in list(self.connected):
+            user.begin_anew()
+
+    def _places_of(self, connection: apsw.Connection) -> list[Place | None]:
+        """The files of an inherited connection, which may be of other code than ours."""
+        if (ours := self.places.get(connection)) is not None:
+            return [ours]
+        try:
+            names = filter(None, map(connection.db_filename, connection.db_names()))
+            return [place for name in names if (place := place_of(name)) is not None]
+        except apsw.Error:  # it is in the middle of something, and in this process stays there
+            return [None]
+
+
+def _refuse(*_: object) -> bool:
+    raise forked()
+
+
+def forked() -> Misconfigured:
+    return Misconfigured("this process was forked in the middle of work on a store, which its parent goes on with")
+
+
+_here = _Process()
+
+
+def join(connected: Connected) -> None:
+    """Have connections of one's own closed before every fork."""
+    _here.connected.add(connected)
+
+
+def opened(connection: apsw.Connection, place: Place | None) -> None:
+    """Note which file a new connection is of."""
+    if place is not None:
+        _here.places[connection] = place
+
+
+def opened_as(connection: apsw.Connection) -> Place | None:
+    """The file that a connection was opened on."""
+    return _here.places.get(connection)
+
+
+def is_inherited(connection: apsw.Connection) -> bool:
+    """Whether a connection is the parent's, and must be left alone."""
+    return id(connection) in _here.inherited
+
+
+def enter() -> object:
+    """Begin to use connections, as soon as no fork is under way; what it returns is for ``leave``."""
+    atfork.notice()
+    return _here.gate.enter()
+
+
+def leave(token: object) -> None:
+    _here.gate.leave(token)
+
+
+@contextmanager
+def using() -> Iterator[None]:
+    token = enter()
+    try:
+        yield
+    finally:
+        leave(token)
+
+
+def refuse_unsafe(path: Path) -> None:
+    """Refuse a file of which this process inherited an open connection."""
+    atfork.notice()
+    if _here.unsafe and not _here.unsafe.isdisjoint((place_of(path), None)):
+        raise Misconfigured(
+            f"{path} was in use when this process was forked, and what this process would write to it could be lost; "
+            "fork while nothing reads or writes the store, or start this process with spawn",
+            path=str(path),
+        )
