@@ -22,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from install import install
+
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests" / "adapters"
 
@@ -48,10 +50,8 @@ def environment(name: str) -> Path:
     place = folder() / f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
     if not (place / ".ready").exists():
         shutil.rmtree(place, ignore_errors=True)
-        venv.create(place, with_pip=True)
-        pip = [str(place / "bin" / "python"), "-m", "pip", "-qq", "--disable-pip-version-check", "install"]
-        # What is never imported is never compiled, which is most of it.
-        subprocess.run([*pip, "--no-deps", "--no-compile", "--requirement", str(pins)], check=True)
+        venv.create(place)
+        install(str(place / "bin" / "python"), ["--no-deps", "--requirement", str(pins)])
         (place / ".ready").touch()
     return place
 

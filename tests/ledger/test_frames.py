@@ -195,6 +195,7 @@ def test_any_frame_is_read_from_a_short_stretch(store: holdfast.Store, any_engin
     assert max(frame.position - frame.full for frame in graph.frames) <= 48
 
 
+@pytest.mark.every_engine
 def test_frames_on_every_engine(store: holdfast.Store) -> None:
     graph = Graph(store)
     conversation(graph, 70)

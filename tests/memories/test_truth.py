@@ -167,6 +167,7 @@ def test_an_old_value_leads_to_the_present_one(store: holdfast.Store) -> None:
     assert [hit.text for hit in memory.recall("Rome")] == ["moved to Oslo"]
 
 
+@pytest.mark.every_engine
 def test_a_past_moment_has_its_own_truth(store: holdfast.Store, clock: ManualClock) -> None:
     memory = store.memory(user="ana")
     memory.remember("lives in Rome", key="city")
