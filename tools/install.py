@@ -21,7 +21,7 @@ def install(python: str, arguments: Sequence[str]) -> None:
     tool = [sys.executable, "-m"]
     uv = [*tool, "uv", "pip", "install", "--quiet", "--system-certs", "--python", python, *arguments]
     if subprocess.run(uv, env=_with_index(), stderr=subprocess.PIPE, check=False).returncode:
-        pip = [*tool, "pip", "--python", python, "--quiet", "--disable-pip-version-check", "install", "--no-compile"]
+        pip = [*tool, "pip", "--python", python, "--quiet", "--disable-pip-version-check", "install"]
         subprocess.run([*pip, *arguments], check=True)
 
 
