@@ -4,7 +4,7 @@ One process is started that imports everything, opens nothing and has no threads
 round, kills one after a short random while, and starts the next. A child resumes what the last one left, then begins
 new work without end; what it was told it writes to a file before it goes on. In the end everything is resumed and every
 promise is checked. The times come from a seed; what they hit does not, so a report also says what was hit. The child of
-the last round leaves nothing to chance: it stops where an effect has happened that nobody recorded, and is killed there.
+the last round leaves nothing to chance: it stops where an effect has happened that nobody recorded and is killed there.
 
 Deliberately absent: the loss of what the system had not yet written to disk. A kill is blind to that; ``power`` is not.
 """
