@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast
@@ -490,7 +490,6 @@ def test_bad_paths_are_refused_before_anything_is_stored(book: Handoff, facts: A
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
 
-@settings(max_examples=50)
 @given(TEXTS, st.lists(TEXTS, max_size=3), TEXTS)
 def test_any_text_survives_store_file_and_load(goal: str, todo: list[str], context: str) -> None:
     from holdfast.engine.contract import Append, Put, Scope  # noqa: PLC0415 - a handle of its own for every example

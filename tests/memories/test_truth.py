@@ -106,7 +106,7 @@ def true_at(memories: list[Memory], moment: datetime) -> set[str]:
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples // 2)
 @given(HISTORIES)
 def test_recall_finds_exactly_what_is_true(history: list[Any]) -> None:
     teller = Teller()
