@@ -60,8 +60,8 @@ run: $(VENV)/.ready ## set up, then watch an agent survive being killed
 test: $(VENV)/.ready-dev ## every test, on every engine that matters to it; a missing engine is a failure
 	@HOLDFAST_REQUIRE_BACKENDS=$(BACKENDS) $(PYTEST) --hypothesis-profile=ci $(ARGS)
 
-long: $(VENV)/.ready-dev ## every test on every engine, with long searches: for a night
-	@HOLDFAST_REQUIRE_BACKENDS=$(BACKENDS) $(PYTEST) --hypothesis-profile=long --every-engine $(ARGS)
+long: $(VENV)/.ready-dev ## every test on every engine, long searches, every case: for a night
+	@HOLDFAST_REQUIRE_BACKENDS=$(BACKENDS) $(PYTEST) --long $(ARGS)
 
 test-adapters: $(VENV)/.ready-dev ## the adapters, each in an environment of its own with its framework
 	@$(BIN)/python tools/adapters.py $(ARGS)

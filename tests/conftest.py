@@ -3,7 +3,8 @@
 **Which engine proves what.** The contract suite and its state machines prove the engines equal. So the tests of rooms
 run on RAM and SQLite, and on Postgres only what could differ there: the order of texts, NUL and large values, the
 server's clock, other processes' transactions, its plans, what ``verify`` and ``erase`` reach, and the main road of each
-room. Such a test is marked ``every_engine``; ``--every-engine`` (`make long`) runs the others there as well.
+room. Such a test is marked ``every_engine``. With ``--long`` (`make long`) the others run there as well, searches are
+long, and where tests take some of very many cases they take all.
 
 **How Postgres is shared.** Each worker of pytest-xdist starts one server when a test first asks for it. It does not
 sync: these tests are about meaning. What breaks servers, or looks at what survives, brings its own. Tests share a
@@ -18,13 +19,14 @@ from __future__ import annotations
 import gc
 import inspect
 import os
+import random
 import re
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ from holdfast.testing import ManualClock
 collect_ignore = ["adapters"]  # each in an environment of its own: make test-adapters
 
 ENGINES = ("ram", "sqlite", "postgres")
+Some = Callable[[Iterable[Any], int], Iterator[Any]]
 
 _KEEP = "HOLDFAST_TEST_"  # addresses of servers that a person gave to the tests
 _REQUIRED = tuple(name.strip() for name in os.environ.get("HOLDFAST_REQUIRE_BACKENDS", "").split(",") if name.strip())
@@ -47,7 +50,7 @@ _OPEN_FILES = Path("/proc/self/fd")
 _MEMORY = Path("/dev/shm")
 _TENANTS = count(1)
 
-# A test that needs more or fewer examples than these says how many, and why. ``long`` is for `make long`.
+# A test that needs more or fewer examples says so as a multiple of these, so that `make long` means it too.
 for _profile, _examples in (("fast", 25), ("ci", 50), ("long", 1_000)):
     settings.register_profile(
         _profile, max_examples=_examples, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
@@ -56,10 +59,12 @@ settings.load_profile("fast")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--every-engine", action="store_true", help="run the tests of rooms on Postgres too")
+    parser.addoption("--long", action="store_true", help="every test on every engine, long searches, every case")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("long"):
+        settings.load_profile("long")
     if _shares_out(config):
         return  # no test runs in this process, and its workers still have to read what is required
     for name in [name for name in os.environ if name.startswith("HOLDFAST_") and not name.startswith(_KEEP)]:
@@ -79,7 +84,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _on(metafunc: pytest.Metafunc) -> tuple[str, ...]:
     asked, marked = metafunc.fixturenames, metafunc.definition.get_closest_marker("every_engine")
-    known = ENGINES if marked or metafunc.config.getoption("every_engine") else ENGINES[:2]
+    known = ENGINES if marked or metafunc.config.getoption("long") else ENGINES[:2]
     if "any_engine" in asked:
         return ENGINES[:1]
     return known[1:] if "reopen" in asked or "durable_engine" in asked else known
@@ -132,6 +137,14 @@ def database(request: pytest.FixtureRequest, postgres: Any, shared_database: tup
     if ".verify(" in inspect.getsource(request.module):
         postgres.empty(shared_database[0])
     return shared_database
+
+
+@pytest.fixture
+def some(request: pytest.FixtureRequest) -> Some:
+    """Of very many cases every ``nth``, from one on that the seed of the run draws: ``some(cases, nth)``."""
+    if request.config.getoption("long"):
+        return lambda cases, nth: iter(cases)
+    return lambda cases, nth: islice(cases, random.randrange(nth), None, nth)
 
 
 @pytest.fixture

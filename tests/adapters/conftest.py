@@ -1,7 +1,7 @@
 """What the tests of all adapters share: a place for a store, on every engine, and a page or an example that is run.
 
 A real Postgres is there for the adapters whose pins bring one; one that runs on it says so by a ``store`` of its own.
-As in ``tests/conftest.py``, only tests marked ``every_engine`` run there unless ``--every-engine`` is given. All tests
+As in ``tests/conftest.py``, only tests marked ``every_engine`` run there unless ``--long`` is given. All tests
 of an adapter share one server and one database, which is emptied before each.
 """
 
@@ -26,11 +26,11 @@ Opened = Callable[..., holdfast.Store]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--every-engine", action="store_true", help="run all tests on Postgres too")
+    parser.addoption("--long", action="store_true", help="run all tests on Postgres too")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("every_engine"):
+    if not config.getoption("long"):
         left = [item for item in items if _on_postgres(item) and not item.get_closest_marker("every_engine")]
         items[:] = [item for item in items if item not in left]
         config.hook.pytest_deselected(items=left)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -136,7 +135,6 @@ class Folders(RuleBasedStateMachine):
             assert self.folder.version(path) == self.version(path)
 
 
-@pytest.mark.every_engine
 def test_a_folder_does_what_a_dict_says(store: holdfast.Store) -> None:
     class Here(Folders):
         core = store.core
