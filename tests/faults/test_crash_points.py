@@ -72,12 +72,6 @@ def test_a_second_crash_during_the_recovery_breaks_none_either(scenario: Scenari
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", [scenarios.CANCEL, scenarios.SUBTASK], ids=lambda scenario: scenario.name)
-def test_pairs_of_crashes_in_longer_scenarios(scenario: Scenario, laboratory: Laboratory) -> None:
-    assert_kept(laboratory.crash_twice_everywhere(scenario), points=100)
-
-
-@pytest.mark.slow
 def test_a_second_crash_on_sqlite(tmp_path: Path) -> None:
     assert_kept(Laboratory(InFile(tmp_path), tmp_path).crash_twice_everywhere(scenarios.SHORT), points=100)
 

@@ -296,9 +296,9 @@ class Trials:
         for at, name in enumerate(self.points()):
             self.strike(f"crash {name}", partial(self.live, Fuse(at)))
 
-    def crash_twice_everywhere(self) -> None:
+    def crash_twice_everywhere(self, some: Any) -> None:
         for first, name in enumerate(self.points()):
-            for second, then in enumerate(self.points(first)):
+            for second, then in some(enumerate(self.points(first)), 5):
                 blows = [partial(self.live, Fuse(at)) for at in (first, second)]
                 self.strike(f"crash {name}; then {then}", *blows)
 
@@ -408,9 +408,9 @@ def test_another_question_after_a_blow_knows_what_was_done(technique: str, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["resuming", "in halves"])
-def test_a_second_crash_during_the_recovery_changes_nothing(name: str, tmp_path: Path) -> None:
+def test_a_second_crash_during_the_recovery_changes_nothing(name: str, tmp_path: Path, some: Any) -> None:
     trials = Trials(InMemory(), tmp_path, *PROGRAMS[name])
-    trials.crash_twice_everywhere()
+    trials.crash_twice_everywhere(some)
     assert_kept(trials, least=100)
 
 

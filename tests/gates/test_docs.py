@@ -44,6 +44,7 @@ def _named(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+@pytest.mark.slow  # a process for each page
 @pytest.mark.parametrize("page", [page for page in PAGES if _script(page).strip()], ids=_named)
 def test_python_in_the_docs_runs(page: Path, tmp_path: Path) -> None:
     script = tmp_path / f"{page.stem}.py"

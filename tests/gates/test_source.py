@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -100,8 +101,13 @@ def _aliases(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def _uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield (line, dotted name) for imports, and for names and attributes with import aliases undone."""
+@cache  # every rule asks
+def _uses(tree: ast.Module) -> list[tuple[int, str]]:
+    """(line, dotted name) of imports, and of names and attributes with import aliases undone."""
+    return list(_each_use(tree))
+
+
+def _each_use(tree: ast.Module) -> Iterator[tuple[int, str]]:
     aliases = _aliases(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

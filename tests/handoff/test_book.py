@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast
@@ -93,6 +93,7 @@ def test_what_is_expected_is_a_number(book: Handoff, wrong: Any) -> None:
         book.update(goal="g", expect=wrong)
 
 
+@pytest.mark.every_engine
 def test_of_many_who_expect_the_same_revision_one_gets_through(store: holdfast.Store, make: Make) -> None:
     through: list[int] = []
     together = threading.Barrier(3, timeout=60)
@@ -171,6 +172,7 @@ def test_a_handoff_belongs_to_the_owner_of_its_thread(store: holdfast.Store, mak
         make(store, "t").update(goal="late")
 
 
+@pytest.mark.every_engine
 def test_erasing_a_thread_erases_its_handoff(store: holdfast.Store, book: Handoff, make: Make) -> None:
     book.update(goal="g")
     make(store, "other").update(goal="stays")
@@ -222,6 +224,7 @@ def test_blockers_of_runs_do_not_stick_in_a_file(book: Handoff, facts: Any, tmp_
 # Two at once
 
 
+@pytest.mark.every_engine
 def test_two_handles_lose_nothing(store: holdfast.Store, make: Make) -> None:
     def work(name: str) -> None:
         for number in range(10):
@@ -301,12 +304,14 @@ def test_writing_again_changes_nothing(book: Handoff, tmp_path: Path) -> None:
     assert book.write(path).changed
 
 
+@pytest.mark.every_engine
 def test_what_markdown_shows_is_what_is_written(book: Handoff, tmp_path: Path) -> None:
     book.update(goal="g")
     book.write(tmp_path / "P.md")
     assert book.markdown() == (tmp_path / "P.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.every_engine
 def test_a_person_edits_and_everything_comes_back(book: Handoff, facts: Any, tmp_path: Path) -> None:
     facts.items = [Item("r: a", True, "r/a"), Item("r: b", False, "r/b"), Item("r: c", False, "r/c")]
     book.update(goal="g", todo="mine")
@@ -485,7 +490,6 @@ def test_bad_paths_are_refused_before_anything_is_stored(book: Handoff, facts: A
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
 
-@settings(max_examples=50)
 @given(TEXTS, st.lists(TEXTS, max_size=3), TEXTS)
 def test_any_text_survives_store_file_and_load(goal: str, todo: list[str], context: str) -> None:
     from holdfast.engine.contract import Append, Put, Scope  # noqa: PLC0415 - a handle of its own for every example

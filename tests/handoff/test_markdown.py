@@ -44,7 +44,7 @@ DOCUMENTS = st.builds(Document, TEXTS, _few(ITEMS), _few(TEXTS), TEXTS, TEXTS, T
 # Both promises
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings().max_examples)
 @given(DOCUMENTS, TEXTS.filter(bool), st.integers(0, 10**18 - 1))
 @example(Document(goal="## Steps\n1. [x] not a step"), "t", 1)
 @example(Document(context="```\n# a comment\n"), "t", 1)
@@ -71,7 +71,7 @@ def _contents(text: str) -> Counter[str]:
     return Counter(content for line in lines if (content := _content(line)).strip())
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings().max_examples)
 @given(TEXTS | st.lists(TEXTS, max_size=8).map("\n".join))
 @example("Goal\n====\n\n- a\n  - b\n      - c\n\nlast")
 @example("## Done\n- a\n```\n## code\n\\\n```\n### Phase 2\n- b")
@@ -87,7 +87,6 @@ def test_no_line_of_a_person_is_lost(text: str) -> None:
     assert render(parse(rendered, "t").document, "t", 1) == rendered
 
 
-@settings(max_examples=200)
 @given(TEXTS)
 def test_a_text_survives_another_editor(text: str) -> None:
     """Line ends of another system and a byte order mark change nothing."""

@@ -22,23 +22,10 @@ from holdfast.ids import Ids
 from holdfast.ledger.core import Core
 from holdfast.testing import ManualClock
 
-ENGINES = ("ram", "sqlite", "postgres")
-DURABLE = ("sqlite", "postgres")
 _NUMBERS = count(1)
 _DRAWS = count()
 # A clock that stands still gives every stream of a test the same millisecond; drawn by chance, two might be equal.
 _IDS = Ids(lambda bits: next(_DRAWS) % 2**bits)
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Choose the engines of a test by what it asks for; its id names the engine."""
-    asked = metafunc.fixturenames
-    if "place" in asked:
-        durable = "reopen" in asked or "durable_engine" in asked
-        engines = ENGINES[:1] if "any_engine" in asked else DURABLE if durable else ENGINES
-        # The fast tests need no server.
-        places = [pytest.param(name, marks=pytest.mark.slow) if name == "postgres" else name for name in engines]
-        metafunc.parametrize("place", places, indirect=True)
 
 
 class Place:
@@ -83,26 +70,17 @@ def schemas() -> holdfast.Registry:
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, clock: ManualClock, schemas: holdfast.Registry) -> Iterator[Place]:
-    engine: str = request.param
+def place(
+    engine_name: str, request: pytest.FixtureRequest, clock: ManualClock, schemas: holdfast.Registry
+) -> Iterator[Place]:
     url, shared = "ram:", None
-    if engine == "sqlite":
+    if engine_name == "sqlite":
         url = str(request.getfixturevalue("folder") / "store.db")
-    elif engine == "postgres":
+    elif engine_name == "postgres":
         url, shared = request.getfixturevalue("database")
-    place = Place(engine, url, clock, schemas, shared)
+    place = Place(engine_name, url, clock, schemas, shared)
     yield place
     place.close()
-
-
-@pytest.fixture
-def any_engine() -> None:
-    """For tests of what happens before an engine is reached: one engine, the quickest, is enough."""
-
-
-@pytest.fixture
-def durable_engine() -> None:
-    """For tests in which two stores meet that do not know of each other."""
 
 
 @pytest.fixture

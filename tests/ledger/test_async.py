@@ -202,6 +202,7 @@ def test_the_story_leaves_out_no_method() -> None:
     assert public - elsewhere <= named
 
 
+@pytest.mark.every_engine
 def test_it_works_on_every_engine(opened: Opened) -> None:
     async def work() -> list[Any]:
         async with opened() as store:
@@ -341,6 +342,7 @@ def test_a_refresher_sees_the_context_of_whoever_awaits(
 # Cancelling
 
 
+@pytest.mark.every_engine
 def test_a_cancelled_append_is_there_whole_or_not_at_all(opened: Opened) -> None:
     async def work() -> None:
         async with opened() as store:
@@ -359,6 +361,7 @@ def test_a_cancelled_append_is_there_whole_or_not_at_all(opened: Opened) -> None
     run(work())
 
 
+@pytest.mark.every_engine
 def test_a_cancelled_turn_is_there_whole_or_not_at_all(opened: Opened) -> None:
     async def take(thread: aio.AsyncThread, number: int) -> None:
         async with thread.turn() as turn:
@@ -451,6 +454,7 @@ def test_fifty_concurrent_appends_share_their_commits(folder: Path) -> None:
     assert len(transactions) <= 2
 
 
+@pytest.mark.every_engine
 def test_fifty_concurrent_appends_to_one_thread_are_numbered_without_gaps(opened: Opened) -> None:
     async def work() -> None:
         async with opened() as store:
@@ -464,6 +468,7 @@ def test_fifty_concurrent_appends_to_one_thread_are_numbered_without_gaps(opened
     run(work())
 
 
+@pytest.mark.every_engine
 def test_concurrent_patches_all_survive(opened: Opened) -> None:
     async def work() -> None:
         async with opened() as store:
@@ -495,6 +500,7 @@ def test_one_store_can_be_used_from_one_event_loop_after_the_other(opened: Opene
     run(finish(store))
 
 
+@pytest.mark.every_engine
 def test_an_append_whose_loop_is_gone_is_carried_out_all_the_same(opened: Opened) -> None:
     """The loop ends while the commit is under way: nobody can be told, but nothing is lost and nothing breaks."""
 
@@ -514,6 +520,7 @@ def test_an_append_whose_loop_is_gone_is_carried_out_all_the_same(opened: Opened
     assert run(look(store)) in (2, 3)
 
 
+@pytest.mark.every_engine
 @pytest.mark.usefixtures("durable_engine")
 def test_closing_while_appends_are_under_way_loses_none_that_was_acknowledged(opened: Opened) -> None:
     async def work(moment: int) -> None:
@@ -637,6 +644,7 @@ def test_cancelling_the_opening_leaves_nothing_open(folder: Path, monkeypatch: p
         slow.made[0].threads()
 
 
+@pytest.mark.every_engine
 def test_cancelling_the_closing_still_closes(opened: Opened) -> None:
     async def work() -> None:
         store = await opened()
@@ -654,6 +662,7 @@ def test_cancelling_the_closing_still_closes(opened: Opened) -> None:
 # Watching
 
 
+@pytest.mark.every_engine
 def test_an_async_watcher_sees_commits_in_order_and_waits_for_more(opened: Opened) -> None:
     async def work() -> list[int]:
         async with opened() as store:
@@ -691,6 +700,7 @@ def test_async_watching_goes_on_from_a_position_and_ends(opened: Opened) -> None
     assert run(work()) == [2, 3]
 
 
+@pytest.mark.every_engine
 def test_more_watchers_than_threads_leave_room_for_work(opened: Opened) -> None:
     async def first(store: aio.AsyncStore) -> int:
         async for commit in store.watch():

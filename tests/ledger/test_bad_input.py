@@ -64,6 +64,7 @@ def test_an_id_that_cannot_name_something_everywhere_is_refused(store: holdfast.
 NAMES = ["x" * 512, "é" * 256, "🦊", " ", "a/b", "../x", "a'b\"c", "%s", "a\nb", "';--"]
 
 
+@pytest.mark.every_engine
 def test_any_other_text_is_a_name(store: holdfast.Store) -> None:
     for id in NAMES:
         thread = store.thread(id, user=id, agent=id, tags=[id])
@@ -104,6 +105,7 @@ EXACT: dict[str, Any] = {
 }
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("content", EXACT)
 def test_what_can_be_stored_comes_back_exactly(store: holdfast.Store, content: str) -> None:
     thread = store.thread("t")
@@ -175,6 +177,7 @@ def test_a_message_of_50_megabytes_is_too_large(store: holdfast.Store) -> None:
     assert not thread.exists()
 
 
+@pytest.mark.every_engine
 def test_a_refused_entry_leaves_the_thread_as_it_was(store: holdfast.Store) -> None:
     thread = store.thread("t")
     thread.append(HELLO)

@@ -189,6 +189,7 @@ def test_a_file_can_be_given_longer_to_live(
     assert notes.paths() == []
 
 
+@pytest.mark.every_engine
 def test_several_files_are_erased_together_or_not_at_all(store: holdfast.Store, notes: Folder, files: FileBook) -> None:
     for path in ("a", "b", "c"):
         notes.write(path, f"the word of {path}")
@@ -216,6 +217,7 @@ def test_a_repetition_under_a_key_that_was_overtaken_by_itself_is_no_conflict(
     assert len(notes.history("a")) == 2
 
 
+@pytest.mark.every_engine
 def test_who_expects_a_version_hears_that_it_was_overtaken(store: holdfast.Store, notes: Folder) -> None:
     with pytest.raises(errors.Conflict, match="file 'a' of folder 'notes' is at version 1, not 0"):
         overtaken(store, lambda: notes.write("a", "theirs")).write("a", "ours", expect=0)
@@ -247,6 +249,7 @@ def test_a_thread_begins_with_whatever_touches_it(store: holdfast.Store, logbook
     assert logbook.record() == logbook.existing() == logbook.with_state()[0]
 
 
+@pytest.mark.every_engine
 def test_the_thread_and_its_state_are_of_one_moment(store: holdfast.Store, logbook: LogBook) -> None:
     thread = store.thread("trip", user="ana")
     thread.append(said("one"), key="k")

@@ -172,6 +172,7 @@ def test_the_thread_goes_on_from_there(thread: holdfast.Thread) -> None:
     assert thread.log(1) == [thread.entry(2)]
 
 
+@pytest.mark.every_engine
 def test_a_rewind_names_the_place_it_left_and_can_be_undone(thread: holdfast.Thread) -> None:
     before = thread.log(), thread.revisions()
     left = thread.rewind(1)
@@ -203,6 +204,7 @@ def test_a_key_that_was_rewound_is_free_and_one_that_was_not_is_known(thread: ho
         thread.entry(key="k3")
 
 
+@pytest.mark.every_engine
 def test_a_rewind_survives_a_restart(thread: holdfast.Thread, reopen: Callable[[], holdfast.Store]) -> None:
     left = thread.rewind(1)
     again = reopen().thread("trip-42")
@@ -287,6 +289,7 @@ def test_a_fork_never_falls_into_the_middle_of_a_turn(
     assert copy.count() == copy.state().revision
 
 
+@pytest.mark.every_engine
 def test_a_late_writer_is_not_cut_off_unseen(store: holdfast.Store, thread: holdfast.Thread) -> None:
     late = [
         lambda: thread.append(said("4")),
@@ -323,6 +326,7 @@ def test_a_first_state_that_comes_late_is_not_cut_off_unseen(store: holdfast.Sto
     assert (thread.count(), thread.state().value) == (2, {"n": 1})
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("forever", [True, False])
 def test_a_thread_erased_meanwhile_does_not_come_back_for_a_checkpoint(
     store: holdfast.Store, thread: holdfast.Thread, forever: bool
@@ -378,6 +382,7 @@ def test_rewinding_either_does_not_touch_the_other(thread: holdfast.Thread) -> N
     assert (texts(thread), texts(copy)) == (["new"], ["1", "other"])
 
 
+@pytest.mark.every_engine
 def test_a_fork_of_a_fork(thread: holdfast.Thread) -> None:
     second = thread.fork("second", at=2)
     second.append(said("s3"), said("s4"))
@@ -405,6 +410,7 @@ def test_a_fork_goes_where_nothing_is(store: holdfast.Store, thread: holdfast.Th
     assert texts(store.thread("taken")) == ["mine"]
 
 
+@pytest.mark.every_engine
 def test_a_fork_survives_a_restart(thread: holdfast.Thread, reopen: Callable[[], holdfast.Store]) -> None:
     thread.fork("copy", at=2).append(said("copy"))
     store = reopen()
@@ -413,6 +419,7 @@ def test_a_fork_survives_a_restart(thread: holdfast.Thread, reopen: Callable[[],
     assert store.verify().ok
 
 
+@pytest.mark.every_engine
 def test_a_fork_stays_readable_when_its_parent_is_erased(store: holdfast.Store, thread: holdfast.Thread) -> None:
     copy = thread.fork("copy", at=2, user="ben")
     third = copy.fork("third", at=1, user="cem")
@@ -429,6 +436,7 @@ def test_a_fork_stays_readable_when_its_parent_is_erased(store: holdfast.Store, 
 # What it costs
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("use", ["fork", "rewind", "checkpoint"])
 def test_the_cost_does_not_grow_with_the_thread(store: holdfast.Store, use: str) -> None:
     """The same few rows for a thread of two entries and for one of two thousand, and never an event."""

@@ -74,6 +74,7 @@ def stored(thread: holdfast.Thread) -> list[Event]:
     return core.engine.read(core.tenant, record.mark)
 
 
+@pytest.mark.every_engine
 def test_migrations_run_on_load_over_several_versions(old: Open) -> None:
     loaded = old(todays_code()).state(Travel3)
     assert loaded.value == Travel3("Ana", "Berg", 2)

@@ -41,6 +41,7 @@ def test_a_file_comes_back_as_it_was_written(notes: Folder, clock: ManualClock) 
     assert written.created == written.time
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize(
     "content",
     ["", "text", "\x00 and \U0001f980", None, 0, 1.5, True, [], {}, {"a": [1, {"b": None}]}, b"", b"\x00\xff", b"text"],
@@ -50,6 +51,7 @@ def test_every_content_comes_back_with_its_type(notes: Folder, content: Any) -> 
     assert (type(notes.read("a").content), notes.read("a").content) == (type(content), content)
 
 
+@pytest.mark.every_engine
 def test_bytes_come_back_as_bytes_whatever_held_them(notes: Folder) -> None:
     notes.write("a", bytearray(b"one"))
     notes.write("b", memoryview(b"two"))
@@ -96,6 +98,7 @@ def test_folders_of_others_are_others(store: holdfast.Store) -> None:
     assert [folder.read("a").content for folder in folders] == list(range(6))
 
 
+@pytest.mark.every_engine
 def test_files_are_there_after_a_restart(notes: Folder, reopen: Reopen) -> None:
     notes.write("a", {"n": 1}, tags=["t"])
     notes.write("a", {"n": 2})
@@ -130,6 +133,7 @@ def test_an_old_writer_is_refused_also_after_the_file_was_deleted_and_written_ag
     assert notes.read("a").content == "new"
 
 
+@pytest.mark.every_engine
 def test_of_eight_threads_exactly_one_gets_through(notes: Folder) -> None:
     notes.write("a", "start")
     won: list[int] = []
@@ -178,6 +182,7 @@ def _race(url: str, tenant: str, number: int, ready: Any, results: Any) -> None:
             results.put(None)
 
 
+@pytest.mark.every_engine
 @pytest.mark.slow
 def test_of_eight_processes_exactly_one_gets_through(notes: Folder, place: Any, durable_engine: None) -> None:
     notes.write("a", "start")
@@ -219,6 +224,7 @@ def test_a_deletion_can_be_repeated_under_its_key(notes: Folder) -> None:
     assert notes.read("a").content == 2
 
 
+@pytest.mark.every_engine
 def test_eight_threads_under_one_key_write_once(notes: Folder) -> None:
     in_threads(lambda _: notes.write("a", "same", key="k"), 8)
     assert [file.content for file in notes.history("a")] == ["same"]
@@ -227,6 +233,7 @@ def test_eight_threads_under_one_key_write_once(notes: Folder) -> None:
 # Several at once
 
 
+@pytest.mark.every_engine
 def test_a_commit_is_all_or_nothing(notes: Folder) -> None:
     notes.write("a", 1)
     with pytest.raises(errors.Conflict):
@@ -278,6 +285,7 @@ def test_a_file_moves_to_where_one_was_deleted(notes: Folder) -> None:
 # Listing
 
 
+@pytest.mark.every_engine
 def test_files_are_listed_by_path(notes: Folder) -> None:
     for path in ("b", "a/2", "a/10", "a", "ab"):
         notes.write(path, path)
@@ -287,6 +295,7 @@ def test_files_are_listed_by_path(notes: Folder) -> None:
     assert notes.files(limit=0) == notes.files("zzz") == []
 
 
+@pytest.mark.every_engine
 def test_more_files_than_one_page_are_listed(notes: Folder) -> None:
     notes.commit([Writing(f"{number:04}", number) for number in range(1_201)])
     assert [file.content for file in notes.files()] == list(range(1_201))
@@ -305,6 +314,7 @@ def test_tags_are_those_of_the_newest_version(notes: Folder) -> None:
 # Ending
 
 
+@pytest.mark.every_engine
 def test_an_expired_file_is_gone_and_its_path_is_free(store: holdfast.Store, notes: Folder, clock: ManualClock) -> None:
     notes.write("a", "heron", tags=["t"], expires=clock.now() + 10_000_000)
     notes.write("b", "heron")
@@ -323,6 +333,7 @@ def test_an_expired_file_is_gone_and_its_path_is_free(store: holdfast.Store, not
     assert notes.read("a").expires is None
 
 
+@pytest.mark.every_engine
 def test_what_is_erased_leaves_nothing(notes: Folder) -> None:
     notes.write("a", 1)
     notes.write("a", 2)
@@ -402,6 +413,7 @@ def test_data_is_shown_as_lines() -> None:
     assert text_of(None) == text_of(b"\xff") == text_of({}) == ""
 
 
+@pytest.mark.every_engine
 def test_a_search_finds_what_another_process_wrote(notes: Folder, place: Any, durable_engine: None) -> None:
     notes.write("a", "the heron")
     assert len(notes.search("heron")) == 1
@@ -436,6 +448,7 @@ def test_a_path_that_is_none_is_refused(notes: Folder, path: Any, any_engine: No
     assert contents(notes) == {"a": 1}
 
 
+@pytest.mark.every_engine
 def test_the_longest_path_and_tag_are_taken(notes: Folder) -> None:
     path, tag = "p" * LONGEST_BYTES, "t" * LONGEST_BYTES
     notes.write(path, 1, tags=[tag])
@@ -544,6 +557,7 @@ def test_a_users_files_go_along(store: holdfast.Store, notes: Folder, place: Any
         assert other.verify().ok
 
 
+@pytest.mark.every_engine
 def test_erasing_a_user_leaves_no_file_and_a_folder_that_works(
     store: holdfast.Store, notes: Folder, clock: ManualClock
 ) -> None:
@@ -566,6 +580,7 @@ def test_erasing_a_user_leaves_no_file_and_a_folder_that_works(
     assert len(notes.search("new")) == 3
 
 
+@pytest.mark.every_engine
 def test_files_stand_in_a_proof(store: holdfast.Store, notes: Folder) -> None:
     notes.write("a", "text", tags=["t"])
     notes.write("b", b"\xff")

@@ -137,7 +137,7 @@ def made(graph: Graph, number: int, save: dict[str, Any]) -> tuple[Frame, Frame 
 
 
 @given(saves=st.lists(SAVES, max_size=12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 def test_any_sequence_of_frames_and_writes_reads_back(saves: list[dict[str, Any]]) -> None:
     with holdfast.open("ram:", embedder="none") as store:
         graph = Graph(store)
@@ -195,6 +195,7 @@ def test_any_frame_is_read_from_a_short_stretch(store: holdfast.Store, any_engin
     assert max(frame.position - frame.full for frame in graph.frames) <= 48
 
 
+@pytest.mark.every_engine
 def test_frames_on_every_engine(store: holdfast.Store) -> None:
     graph = Graph(store)
     conversation(graph, 70)

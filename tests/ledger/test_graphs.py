@@ -56,6 +56,7 @@ def of(thread: str, namespace: str) -> list[dict[str, Any]]:
 # What LangGraph said
 
 
+@pytest.mark.every_engine
 def test_every_frame_is_as_langgraph_says(kept: holdfast.Store) -> None:
     for said in SAID:
         frame = kept.thread(said["thread"]).graph(said["namespace"]).frame(said["id"])
@@ -75,6 +76,7 @@ def test_every_value_and_write_is_as_langgraph_says(kept: holdfast.Store) -> Non
         assert [[each.task, each.channel, short(each.value)] for each in graph.writes(said["id"])] == said["writes"]
 
 
+@pytest.mark.every_engine
 def test_the_archive_holds_values_in_all_their_ways(kept: holdfast.Store) -> None:
     """Otherwise the tests above would prove less than they say."""
     ways = set()
@@ -185,6 +187,7 @@ def test_a_wrong_question_is_refused(kept: holdfast.Store, look: Callable[[holdf
         look(kept)
 
 
+@pytest.mark.every_engine
 def test_what_was_erased_is_gone(kept: holdfast.Store) -> None:
     kept.erase(thread="trip")
     assert kept.thread("trip").graphs() == []
@@ -428,6 +431,7 @@ def test_verify_names_what_cannot_be_read(store: holdfast.Store, case: str) -> N
         graph.values()
 
 
+@pytest.mark.every_engine
 def test_verify_names_what_is_missing_of_real_graphs(kept: holdfast.Store) -> None:
     assert kept.verify().ok
     engine = kept.core.engine
@@ -452,6 +456,7 @@ def test_verify_names_what_is_missing_of_real_graphs(kept: holdfast.Store) -> No
 # With other tools
 
 
+@pytest.mark.every_engine
 def test_the_view_shows_what_is_stored(place: Any, kept: holdfast.Store, durable_engine: None) -> None:
     query = "SELECT thread, namespace, number, kind, content FROM holdfast_frames WHERE tenant = {} AND thread = 'visa'"
     if place.engine == "sqlite":

@@ -46,6 +46,7 @@ def test_an_empty_store_lists_nothing(store: holdfast.Store) -> None:
     assert store.threads() == []
 
 
+@pytest.mark.every_engine
 def test_the_latest_activity_comes_first(week: holdfast.Store, clock: ManualClock) -> None:
     assert ids(week.threads()) == ["t4", "t3", "t2", "t1", "t0"]
     clock.set(START + timedelta(days=9))
@@ -53,6 +54,7 @@ def test_the_latest_activity_comes_first(week: holdfast.Store, clock: ManualCloc
     assert ids(week.threads()) == ["t1", "t4", "t3", "t2", "t0"]
 
 
+@pytest.mark.every_engine
 def test_threads_of_one_moment_are_in_order_of_their_names(store: holdfast.Store, clock: ManualClock) -> None:
     for name in ("b", "c", "a"):
         clock.set(START)
@@ -61,6 +63,7 @@ def test_threads_of_one_moment_are_in_order_of_their_names(store: holdfast.Store
     assert ids(store.threads(limit=2)) == ["c", "b"]
 
 
+@pytest.mark.every_engine
 def test_threads_are_found_by_owner_tag_and_time(week: holdfast.Store) -> None:
     """Whatever is named narrows the listing; together they all do."""
     queries: list[tuple[dict[str, Any], list[str]]] = [
@@ -81,6 +84,7 @@ def test_threads_are_found_by_owner_tag_and_time(week: holdfast.Store) -> None:
     assert [(wanted, ids(week.threads(**wanted))) for wanted, _ in queries] == queries
 
 
+@pytest.mark.every_engine
 def test_since_is_inclusive_and_until_is_not(store: holdfast.Store, clock: ManualClock) -> None:
     store.thread("t").append(HELLO)
     active = store.thread("t").info().active
@@ -109,6 +113,7 @@ def test_a_limit_that_is_no_count_is_invalid(store: holdfast.Store, limit: Any) 
         store.threads(limit=limit)
 
 
+@pytest.mark.every_engine
 def test_more_threads_than_fit_one_page_are_all_listed_once(store: holdfast.Store, clock: ManualClock) -> None:
     """The store asks its engine for 500 at a time; a listing of many hours crosses pages inside an hour and between."""
     many = [f"t{number:04}" for number in range(1_203)]
@@ -212,6 +217,7 @@ def test_tagging_leaves_the_log_and_the_owner_alone(store: holdfast.Store) -> No
     assert (info.user, info.agent, info.entries, thread.log()) == ("ana", "travel", 1, before)
 
 
+@pytest.mark.every_engine
 def test_a_tag_survives_appends_and_a_restart(store: holdfast.Store, reopen: Callable[[], holdfast.Store]) -> None:
     store.thread("t").append(HELLO)
     store.thread("t").tag("x")
@@ -219,6 +225,7 @@ def test_a_tag_survives_appends_and_a_restart(store: holdfast.Store, reopen: Cal
     assert ids(reopen().threads(tag="x")) == ["t"]
 
 
+@pytest.mark.every_engine
 def test_many_who_tag_at_once_lose_no_tag(store: holdfast.Store) -> None:
     store.thread("t").append(HELLO)
     names = [f"tag-{number:02}" for number in range(25)]
@@ -331,6 +338,7 @@ def test_a_handle_of_another_owner_neither_reads_nor_writes(anas: holdfast.Store
     assert list(anas.watch(timeout_s=0)) == before
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("action", ["append", "log", "save", "turn"])
 def test_the_engine_too_keeps_another_owner_out(anas: holdfast.Store, action: str) -> None:
     with pytest.raises(errors.Invalid, match="belongs to user 'ana', not 'eve'"):

@@ -56,6 +56,7 @@ def test_an_append_returns_what_is_stored(thread: holdfast.Thread, clock: Manual
     assert len(entry.digest) == 16
 
 
+@pytest.mark.every_engine
 def test_several_items_are_one_commit(store: holdfast.Store, thread: holdfast.Thread) -> None:
     thread.append(HELLO, HELLO)
     assert len(list(store.watch(timeout_s=0))) == 1
@@ -226,6 +227,7 @@ def test_the_order_of_fields_does_not_make_another_content(thread: holdfast.Thre
     assert thread.append({"content": {"b": 2, "a": 1}, "role": "user"}, key="k") == first
 
 
+@pytest.mark.every_engine
 def test_the_same_key_with_other_content_is_refused(thread: holdfast.Thread) -> None:
     """Also where Python calls them equal: 1, 1.0 and true are three things in JSON."""
     thread.append({"n": 1}, key="k")
@@ -300,6 +302,7 @@ def test_a_repetition_writes_nothing(store: holdfast.Store, thread: holdfast.Thr
     assert (thread.info(), list(store.watch(timeout_s=0))) == before
 
 
+@pytest.mark.every_engine
 def test_a_key_is_remembered_over_a_restart(
     thread: holdfast.Thread, reopen: Callable[[], holdfast.Store], clock: ManualClock
 ) -> None:
@@ -334,12 +337,14 @@ def test_the_whole_log_is_in_order(ten: holdfast.Thread) -> None:
     assert texts(ten.log()) == [str(number) for number in range(1, 11)]
 
 
+@pytest.mark.every_engine
 def test_the_newest_window(ten: holdfast.Thread) -> None:
     for last in (0, 1, 3, 10, 11, 2**63 - 1):
         assert [entry.number for entry in ten.log(last)] == list(range(1, 11))[max(0, 10 - last) :]
         assert ten.log(last) == ten.log(last=last)
 
 
+@pytest.mark.every_engine
 def test_a_page(ten: holdfast.Thread) -> None:
     for after, limit in ((0, 3), (3, 3), (9, 3), (10, 3), (2**63 - 1, 3), (4, None), (4, 0)):
         wanted = [number for number in range(1, 11) if number > after][:limit]
@@ -411,6 +416,7 @@ def test_two_handles_of_one_thread_see_the_same(store: holdfast.Store) -> None:
     assert texts(one.log()) == texts(other.log()) == ["a", "b"]
 
 
+@pytest.mark.every_engine
 def test_the_log_survives_a_restart(thread: holdfast.Thread, reopen: Callable[[], holdfast.Store]) -> None:
     thread.append(said("a"), said("b"), key="k")
     before = thread.log()

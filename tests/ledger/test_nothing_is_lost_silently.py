@@ -28,6 +28,7 @@ def test_a_patch_on_what_was_seen_may_be_followed_by_a_save(store: holdfast.Stor
     assert thread.save({"a": 3}) == 3
 
 
+@pytest.mark.every_engine
 def test_the_state_at_an_entry_does_not_depend_on_clocks(store: holdfast.Store, clock: ManualClock) -> None:
     thread = store.thread("t")
     thread.append({"n": 1})
@@ -62,6 +63,7 @@ def test_a_turn_holds_what_it_was_given(store: holdfast.Store) -> None:
     assert thread.state().value == {"s": ["one"]}
 
 
+@pytest.mark.every_engine
 def test_text_of_another_type_is_text(store: holdfast.Store) -> None:
     class Name(str):
         pass

@@ -243,6 +243,7 @@ def test_a_refresher_whose_value_does_not_fit_is_told_and_nothing_is_saved(
     assert (caught.value.field, len(thread.revisions())) == ("price", 1)
 
 
+@pytest.mark.every_engine
 def test_when_someone_saves_while_a_refresher_runs_both_changes_are_kept(
     store: holdfast.Store, thread: holdfast.Thread, flights: holdfast.Registry, clock: ManualClock
 ) -> None:
@@ -293,6 +294,7 @@ def test_a_state_that_changes_under_every_refresher_is_a_conflict_in_the_end(
     assert thread.state(Flight).value.price == 100
 
 
+@pytest.mark.every_engine
 def test_a_refresher_runs_outside_any_commit(
     store: holdfast.Store, thread: holdfast.Thread, flights: holdfast.Registry, clock: ManualClock
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast
@@ -93,7 +93,6 @@ def changed(values: list[bytes], what: str, more: list[bytes], number: int) -> l
 
 
 @given(steps=STEPS)
-@settings(max_examples=150, deadline=None)
 def test_any_sequence_of_versions_reads_back(steps: list[Any]) -> None:
     with holdfast.open("ram:", embedder="none") as store:
         lists = Lists(store)
@@ -104,7 +103,6 @@ def test_any_sequence_of_versions_reads_back(steps: list[Any]) -> None:
 
 
 @given(steps=STEPS)
-@settings(max_examples=60, deadline=None)
 def test_a_writer_that_read_a_version_goes_on_like_one_that_wrote_it(steps: list[Any]) -> None:
     with holdfast.open("ram:", embedder="none") as store:
         lists = Lists(store)

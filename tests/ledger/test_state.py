@@ -88,6 +88,7 @@ def test_a_plain_dict_is_a_state(thread: holdfast.Thread) -> None:
     assert thread.state(dict).value == loaded.value
 
 
+@pytest.mark.every_engine
 def test_a_typed_state_survives_a_restart(
     thread: holdfast.Thread, schemas: holdfast.Registry, reopen: Callable[[], holdfast.Store]
 ) -> None:
@@ -177,6 +178,7 @@ def test_revisions_are_numbered_from_one(thread: holdfast.Thread) -> None:
     assert [thread.save({"n": number}) for number in range(3)] == [1, 2, 3]
 
 
+@pytest.mark.every_engine
 def test_of_two_who_loaded_the_same_one_wins_and_the_other_can_reload(store: holdfast.Store) -> None:
     one, other = store.thread("t"), store.thread("t")
     one.save({"n": 0})
@@ -268,6 +270,7 @@ def test_a_key_makes_a_save_idempotent(thread: holdfast.Thread, clock: ManualClo
         thread.save({"n": True, "m": 2}, key="k")
 
 
+@pytest.mark.every_engine
 def test_a_keyed_save_can_be_repeated_by_whoever_comes_after_a_crash(store: holdfast.Store) -> None:
     store.thread("t").save({"n": 0})
     handle = store.thread("t")
@@ -277,6 +280,7 @@ def test_a_keyed_save_can_be_repeated_by_whoever_comes_after_a_crash(store: hold
     assert store.thread("t").state().value == {"n": 1}
 
 
+@pytest.mark.every_engine
 def test_concurrent_saves_lose_no_update(store: holdfast.Store) -> None:
     """Read, add one, save, and again after a conflict: the sum comes out."""
     store.thread("t").save({"n": 0})
@@ -347,6 +351,7 @@ def test_a_patch_must_fit_the_schema(thread: holdfast.Thread, schemas: holdfast.
     assert thread.state(Model).value.day == date(2026, 6, 1)
 
 
+@pytest.mark.every_engine
 def test_concurrent_patches_of_different_paths_all_survive(store: holdfast.Store) -> None:
     """Of those who change it at once only one gets through at a time, so the last must not have given up by then."""
     names = [f"field_{number}" for number in range(30)]
@@ -376,6 +381,7 @@ def three(thread: holdfast.Thread, clock: ManualClock) -> holdfast.Thread:
     return thread
 
 
+@pytest.mark.every_engine
 def test_revisions_are_listed_without_their_values(three: holdfast.Thread) -> None:
     found = three.revisions()
     assert [(each.number, each.by, each.schema, each.version) for each in found] == [
@@ -421,6 +427,7 @@ def test_the_state_as_of_a_moment(three: holdfast.Thread) -> None:
         assert (loaded.revision, loaded.value == "none yet") == (revision, revision == 0)
 
 
+@pytest.mark.every_engine
 def test_as_of_is_exact_to_the_moment_of_the_save(three: holdfast.Thread) -> None:
     saved = three.revisions()[1].time
     assert three.state(as_of=saved).revision == 2

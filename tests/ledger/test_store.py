@@ -15,6 +15,8 @@ import holdfast
 from holdfast import errors
 from holdfast.testing import ManualClock
 
+pytestmark = pytest.mark.every_engine  # watching, erasing, proving and closing are where engines differ
+
 PATIENCE_S = 30.0  # against hanging for ever; no test waits that long
 
 

@@ -39,6 +39,7 @@ def everything(store: holdfast.Store, thread: holdfast.Thread) -> tuple[Any, ...
     return thread.log(), thread.revisions(), store.threads(), list(store.watch(timeout_s=0))
 
 
+@pytest.mark.every_engine
 def test_entries_and_state_are_one_commit(store: holdfast.Store, thread: holdfast.Thread) -> None:
     with thread.turn() as turn:
         turn.append(said("a"), said("b"))
@@ -90,6 +91,7 @@ def test_when_the_state_is_refused_the_entries_are_too(store: holdfast.Store, th
     assert everything(store, thread) == before
 
 
+@pytest.mark.every_engine
 def test_when_an_entry_is_refused_the_state_is_too(store: holdfast.Store, thread: holdfast.Thread) -> None:
     thread.append(said("before"), key="k")
     before = everything(store, thread)
@@ -98,6 +100,7 @@ def test_when_an_entry_is_refused_the_state_is_too(store: holdfast.Store, thread
     assert everything(store, thread) == before
 
 
+@pytest.mark.every_engine
 def test_when_someone_else_saved_the_entries_stay_out(store: holdfast.Store, thread: holdfast.Thread) -> None:
     thread.save({"n": 0})
     other = store.thread("trip-42")
@@ -296,6 +299,7 @@ def test_a_key_makes_the_whole_turn_idempotent(
     assert everything(store, thread) == before
 
 
+@pytest.mark.every_engine
 def test_a_keyed_turn_can_be_repeated_after_a_restart_with_its_expectation(
     thread: holdfast.Thread, flights: holdfast.Registry, clock: ManualClock, reopen: Callable[[], holdfast.Store]
 ) -> None:

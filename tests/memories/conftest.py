@@ -53,14 +53,14 @@ class Place:
             store.close()
 
 
-@pytest.fixture(params=["ram", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def place(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Place]:
+@pytest.fixture
+def place(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Place]:
     url, shared = "ram:", None
-    if request.param == "sqlite":
+    if engine_name == "sqlite":
         url = str(tmp_path / "store.db")
-    elif request.param == "postgres":
+    elif engine_name == "postgres":
         url, shared = request.getfixturevalue("database")
-    place = Place(request.param, url, clock, shared)
+    place = Place(engine_name, url, clock, shared)
     yield place
     place.close()
 

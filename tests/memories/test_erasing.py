@@ -58,6 +58,7 @@ def test_the_words_are_there_before(place: Any, residue: Residue, fill: Fill) ->
     assert residue(store, "", vector(SECRET))
 
 
+@pytest.mark.every_engine
 def test_an_erased_memory_is_nowhere(place: Any, residue: Residue, fill: Fill, before: bool) -> None:
     store = place.open(HashEmbedder(16))
     made = store.memory(user="ana").remember(SECRET)
@@ -103,6 +104,7 @@ def test_what_was_learned_from_an_erased_thread_goes_with_it(
     assert store.verify().problems == ()
 
 
+@pytest.mark.every_engine
 def test_an_erased_user_is_nowhere(place: Any, residue: Residue, fill: Fill, before: bool) -> None:
     store = place.open(HashEmbedder(16))
     store.thread("t", user="ana").append(said(SECRET))
@@ -148,6 +150,7 @@ def test_an_erased_agent_is_nowhere(place: Any, residue: Residue, fill: Fill, be
     assert store.verify().problems == ()
 
 
+@pytest.mark.every_engine
 def test_what_a_fork_shares_stays_with_it(store: holdfast.Store, fill: Fill) -> None:
     first = store.thread("a", user="ana")
     first.append(said(SECRET), said("the zanzibar rest"))
@@ -178,6 +181,7 @@ def test_what_a_fork_does_not_share_is_nowhere(place: Any, residue: Residue, fil
     assert one.verify().problems == ()
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("what", ["memory", "thread", "user"])
 def test_another_store_does_not_bring_it_back(
     place: Any, residue: Residue, fill: Fill, before: bool, what: str

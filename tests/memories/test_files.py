@@ -76,6 +76,7 @@ def test_a_store_without_files_looks_for_none(store: holdfast.Store) -> None:
     assert files(memory.recall("heron")) == ["notes/a@1"]
 
 
+@pytest.mark.every_engine
 def test_a_file_of_another_store_is_found_though_none_was_there_before(place: Any) -> None:
     store, other = place.open(own=True), place.open(own=True)
     memory = store.memory(user="ana")
@@ -119,6 +120,7 @@ def test_a_file_written_again_and_again_does_not_let_the_index_grow(place: Any) 
     assert again.verify().problems == ()
 
 
+@pytest.mark.every_engine
 @pytest.mark.usefixtures("soon")
 def test_a_saved_index_is_used_again(place: Any, saved: Saved) -> None:
     store = place.open(HashEmbedder(16), own=True)
@@ -138,6 +140,7 @@ def test_a_saved_index_is_used_again(place: Any, saved: Saved) -> None:
     assert again.verify().problems == ()
 
 
+@pytest.mark.every_engine
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("erase", ["file", "user", "agent"])
 def test_the_words_of_erased_files_are_in_no_saved_index(

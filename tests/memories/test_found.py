@@ -27,6 +27,7 @@ def texts(store: holdfast.Store, query: str, k: int = 50, **only: Any) -> list[s
 # Acknowledged, so found
 
 
+@pytest.mark.every_engine
 def test_a_message_is_found_at_once(store: holdfast.Store) -> None:
     thread = store.thread("t", user="ana")
     for animal in ("zebra", "okapi", "tapir"):
@@ -42,6 +43,7 @@ def test_a_turn_is_found_whole(store: holdfast.Store) -> None:
     assert set(texts(store, "zebra okapi")) == {"a zebra", "an okapi"}
 
 
+@pytest.mark.every_engine
 def test_a_memory_is_found_at_once(store: holdfast.Store) -> None:
     memory = store.memory(user="ana")
     for animal in ("zebra", "okapi", "tapir"):
@@ -264,6 +266,7 @@ def test_a_recall_needs_no_room_to_save_its_index(
 # Two stores that do not know of each other
 
 
+@pytest.mark.every_engine
 def test_two_stores_find_what_either_wrote(place: Any) -> None:
     stores = [place.open(own=True) for _ in range(2)]
     for number in range(12):
@@ -274,6 +277,7 @@ def test_two_stores_find_what_either_wrote(place: Any) -> None:
             assert texts(store, f"plant{number}")[0] == f"plant{number}"
 
 
+@pytest.mark.every_engine
 def test_two_stores_that_save_at_once_both_find_everything(
     place: Any, monkeypatch: pytest.MonkeyPatch, saved: Callable[..., Any], orphans: Callable[..., set[str]]
 ) -> None:
@@ -304,6 +308,7 @@ def test_two_stores_that_save_at_once_both_find_everything(
     assert orphans(stores[0]) == set()
 
 
+@pytest.mark.every_engine
 def test_a_first_save_that_two_make_at_once_is_one_save(
     place: Any, monkeypatch: pytest.MonkeyPatch, fill: Callable[..., None], saved: Callable[..., Any]
 ) -> None:
@@ -327,6 +332,7 @@ def test_a_first_save_that_two_make_at_once_is_one_save(
     assert parts == {record.id for record in saved(one)}
 
 
+@pytest.mark.every_engine
 def test_a_store_that_loads_while_another_joins_parts_takes_nothing_for_damage(
     place: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

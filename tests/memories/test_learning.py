@@ -19,6 +19,7 @@ def said(words: str, **fields: Any) -> dict[str, Any]:
     return {"role": "user", "content": words, **fields}
 
 
+@pytest.mark.every_engine
 def test_messages_become_memories_that_name_their_source(store: holdfast.Store) -> None:
     thread = store.thread("t", user="ana")
     thread.append(said("Hello."), said("I live in Lisbon."))
@@ -172,6 +173,7 @@ def test_any_message_can_be_learned_from(ram: holdfast.Store, words: str) -> Non
     ram.memory(user="ana").learn("t")
 
 
+@pytest.mark.every_engine
 def test_from_end_to_end_for_async_callers(place: Any) -> None:
     async def live() -> None:
         async with aio.open(place.url, tenant=place.tenant, embedder=None) as store:

@@ -70,6 +70,7 @@ def test_a_handle_finds_what_is_its_own_and_above_it(
             assert found(store, name) == expected(name), name
 
 
+@pytest.mark.every_engine
 def test_recall_sees_the_memories_that_listing_sees(store: holdfast.Store) -> None:
     told(store)
     for name, scope in SCOPES.items():
@@ -77,6 +78,7 @@ def test_recall_sees_the_memories_that_listing_sees(store: holdfast.Store) -> No
         assert found(store, name, log=False) == listed, name
 
 
+@pytest.mark.every_engine
 def test_tenants_are_apart(place: Any) -> None:
     one, other = place.open(), place.open(tenant=f"{place.tenant}-other")
     told(one)
@@ -109,6 +111,7 @@ def test_a_fact_of_another_agent_does_not_decide(store: holdfast.Store) -> None:
     assert [hit.text for hit in store.memory(user="ana", agent="b").recall("lives")] == ["lives in Rome"]
 
 
+@pytest.mark.every_engine
 def test_strange_names_are_names(store: holdfast.Store) -> None:
     names = [
         "a/b",

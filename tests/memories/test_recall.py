@@ -356,6 +356,7 @@ def test_a_megabyte_can_be_remembered_and_found_by_its_end(here: Any, embedder: 
     assert memory.recall("zebra").relevant
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize(
     ("query", "told"),
     [
@@ -508,6 +509,7 @@ def test_a_first_look_at_signs_agrees_with_an_exact_one(here: Any, monkeypatch: 
     assert shared >= 39  # 0.98 of 40
 
 
+@pytest.mark.every_engine
 def test_every_engine_gives_the_same_answer(here: Any, place: Any) -> None:
     one, other = here.open(HashEmbedder(32), tenant="same"), place.open(HashEmbedder(32))
     for store in (one, other):

@@ -134,6 +134,7 @@ def test_many_small_parts_are_joined(place: Any, saved: Saved, orphans: Callable
     assert {text for text, _ in top(store, "animal17", 24)} == {f"animal17 {one}" for one in range(24)}
 
 
+@pytest.mark.every_engine
 def test_a_large_value_is_kept_in_pieces(place: Any, saved: Saved, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.retrieval.depot._PART_BYTES", 1_000)
     store = place.open(HashEmbedder(16), own=True)
@@ -211,6 +212,7 @@ def test_damage_is_named_and_repaired(near: Any, saved: Saved, damage: str) -> N
     _damaged(near, saved, damage)
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("damage", ["vectors flipped", "manifest garbage"])
 def test_damage_is_repaired_on_any_engine(place: Any, saved: Saved, damage: str) -> None:
     _damaged(place, saved, damage)
@@ -308,6 +310,7 @@ def test_verify_looks_at_every_tenant(here: Any, saved: Saved) -> None:
 # Elsewhere
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("suffix", ["json", "yaml", "msgpack"])
 def test_memories_that_were_moved_are_found_there(here: Any, place: Any, tmp_path: Path, suffix: str) -> None:
     source, target = here.open(), place.open()

@@ -45,6 +45,7 @@ def together(works: list[Callable[[], None]]) -> None:
         raise failed[0]
 
 
+@pytest.mark.every_engine
 @pytest.mark.usefixtures("hasty", "soon")
 def test_threads_find_what_they_remembered(place: Any) -> None:
     store = place.open(HashEmbedder(16))
@@ -84,6 +85,7 @@ def test_recalls_at_once_do_not_disturb_each_other(here: Any, monkeypatch: pytes
     together([work(name) for name in range(4)])
 
 
+@pytest.mark.every_engine
 @pytest.mark.usefixtures("soon")
 def test_a_feed_that_ran_far_ahead_is_caught_up_with(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ground, "_MANY", 5)
@@ -269,6 +271,7 @@ def test_whatever_happens_in_three_stores_all_find_what_is_there(
     _live(near, monkeypatch, orphans, seed)
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("seed", range(25, 28))
 def test_whatever_happens_on_any_engine_all_find_what_is_there(
     place: Any, monkeypatch: pytest.MonkeyPatch, orphans: Callable[..., set[str]], seed: int

@@ -106,7 +106,7 @@ def true_at(memories: list[Memory], moment: datetime) -> set[str]:
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples // 2)
 @given(HISTORIES)
 def test_recall_finds_exactly_what_is_true(history: list[Any]) -> None:
     teller = Teller()
@@ -167,6 +167,7 @@ def test_an_old_value_leads_to_the_present_one(store: holdfast.Store) -> None:
     assert [hit.text for hit in memory.recall("Rome")] == ["moved to Oslo"]
 
 
+@pytest.mark.every_engine
 def test_a_past_moment_has_its_own_truth(store: holdfast.Store, clock: ManualClock) -> None:
     memory = store.memory(user="ana")
     memory.remember("lives in Rome", key="city")

@@ -132,6 +132,7 @@ def test_a_function_is_an_embedder(here: Any) -> None:
 # Another model
 
 
+@pytest.mark.every_engine
 @pytest.mark.usefixtures("soon")
 def test_moving_to_another_model_and_back(place: Any, saved: Saved) -> None:
     first = place.open(HashEmbedder(16, name="old"), own=True)

@@ -121,6 +121,7 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(
     assert book.record() is None
 
 
+@pytest.mark.every_engine
 def test_a_large_text_is_kept_and_one_that_is_too_large_refused(book: Book) -> None:
     large = "ж" * 500_000
     assert book.get(one(book, large).id).text == large
@@ -128,6 +129,7 @@ def test_a_large_text_is_kept_and_one_that_is_too_large_refused(book: Book) -> N
         one(book, "x" * (16 * 1024 * 1024))
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("text", ["a\x00b", "  spaces stay ", "日本語 🦊 العربية", '"quoted" AND *'])
 def test_any_text_comes_back_as_it_was(book: Book, text: str) -> None:
     assert book.get(one(book, text).id).text == text
@@ -148,6 +150,7 @@ def test_origins_are_written_in_several_ways() -> None:
 # Remembering
 
 
+@pytest.mark.every_engine
 def test_everything_that_was_said_comes_back(book: Book) -> None:
     origin = Origin("ana", "mail", "reader", (EntryRef("trip", 3),))
     made = one(
@@ -169,6 +172,7 @@ def test_what_is_not_said_is_filled_in(book: Book, clock: ManualClock) -> None:
     assert one(book, None, relation="knows", object="Ben").text == "ana knows Ben"
 
 
+@pytest.mark.every_engine
 def test_a_batch_is_one_commit_in_order(store: holdfast.Store, book: Book) -> None:
     before = len(store.core.engine.feed(store.tenant))
     made = book.remember([Remembering(f"fact {number}", key="same") for number in range(40)])
@@ -197,6 +201,7 @@ def test_times_do_not_fall_when_the_clock_does(shelf: Shelf, clock: ManualClock)
     assert texts(shelf.facts()) == ["Basel"], "what was acknowledged is true now"
 
 
+@pytest.mark.every_engine
 def test_many_at_once_are_all_kept_and_the_last_one_wins(shelf: Shelf) -> None:
     ready = threading.Barrier(8)
     made: list[Memory] = []
@@ -265,6 +270,7 @@ def test_what_was_erased_does_not_come_back_by_its_name(book: Book) -> None:
     assert book.memories() == []
 
 
+@pytest.mark.every_engine
 def test_many_who_remember_the_same_once_get_the_same(book: Book) -> None:
     ready, made = threading.Barrier(8), []
 
@@ -285,6 +291,7 @@ def test_many_who_remember_the_same_once_get_the_same(book: Book) -> None:
 # Listing
 
 
+@pytest.mark.every_engine
 def test_listings_by_kind_subject_and_tag(book: Book) -> None:
     book.remember(
         [
@@ -312,6 +319,7 @@ def test_a_short_list_is_of_the_latest_recorded_whatever_was_used_since(book: Bo
     assert texts(book.memories(limit=3)) == ["119", "118", "117"]
 
 
+@pytest.mark.every_engine
 def test_long_lists_are_the_same_by_any_way(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     made = [memory for turn in range(4) for memory in book.remember(_some(turn))]
     for memory in made[::7]:
@@ -409,6 +417,7 @@ def test_without_what_was_forgotten_the_value_before_it_holds_on(shelf: Shelf) -
     assert texts(shelf.facts()) == ["Bern"]
 
 
+@pytest.mark.every_engine
 def test_what_was_erased_is_really_gone(store: holdfast.Store, shelf: Shelf) -> None:
     made = one(shelf.own, "a secret", key="k", tags=("t",))
     shelf.erase(made.id)
@@ -420,6 +429,7 @@ def test_what_was_erased_is_really_gone(store: holdfast.Store, shelf: Shelf) -> 
     assert not [problem for problem in store.core.engine.check() if problem.tenant == store.tenant]
 
 
+@pytest.mark.every_engine
 def test_uses_are_counted_by_many_at_once(book: Book) -> None:
     made = one(book)
     threads = [threading.Thread(target=book.used, args=(made.id, number % 2 == 0)) for number in range(8)]
@@ -570,6 +580,7 @@ def test_a_value_that_another_book_replaced_cannot_end(store: holdfast.Store, sh
     shelf_of(store, user="ana", agent="cat").end(first.id)  # who does not see the bot's book
 
 
+@pytest.mark.every_engine
 def test_of_an_end_and_a_new_value_at_once_none_is_lost(shelf: Shelf) -> None:
     """Either the end came first, or it is refused: the new value stays."""
     for turn in range(8):
@@ -588,6 +599,7 @@ def test_of_an_end_and_a_new_value_at_once_none_is_lost(shelf: Shelf) -> None:
         assert texts(shelf.facts()) == [f"new {turn}"]
 
 
+@pytest.mark.every_engine
 def test_a_value_that_comes_between_the_look_and_the_end_is_seen(
     book: Book, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -635,6 +647,7 @@ def test_contradictions_are_told_until_they_are_settled(shelf: Shelf) -> None:
 # Which books
 
 
+@pytest.mark.every_engine
 def test_a_handle_sees_its_own_book_those_inside_and_those_above(store: holdfast.Store, shelf_of: MakeShelf) -> None:
     pairs = {
         "common": {}, "ana": {"user": "ana"}, "bot": {"agent": "bot"}, "ana+bot": {"user": "ana", "agent": "bot"},
@@ -693,6 +706,7 @@ def test_what_is_said_about_a_memory_goes_to_its_own_book(store: holdfast.Store,
     assert with_bot.own.record() is None
 
 
+@pytest.mark.every_engine
 def test_erasing_a_user_erases_what_is_remembered_of_them(store: holdfast.Store, shelf_of: MakeShelf) -> None:
     ana, ben = shelf_of(store, user="ana", agent="bot"), shelf_of(store, user="ben")
     one(ana.own, "a secret")
@@ -705,6 +719,7 @@ def test_erasing_a_user_erases_what_is_remembered_of_them(store: holdfast.Store,
     assert len(told(ana.own)) == 1
 
 
+@pytest.mark.every_engine
 def test_a_memory_of_another_tenant_is_not_there(store: holdfast.Store, shelf: Shelf) -> None:
     made = one(shelf.own)
     elsewhere = Shelf(store.core._replace(tenant="elsewhere"), Ids(), Scope("ana"))

@@ -137,6 +137,7 @@ def test_a_book_in_order_has_no_problems(store: holdfast.Store, shelf: Shelf) ->
     assert problems(store, shelf) == []
 
 
+@pytest.mark.every_engine
 def test_every_book_of_a_store_is_checked_by_itself(store: holdfast.Store, shelf_of: Callable[..., Shelf]) -> None:
     shelves = [shelf_of(store), shelf_of(store, user="ana"), shelf_of(store, user="ana", agent="bot")]
     made = [shelf.remember([links(1)])[0] for shelf in shelves]
@@ -145,6 +146,7 @@ def test_every_book_of_a_store_is_checked_by_itself(store: holdfast.Store, shelf
     assert [len(problems(store, shelf)) for shelf in shelves] == [0, 1, 0]
 
 
+@pytest.mark.every_engine
 def test_a_lost_memory_is_named(store: holdfast.Store, shelf: Shelf) -> None:
     made = shelf.remember([links(1), links(2)])
     store.core.engine.commit(store.tenant, [Delete(MEMORY, made[0].id)], 1)

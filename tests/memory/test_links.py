@@ -124,6 +124,7 @@ def test_links_end_are_corrected_and_forgotten_like_any_memory(shelf: Shelf, clo
     assert told(shelf.links()) == ["Ana works at Acme", "Ana knows Ben"]
 
 
+@pytest.mark.every_engine
 def test_links_of_all_books_that_a_handle_sees(store: holdfast.Store, shelf_of: Callable[..., Shelf]) -> None:
     remember(shelf_of(store, user="ana", agent="bot").own, "Ana", "knows", "Ben")
     remember(shelf_of(store).own, "Bern", "part of", "Switzerland")

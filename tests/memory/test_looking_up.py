@@ -104,6 +104,7 @@ def test_a_procedure_superseded_in_another_book_is_left_out(store: holdfast.Stor
     assert [memory.text for memory in shelf_of(store, user="ana", agent="cat").procedures()] == ["walk"]
 
 
+@pytest.mark.every_engine
 def test_links_of_an_entity_are_read_hop_by_hop(full: Shelf, reads: Reads) -> None:
     one(full, relation="lives in", object="Bern", subject="n5", key="home")
     one(full, "somewhere", subject="n5", key="home")

@@ -82,6 +82,7 @@ def texts(memories: list[Memory]) -> list[str]:
     return [memory.text for memory in memories]
 
 
+@pytest.mark.every_engine
 def test_facts_history_and_procedures_by_trust(shelf: Shelf) -> None:
     one(shelf, "DE1", key="iban", trust="trusted")
     one(shelf, "EVIL", key="iban", trust="untrusted")

@@ -49,6 +49,7 @@ def test_a_dry_run_says_all_and_writes_nothing(store: holdfast.Store, source: Ki
     assert done.compared == sum(done.new.values()) > 0
 
 
+@pytest.mark.every_engine
 def test_a_second_import_changes_nothing(store: holdfast.Store, source: Kind) -> None:
     first = take(store, source[1])
     before = feed_of(store)
@@ -102,6 +103,7 @@ def test_progress_goes_through_both_stages(store: holdfast.Store, source: Kind) 
     )
 
 
+@pytest.mark.every_engine
 def test_what_was_erased_stays_erased(store: holdfast.Store, graph: Path, sessions: Path) -> None:
     with moving.read(graph, user="ana") as source:
         moving.take_in(store, source)
@@ -145,6 +147,7 @@ def test_what_cannot_be_stored_is_refused_with_its_place(store: holdfast.Store, 
     assert {memory.text for memory in store.memory().memories()} == {"Ana is a person", "fine"}
 
 
+@pytest.mark.every_engine
 def test_what_is_read_back_is_compared(store: holdfast.Store, source: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that does not keep what it was given is found out."""
     commit = store.core.engine.commit
@@ -166,6 +169,7 @@ def test_what_is_read_back_is_compared(store: holdfast.Store, source: Kind, monk
     assert store.verify().ok
 
 
+@pytest.mark.every_engine
 def test_an_import_that_was_interrupted_is_gone_on_with(store: holdfast.Store, source: Kind) -> None:
     """Between any two commits: what is there stays, and the rest comes with the next import."""
     whole = take(store, source[1], dry_run=True).new

@@ -290,7 +290,7 @@ def test_small_vocabularies_are_not_undercounted(family: str) -> None:
 PIECES = sorted({piece for text in TEXTS.values() for piece in text.split("\n") if len(piece) >= 40})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(
     pieces=st.lists(st.sampled_from(PIECES), min_size=1, max_size=12),
     between=st.sampled_from(["\n", " ", "\n\n", "\n    ", " - "]),

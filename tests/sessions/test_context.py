@@ -71,6 +71,7 @@ def live(store: holdfast.Store) -> None:
 # What it holds
 
 
+@pytest.mark.every_engine
 def test_everything_is_there_once_and_named(store: holdfast.Store, thread: Any) -> None:
     live(store)
     context = store.context(thread, "the night train?", 4_000, instructions="Be brief.")
@@ -145,6 +146,7 @@ def test_what_a_model_cannot_be_shown_is_a_note(store: holdfast.Store, thread: A
 # The same again
 
 
+@pytest.mark.every_engine
 def test_the_same_store_and_time_give_the_same_bytes(place: Any) -> None:
     live(place.open())
     moment = datetime(2026, 2, 1, tzinfo=UTC)
@@ -336,6 +338,7 @@ def test_what_is_not_trusted_never_instructs(store: holdfast.Store, thread: Any)
 # Whose it is
 
 
+@pytest.mark.every_engine
 def test_nothing_of_others_appears(place: Any) -> None:
     store, far = place.open(), place.open(tenant=f"{place.tenant}-far")
     scopes = {
@@ -362,6 +365,7 @@ def test_nothing_of_others_appears(place: Any) -> None:
         store.context(store.thread("trip", user="bob"), "train words?")
 
 
+@pytest.mark.every_engine
 def test_what_was_erased_does_not_appear(store: holdfast.Store, thread: Any, clock: ManualClock) -> None:
     memory = store.memory(user="ana")
     gone = [
@@ -512,6 +516,7 @@ def test_what_only_looks_like_a_summary_is_none(store: holdfast.Store, thread: A
 # What is asked for
 
 
+@pytest.mark.every_engine
 def test_only_the_end_of_a_long_log_is_read(
     store: holdfast.Store, thread: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -627,6 +632,7 @@ def test_shares_change_what_is_shown(store: holdfast.Store, thread: Any) -> None
 # Many at once
 
 
+@pytest.mark.every_engine
 def test_many_threads_build_at_once(place: Any, store: holdfast.Store) -> None:
     live(store)
     moment = datetime(2026, 2, 1, tzinfo=UTC)

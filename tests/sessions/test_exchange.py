@@ -41,6 +41,7 @@ def double(x: int) -> int:
 # Halves
 
 
+@pytest.mark.every_engine
 def test_a_turn_in_halves(session: Session, thread: holdfast.Thread, told: Told) -> None:
     with session.turn("What is 2 x 4?") as turn:
         assert isinstance(turn, Exchange)
@@ -165,6 +166,7 @@ def test_a_reply_that_is_none_leaves_the_turn_open_for_a_better_one(session: Ses
     assert turn.reply("now").text == "now"
 
 
+@pytest.mark.every_engine
 def test_two_who_answer_one_question_get_one_answer(place: Any, told: Told) -> None:
     first, second = place.open(), place.open(own=True)
     one = first.session("t", learn="off").turn("q", key="k")
@@ -319,6 +321,7 @@ def test_who_listens_hears_the_answer_of_somebody_else_who_was_faster(place: Any
     assert told(first.thread("t")).count("call double") == 1
 
 
+@pytest.mark.every_engine
 def test_who_was_taken_over_has_no_answer_to_give(place: Any, told: Told) -> None:
     first, second = place.open(own=True), place.open(own=True)
     late = first.session(first.thread("t", user="ana"), learn="off").turn("2 x 4?")

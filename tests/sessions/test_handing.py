@@ -133,6 +133,7 @@ def test_the_end_keeps_the_window(store: holdfast.Store, thread: holdfast.Thread
 # Beginning afresh
 
 
+@pytest.mark.every_engine
 def test_at_its_share_a_session_hands_off_and_begins_afresh(store: holdfast.Store, thread: holdfast.Thread) -> None:
     model = Scripted(*[f"noted-{number} " + "ah " * 60 for number in range(30)])
     session = store.session(thread, model=model, learn="off", budget=1_500, hand_off=0.6, summarise=False, recall=False)
@@ -225,6 +226,7 @@ def test_what_a_person_wrote_as_context_stays_above_what_a_session_writes(
     assert found.context.count(str(PROGRESS["context"])) == 1
 
 
+@pytest.mark.every_engine
 def test_what_a_person_writes_while_the_model_thinks_stays(store: holdfast.Store, thread: holdfast.Thread) -> None:
     def meanwhile(messages: Any, tools: Any) -> Any:
         thread.handoff.update(goal="Ship it", context="NEVER deploy on a Friday.", by="zed")

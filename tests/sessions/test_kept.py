@@ -81,6 +81,7 @@ def test_a_procedure_that_is_a_value_of_a_fact_is_superseded_by_any_other_value(
     assert told(store) == ""
 
 
+@pytest.mark.every_engine
 def test_what_another_process_learned_is_in_the_next_context(
     store: holdfast.Store, memory: holdfast.Memories, place: Any
 ) -> None:

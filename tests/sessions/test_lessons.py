@@ -126,6 +126,7 @@ by_way = pytest.mark.parametrize("way", WAYS)
 # Killed
 
 
+@pytest.mark.every_engine
 @by_way
 def test_what_was_answered_is_learned_from_once_wherever_a_process_is_killed(place: Any, way: str) -> None:
     ask = lambda session: session.turn(HOME)  # noqa: E731
@@ -166,6 +167,7 @@ def test_two_who_make_up_for_the_same_learn_it_once(here: Any, way: str) -> None
         assert len(house.known()) == 1, (at, house.known())
 
 
+@pytest.mark.every_engine
 def test_whoever_was_only_slow_finds_it_learned(house: House) -> None:
     others: list[Any] = []
     slow = house.session(Fuse(ANSWERED, lambda: others.append(house.session().turn("And now?"))))

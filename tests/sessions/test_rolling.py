@@ -210,6 +210,7 @@ def test_a_model_that_fails_to_summarise_harms_nothing(ram: holdfast.Store, brok
     assert summary.by == "extractive"
 
 
+@pytest.mark.every_engine
 def test_a_summary_is_shown_instead_of_what_it_covers(store: holdfast.Store, clock: ManualClock) -> None:
     speaker, thread = Speaker(), store.thread("t", user="ana")
     session = store.session(thread, model=speaker, learn="off", budget=1_500, recall=False)
@@ -269,6 +270,7 @@ def test_forks_before_and_after_a_summary_go_their_own_ways(store: holdfast.Stor
     assert len(summaries(thread)) == 1
 
 
+@pytest.mark.every_engine
 def test_two_who_roll_at_once_leave_one_summary_of_each_range(place: Any) -> None:
     """The second rolls further while the model of the first is at it, and many entries come after that."""
     first, second = place.open(), place.open(own=True)

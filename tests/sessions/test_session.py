@@ -54,6 +54,7 @@ def call(name: str = "add", id: str = "1", **arguments: Any) -> ToolCall:
 # A whole turn
 
 
+@pytest.mark.every_engine
 def test_a_turn_is_on_record_as_it_was_said(store: holdfast.Store, thread: holdfast.Thread, told: Told) -> None:
     session = plain(store, thread, call(a=1, b=2), "It is 3.", tools=[add])
     answer = session.turn("What is 1 + 2?")
@@ -216,6 +217,7 @@ def test_what_broke_off_is_told_and_resumed(store: holdfast.Store, thread: holdf
     assert session.start().unanswered is None
 
 
+@pytest.mark.every_engine
 def test_resuming_goes_on_where_it_was(store: holdfast.Store, thread: holdfast.Thread) -> None:
     """The replies that called tools are not asked for again, and the model sees their results."""
     with pytest.raises(ModelFailed):
@@ -471,6 +473,7 @@ def test_a_stream_that_is_repeated_says_the_same(store: holdfast.Store, thread: 
     assert again.answer.repeated
 
 
+@pytest.mark.every_engine
 def test_two_processes_with_one_key_give_one_question_and_one_answer(place: Any, told: Told) -> None:
     """The second asks while the first waits for its model, each with things recalled at another moment."""
     first, second = place.open(), place.open(own=True)
@@ -489,6 +492,7 @@ def test_two_processes_with_one_key_give_one_question_and_one_answer(place: Any,
     assert given[1].repeated
 
 
+@pytest.mark.every_engine
 def test_many_threads_with_one_key_agree(place: Any, told: Told) -> None:
     store = place.open()
     given: list[str] = []
@@ -512,6 +516,7 @@ def test_many_threads_with_one_key_agree(place: Any, told: Told) -> None:
 # Two at once
 
 
+@pytest.mark.every_engine
 def test_two_talk_in_one_thread_while_one_uses_tools(place: Any, told: Told) -> None:
     first, second = place.open(), place.open(own=True)
 
@@ -546,6 +551,7 @@ def test_a_question_behind_anothers_answer_is_not_forgotten(place: Any) -> None:
     assert session.resume() is None
 
 
+@pytest.mark.every_engine
 def test_many_at_once_lose_nothing(place: Any) -> None:
     store = place.open()
     ready = threading.Barrier(4)
@@ -651,6 +657,7 @@ def test_the_answer_stands_whatever_comes_after_it(ram: holdfast.Store, monkeypa
 # Erasing
 
 
+@pytest.mark.every_engine
 def test_erasing_the_user_erases_all_that_a_session_wrote(place: Any) -> None:
     store = place.open()
     thread = store.thread("t", user="ana")
@@ -672,6 +679,7 @@ def test_erasing_the_user_erases_all_that_a_session_wrote(place: Any) -> None:
         assert b"anzibar" not in b"".join(path.read_bytes() for path in Path(place.url).parent.glob("store.db*"))
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("when", ["in the model", "before a tool", "after a tool", "in the lesson", "in the handoff"])
 def test_what_is_erased_in_the_middle_of_a_turn_does_not_come_back(place: Any, when: str) -> None:
     store = place.open()

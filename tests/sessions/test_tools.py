@@ -484,6 +484,7 @@ def test_tools_that_are_gone_on_resume_keep_their_results(store: holdfast.Store)
 # Effects
 
 
+@pytest.mark.every_engine
 def test_a_once_tool_is_asked_for_by_its_probe_after_a_crash(place: Any, world: World) -> None:
     class Died(BaseException):
         """The end of a process."""
@@ -588,6 +589,7 @@ def test_memories_are_tools(store: holdfast.Store) -> None:
     assert [hit.text for hit in memory.recall("aisle seats")][:1] == ["Ana likes aisle seats"]
 
 
+@pytest.mark.every_engine
 def test_what_a_tool_remembers_is_remembered_once(place: Any) -> None:
     store = place.open()
     memory = store.memory(user="ana")

@@ -24,22 +24,11 @@ from holdfast.steps.lease import Holder
 from holdfast.steps.runs import Runs
 from holdfast.testing import ManualClock
 
-ENGINES = ("ram", "sqlite", "postgres")
 LEASE_S = 30.0
 _NUMBERS = count(1)
 _DRAWS = count()
 # A clock that stands still gives every stream of a test the same millisecond; drawn by chance, two might be equal.
 _IDS = Ids(lambda bits: next(_DRAWS) % 2**bits)
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Choose the engines of a test by what it asks for; its id names the engine."""
-    asked = metafunc.fixturenames
-    if "place" in asked:
-        engines = ENGINES[:1] if "any_engine" in asked else ENGINES
-        # The fast tests need no server.
-        places = [pytest.param(name, marks=pytest.mark.slow) if name == "postgres" else name for name in engines]
-        metafunc.parametrize("place", places, indirect=True)
 
 
 class Died(BaseException):
@@ -193,21 +182,15 @@ def shared_database(postgres: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Place]:
-    engine: str = request.param
+def place(engine_name: str, request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Place]:
     url, shared = "ram:", None
-    if engine == "sqlite":
+    if engine_name == "sqlite":
         url = str(request.getfixturevalue("folder") / "store.db")
-    elif engine == "postgres":
+    elif engine_name == "postgres":
         url, shared = request.getfixturevalue("database")
-    place = Place(engine, url, clock, shared)
+    place = Place(engine_name, url, clock, shared)
     yield place
     place.close()
-
-
-@pytest.fixture
-def any_engine() -> None:
-    """For tests of what happens before an engine is reached: one engine, the quickest, is enough."""
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ def trip(world: Any) -> Trip:
     return Trip(world)
 
 
+@pytest.mark.every_engine
 def test_abandoning_undoes_the_completed_steps_the_last_first(
     thread: holdfast.Thread, trip: Trip, told: Told, kinds: Kinds
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_failed_run_keeps_what_it_did_until_it_is_cancelled(
     assert (report.outcome, trip.undone) == ("cancelled", ["flight"])
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize(("when", "kind", "step"), [
     ("before", "intent", "hotel:undo"), ("after", "intent", "hotel:undo"),
     ("before", "completed", "hotel:undo"), ("after", "completed", "hotel:undo"),
@@ -308,6 +310,7 @@ def test_the_cancellation_of_another_run_is_not_ones_own(process: Any, trip: Tri
     assert {info.name: info.status for info in thread.runs()}["r"] == "failed"
 
 
+@pytest.mark.every_engine
 def test_an_interrupted_run_is_undone_by_whoever_resumes_it(process: Any, other: Any, died: Any, trip: Trip) -> None:
     process.dies("after", "completed", "hotel")
     with pytest.raises(died), process.thread().run("r") as run:
@@ -508,6 +511,7 @@ def test_a_once_step_that_hears_of_the_cancellation_is_asked_about(
     assert trip.undone == (["long"] if found == "yes" else [])
 
 
+@pytest.mark.every_engine
 def test_a_cancellation_that_races_with_the_end_is_refused_or_counts(process: Any, other: Any, trip: Trip) -> None:
     run = process.thread().run("r")
     trip.book(run, "flight")

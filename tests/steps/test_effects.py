@@ -623,6 +623,7 @@ POINTS = [("before", "intent"), ("after", "intent"), ("before", "completed"), ("
           ("before", "ended"), ("after", "ended")]  # fmt: skip
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize(("when", "kind"), POINTS)
 @pytest.mark.parametrize("effect", ["pure", "idempotent", "once"])
 def test_at_every_point_where_a_process_can_die_the_next_one_ends_the_run(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import holdfast
 
 
+@pytest.mark.every_engine
 def test_no_name_of_an_erased_user_stays_in_the_feed(process: Any) -> None:
     """Also of what was gone before: leases of runs, holds, files that were erased by themselves."""
     store: holdfast.Store = process.store

@@ -64,6 +64,7 @@ def ended(process: Any) -> bool:
     return all(info.status in ("done", "cancelled", "failed") for info in process.store.runs(limit=None))
 
 
+@pytest.mark.every_engine
 @pytest.mark.slow
 @pytest.mark.parametrize("round", range(3))
 def test_a_fleet_carries_out_every_run_once(place: Any, process: Any, round: int) -> None:
@@ -105,6 +106,7 @@ def test_a_fleet_carries_out_every_run_once(place: Any, process: Any, round: int
         assert numbers == list(range(1, len(numbers) + 1))
 
 
+@pytest.mark.every_engine
 def test_a_worker_that_is_busy_with_its_first_run_leaves_the_rest_to_others(place: Any, process: Any) -> None:
     for number in range(60):
         process.thread().submit(f"r{number}", handler="h")

@@ -187,6 +187,7 @@ def test_a_plain_error_while_a_failure_is_handled_does_not_make_that_failure_be_
 # Commits of unknown outcome
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("landed", [True, False])
 def test_a_completion_is_recorded_once_though_the_store_is_away_when_asked_what_became_of_it(
     process: Any, thread: holdfast.Thread, world: Any, kinds: Kinds, landed: bool
@@ -202,6 +203,7 @@ def test_a_completion_is_recorded_once_though_the_store_is_away_when_asked_what_
     assert kinds(thread, "r", "book") == ["intent", "completed"]
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("when", ["while the store is away", "after it was looked for in vain"])
 def test_a_completion_that_lands_late_is_recorded_once(
     process: Any, place: Any, thread: holdfast.Thread, world: Any, kinds: Kinds, told: Told, when: str
@@ -244,6 +246,7 @@ def test_a_completion_of_unknown_outcome_is_recorded_once_though_another_step_le
     assert [entry["step"] for entry in told(thread, "step")] == ["book"]
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize(
     "options",
     [
@@ -510,6 +513,7 @@ def test_what_a_step_could_not_save_is_still_told_when_a_stopped_run_is_opened_a
 # A fork while something is recorded
 
 
+@pytest.mark.every_engine
 def test_a_fork_during_a_completion_is_of_one_moment(process: Any, other: Any, thread: holdfast.Thread) -> None:
     thread.save({"seat": None})
     run = thread.run("r")
@@ -685,6 +689,7 @@ def test_a_second_wait_of_one_name_is_refused_while_the_first_waits(
     assert run.wait("go") == 1  # and afterwards it is only read
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("what", ["signal", "cancel"])
 def test_what_was_meant_for_an_erased_run_does_not_reach_one_begun_anew_that_looks_the_same(
     process: Any, other: Any, thread: holdfast.Thread, kinds: Kinds, what: str

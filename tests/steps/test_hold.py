@@ -13,6 +13,7 @@ import holdfast
 from holdfast import aio, errors
 
 
+@pytest.mark.every_engine
 def test_a_thread_is_held_by_one_at_a_time(process: Any, other: Any) -> None:
     with process.thread().hold():
         for thread, holder in ((other.thread(), "held by first"), (process.thread(), "this very process")):
@@ -41,6 +42,7 @@ def test_it_keeps_nobody_out_who_does_not_ask(process: Any, other: Any) -> None:
     assert [run.name for run in process.store.runs()] == []
 
 
+@pytest.mark.every_engine
 def test_one_that_is_renewed_lasts_and_one_that_is_not_ends(process: Any, other: Any) -> None:
     held = process.thread().hold().take()
     process.clock.advance(20)
@@ -100,6 +102,7 @@ def test_closing_a_store_lets_go(process: Any, other: Any) -> None:
     del held
 
 
+@pytest.mark.every_engine
 def test_erasing_a_thread_ends_its_hold(process: Any, other: Any) -> None:
     process.thread().append(holdfast.note("hello"))
     held = process.thread().hold().take()
@@ -290,6 +293,7 @@ def test_a_thread_that_was_held_before_it_had_an_owner_is_erased_with_its_owner(
     assert process.store.core.engine.get(process.store.tenant, "hold", "ana@example.com") is None
 
 
+@pytest.mark.every_engine
 def test_who_is_refused_is_told_by_whom_also_when_many_ask_at_once(process: Any, other: Any) -> None:
     refused: list[errors.ThreadHeld] = []
 

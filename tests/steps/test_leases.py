@@ -66,6 +66,7 @@ def test_a_run_is_held_by_one_at_a_time(process: Any, other: Any) -> None:
     other.thread().run("r").step("t", one, effect="pure")
 
 
+@pytest.mark.every_engine
 def test_an_expired_lease_is_taken_over(process: Any, other: Any) -> None:
     run = process.thread().run("r")
     run.step("s", one, effect="pure")
@@ -140,6 +141,7 @@ LATE: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("ended", [True, False])
 @pytest.mark.parametrize("act", LATE.values(), ids=LATE)
 def test_a_late_holder_records_nothing(process: Any, other: Any, act: Any, ended: bool) -> None:
@@ -272,6 +274,7 @@ def test_a_clock_that_jumps_forward_costs_a_holder_its_lease_but_never_a_step(
     assert taken.step("s", lambda: 1 / 0, effect="pure") == 1
 
 
+@pytest.mark.every_engine
 def test_a_clock_that_jumps_back_harms_nothing(process: Any, other: Any, clock: ManualClock) -> None:
     before = clock.now()
     run = process.thread().run("r")
@@ -287,6 +290,7 @@ def test_a_clock_that_jumps_back_harms_nothing(process: Any, other: Any, clock: 
     assert [step.standing for step in other.thread().timeline("r").steps] == ["completed", "completed"]
 
 
+@pytest.mark.every_engine
 def test_the_times_of_a_journal_never_fall(process: Any, clock: ManualClock) -> None:
     before = clock.now()
     run = process.thread().run("r")
@@ -297,6 +301,7 @@ def test_the_times_of_a_journal_never_fall(process: Any, clock: ManualClock) -> 
     assert times == sorted(times)
 
 
+@pytest.mark.every_engine
 def test_leases_are_by_the_clock_of_the_engine_where_it_has_one(place: Any, clock: ManualClock) -> None:
     """Two machines whose own clocks are a day apart agree, because neither is asked."""
     early, late = place.process("early", clock=ManualClock(0)), place.process("late", clock=ManualClock(2**50))
@@ -313,6 +318,7 @@ def test_leases_are_by_the_clock_of_the_engine_where_it_has_one(place: Any, cloc
     late.thread().run("r")
 
 
+@pytest.mark.every_engine
 @pytest.mark.slow
 def test_the_keeper_renews_as_long_as_the_process_works(place: Any) -> None:
     from holdfast.clock import SystemClock  # noqa: PLC0415
@@ -445,6 +451,7 @@ def test_closing_a_store_lets_its_runs_go(process: Any, other: Any) -> None:
 # Erasing
 
 
+@pytest.mark.every_engine
 def test_erasing_a_thread_while_a_run_is_open_stops_it(process: Any, other: Any) -> None:
     with pytest.raises(errors.Fenced, match="erased"), process.thread().run("r") as run:
         run.step("a", one, effect="pure")
@@ -489,6 +496,7 @@ def test_a_wait_in_an_erased_thread_ends(process: Any, other: Any) -> None:
 # Races
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("begun", [False, True])
 def test_of_two_that_open_one_run_at_once_exactly_one_wins(place: Any, begun: bool) -> None:
     processes = [place.process(f"p{number}") for number in range(2)]

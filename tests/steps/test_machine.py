@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -294,6 +295,7 @@ class Machine(RuleBasedStateMachine):
             assert step.how == "dropped" or self.undone[step.result["key"]] >= 1
 
 
+@pytest.mark.every_engine
 def test_runs_under_random_use(place: Any) -> None:
     usual = settings.default.max_examples  # type: ignore[union-attr]
     few = place.engine != "ram"

@@ -45,6 +45,7 @@ def test_what_is_done_is_not_done_again_in_a_fork(process: Any, other: Any, worl
     assert (world.times("a"), world.times("b")) == (1, 1)
 
 
+@pytest.mark.every_engine
 def test_the_run_of_a_fork_goes_its_own_way(process: Any, other: Any, world: Any) -> None:
     run = process.thread().run("r")
     run.step("a", world.do, "a", effect="once", probe=world.find)
@@ -147,6 +148,7 @@ def test_a_run_goes_on_in_a_thread_that_was_rewound(process: Any, world: Any) ->
 # Archives
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("format", ["json", "yaml", "msgpack"])
 def test_runs_move_with_their_thread(process: Any, place: Any, world: Any, died: Any, format: str) -> None:
     code = handler(world)
@@ -187,6 +189,7 @@ def test_a_backup_holds_the_runs(folder: Path, clock: Any, world: Any) -> None:
 # Erasing
 
 
+@pytest.mark.every_engine
 def test_erasing_leaves_nothing_of_a_run(process: Any, other: Any, world: Any) -> None:
     thread = process.store.thread("t", user="ana")
     thread.submit("submitted")
@@ -208,6 +211,7 @@ def test_erasing_leaves_nothing_of_a_run(process: Any, other: Any, world: Any) -
         other.store.thread("t", user="ana").submit("again")
 
 
+@pytest.mark.every_engine
 def test_a_store_with_runs_is_sound(process: Any, world: Any) -> None:
     process.thread().submit("r")
     process.store.resume({"r": handler(world)})

@@ -44,6 +44,7 @@ def stored(process: Any) -> Any:
     return process.wire.commits, list(process.store.watch(timeout_s=0))
 
 
+@pytest.mark.every_engine
 def test_the_same_code_goes_the_same_way(process: Any, thread: holdfast.Thread) -> None:
     replayed = thread.replay("r", again)
     assert replayed.same

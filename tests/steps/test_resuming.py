@@ -41,6 +41,7 @@ def newer_event(process: Any, run: str) -> None:
     core.engine.commit(core.tenant, (Append("run", id, (event,)),), event.time)
 
 
+@pytest.mark.every_engine
 def test_every_interrupted_run_is_carried_on(process: Any, other: Any, world: Any) -> None:
     def handler(run: Any) -> Any:
         run.step("a", world.do, run.name, effect="once", probe=world.find)
@@ -61,6 +62,7 @@ def test_every_interrupted_run_is_carried_on(process: Any, other: Any, world: An
     assert other.store.resume({"r": handler}) == []
 
 
+@pytest.mark.every_engine
 def test_submitted_runs_are_carried_out(process: Any, other: Any) -> None:
     for name in ("c", "a", "b"):
         info = process.thread().submit(name, handler="h", input=name)
@@ -363,6 +365,7 @@ def test_an_undoing_that_trips_harms_no_other(process: Any, other: Any, died: An
     assert "does not fit Room" in report["r"].error
 
 
+@pytest.mark.every_engine
 def test_runs_are_listed(process: Any, other: Any) -> None:
     thread = process.store.thread("t", user="ana", agent="travel")
     thread.submit("submitted")
@@ -470,6 +473,7 @@ def test_a_worker_mentions_once_what_it_cannot_carry_on(
     assert len([record for record in caplog.records if "upgrade" in record.getMessage()]) == 1
 
 
+@pytest.mark.every_engine
 def test_two_workers_never_run_one_run_twice(place: Any, process: Any) -> None:
     names = [f"r{number}" for number in range(12)]
     for name in names:
@@ -546,6 +550,7 @@ def test_a_store_that_is_away_for_a_while_fails_no_run(process: Any, other: Any)
     assert [one.outcome for one in other.store.resume({"long": one_handler})] == ["done"]
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("landed", [True, False])
 @pytest.mark.parametrize("kind", ["intent", "completed", "ended"])
 def test_a_commit_of_which_nobody_knows_the_outcome_is_looked_for(
@@ -595,6 +600,7 @@ def test_a_signal_between_a_lost_answer_and_the_second_try_is_no_conflict(
     assert world.times() == 1
 
 
+@pytest.mark.every_engine
 def test_a_takeover_between_a_lost_answer_and_the_second_try_is_noticed(process: Any, other: Any, world: Any) -> None:
     def lost(ops: Any) -> None:
         if "kind='completed'" in str(ops):

@@ -49,6 +49,7 @@ def test_the_intent_is_recorded_before_the_function_runs(process: Any, other: An
     assert kinds(process.thread(), "r") == ["opened", "intent", "completed"]
 
 
+@pytest.mark.every_engine
 def test_completion_result_log_entry_and_state_are_one_commit(process: Any) -> None:
     thread, store = process.thread(), process.store
 
@@ -329,6 +330,7 @@ def test_a_log_function_that_fails_does_not_undo_the_step(thread: holdfast.Threa
     assert entry["log_error"]
 
 
+@pytest.mark.every_engine
 def test_the_log_has_no_gap(thread: holdfast.Thread) -> None:
     run = thread.run("r")
     for number in range(5):
@@ -514,6 +516,7 @@ def test_a_state_that_someone_else_saved_meanwhile_is_a_conflict_and_the_step_st
     assert "was not saved" in thread.timeline("r").moments[-1].text
 
 
+@pytest.mark.every_engine
 def test_an_update_under_contention_is_worked_out_again(process: Any, other: Any) -> None:
     process.thread().save({"n": 0})
     tries = []
@@ -586,6 +589,7 @@ def test_steps_and_turns_do_not_nest(thread: holdfast.Thread) -> None:
     assert run.step("s", three, effect="pure") == 3
 
 
+@pytest.mark.every_engine
 def test_threads_of_one_holder_may_work_on_different_steps_at_once(thread: holdfast.Thread) -> None:
     run, barrier = thread.run("r"), threading.Barrier(4, timeout=10)
 
@@ -609,6 +613,7 @@ def test_threads_of_one_holder_may_work_on_different_steps_at_once(thread: holdf
     assert len(thread.timeline("r").moments) == 10
 
 
+@pytest.mark.every_engine
 def test_one_step_is_not_begun_twice_by_two_threads(thread: holdfast.Thread, world: Any) -> None:
     run, inside, go = thread.run("r"), threading.Event(), threading.Event()
 

@@ -51,6 +51,7 @@ def test_subtasks_are_not_runs_of_their_own(process: Any, other: Any) -> None:
         other.thread("trip-42/r/t").run("t")
 
 
+@pytest.mark.every_engine
 def test_the_end_of_a_subtask_is_one_commit(process: Any) -> None:
     run = process.thread().run("r")
     run.subtask("t", lambda sub: 1)
@@ -113,6 +114,7 @@ def test_steps_of_a_subtask_cannot_be_undone(process: Any) -> None:
 # Crashes
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize(("when", "kind", "step"), [
     ("before", "intent", "t"), ("after", "intent", "t"), ("before", "intent", "a"), ("after", "intent", "a"),
     ("before", "completed", "a"), ("after", "completed", "a"), ("before", "completed", "b"),

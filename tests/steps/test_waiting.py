@@ -79,6 +79,7 @@ def test_the_first_signal_counts_and_a_repetition_is_told(process: Any, other: A
     assert kinds(process.thread(), "r").count("signal") == 1
 
 
+@pytest.mark.every_engine
 def test_of_many_signals_at_once_one_is_the_first(place: Any, process: Any) -> None:
     run = process.thread().run("r")
     processes = [place.process(f"p{number}") for number in range(4)]
@@ -132,6 +133,7 @@ def test_a_wait_of_no_time_only_looks(process: Any, other: Any) -> None:
         run.wait("not there", timeout_s=0)
 
 
+@pytest.mark.every_engine
 def test_the_time_of_a_wait_survives_a_restart(process: Any, other: Any, died: Any, clock: ManualClock) -> None:
     process.dies("after", "waiting")
     with pytest.raises(died):
@@ -196,6 +198,7 @@ def test_a_wrong_time_limit_is_refused(thread: holdfast.Thread, timeout_s: Any) 
 # Parked
 
 
+@pytest.mark.every_engine
 def test_a_parked_run_is_continued_after_its_signal(process: Any, other: Any, world: Any, kinds: Kinds) -> None:
     def handler(run: Any) -> Any:
         run.step("ask", world.do, "ask", effect="once", probe=world.find)
@@ -254,6 +257,7 @@ def test_parking_by_hand_leaves_the_code(process: Any, other: Any) -> None:
         run.step("b", one, effect="pure")
 
 
+@pytest.mark.every_engine
 def test_a_signal_while_a_run_is_being_parked_is_not_lost(process: Any, other: Any) -> None:
     def signal_first(ops: Any) -> None:
         if "parked" in str(ops):

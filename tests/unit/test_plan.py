@@ -157,7 +157,7 @@ ops = (
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=4 * settings().max_examples)
 @given(st.lists(st.lists(ops, min_size=1, max_size=3), max_size=5))
 def test_batches_decided_together_come_to_what_they_come_to_in_turn(batches: list[list[Op]]) -> None:
     together, in_turn = prepared(SeededIds()), prepared(SeededIds())

@@ -180,7 +180,7 @@ def play(store: Store, program: list[Any]) -> None:
             continue
 
 
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 3)
 @given(program=st.lists(steps, max_size=25), fmt=st.sampled_from(FORMATS))
 def test_any_history_crosses_engines_unchanged(program: list[Any], fmt: str) -> None:
     source, target = ram(1), ram(2)
@@ -197,7 +197,7 @@ def test_any_history_crosses_engines_unchanged(program: list[Any], fmt: str) -> 
     assert archive_of(target, fmt=fmt) == archive_of(source, fmt=fmt)
 
 
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 3)
 @given(program=st.lists(steps, max_size=25), thread=st.integers(0, 3))
 def test_any_thread_crosses_alone_and_with_its_family(program: list[Any], thread: int) -> None:
     source, target = ram(1), ram(2)

@@ -154,6 +154,7 @@ def test_what_a_rewind_took_back_is_not_loaded(artifacts: Any) -> None:
 # Ours alone
 
 
+@pytest.mark.every_engine
 def test_parts_come_back_whole(store: holdfast.Store) -> None:
     parts = [
         types.Part(text=""),

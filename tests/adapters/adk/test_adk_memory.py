@@ -189,6 +189,7 @@ def test_what_is_known_of_the_user_from_elsewhere_is_found(store: holdfast.Store
     asyncio.run(work())
 
 
+@pytest.mark.every_engine
 def test_many_who_add_at_once_lose_nothing(store: holdfast.Store) -> None:
     async def work() -> None:
         sessions, service = HoldfastSessionService(store), HoldfastMemoryService(store)

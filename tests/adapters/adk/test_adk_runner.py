@@ -171,6 +171,7 @@ def test_a_stream_leaves_only_what_is_whole(store: holdfast.Store) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.every_engine
 def test_a_session_deleted_during_a_run_stays_deleted(store: holdfast.Store) -> None:
     async def cancel_trip(tool_context: ToolContext) -> str:
         """Cancel."""

@@ -42,6 +42,7 @@ def changing(**delta: Any) -> Event:
     return Event(author="agent", invocation_id="i", actions=EventActions(state_delta=named))
 
 
+@pytest.mark.every_engine
 def test_a_session_comes_back_with_its_events_and_state(sessions: Any) -> None:
     async def work() -> None:
         session = await sessions.create_session(**ONE, state={"step": 1, "nested": {"a": [1, None]}})
@@ -294,6 +295,7 @@ FORMS = {
 }  # fmt: skip
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("form", FORMS)
 def test_an_event_comes_back_equal(sessions: Any, form: str) -> None:
     async def work() -> None:

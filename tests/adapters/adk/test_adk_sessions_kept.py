@@ -90,6 +90,7 @@ def test_ids_are_told_apart_whatever_is_in_them() -> None:
     assert Place.of("adk:only/two") is None
 
 
+@pytest.mark.every_engine
 def test_many_who_append_at_once_lose_nothing(store: holdfast.Store) -> None:
     async def work() -> None:
         service = HoldfastSessionService(store)
@@ -114,6 +115,7 @@ def test_many_who_append_at_once_lose_nothing(store: holdfast.Store) -> None:
     assert store.verify().ok
 
 
+@pytest.mark.every_engine
 def test_only_one_of_many_begins_a_session(store: holdfast.Store) -> None:
     async def work() -> None:
         service = HoldfastSessionService(store)
@@ -131,6 +133,7 @@ def test_only_one_of_many_begins_a_session(store: holdfast.Store) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.every_engine
 def test_an_event_and_its_state_are_one_commit(store: holdfast.Store) -> None:
     """What cannot be stored as a whole leaves no part of it."""
 
@@ -218,6 +221,7 @@ def test_deleting_leaves_nothing_of_a_session(store: holdfast.Store, tmp_path: P
     assert "rosebud" not in (tmp_path / "all.json").read_text()
 
 
+@pytest.mark.every_engine
 def test_a_session_deleted_while_others_append_stays_deleted(store: holdfast.Store) -> None:
     async def work() -> None:
         service = HoldfastSessionService(store)
@@ -242,6 +246,7 @@ def test_a_session_deleted_while_others_append_stays_deleted(store: holdfast.Sto
     asyncio.run(work())
 
 
+@pytest.mark.every_engine
 def test_what_was_erased_for_good_does_not_begin_anew(store: holdfast.Store) -> None:
     async def work() -> None:
         service = HoldfastSessionService(store)

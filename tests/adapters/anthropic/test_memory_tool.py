@@ -168,6 +168,7 @@ def test_memories_of_others_are_not_seen(store: holdfast.Store) -> None:
     assert "facts" not in do(ana, command="view", path="/memories")
 
 
+@pytest.mark.every_engine
 def test_a_restart_forgets_nothing_and_an_address_is_opened_and_closed(address: str) -> None:
     with HoldfastMemoryTool(address, user="ana") as tool:
         do(tool, command="create", path="/memories/a/b.md", file_text="kept\n")
@@ -266,6 +267,7 @@ def test_a_deletion_is_undone_as_a_whole_and_no_other(store: holdfast.Store) -> 
         tool.restore("/memories")
 
 
+@pytest.mark.every_engine
 def test_what_is_erased_cannot_be_brought_back(store: holdfast.Store) -> None:
     tool, secret = HoldfastMemoryTool(store, user="ana"), "the secret is mauve"
     do(tool, command="create", path="/memories/a/b", file_text=secret)
@@ -283,6 +285,7 @@ def test_what_is_erased_cannot_be_brought_back(store: holdfast.Store) -> None:
     assert store.verify().ok
 
 
+@pytest.mark.every_engine
 def test_what_is_erased_goes_in_one_commit(store: holdfast.Store) -> None:
     """A crash in between must not leave half of it; and a commit for each file would take minutes for thousands."""
     tool = HoldfastMemoryTool(store)
@@ -315,6 +318,7 @@ def test_nothing_is_brought_back_over_what_is_there_by_now(store: holdfast.Store
         assert do(tool, command="view", path=first).endswith("before")
 
 
+@pytest.mark.every_engine
 def test_what_is_erased_while_a_deletion_is_undone_is_passed_by(
     store: holdfast.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,6 +348,7 @@ def test_a_bad_path_is_refused_for_the_owner_too(store: holdfast.Store) -> None:
 # Many at once
 
 
+@pytest.mark.every_engine
 def test_two_who_edit_one_file_lose_nothing(store: holdfast.Store) -> None:
     tools, each = [HoldfastMemoryTool(store) for _ in range(4)], 15
     do(tools[0], command="create", path=HAVE, file_text="".join(f"<{n}>\n" for n in range(4)))
@@ -364,6 +369,7 @@ def test_two_who_edit_one_file_lose_nothing(store: holdfast.Store) -> None:
     assert len(tools[0].history(HAVE)) == 1 + 4 * each * 2
 
 
+@pytest.mark.every_engine
 def test_of_many_who_create_one_file_one_does(store: holdfast.Store) -> None:
     said: list[str] = []
 
@@ -377,6 +383,7 @@ def test_of_many_who_create_one_file_one_does(store: holdfast.Store) -> None:
     assert sorted(said) == [*[f"File {HAVE} already exists"] * 7, f"File created successfully at: {HAVE}"]
 
 
+@pytest.mark.every_engine
 def test_of_many_who_rename_one_file_one_does(store: holdfast.Store) -> None:
     do(HoldfastMemoryTool(store), command="create", path=HAVE, file_text="x")
     done: list[int] = []
@@ -395,6 +402,7 @@ def test_of_many_who_rename_one_file_one_does(store: holdfast.Store) -> None:
     assert said == [f"The path {HAVE} does not exist"] * 5
 
 
+@pytest.mark.every_engine
 def test_processes_that_edit_one_file_lose_nothing(address: str) -> None:
     with HoldfastMemoryTool(address) as tool:
         do(tool, command="create", path=HAVE, file_text="")
@@ -409,6 +417,7 @@ def test_processes_that_edit_one_file_lose_nothing(address: str) -> None:
         assert sorted(lines) == sorted(f"{n}-{step}" for n in range(2) for step in range(20))
 
 
+@pytest.mark.every_engine
 def test_a_cancelled_command_is_done_or_not_begun(store: holdfast.Store) -> None:
     tool = AsyncHoldfastMemoryTool(store)
 

@@ -355,6 +355,7 @@ def test_a_text_of_over_16_mb_is_refused_in_words(store: holdfast.Store) -> None
     assert told(HoldfastMemoryTool(store), view("/memories/big"))[0] == REFUSED
 
 
+@pytest.mark.every_engine
 def test_any_text_comes_back(beside: Beside) -> None:
     for number, text in enumerate(("a\x00b\n\x00", "\ufffe\u202e", "\x1b[2J", "\u0000" * 5, "'; --\\x00 %s {}")):
         beside.do(create(f"/memories/{number}", text))

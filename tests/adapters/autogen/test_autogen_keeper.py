@@ -65,6 +65,7 @@ FIRST = [("user", "a poem"), ("writer", "one written"), ("critic", "one seen")]
 SECOND = [("user", "another"), ("writer", "two written"), ("critic", "two seen")]
 
 
+@pytest.mark.every_engine
 def test_a_team_goes_on_where_it_was(store: holdfast.Store) -> None:
     async def work() -> None:
         team, keeper = make_team("one"), Keeper(store, "team-1", user="ana")
@@ -111,6 +112,7 @@ _CHILD = textwrap.dedent("""
 """)
 
 
+@pytest.mark.every_engine
 def test_a_team_goes_on_in_another_process(address: str) -> None:
     def run(task: str, answer: str) -> str:
         done = subprocess.run(
@@ -147,6 +149,7 @@ def test_each_text_is_stored_once(store: holdfast.Store) -> None:
     assert max(sizes) < 2_000  # beside 2 kB for each of thirty messages
 
 
+@pytest.mark.every_engine
 def test_an_agent_with_tools_comes_back_as_it_was(store: holdfast.Store) -> None:
     def weather(city: str) -> str:
         return f"sunny in {city}"
@@ -214,6 +217,7 @@ def test_another_kind_of_team(store: holdfast.Store) -> None:
     assert [text for _, text in conversation(store)] == ["go", "b", "a"]
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize(
     "state",
     [
@@ -336,6 +340,7 @@ def test_the_second_to_keep_is_told(store: holdfast.Store) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.every_engine
 def test_of_many_at_once_one_is_kept(store: holdfast.Store) -> None:
     async def work() -> None:
         keepers = [Keeper(store, "s") for _ in range(8)]

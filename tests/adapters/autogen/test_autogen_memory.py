@@ -85,6 +85,7 @@ def test_the_last_text_is_what_is_asked_by(memory: HoldfastMemory) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize(
     "given",
     [
@@ -192,6 +193,7 @@ def test_a_call_that_is_cancelled_before_it_began_does_nothing(memory: HoldfastM
     asyncio.run(work())
 
 
+@pytest.mark.every_engine
 def test_many_at_once_lose_nothing(memory: HoldfastMemory) -> None:
     async def work() -> None:
         await asyncio.gather(*(memory.add(text(f"bee {number}", metadata={"same": 1})) for number in range(30)))

@@ -49,6 +49,7 @@ def contracts() -> list[str]:
     return [f"{number:>2}. {words}" for number, words in sorted(found, key=lambda pair: int(pair[0]))]
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("engine", ["ram", "sqlite", "postgres"])
 def test_conformance(engine: str, opened: Callable[..., holdfast.Store], capsys: pytest.CaptureFixture[str]) -> None:
     made: list[HoldfastSessionStore] = []
@@ -199,6 +200,7 @@ def agree(sessions: HoldfastSessionStore) -> bool:
 # Keys
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("odd", ["a/b", "a%2Fb", "a%252Fb", "%", "..", "é 😀", "claude/x", "a%/b", " ", "a/"])
 def test_keys_are_told_apart_whatever_is_in_them(store: holdfast.Store, odd: str) -> None:
     sessions = HoldfastSessionStore(store)
@@ -298,6 +300,7 @@ def test_an_address_is_opened_and_closed(tmp_path: Path) -> None:
 # What is deleted stays deleted
 
 
+@pytest.mark.every_engine
 def test_a_late_writer_does_not_bring_a_session_back(store: holdfast.Store) -> None:
     sessions = HoldfastSessionStore(store)
     run(sessions.append(SUB, [entry(1)]))  # before its session has anything
@@ -520,6 +523,7 @@ def write(address: str, number: int, count: int) -> None:
     asyncio.run(go())
 
 
+@pytest.mark.every_engine
 def test_deleting_while_others_append_leaves_nothing(store: holdfast.Store) -> None:
     sessions = HoldfastSessionStore(store)
 
@@ -534,6 +538,7 @@ def test_deleting_while_others_append_leaves_nothing(store: holdfast.Store) -> N
     assert store.threads() == []
 
 
+@pytest.mark.every_engine
 def test_a_cancelled_append_is_whole_or_not_there(store: holdfast.Store) -> None:
     sessions = HoldfastSessionStore(store)
 

@@ -91,6 +91,7 @@ _COUNTING = textwrap.dedent("""
 """)
 
 
+@pytest.mark.every_engine
 def test_a_flow_goes_on_in_another_process(address: str, tmp_path: Path) -> None:
     def run(*more: str, code: int = 0) -> str:
         done = subprocess.run(
@@ -174,6 +175,7 @@ def test_installed_it_is_what_a_flow_uses(store: holdfast.Store) -> None:
 # The persistence by itself
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize(
     "state",
     [
@@ -245,6 +247,7 @@ def test_a_question_that_is_asked_again_is_open_again(kept: HoldfastFlowPersiste
         assert kept.load_pending_feedback("trip-1") is None
 
 
+@pytest.mark.every_engine
 def test_a_question_comes_back_as_it_was(kept: HoldfastFlowPersistence) -> None:
     context = asked(
         emit=["yes", "no"], default_outcome="no", metadata={"a": [1]}, llm={"model": "m"}, execution_uuid="u",

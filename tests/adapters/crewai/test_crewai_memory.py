@@ -204,6 +204,7 @@ def test_it_is_a_storage_backend(storage: HoldfastStorage) -> None:
     assert isinstance(storage, StorageBackend)
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize(
     "given",
     [
@@ -269,6 +270,7 @@ def test_the_info_of_a_scope(storage: HoldfastStorage) -> None:
     assert (nothing.record_count, nothing.oldest_record, nothing.child_scopes) == (0, None, [])
 
 
+@pytest.mark.every_engine
 def test_records_are_listed_the_newest_first(storage: HoldfastStorage) -> None:
     storage.save([record(str(day), created_at=NOON + timedelta(days=day)) for day in (3, 1, 4, 0, 2)])
     assert [one.content for one in storage.list_records()] == ["4", "3", "2", "1", "0"]
@@ -276,6 +278,7 @@ def test_records_are_listed_the_newest_first(storage: HoldfastStorage) -> None:
     assert storage.list_records(limit=0) == storage.list_records(offset=-1) == storage.list_records(offset=9) == []
 
 
+@pytest.mark.every_engine
 def test_search_is_exact(storage: HoldfastStorage) -> None:
     """Beside the plainest way to do it, over growth, deletions and replacements."""
     chance = random.Random(7)
@@ -435,6 +438,7 @@ def test_a_handle_that_slept_long_catches_up(store: holdfast.Store) -> None:
     assert texts(mine.list_records()) == ["new"]
 
 
+@pytest.mark.every_engine
 def test_what_another_process_wrote_is_found(address: str) -> None:
     script = textwrap.dedent("""
         import sys
@@ -454,6 +458,7 @@ def test_what_another_process_wrote_is_found(address: str) -> None:
         assert storage.get_record("1") is None
 
 
+@pytest.mark.every_engine
 def test_many_writers_lose_nothing_and_delete_once(store: holdfast.Store) -> None:
     storages = [HoldfastStorage(store), HoldfastStorage(store)]
     start = threading.Barrier(8)
@@ -529,6 +534,7 @@ def test_a_record_without_a_vector_does_not_get_that_of_another(
     assert other.search([1.0, 0.0]) == []
 
 
+@pytest.mark.every_engine
 def test_what_the_engine_erased_without_a_name_is_gone(store: holdfast.Store) -> None:
     storage = HoldfastStorage(store, user="ana")
     storage.save([record()])

@@ -190,6 +190,7 @@ def take(store: holdfast.Store, place: Any, **ways: Any) -> moving.Taken:
         return moving.take_in(store, source, dry_run=dry, skip=skip)
 
 
+@pytest.mark.every_engine
 def test_graphs_go_on_where_they_were(store: holdfast.Store, place: Place) -> None:
     with place.saver() as saver:
         fill(saver)
@@ -253,6 +254,7 @@ def test_an_interrupt_that_was_answered_in_either_place(store: holdfast.Store, p
     assert deep(HoldfastSaver(store)).get_state(DEEP).values["notes"] == ["here"]
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("after", range(1, 18, 2))
 def test_an_import_that_was_interrupted_is_gone_on_with(place: Place, after: int) -> None:
     with place.saver() as saver:
@@ -392,6 +394,7 @@ def test_channels_that_keep_differences_come_along(store: holdfast.Store, place:
     assert len(growing(ours).invoke({"messages": [HumanMessage("more")]}, ASK)["messages"]) == 8
 
 
+@pytest.mark.every_engine
 def test_a_thread_erased_here_stays_erased(store: holdfast.Store, place: Place) -> None:
     with place.saver() as saver:
         fill(saver)

@@ -127,6 +127,7 @@ def items(inner: holdfast.Store) -> HoldfastStore:
     return HoldfastStore(inner)
 
 
+@pytest.mark.every_engine
 def test_of_many_who_saw_the_same_version_one_writes(items: HoldfastStore) -> None:
     items.put(("a",), "k", {"by": None})
     start, won, lost = threading.Barrier(8), list[int](), list[int]()
@@ -222,6 +223,7 @@ def test_an_explanation_shows_what_the_stages_gave(items: HoldfastStore) -> None
     assert [one.item.key for one in items.explain((), "maple gardens", filter={"text": "camels"})] in (["cairo"], [])
 
 
+@pytest.mark.every_engine
 def test_a_batch_of_puts_is_one_commit(items: HoldfastStore, inner: holdfast.Store) -> None:
     before = len(inner.core.engine.feed("default", 0, 1_000))
     items.batch([PutOp(("a", str(n)), "k", {"n": n}) for n in range(50)])
@@ -236,6 +238,7 @@ def test_reads_of_a_batch_see_what_was_before_it(items: HoldfastStore) -> None:
     assert spaces == [("a",)]
 
 
+@pytest.mark.every_engine
 def test_the_latest_come_first(items: HoldfastStore) -> None:
     for key in "abcab":
         items.put(("n",), key, {"key": key})
@@ -305,6 +308,7 @@ def test_a_ttl_that_means_nothing_is_refused(ttl: Any) -> None:
             HoldfastStore(inner, ttl={"default_ttl": ttl})
 
 
+@pytest.mark.every_engine
 def test_a_sweep_removes_what_expired_and_nothing_else(
     items: HoldfastStore, inner: holdfast.Store, later: Callable[[float], None]
 ) -> None:
@@ -327,6 +331,7 @@ def test_a_sweep_removes_what_expired_and_nothing_else(
 # Names and values
 
 
+@pytest.mark.every_engine
 def test_labels_and_keys_of_every_kind(items: HoldfastStore) -> None:
     names = ["a.b", "a/b", "a%2Fb", "%", "%25", "a\x00b", "", "/", "日本", "e\u0301", "\u00e9", "*", " ", "\\", "'"]
     spaces = [(label,) for label in names if label] + [(label, label) for label in names if label]
@@ -351,6 +356,7 @@ def test_a_lone_surrogate_is_refused_where_it_stands(items: HoldfastStore, value
     assert items.search(()) == []
 
 
+@pytest.mark.every_engine
 def test_nul_characters_are_kept(items: HoldfastStore) -> None:
     value = {"a\x00b": "c\x00", "list": ["\x00"]}
     items.put(("a",), "k\x00", value)
@@ -569,6 +575,7 @@ def test_folders_and_owners_are_apart(inner: holdfast.Store) -> None:
     assert len(common.search(())) == 1
 
 
+@pytest.mark.every_engine
 def test_what_is_kept_is_sound_and_travels(inner: holdfast.Store, later: Callable[[float], None]) -> None:
     items = HoldfastStore(inner)
     items.put(("a",), "k", {"text": "blue whale"}, ttl=10)

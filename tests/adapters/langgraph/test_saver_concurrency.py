@@ -212,6 +212,7 @@ def test_a_lost_run_leaves_the_others_alone_and_may_be_run_again(kept: holdfast.
     assert echo(saver).invoke({"xs": ["slow again"]}, at())["xs"][-3] == "slow again"
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("shared", [True, False], ids=["one saver", "a saver each"])
 def test_of_runs_that_overlap_each_is_in_the_end_or_has_an_error(
@@ -238,6 +239,7 @@ def test_of_runs_that_overlap_each_is_in_the_end_or_has_an_error(
 # One at a time
 
 
+@pytest.mark.every_engine
 def test_the_second_of_two_runs_is_refused_before_it_begins(kept: holdfast.Store) -> None:
     saver = HoldfastSaver(kept)
     refused: list[ThreadHeld] = []
@@ -325,6 +327,7 @@ def test_with_branches_every_run_goes_on_from_where_it_began(kept: holdfast.Stor
     assert all(end in tips for end in ends)
 
 
+@pytest.mark.every_engine
 def test_many_threads_at_once(kept: holdfast.Store) -> None:
     saver = HoldfastSaver(kept)
 
@@ -348,6 +351,7 @@ def test_one_context_that_serves_many_threads_remembers_few(store: holdfast.Stor
     assert max(sizes, default=0) < 600
 
 
+@pytest.mark.every_engine
 def test_a_listing_holds_no_lock_and_stays_true_while_others_write_and_prune(kept: holdfast.Store) -> None:
     class Last(TypedDict):
         xs: list[str]
@@ -377,6 +381,7 @@ def test_a_listing_holds_no_lock_and_stays_true_while_others_write_and_prune(kep
 # Deleting
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("durability", DURABILITIES)
 def test_a_thread_deleted_during_a_run_stays_deleted(kept: holdfast.Store, durability: str) -> None:
     saver = HoldfastSaver(kept)

@@ -22,6 +22,7 @@ SUITE = {
 }  # fmt: skip
 
 
+@pytest.mark.every_engine
 def test_the_whole_conformance_suite_passes(
     kept: holdfast.Store, engine: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

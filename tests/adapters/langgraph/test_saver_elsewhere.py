@@ -217,6 +217,7 @@ def test_one_thread_is_exported_with_its_graphs_alone(kept: holdfast.Store, tmp_
         assert list(HoldfastSaver(other).list(None)) == before
 
 
+@pytest.mark.every_engine
 def test_a_backup_has_the_graphs(kept: holdfast.Store, tmp_path: Path) -> None:
     before = filled(kept)
     kept.backup(tmp_path / "backup")
@@ -295,6 +296,7 @@ def test_thread_ids_that_are_none(kept: holdfast.Store, thread: Any) -> None:
                 refused()
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("thread", [7, "t/../x", "тред", "a b\tc", "%_'\";--", "a" * 512, "\x01"])
 def test_thread_ids_of_any_other_kind(kept: holdfast.Store, thread: Any) -> None:
     saver = HoldfastSaver(kept)

@@ -241,6 +241,7 @@ def test_any_graph_keeps_the_history_that_the_bundled_saver_keeps(stages: list[A
         assert store.verify().problems == ()
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.__name__)
 def test_each_kind_of_graph_on_each_engine(kept: holdfast.Store, stage: Any) -> None:
     sides = Sides(kept, made_of([talk, stage, plain]))

@@ -182,6 +182,7 @@ def test_threads_that_are_not_named_are_not_touched(kept: holdfast.Store) -> Non
     assert everything(kept) == after
 
 
+@pytest.mark.every_engine
 def test_nothing_is_left_of_what_nobody_reaches(kept: holdfast.Store) -> None:
     saver = HoldfastSaver(kept)
     talk(saver, 6)
@@ -421,6 +422,7 @@ def test_the_checkpoints_of_a_run_go_and_the_others_stay(kept: holdfast.Store) -
     assert [one for one in kept.verify().problems if one.tenant == kept.tenant] == []
 
 
+@pytest.mark.every_engine
 def test_an_erased_thread_is_not_brought_back_by_pruning(kept: holdfast.Store) -> None:
     saver = HoldfastSaver(kept)
     talk(saver, 2)

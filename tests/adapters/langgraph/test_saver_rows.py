@@ -228,6 +228,7 @@ def early(kept: holdfast.Store) -> HoldfastSaver:
 WRITES = [("task 2", "-", HumanMessage("said", id="m")), ("task 1", "xs", "a" * 5_000), ("task 1", "branch:to:b", None)]
 
 
+@pytest.mark.every_engine
 def test_they_are_saved_with_it_in_one_commit(kept: holdfast.Store, early: HoldfastSaver) -> None:
     assert graph_events(kept) == ["frame", "frame"]
     for saver in (early, HoldfastSaver(kept)):
@@ -394,6 +395,7 @@ def test_the_first_few_are_those_of_the_whole_list(kept: holdfast.Store, long: A
     assert ids(saver.list(AT, before=unknown)) == every[100:]
 
 
+@pytest.mark.every_engine
 def test_who_lists_while_others_write_or_prune_sees_each_once(kept: holdfast.Store, long: Any) -> None:
     saver = HoldfastSaver(kept)
     every = ids(saver.list(AT))

@@ -122,6 +122,7 @@ def again_alone(store: holdfast.Store, value: Any, **settings: Any) -> Any:
     return found.checkpoint["channel_values"]["x"]
 
 
+@pytest.mark.every_engine
 def test_every_value_on_every_engine_at_once(kept: holdfast.Store) -> None:
     values = {f"x{number}": value for number, value in enumerate(VALUES) if repr(value) != "Decimal('NaN')"}
     config = put(HoldfastSaver(kept), values)
@@ -450,6 +451,7 @@ def test_a_message_comes_back_deep_equal(store: holdfast.Store, message: Any) ->
     assert alike(again(store, message), message)
 
 
+@pytest.mark.every_engine
 def test_messages_on_every_engine_in_the_order_they_were(kept: holdfast.Store) -> None:
     spoken = [message for message in MESSAGES if not isinstance(message, RemoveMessage)]
     configs = [put(HoldfastSaver(kept), {"messages": spoken[:n]}, at()) for n in range(1, len(spoken) + 1)]

@@ -69,6 +69,7 @@ def weather(city: str) -> str:
     return f"rain in {city}"
 
 
+@pytest.mark.every_engine
 @both
 def test_a_conversation_goes_on(store: holdfast.Store, ran: Ran) -> None:
     model = ScriptedModel(says("Oslo.", "Norwegian.", "Oslo."))
@@ -185,6 +186,7 @@ def test_a_callback_that_reorders_does_not_store_history_again(store: holdfast.S
     assert texts(asyncio.run(work())) == ["a", "1", "b", "2"]
 
 
+@pytest.mark.every_engine
 def test_runs_at_once_in_one_session_lose_nothing(store: holdfast.Store) -> None:
     async def work() -> list[Any]:
         def agent(text: str) -> Agent[Any]:
@@ -213,6 +215,7 @@ class Compactor:
         return SimpleNamespace(output=[kept], usage=None)
 
 
+@pytest.mark.every_engine
 def test_compaction_replaces_items_in_one_commit(store: holdfast.Store) -> None:
     client, ours = Compactor(), HoldfastSession("trip", store)
     session = OpenAIResponsesCompactionSession(

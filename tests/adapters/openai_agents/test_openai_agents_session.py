@@ -214,6 +214,7 @@ def test_clearing_a_session_without_items_writes_nothing(store: holdfast.Store) 
     assert session.thread.count() == 1
 
 
+@pytest.mark.every_engine
 def test_items_are_replaced_in_one_commit(store: holdfast.Store) -> None:
     session = HoldfastSession("trip", store)
     run(session.replace_items(said("0")))

@@ -44,6 +44,7 @@ async def loaded(store: ConversationStore, id: str) -> Conversation:
     return conversation
 
 
+@pytest.mark.every_engine
 async def test_an_agent_remembers_over_several_turns(conversations: ConversationStore) -> None:
     def answer(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
         said = [part.content for message in messages for part in message.parts if isinstance(part, UserPromptPart)]
@@ -296,6 +297,7 @@ async def test_a_scope_keeps_a_conversation_to_its_owner(conversations: Conversa
     assert await conversations.load("talk") is None
 
 
+@pytest.mark.every_engine
 async def test_the_newest_are_listed_first(conversations: ConversationStore) -> None:
     every = [await saved(conversations, f"talk-{number}", "one", scope=f"user-{number % 2}") for number in range(6)]
     every[1].messages += turn("again")
@@ -310,6 +312,7 @@ async def test_the_newest_are_listed_first(conversations: ConversationStore) -> 
         await conversations.list_conversations(limit=-1)
 
 
+@pytest.mark.every_engine
 async def test_of_two_who_save_the_second_is_refused(conversations: ConversationStore) -> None:
     await saved(conversations, "talk", "one")
     ours, theirs = await loaded(conversations, "talk"), await loaded(conversations, "talk")
@@ -327,6 +330,7 @@ async def test_of_two_who_save_the_second_is_refused(conversations: Conversation
     assert len(texts(await conversations.load("talk"))) == 6
 
 
+@pytest.mark.every_engine
 async def test_what_was_deleted_is_gone_and_stays_so(conversations: ConversationStore) -> None:
     late = await saved(conversations, "talk", "one")
     entries = await conversations.load_entries("talk") or []

@@ -205,6 +205,7 @@ async def test_metadata_that_cannot_be(notes: Notes, metadata: dict[str, str], e
     assert await content(notes, "main/a.md") is None
 
 
+@pytest.mark.every_engine
 async def test_paths_are_listed_in_order(notes: Notes) -> None:
     for path in ("main/b.md", "main/a.md", "main/deep/a.md", "mainly/a.md", "other/a.md"):
         await notes.write(path, "x", expected_version=None, operation=MemoryOperation(path, "f"))
@@ -281,6 +282,7 @@ async def test_an_excerpt_is_around_what_was_found(notes: Notes) -> None:
     assert (snippet[:3], snippet[-3:], len(snippet)) == ("...", "...", 30)
 
 
+@pytest.mark.every_engine
 async def test_of_many_who_write_at_once_one_wins(notes: Notes) -> None:
     for path, version in (("main/a.md", None), ("main/a.md", "now")):
         if version == "now":
@@ -351,6 +353,7 @@ async def test_a_file_that_others_wrote_can_be_read(store: holdfast.Store) -> No
     assert await found(notes, "aisle") == (["b.md"], 2, False)
 
 
+@pytest.mark.every_engine
 async def test_a_write_and_its_receipt_are_one_commit(store: holdfast.Store) -> None:
     notes = HoldfastMemoryStore(store)
     first = await notes.write("main/a.md", "one", expected_version=None, operation=MemoryOperation("a", "f"))

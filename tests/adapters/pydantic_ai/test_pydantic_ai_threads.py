@@ -98,6 +98,7 @@ async def test_what_a_tool_returned_is_trusted_least(store: holdfast.Store) -> N
     assert found[1] == "stated"
 
 
+@pytest.mark.every_engine
 async def test_a_save_is_one_commit(store: holdfast.Store) -> None:
     kept = HoldfastConversations(store)
     first = await saved(kept, "talk", "one")
@@ -180,6 +181,7 @@ async def test_a_thread_that_was_rewound_by_hand_ends_where_its_log_does(store: 
     assert texts(await kept.load("talk")) == ["one", "one!", "two", "otherwise!"]
 
 
+@pytest.mark.every_engine
 async def test_who_was_active_without_being_saved_is_not_listed_first(store: holdfast.Store) -> None:
     kept = HoldfastConversations(store)
     for number in range(5):
@@ -253,6 +255,7 @@ async def test_of_many_who_save_at_once_one_wins(tmp_path: Path) -> None:
         assert ours.verify().ok
 
 
+@pytest.mark.every_engine
 async def test_of_many_who_begin_at_once_one_wins(store: holdfast.Store) -> None:
     kept = HoldfastConversations(store)
     ended = await asyncio.gather(*(saved(kept, "talk", f"by {n}") for n in range(8)), return_exceptions=True)

@@ -3,7 +3,8 @@
 One process is started that imports everything, opens nothing and has no threads: the nursery. It forks a child for each
 round, kills one after a short random while, and starts the next. A child resumes what the last one left, then begins
 new work without end; what it was told it writes to a file before it goes on. In the end everything is resumed and every
-promise is checked. The times come from a seed; what they hit does not, so a report also says what was hit.
+promise is checked. The times come from a seed; what they hit does not, so a report also says what was hit. The child of
+the last round leaves nothing to chance: it stops where an effect has happened that nobody recorded and is killed there.
 
 Deliberately absent: the loss of what the system had not yet written to disk. A kill is blind to that; ``power`` is not.
 """
@@ -37,11 +38,13 @@ _ENOUGH_RUNS = 5_000
 _LONGEST_S = 1_800
 _OPENED = 0.9
 _OPEN_S = 10.0
+_HELD_S = 120.0
+_OPEN, _INSIDE = b".", b"!"
 
 
 class Plan(msgspec.Struct, frozen=True):
     """How often to kill, and after how long. ``at_once`` children live at the same time, in a world whose probe may not
-    be ``honest``."""
+    be ``honest``. The child of the last round is killed inside a step, however slow the machine is."""
 
     url: str
     folder: str
@@ -158,10 +161,14 @@ def nursery(text: str) -> None:
     for number in range(1, plan.rounds + 1):
         while len(living) < plan.at_once:
             living.append(_born(plan, number, len(living)))
-        child = living.pop(dice.randrange(len(living)))
-        if dice.random() < _OPENED:  # the others may be killed while they open the store
-            child.await_ready()
-        time.sleep(plan.longest_ms * dice.random() / 1_000)
+        if number == plan.rounds:
+            child = living.pop()
+            child.hear(_INSIDE, _HELD_S)
+        else:
+            child = living.pop(dice.randrange(len(living)))
+            if dice.random() < _OPENED:  # the others may be killed while they open the store
+                child.hear(_OPEN, _OPEN_S)
+            time.sleep(plan.longest_ms * dice.random() / 1_000)
         child.end()
     for child in living:
         child.end()
@@ -176,28 +183,32 @@ def _load(url: str) -> None:
 
 
 class Child:
-    """A forked process, and the pipe on which it says that its store is open."""
+    """A forked process, and the pipe on which it says that its store is open, or that it has stopped inside a step."""
 
-    def __init__(self, pid: int, ready: int) -> None:
-        self._pid, self._ready = pid, ready
+    def __init__(self, pid: int, told: int) -> None:
+        self._pid, self._told = pid, told
 
-    def await_ready(self) -> None:
-        select.select([self._ready], [], [], _OPEN_S)
+    def hear(self, word: bytes, patience_s: float) -> None:
+        """Wait until the child says a word; one that ended, or takes too long, is left to be killed as it is."""
+        deadline = time.monotonic() + patience_s
+        while select.select([self._told], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if os.read(self._told, 1) in (word, b""):
+                return
 
     def end(self) -> None:
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
-        os.close(self._ready)
+        os.close(self._told)
 
 
 def _born(plan: Plan, number: int, place: int) -> Child:
-    ready, tell = os.pipe()
+    told, tell = os.pipe()
     child = os.fork()
     if child:
         os.close(tell)
-        return Child(child, ready)
+        return Child(child, told)
     try:
-        _live(plan, f"{number}x{place}", tell)
+        _live(plan, number, place, tell)
     except BaseException:
         with contextlib.suppress(OSError), plan.troubles.open("a") as file:
             traceback.print_exc(file=file)
@@ -218,13 +229,19 @@ class Told(list[Ack]):
         os.write(self._file, msgspec.json.encode(ack) + b"\n")
 
 
-def _live(plan: Plan, name: str, tell: int) -> None:
+def _live(plan: Plan, number: int, place: int, tell: int) -> None:
     """Carry on what others left, then begin one thing after the other, until killed (or left by the nursery)."""
+
+    def stop(point: str) -> None:
+        if point.startswith("after effect") and number == plan.rounds:
+            os.write(tell, _INSIDE)
+            signal.pause()
+
     parent = os.getppid()
-    life = Life(open_store(plan.url, tenant="default"), plan.world(), Told(plan.acks), 0)
-    os.write(tell, b".")
+    life = Life(open_store(plan.url, tenant="default"), plan.world().told(stop), Told(plan.acks), 0)
+    os.write(tell, _OPEN)
     life.store.resume(handlers(life))
-    for number in range(_ENOUGH_RUNS):
+    for errand in range(_ENOUGH_RUNS):
         if os.getppid() != parent:
             return
-        begin(life, f"trip_{name}", number)
+        begin(life, f"trip_{number}x{place}", errand)
