@@ -17,6 +17,8 @@ from holdfast.engine.contract import Commit
 from holdfast.errors import Conflict, FeedTrimmed, Invalid
 from holdfast.testing import ManualClock
 
+pytestmark = pytest.mark.every_engine  # order, clocks and other processes are the engine's
+
 PATIENCE_S = 30.0
 
 

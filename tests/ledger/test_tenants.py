@@ -11,6 +11,8 @@ import holdfast
 from holdfast import aio
 from holdfast.errors import Invalid, Misconfigured, QuotaExceeded
 
+pytestmark = pytest.mark.every_engine  # order, clocks and other processes are the engine's
+
 
 def said(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}

@@ -249,20 +249,75 @@ from holdfast import aio
 async def begin():
     store = await aio.open(url, embedder="none")
     await store.thread("trip").append(holdfast.note("said"), key="parent")
-    return store
+    return store, store.for_tenant("acme")
 
-async def go_on(store, key):
+async def go_on(key):
     await asyncio.gather(*(store.thread("trip").append(holdfast.note("said"), key=f"{key}-{n}") for n in range(20)))
+    assert await tenant.thread("trip").log() == []
     say(len(await store.thread("trip").log()))
     await store.close()
 
-store = asyncio.run(begin())
-ended(fork(lambda: asyncio.run(go_on(store, "child"))))
-asyncio.run(go_on(store, "parent"))
+store, tenant = asyncio.run(begin())
+ended(fork(lambda: asyncio.run(go_on("child"))))
+asyncio.run(go_on("parent"))
 """,
         place,
     )
     assert lines == ["21", "41"]
+
+
+def test_whoever_waits_for_commits_hears_of_those_of_the_other_side(place: str) -> None:
+    lines = run(
+        """
+store = opened()
+append(store, "1")
+after, heard, ready = store.core.engine.head("default"), [], threading.Event()
+
+def watch():
+    ready.set()
+    for commit in store.watch(after=after):
+        heard.append(commit)
+        return
+
+watching = threading.Thread(target=watch)
+watching.start()
+ready.wait()
+time.sleep(0.05)
+
+def child():
+    say(len(list(store.watch(after=0, timeout_s=0.05))))
+    append(store, "2")
+    say(len(list(store.watch(after=after, timeout_s=0.05))))
+    store.close()
+
+ended(fork(child))
+watching.join()
+say(len(heard))
+store.close()
+""",
+        place,
+    )
+    assert lines == ["1", "1", "1"]
+
+
+@pytest.mark.slow
+def test_an_embedder_with_threads_of_its_own_works_in_a_child(path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    lines = run(
+        """
+from holdfast.providers.choose import choose
+embedder = choose("minilm")
+before = embedder.embed(["aisle seats"])
+
+def child():
+    assert (embedder.embed(["aisle seats"]) == before).all()
+    say("same")
+
+ended(fork(child))
+""",
+        path,
+    )
+    assert lines == ["same"]
 
 
 def test_a_store_in_memory_is_copied(path: Path) -> None:
