@@ -33,7 +33,7 @@ class Plans:
         self.lines: list[str] = []
 
     def run(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        asked = "EXPLAIN (COSTS OFF) " + sql.replace("?", "%s")
+        asked = b"EXPLAIN (COSTS OFF) " + engine._dialect(sql)
         self.lines = [line for (line,) in self._connection.execute(asked, values)]
         return []
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
@@ -449,24 +450,85 @@ def furnished(engine: PostgresEngine) -> PostgresEngine:
     return engine
 
 
-@pytest.mark.parametrize("table", TABLES + VIEWS)
+@pytest.fixture
+def clerk(server: Server, database: str) -> Iterator[str]:
+    """The address for a role that owns nothing and has nothing but grants."""
+    with psycopg.connect(server.admin_url(name_of(database)), autocommit=True) as admin:
+        admin.execute("CREATE ROLE clerk LOGIN NOSUPERUSER NOBYPASSRLS")
+        admin.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk")
+        yield database.replace(f"{ROLE}@", "clerk@")
+        admin.execute("DROP OWNED BY clerk")
+        admin.execute("DROP ROLE clerk")
+
+
+def number_of(connection: psycopg.Connection[tuple[Any, ...]], tenant: str) -> int:
+    return int(connection.execute("SELECT holdfast_tenant(%s)", (tenant,)).fetchall()[0][0])
+
+
+@pytest.mark.parametrize("table", TABLES)
 def test_a_plain_role_sees_only_the_tenant_it_named(table: str, furnished: PostgresEngine, database: str) -> None:
     query = f"SELECT DISTINCT tenant FROM {table}".encode()
     with psycopg.connect(database, autocommit=True) as connection:
         assert connection.execute(query).fetchall() == []
         with connection.transaction():
             connection.execute("SELECT set_config('holdfast.tenant', %s, true)", (TENANT,))
-            assert connection.execute(query).fetchall() == [(TENANT,)]
+            assert connection.execute(query).fetchall() == [(number_of(connection, TENANT),)]
         assert connection.execute(query).fetchall() == []  # the setting is empty now, not absent
 
 
-def test_a_plain_role_cannot_write_for_another_tenant(furnished: PostgresEngine, database: str) -> None:
+@pytest.mark.parametrize("table", [*TABLES, "tenants"])
+def test_a_role_with_grants_alone_sees_one_tenant_or_none(table: str, furnished: PostgresEngine, clerk: str) -> None:
+    query = f"SELECT count(*) FROM {table}".encode()
+    with psycopg.connect(clerk, autocommit=True) as connection:
+        assert connection.execute(query).fetchall() == [(0,)]
+        connection.execute("SET holdfast.tenant = 'nobody'")
+        assert connection.execute(query).fetchall() == [(0,)]
+        connection.execute("SET holdfast.tenant = 'acme'")
+        [(seen,)] = connection.execute(query).fetchall()
+        assert seen > 0
+        assert connection.execute("SELECT name FROM tenants").fetchall() == [(TENANT,)]
+        assert connection.execute("SELECT holdfast_tenant('globex')").fetchall() == [(None,)]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_naming_a_tenant_is_all_that_the_views_need(view: str, furnished: PostgresEngine, clerk: str) -> None:
+    query = f"SELECT DISTINCT tenant FROM {view}".encode()
+    with psycopg.connect(clerk, autocommit=True) as connection:
+        assert connection.execute(query).fetchall() == []
+        connection.execute("SET holdfast.tenant = 'acme'")
+        assert connection.execute(query).fetchall() == [(TENANT,)]
+
+
+def test_a_plain_role_cannot_write_for_another_tenant(furnished: PostgresEngine, database: str, clerk: str) -> None:
     with psycopg.connect(database) as connection:
+        globex = number_of(connection, "globex")
+    for url in (database, clerk):
+        with psycopg.connect(url) as connection:
+            connection.execute("SELECT set_config('holdfast.tenant', %s, true)", (TENANT,))
+            assert connection.execute("UPDATE records SET version = 9 WHERE tenant = %s", (globex,)).rowcount == 0
+            assert connection.execute("DELETE FROM events WHERE tenant = %s", (globex,)).rowcount == 0
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute("INSERT INTO graves (tenant, grave) VALUES (%s, '')", (globex,))
+    with psycopg.connect(clerk) as connection:
         connection.execute("SELECT set_config('holdfast.tenant', %s, true)", (TENANT,))
-        assert connection.execute("UPDATE records SET version = 9 WHERE tenant = 'globex'").rowcount == 0
-        assert connection.execute("DELETE FROM events WHERE tenant = 'globex'").rowcount == 0
+        assert connection.execute("UPDATE tenants SET feed = 0 WHERE num = %s", (globex,)).rowcount == 0
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute("INSERT INTO graves (tenant, grave) VALUES ('globex', '')")
+            connection.execute("SELECT holdfast_take('initech')")
+
+
+def test_a_role_with_grants_alone_works_for_its_tenant_and_is_told_that_it_may_not_list_them(
+    furnished: PostgresEngine, clerk: str
+) -> None:
+    with opened(clerk) as engine:
+        engine.commit(TENANT, [say("b"), Put("note", "n", b"", tags=("y",))], 2)
+        engine.commit("initech", [say("a")], 2)
+        assert engine.erase("initech", Scope(user="ana"), time=3) == 1
+        assert keys(engine) == ["a", "b"]
+        for listing in (engine.tenants, engine.check):
+            with pytest.raises(Misconfigured, match="role 'clerk' may not list tenants"):
+                listing()
+    assert furnished.tenants() == [TENANT, "globex", "initech"]
+    assert furnished.check() == []
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ from holdfast.engine.contract import (
 from holdfast.engine.group import GroupCommit, Job
 from holdfast.engine.plan import MISTAKES, Changes, Name, Plan, Published
 from holdfast.engine.postgres_database import BECOME_WRITER, RACES, Connection, Database, refused
-from holdfast.engine.relational import Reads, Row, Run, Tending
+from holdfast.engine.relational import Keys, Reads, Row, Run, Tending
 from holdfast.engine.waiting import Waiters
 from holdfast.errors import HoldfastError, Invalid, Misconfigured, OutcomeUnknown, Unavailable
 from holdfast.ids import Ids
@@ -69,10 +69,8 @@ _NAPS_S = (0.01, 0.1)
 _BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _FREEZE = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BECOME = b"SELECT set_config('holdfast.tenant', %s, true)"
-_TAKE = (
-    "INSERT INTO tenants (name, feed) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET feed = tenants.feed + 1 "
-    "RETURNING feed"
-)
+_TAKE = "SELECT holdfast_take(?)"
+_HEAD = b"SELECT name, feed FROM tenants WHERE name = %s"
 _MOVE = "UPDATE tenants SET feed = feed + ? WHERE name = ?"
 _DROP_EMPTY = "DELETE FROM tenants WHERE name = ? AND feed = 0"
 _RECORDS = f"SELECT {relational.RECORD} FROM records WHERE tenant = ? AND kind = ? AND id = ANY(?)"
@@ -81,6 +79,27 @@ _KEYED = (
     "AND stream = ANY(ARRAY(SELECT stream FROM records WHERE tenant = ? AND kind = ? AND id = ANY(?)))"
 )
 _GRAVES = "SELECT grave FROM graves WHERE tenant = ? AND grave = ANY(?)"
+
+
+class _ServerKeys(Keys):
+    """Tenants by their names: the server looks their numbers up (``_dialect``), so none can be out of date here."""
+
+    def tenants(self, run: Run) -> list[str]:
+        """List the tenants, for who may: everyone else would be shown one, or none, and told that this is all."""
+        sql = (
+            "SELECT row_security_active('tenants'), ARRAY(SELECT name FROM tenants WHERE feed > 0 ORDER BY name), "
+            "current_user"
+        )
+        ((walled, names, role),) = run("", sql)
+        if walled:
+            raise Misconfigured(
+                f"the role {role!r} may not list tenants: that is for the owner of the tables, or for BYPASSRLS",
+                role=role,
+            )
+        return list(names)
+
+
+_KEYS = _ServerKeys()
 
 
 class PostgresEngine(Reads):
@@ -98,7 +117,7 @@ class PostgresEngine(Reads):
         connect_timeout_s: float = 10.0,
         busy_timeout_s: float = 60.0,
     ) -> None:
-        super().__init__(self._run_outside, clock, remember=True)
+        super().__init__(self._run_outside, clock, remember=True, keys=_KEYS)
         self._ids = ids
         self._database = Database(url, connect_timeout_s, busy_timeout_s)
         self._pid = os.getpid()
@@ -126,7 +145,17 @@ class PostgresEngine(Reads):
         return self._heads([tenant]).get(tenant, 0)
 
     def _heads(self, tenants: Collection[str]) -> dict[str, int]:
-        return dict(self._run_outside("", "SELECT name, feed FROM tenants WHERE name = ANY(?)", (list(tenants),)))
+        """How far some feeds are. Each is asked for in its tenant's name: who may not list tenants sees no other."""
+
+        def ask(connection: Connection) -> dict[str, int]:
+            with connection.pipeline():
+                cursors = []
+                for tenant in tenants:
+                    connection.execute(_BECOME, (tenant,))
+                    cursors.append(connection.execute(_HEAD, (tenant,), binary=True))
+            return dict(row for cursor in cursors for row in cursor.fetchall())
+
+        return self._insist(ask, _READ_TRIES)
 
     def now(self) -> int:
         """The server's clock, because leases are compared by machines whose own clocks differ."""
@@ -135,7 +164,7 @@ class PostgresEngine(Reads):
     @contextmanager
     def snapshot(self) -> Iterator[View]:
         with self._frozen() as run:
-            yield Reads(run, self._clock, remember=True)
+            yield Reads(run, self._clock, remember=True, keys=_KEYS)
 
     # Writing
 
@@ -212,7 +241,7 @@ class PostgresEngine(Reads):
 
     def check(self, tenant: str | None = None) -> list[Problem]:
         with self._frozen() as run:
-            return relational.check(Reads(run, self._clock, remember=True), run, only=tenant)
+            return relational.check(Reads(run, self._clock, remember=True, keys=_KEYS), run, _KEYS, tenant)
 
     def close(self) -> None:
         if self._closed:
@@ -377,7 +406,7 @@ class _Source(Reads):
     """What a plan sees of its transaction: all that the group names is fetched at once, the rest when asked for."""
 
     def __init__(self, session: _Session, clock: Clock) -> None:
-        super().__init__(session.run, clock, remember=True)
+        super().__init__(session.run, clock, remember=True, keys=_KEYS)
         self._session = session
         self._records: dict[tuple[str, str, str], Record | None] = {}
         self._keyed: dict[tuple[str, int, str], Event | None] = {}
@@ -524,5 +553,9 @@ def _settle(connection: Connection) -> None:
 
 @cache
 def _dialect(sql: str) -> bytes:
-    """Our SQL with psycopg's sign for a value. As bytes, because psycopg takes a ``str`` only where it is a literal."""
-    return sql.replace("?", "%s").encode()
+    """Our SQL in the server's words: a tenant, which leads each condition and row, is looked up there by its name.
+
+    As bytes, because psycopg takes a ``str`` only where it is a literal.
+    """
+    looked_up = sql.replace("tenant = ?", "tenant = (SELECT holdfast_tenant(?))")
+    return looked_up.replace("VALUES (?", "VALUES (holdfast_tenant(?)").replace("?", "%s").encode()

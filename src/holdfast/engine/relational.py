@@ -104,7 +104,7 @@ class RunMany(Protocol):
 
 
 class Keys:
-    """How a dialect writes a tenant and a stream into its rows: as they are, unless it knows something shorter.
+    """How a dialect names a tenant and a stream in its statements: as they are, unless it knows something shorter.
 
     And how it finds the records with a tag, of a tenant and kind. Here from the tags, each by its name: the planner of
     Postgres, as long as it knows nothing of its tables, might otherwise compare each with each.
@@ -117,6 +117,9 @@ class Keys:
         "WHERE tenant = ? AND kind = ? AND tag = ? OFFSET 0) AS tagged, "
         "LATERAL (SELECT * FROM records WHERE tenant = of_tenant AND kind = of_kind AND id = named OFFSET 0) AS found"
     )
+
+    def tenants(self, run: Run) -> list[str]:
+        return [name for (name,) in run("", "SELECT name FROM tenants ORDER BY name")]
 
     def tenant(self, name: str) -> Any:
         return name
@@ -261,7 +264,7 @@ class Reads:
         return Strand(*rows[0]) if rows else None
 
     def tenants(self) -> list[str]:
-        return [name for (name,) in self._run("", "SELECT name FROM tenants ORDER BY name")]
+        return self._keys.tenants(self._run)
 
     def buried(self, tenant: str, kind: str, id: str) -> bool:
         sql = "SELECT 1 FROM graves WHERE tenant = ? AND grave = ?"

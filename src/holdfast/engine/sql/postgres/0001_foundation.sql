@@ -1,32 +1,54 @@
 -- The tables of a Holdfast store. Times are microseconds since 1970 in UTC. Tenant leads every index.
+-- Rows name their tenant by a small number of this database: it is in every row and every index, so its size counts.
 -- Names are compared byte by byte (COLLATE "C"), so that they sort as on the other engines whatever the server's locale.
 
 -- One row per tenant. Whoever writes for a tenant holds its row until the commit is durable; feed is the last position
--- given out. No row-level security here: the row is needed before anything else is known, and holds nothing but a name.
+-- given out, and 0 means that nothing was ever written. A tenant that is there is counted up, not inserted once more: that
+-- would use up a number each time.
 CREATE TABLE tenants (
-    name text   COLLATE "C" NOT NULL PRIMARY KEY,
-    feed bigint NOT NULL
+    num  integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text    COLLATE "C" NOT NULL UNIQUE CHECK (name <> ''),
+    feed bigint  NOT NULL
 ) WITH (fillfactor = 50);
 
+-- The number of a tenant, of the one that this session speaks for if none is named, and NULL where there is none.
+-- In a query it stands as (SELECT holdfast_tenant(…)), so that it is looked up once for all rows.
+CREATE FUNCTION holdfast_tenant(named text DEFAULT current_setting('holdfast.tenant', true)) RETURNS integer
+    STABLE PARALLEL SAFE RETURN (SELECT num FROM tenants WHERE name = named);
+
+-- Hold a tenant's row until the end of the transaction, and give out the next feed positions; return the first.
+CREATE FUNCTION holdfast_take(named text, count integer DEFAULT 1) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    last bigint;
+BEGIN
+    UPDATE tenants SET feed = feed + count WHERE name = named RETURNING feed INTO last;
+    IF NOT FOUND THEN
+        INSERT INTO tenants AS t (name, feed) VALUES (named, count)
+            ON CONFLICT (name) DO UPDATE SET feed = t.feed + count RETURNING feed INTO last;
+    END IF;
+    RETURN last - count + 1;
+END
+$$;
+
 CREATE TABLE records (
-    tenant       text   COLLATE "C" NOT NULL,
-    kind         text   COLLATE "C" NOT NULL,
-    id           text   COLLATE "C" NOT NULL,
-    version      bigint NOT NULL,
-    scope_user   text   COLLATE "C",
-    scope_agent  text   COLLATE "C",
-    scope_thread text   COLLATE "C",
-    created      bigint NOT NULL,
-    time         bigint NOT NULL,
+    tenant       integer NOT NULL,
+    kind         text    COLLATE "C" NOT NULL,
+    id           text    COLLATE "C" NOT NULL,
+    version      bigint  NOT NULL,
+    scope_user   text    COLLATE "C",
+    scope_agent  text    COLLATE "C",
+    scope_thread text    COLLATE "C",
+    created      bigint  NOT NULL,
+    time         bigint  NOT NULL,
     expires      bigint,
-    tags         text   COLLATE "C" NOT NULL,
-    body         bytea  NOT NULL,
+    tags         text    COLLATE "C" NOT NULL,
+    body         bytea   NOT NULL,
     stream       bigint,
-    base         bigint NOT NULL,
-    head         bigint NOT NULL,
-    digest       bytea  NOT NULL,
+    base         bigint  NOT NULL,
+    head         bigint  NOT NULL,
+    digest       bytea   NOT NULL,
     derived      boolean NOT NULL,
-    hour         bigint NOT NULL,
+    hour         bigint  NOT NULL,
     PRIMARY KEY (tenant, kind, id)
 ) WITH (fillfactor = 80);
 -- By the hour of the last activity, not its moment: most appends leave every index alone and update in place.
@@ -39,21 +61,21 @@ CREATE INDEX records_agent  ON records (tenant, scope_agent, kind)  WHERE scope_
 CREATE INDEX records_thread ON records (tenant, scope_thread, kind) WHERE scope_thread IS NOT NULL;
 
 CREATE TABLE tags (
-    tenant text COLLATE "C" NOT NULL,
-    kind   text COLLATE "C" NOT NULL,
-    tag    text COLLATE "C" NOT NULL,
-    id     text COLLATE "C" NOT NULL,
+    tenant integer NOT NULL,
+    kind   text    COLLATE "C" NOT NULL,
+    tag    text    COLLATE "C" NOT NULL,
+    id     text    COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant, kind, tag, id)
 );
 
 CREATE TABLE strands (
-    tenant text   COLLATE "C" NOT NULL,
-    stream bigint NOT NULL,
-    kind   text   COLLATE "C" NOT NULL,
-    id     text   COLLATE "C" NOT NULL,
+    tenant integer NOT NULL,
+    stream bigint  NOT NULL,
+    kind   text    COLLATE "C" NOT NULL,
+    id     text    COLLATE "C" NOT NULL,
     parent bigint,
-    base   bigint NOT NULL,
-    digest bytea  NOT NULL
+    base   bigint  NOT NULL,
+    digest bytea   NOT NULL
 );
 CREATE INDEX strands_owner ON strands (tenant, kind, id);
 CREATE INDEX strands_parent ON strands (tenant, parent) WHERE parent IS NOT NULL;
@@ -62,33 +84,33 @@ ALTER TABLE strands ADD PRIMARY KEY (tenant, stream);
 
 -- Numbers first: after a text they would begin at the next multiple of eight. Rows are added and never changed.
 CREATE TABLE events (
-    stream   bigint NOT NULL,
-    position bigint NOT NULL,
-    time     bigint NOT NULL,
-    tenant   text   COLLATE "C" NOT NULL,
-    kind     text   COLLATE "C" NOT NULL,
-    key      text   COLLATE "C",
-    digest   bytea  NOT NULL,
-    body     bytea  NOT NULL,
+    stream   bigint  NOT NULL,
+    position bigint  NOT NULL,
+    time     bigint  NOT NULL,
+    tenant   integer NOT NULL,
+    kind     text    COLLATE "C" NOT NULL,
+    key      text    COLLATE "C",
+    digest   bytea   NOT NULL,
+    body     bytea   NOT NULL,
     PRIMARY KEY (tenant, stream, position) WITH (fillfactor = 100)
 );
 CREATE UNIQUE INDEX events_key ON events (tenant, stream, key) WHERE key IS NOT NULL;
 
 CREATE TABLE graves (
-    tenant text  COLLATE "C" NOT NULL,
-    grave  bytea NOT NULL,
+    tenant integer NOT NULL,
+    grave  bytea   NOT NULL,
     PRIMARY KEY (tenant, grave)
 );
 
 CREATE TABLE feed (
-    position bigint NOT NULL,
-    time     bigint NOT NULL,
-    tenant   text   COLLATE "C" NOT NULL,
-    actor    text   COLLATE "C",
-    scope_user   text COLLATE "C",
-    scope_agent  text COLLATE "C",
-    scope_thread text COLLATE "C",
-    changes  text   COLLATE "C" NOT NULL,
+    position     bigint  NOT NULL,
+    time         bigint  NOT NULL,
+    tenant       integer NOT NULL,
+    actor        text    COLLATE "C",
+    scope_user   text    COLLATE "C",
+    scope_agent  text    COLLATE "C",
+    scope_thread text    COLLATE "C",
+    changes      text    COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant, position) WITH (fillfactor = 100)
 );
 -- A scope is what all changes of a commit share; '' where they differ, and each says its own.
@@ -97,16 +119,17 @@ CREATE INDEX feed_actor ON feed (tenant, actor) WHERE actor IS NOT NULL;
 
 -- How much a tenant may hold. What it holds is counted from the day on which a limit is set.
 CREATE TABLE limits (
-    tenant  text COLLATE "C" NOT NULL,
-    measure text COLLATE "C" NOT NULL,
-    kind    text COLLATE "C" NOT NULL,
-    most    bigint NOT NULL,
-    used    bigint NOT NULL,
+    tenant  integer NOT NULL,
+    measure text    COLLATE "C" NOT NULL,
+    kind    text    COLLATE "C" NOT NULL,
+    most    bigint  NOT NULL,
+    used    bigint  NOT NULL,
     PRIMARY KEY (tenant, measure, kind)
 );
 
--- The wall between tenants. It binds the tables' owner too; only superusers and BYPASSRLS roles see over it. A setting
--- that was never made reads as NULL, one whose transaction has ended as '': in both cases no row matches.
+-- The wall between tenants: a session sees the tenant that it named, by SET holdfast.tenant, and may write for no other.
+-- It binds the tables' owner too; only superusers and BYPASSRLS roles see over it. A setting that was never made reads as
+-- NULL, one whose transaction has ended as '', which names no tenant: in both cases no row matches.
 DO $$
 DECLARE
     name text;
@@ -114,29 +137,30 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['records', 'tags', 'strands', 'events', 'graves', 'feed', 'limits'] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
-        EXECUTE format(
-            'CREATE POLICY tenant_wall ON %I USING (tenant = nullif(current_setting(''holdfast.tenant'', true), ''''))'
-            ' WITH CHECK (tenant = nullif(current_setting(''holdfast.tenant'', true), ''''))',
-            name
-        );
+        EXECUTE format('CREATE POLICY tenant_wall ON %I USING (tenant = (SELECT holdfast_tenant()))', name);
     END LOOP;
 END
 $$;
 
+-- The list of tenants is for their owner alone, so here the wall binds everyone else.
+ALTER TABLE tenants ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant_wall ON tenants USING (name = current_setting('holdfast.tenant', true));
+
 -- For people with their own tools. A body is two characters that name its encoding ("j1": JSON), then the value.
 -- The views read with the rights of whoever asks, so the wall stands in them as well.
 CREATE VIEW holdfast_records WITH (security_invoker = true) AS
-    SELECT tenant, kind, id, scope_user AS user_id, scope_agent AS agent_id, scope_thread AS thread, tags, stream, head,
-           to_char(to_timestamp(created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
-           to_char(to_timestamp(time    / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS active,
-           CASE WHEN substr(body, 1, 2) = 'j1'::bytea THEN convert_from(substr(body, 3), 'UTF8') END AS content
-    FROM records;
+    SELECT t.name AS tenant, r.kind, r.id, r.scope_user AS user_id, r.scope_agent AS agent_id, r.scope_thread AS thread,
+           r.tags, r.stream, r.head,
+           to_char(to_timestamp(r.created / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created,
+           to_char(to_timestamp(r.time    / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS active,
+           CASE WHEN substr(r.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(r.body, 3), 'UTF8') END AS content
+    FROM records r JOIN tenants t ON t.num = r.tenant;
 
 CREATE VIEW holdfast_events WITH (security_invoker = true) AS
-    SELECT e.tenant, s.kind AS owner, s.id, s.stream, e.position AS number, e.kind, e.key,
+    SELECT t.name AS tenant, s.kind AS owner, s.id, s.stream, e.position AS number, e.kind, e.key,
            to_char(to_timestamp(e.time / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS time,
            CASE WHEN substr(e.body, 1, 2) = 'j1'::bytea THEN convert_from(substr(e.body, 3), 'UTF8') END AS content
-    FROM events e JOIN strands s ON s.tenant = e.tenant AND s.stream = e.stream;
+    FROM tenants t JOIN strands s ON s.tenant = t.num JOIN events e ON e.tenant = t.num AND e.stream = s.stream;
 
 CREATE VIEW holdfast_threads WITH (security_invoker = true) AS
     SELECT tenant, id AS thread, user_id, agent_id, tags, head AS entries, created, active
