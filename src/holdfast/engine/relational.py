@@ -465,9 +465,7 @@ def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY
     place = keys.tenant(tenant)
     rows: list[Row]
     if changes.strands:
-        strands = changes.strands.values()
-        rows = [(place, s.stream, s.kind, s.id, s.parent, s.base, s.digest) for s in strands]
-        run_many(tenant, INSERT_STRAND, rows)
+        run_many(tenant, INSERT_STRAND, strand_rows(place, changes))
     if changes.events:
         rows = [
             (place, keys.stream(tenant, stream), e.position, e.kind, e.key, e.time, e.digest, e.body)
@@ -479,6 +477,10 @@ def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY
         run_many(tenant, MOVE_RECORD, rows)
     if changes.records:
         _write_records(tenant, changes.records, run_many, place, source)
+
+
+def strand_rows(place: Any, changes: Changes) -> list[Row]:
+    return [(place, s.stream, s.kind, s.id, s.parent, s.base, s.digest) for s in changes.strands.values()]
 
 
 def _write_records(tenant: str, written: dict[Name, Record | None], run_many: RunMany, place: Any, source: Any) -> None:
