@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import time as _time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from itertools import count
 from typing import Any, TypeVar
 
 import psycopg
@@ -33,55 +35,51 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from holdfast import atfork
 from holdfast.clock import Clock
 from holdfast.engine import lineage, relational
-from holdfast.engine.contract import (
-    Adopt,
-    Append,
-    Commit,
-    Event,
-    Fork,
-    Interest,
-    Limit,
-    Mark,
-    Notify,
-    Op,
-    Problem,
-    Put,
-    Receipt,
-    Record,
-    Scope,
-    Trim,
-    View,
-)
+from holdfast.engine.contract import Commit, Interest, Notify, Op, Problem, Receipt, Scope, View
 from holdfast.engine.group import GroupCommit, Job
-from holdfast.engine.plan import MISTAKES, Changes, Name, Plan, Published
+from holdfast.engine.plan import MISTAKES, Changes, Plan, Published
+from holdfast.engine.postgres_commit import CALL, LOAD, FreshIds, Memory, Source, Wanted
 from holdfast.engine.postgres_database import BECOME_WRITER, RACES, Connection, Database, refused
-from holdfast.engine.relational import Reads, Row, Run, Tending
+from holdfast.engine.relational import Keys, Reads, Row, Run, Tending
 from holdfast.engine.waiting import Waiters
 from holdfast.errors import HoldfastError, Invalid, Misconfigured, OutcomeUnknown, Unavailable
 from holdfast.ids import Ids
 
 T = TypeVar("T")
+Ends = list[Receipt | Exception]
 
-_WRITE_TRIES = 5
+_FREE_TRIES = 2  # so often it is tried without a lock first
+_WRITE_TRIES = 8
 _READ_TRIES = 2  # an idle connection may have died unnoticed; the second one is new
-_NAP_S = 0.05
+_NAP_S, _RACE_NAP_S = 0.05, 0.005
 _NAPS_S = (0.01, 0.1)
 
 _BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _FREEZE = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BECOME = b"SELECT set_config('holdfast.tenant', %s, true)"
-_TAKE = (
-    "INSERT INTO tenants (name, feed) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET feed = tenants.feed + 1 "
-    "RETURNING feed"
-)
-_MOVE = "UPDATE tenants SET feed = feed + ? WHERE name = ?"
-_DROP_EMPTY = "DELETE FROM tenants WHERE name = ? AND feed = 0"
-_RECORDS = f"SELECT {relational.RECORD} FROM records WHERE tenant = ? AND kind = ? AND id = ANY(?)"
-_KEYED = (
-    f"SELECT stream, {relational.EVENT} FROM events WHERE tenant = ? AND key = ANY(?) "
-    "AND stream = ANY(ARRAY(SELECT stream FROM records WHERE tenant = ? AND kind = ? AND id = ANY(?)))"
-)
-_GRAVES = "SELECT grave FROM graves WHERE tenant = ? AND grave = ANY(?)"
+_TAKE = "SELECT holdfast_take(?)"
+_DROP = "DELETE FROM tenants WHERE name = ?"
+_HEAD = b"SELECT name, feed FROM tenants WHERE name = %s"
+_UNCHECKED = (False, None, None, None, None)
+_NOT_BY_ITSELF = {"25001", "25006"}  # by default transactions are not READ COMMITTED here, or read only
+
+
+class _ServerKeys(Keys):
+    """Tenants by their names: the server looks their numbers up (``_dialect``), so none can be out of date here."""
+
+    def tenants(self, run: Run) -> list[str]:
+        """List the tenants, for who may: everyone else would be shown one, or none, and told that this is all."""
+        sql = "SELECT row_security_active('tenants'), ARRAY(SELECT name FROM tenants ORDER BY name), current_user"
+        ((walled, names, role),) = run("", sql)
+        if walled:
+            raise Misconfigured(
+                f"the role {role!r} may not list tenants: that is for the owner of the tables, or for BYPASSRLS",
+                role=role,
+            )
+        return list(names)
+
+
+_KEYS = _ServerKeys()
 
 
 class PostgresEngine(Reads):
@@ -99,10 +97,12 @@ class PostgresEngine(Reads):
         connect_timeout_s: float = 10.0,
         busy_timeout_s: float = 60.0,
     ) -> None:
-        super().__init__(self._run_outside, clock, remember=True)
+        super().__init__(self._run_outside, clock, remember=True, keys=_KEYS)
         self._ids = ids
         self._database = Database(url, connect_timeout_s, busy_timeout_s)
         self._closed = False
+        self._memory = Memory()
+        self._explicit = False
         self._waiters = Waiters(self, self._heads, _NAPS_S)
         self._database.prepare()
         self._pool_size, self._opening = pool_size, atfork.lock()
@@ -128,7 +128,17 @@ class PostgresEngine(Reads):
         return self._heads([tenant]).get(tenant, 0)
 
     def _heads(self, tenants: Collection[str]) -> dict[str, int]:
-        return dict(self._run_outside("", "SELECT name, feed FROM tenants WHERE name = ANY(?)", (list(tenants),)))
+        """How far some feeds are. Each is asked for in its tenant's name: who may not list tenants sees no other."""
+
+        def ask(connection: Connection) -> dict[str, int]:
+            with connection.pipeline():
+                cursors = []
+                for tenant in tenants:
+                    connection.execute(_BECOME, (tenant,))
+                    cursors.append(connection.execute(_HEAD, (tenant,), binary=True))
+            return dict(row for cursor in cursors for row in cursor.fetchall())
+
+        return self._insist(ask, _READ_TRIES)
 
     def now(self) -> int:
         """The server's clock, because leases are compared by machines whose own clocks differ."""
@@ -137,7 +147,7 @@ class PostgresEngine(Reads):
     @contextmanager
     def snapshot(self) -> Iterator[View]:
         with self._frozen() as run:
-            yield Reads(run, self._clock, remember=True)
+            yield Reads(run, self._clock, remember=True, keys=_KEYS)
 
     # Writing
 
@@ -155,21 +165,24 @@ class PostgresEngine(Reads):
         lineage.refuse_empty(scope)
 
         def work(session: _Session) -> tuple[int, bool]:
-            position = session.run(tenant, _TAKE, (tenant,))[0][0]
-            changes = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury)
-            if not changes:
+            session.run(tenant, _TAKE, (tenant,))
+            erased = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury)
+            if not erased:
                 return 0, False
-            session.publish(tenant, [Published(time, actor, changes)], position)
-            return sum(change.version for change in changes), True
+            changes = Changes()
+            changes.feed.append(Published(time, actor, erased))
+            session.call(tenant, Source(session.run, self._clock, _KEYS, Wanted()), changes)
+            return sum(change.version for change in erased), True
 
-        erased = self._write(work)
+        count = self._insist(lambda connection: self._transact(connection, work), _WRITE_TRIES)
+        self._memory.clear()
         self._waiters.announce()
-        return erased
+        return count
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
         """Commit a group in one transaction; a job that may not go in fails alone."""
         try:
-            ends = self._write(lambda session: self._decide(session, jobs))
+            ends = self._commit(jobs)
         except Invalid:
             # The server refuses a value and does not say whose it was.
             if len(jobs) == 1:
@@ -190,31 +203,126 @@ class PostgresEngine(Reads):
         except HoldfastError as error:
             job.error = error
 
-    def _decide(self, session: _Session, jobs: list[Job]) -> tuple[list[Receipt | Exception], bool]:
-        """Plan all jobs, write what they come to, and say whether that is anything.
+    def _commit(self, jobs: list[Job]) -> Ends:
+        """Plan without a lock, and let the server check; who keeps losing takes the tenants first, and cannot lose."""
+        tries, ids = count(), FreshIds(self._ids)
+
+        def attempt(connection: Connection) -> Ends:
+            number = next(tries)
+            if number < _FREE_TRIES:
+                decided = self._decide_free(connection, jobs, ids, remember=number == 0)
+                if decided is not None:
+                    return self._call(connection, decided)
+            return self._transact(connection, lambda session: self._decide_alone(session, jobs, ids))()
+
+        return self._insist(attempt, _WRITE_TRIES)
+
+    def _decide_free(
+        self, connection: Connection, jobs: list[Job], ids: FreshIds, *, remember: bool
+    ) -> _Decided | None:
+        """Plan all jobs from what is remembered or read; None for what has to be decided behind a lock."""
+        wanted = _wanted(jobs)
+        if any(one.adopts or self._memory.is_contended(tenant, one.names) for tenant, one in wanted.items()):
+            return None
+        known = {tenant: self._memory.recall(tenant, names) for tenant, names in wanted.items()}
+        if remember and all(known.values()) and _is_silent(connection):
+            decided = self._plan(connection, jobs, ids, wanted, known)
+            if decided.is_certain:
+                return decided if decided.is_plain else None
+        decided = self._plan(connection, jobs, ids, wanted, {})
+        return decided if decided.is_certain and decided.is_plain else None
+
+    def _plan(
+        self,
+        connection: Connection,
+        jobs: list[Job],
+        ids: FreshIds,
+        wanted: dict[str, Wanted],
+        known: Mapping[str, Any],
+    ) -> _Decided:
+        def run(tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+            return _ask(connection, tenant, sql, values)
+
+        sources = {tenant: Source(run, self._clock, _KEYS, names, ids) for tenant, names in wanted.items()}
+        if known:
+            for tenant, source in sources.items():
+                source.remembered(known[tenant], self._memory.limits(tenant))
+        else:
+            with _pipelined(connection, len(wanted)):
+                found = {
+                    tenant: connection.execute(LOAD, names.values(tenant), binary=True)
+                    for tenant, names in wanted.items()
+                }
+            for tenant, cursor in found.items():
+                sources[tenant].loaded(cursor.fetchall())
+        return _Decided(jobs, sources, ids)
+
+    def _call(self, connection: Connection, decided: _Decided) -> Ends:
+        """Send what was decided, which is committed with it or not at all."""
+        calls = {tenant: decided.call(tenant, self._database.bounds) for tenant in sorted(decided.changed)}
+        if not calls:
+            return decided.ends({})
+        decided.forget(self._memory)  # until the end of this commit is known, it is not to be trusted
+        if not _is_silent(connection):
+            raise _Again(psycopg.OperationalError("the connection was closed"))  # and nothing was sent
+        try:
+            rows = self._send(connection, calls)
+        except Exception as error:
+            # Nothing but the server's own clear refusal proves that there was no commit.
+            if not refused(connection, error):
+                raise OutcomeUnknown(f"the connection to {self._database} broke during a commit") from error
+            if isinstance(error, psycopg.Error) and error.sqlstate in _NOT_BY_ITSELF and not self._explicit:
+                self._explicit = True
+                raise _Again(error) from error
+            for tenant in calls:
+                self._memory.lose(tenant, decided.sources[tenant].names)
+            raise
+        if rows is None:
+            raise Unavailable(f"{self._database} rolled the commit back", place=str(self._database))
+        for tenant, (_, seen) in rows.items():
+            self._memory.learn(tenant, decided.sources[tenant], decided.plans[tenant].changes, seen)
+        return decided.ends({tenant: first for tenant, (first, _) in rows.items()})
+
+    def _send(self, connection: Connection, calls: dict[str, tuple[Any, ...]]) -> dict[str, Row] | None:
+        """Make the calls; None when the server took them back. One alone needs no transaction around it."""
+        if len(calls) == 1 and not self._explicit:
+            ((tenant, values),) = calls.items()
+            return {tenant: connection.execute(CALL, values, binary=True).fetchall()[0]}
+        with connection.pipeline():
+            connection.execute(_BEGIN)
+            found = {tenant: connection.execute(CALL, values, binary=True) for tenant, values in calls.items()}
+            end = connection.execute(b"COMMIT")
+        if end.statusmessage != "COMMIT":
+            return None
+        return {tenant: cursor.fetchall()[0] for tenant, cursor in found.items()}
+
+    def _decide_alone(self, session: _Session, jobs: list[Job], ids: FreshIds) -> tuple[Callable[[], Ends], bool]:
+        """Take the tenants, so that nobody else can commit for them, and then load, plan and write.
 
         How each ended is told only when the commit is through: a conflict may be with a batch of the same group.
         """
-        source = _Source(session, self._clock)
-        positions = source.load(jobs)
-        plans = {tenant: Plan(tenant, source, self._ids) for tenant in positions}
-        ends = [_add(plans[job.tenant], job) for job in jobs]
-        changed = any(plan.changes for plan in plans.values())
-        for tenant, plan in plans.items():
-            if changed:
-                session.write(tenant, plan.changes, positions[tenant], source)
-        return [
-            Receipt(positions[job.tenant] - 1 + end.feed, end.time, end.events, end.heads)
-            if isinstance(end, Receipt)
-            else end
-            for job, end in zip(jobs, ends, strict=True)
-        ], changed
+        wanted = _wanted(jobs)
+        taken = {tenant: session.ask(tenant, _TAKE, (tenant,)) for tenant in sorted(wanted)}
+        sources = {tenant: Source(session.run, self._clock, _KEYS, names) for tenant, names in wanted.items()}
+        found = {tenant: session.load(tenant, names) for tenant, names in wanted.items()}
+        session.sync()
+        for tenant, cursor in found.items():
+            sources[tenant].loaded(cursor.fetchall())
+        decided = _Decided(jobs, sources, ids)
+        decided.forget(self._memory)
+        calls = {
+            tenant: session.write(tenant, sources[tenant], decided.plans[tenant].changes) for tenant in decided.changed
+        }
+        for tenant in wanted.keys() - decided.changed:
+            if taken[tenant].fetchall()[0][0]:  # made to be held, and nothing was put into it
+                session.ask(tenant, _DROP, (tenant,))
+        return lambda: decided.ends({tenant: call.fetchall()[0][0] for tenant, call in calls.items()}), bool(calls)
 
     # Tending
 
     def check(self, tenant: str | None = None) -> list[Problem]:
         with self._frozen() as run:
-            return relational.check(Reads(run, self._clock, remember=True), run, only=tenant)
+            return relational.check(Reads(run, self._clock, remember=True, keys=_KEYS), run, _KEYS, tenant)
 
     def close(self) -> None:
         if self._closed:
@@ -289,18 +397,11 @@ class PostgresEngine(Reads):
                 tries -= 1
                 if not tries:
                     raise self._database.translate(again.error) from again.error
-            _time.sleep(random.uniform(0.0, _NAP_S))
+                nap = _RACE_NAP_S if again.error.sqlstate in RACES else _NAP_S
+            _time.sleep(random.uniform(0.0, nap))
 
     def _run_outside(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one query. Statements of a pipeline share a transaction, so the tenant holds for it and no longer."""
-
-        def ask(connection: Connection) -> list[Row]:
-            with connection.pipeline():
-                connection.execute(_BECOME, (tenant,))
-                cursor = connection.execute(_dialect(sql), values, binary=True)
-            return cursor.fetchall()
-
-        return self._insist(ask, _READ_TRIES)
+        return self._insist(lambda connection: _ask(connection, tenant, sql, values), _READ_TRIES)
 
     @contextmanager
     def _frozen(self) -> Iterator[Run]:
@@ -320,26 +421,22 @@ class PostgresEngine(Reads):
                 connection.execute(b"SELECT 1 FROM tenants LIMIT 1")
             yield run
 
-    def _write(self, work: Callable[[_Session], tuple[T, bool]]) -> T:
+    def _transact(self, connection: Connection, work: Callable[[_Session], tuple[T, bool]]) -> T:
         """Run ``work``, which says whether there is anything to commit. ``COMMIT`` travels with the last writes."""
-
-        def attempt(connection: Connection) -> T:
-            committing = False
-            try:
-                with connection.pipeline() as pipeline:
-                    connection.execute(_BEGIN)
-                    result, committing = work(_Session(connection, pipeline, self._database.bounds))
-                    end = connection.execute(b"COMMIT" if committing else b"ROLLBACK")
-            except Exception as error:
-                # From here on nothing but the server's own clear refusal proves that there was no commit.
-                if committing and not refused(connection, error):
-                    raise OutcomeUnknown(f"the connection to {self._database} broke during a commit") from error
-                raise
-            if committing and end.statusmessage != "COMMIT":
-                raise Unavailable(f"{self._database} rolled the commit back", place=str(self._database))
-            return result
-
-        return self._insist(attempt, _WRITE_TRIES)
+        committing = False
+        try:
+            with connection.pipeline() as pipeline:
+                connection.execute(_BEGIN)
+                result, committing = work(_Session(connection, pipeline, self._database.bounds))
+                end = connection.execute(b"COMMIT" if committing else b"ROLLBACK")
+        except Exception as error:
+            # From here on nothing but the server's own clear refusal proves that there was no commit.
+            if committing and not refused(connection, error):
+                raise OutcomeUnknown(f"the connection to {self._database} broke during a commit") from error
+            raise
+        if committing and end.statusmessage != "COMMIT":
+            raise Unavailable(f"{self._database} rolled the commit back", place=str(self._database))
+        return result
 
 
 class _Session:
@@ -371,25 +468,27 @@ class _Session:
         if self._pipeline is not None:
             self._pipeline.sync()
 
-    def write(self, tenant: str, changes: Changes, position: int, source: _Source) -> None:
-        """Write what a plan came to; if to nothing, give back the position that was taken for it."""
-        more = len(changes.feed) - 1
-        if more:
-            self.ask(tenant, _MOVE, (more, tenant))
-        if not changes:
-            self.ask(tenant, _DROP_EMPTY, (tenant,))
-            return
-        relational.write(tenant, changes, self.run_many, source=source)
+    def load(self, tenant: str, wanted: Wanted) -> psycopg.Cursor[Row]:
+        self._become(tenant)
+        return self._connection.execute(LOAD, wanted.values(tenant), binary=True)
+
+    def write(self, tenant: str, source: Source, changes: Changes) -> psycopg.Cursor[Row]:
+        """Write what a plan came to, with what only a look at the rows can say."""
         tending = Tending(self.run, self.run_many)
+        if changes.strands:
+            self.run_many(tenant, relational.INSERT_STRAND, relational.strand_rows(tenant, changes))
+        called = self.call(tenant, source, changes)
         if changes.released:
             tending.prune(tenant, changes.released, changes.alive())
-        self.publish(tenant, changes.feed, position)
-        tending.finish(tenant, changes, position + more)
+        tending.finish(tenant, changes, source.position + len(changes.feed))
+        return called
 
-    def publish(self, tenant: str, feed: Sequence[Published], position: int) -> None:
-        if feed:
-            rows = [relational.feed_row(tenant, position + at, one) for at, one in enumerate(feed)]
-            self.run_many(tenant, relational.INSERT_FEED, rows)
+    def call(self, tenant: str, source: Source, changes: Changes) -> psycopg.Cursor[Row]:
+        """Write rows and the feed. Nothing is compared but what is written: the tenant's row is ours already."""
+        self._become(tenant)
+        rows = source.rows(changes, begins=False)
+        assert self._bounds is not None
+        return self._connection.execute(CALL, (tenant, *self._bounds, *_UNCHECKED, *rows), binary=True)
 
     def _become(self, tenant: str) -> None:
         if not tenant or tenant == self._tenant:
@@ -401,123 +500,80 @@ class _Session:
         self._tenant = tenant
 
 
-class _Source(Reads):
-    """What a plan sees of its transaction: all that the group names is fetched at once, the rest when asked for."""
+class _Decided:
+    """A group as planned: what each tenant's batches come to, and how each batch ends if that gets through."""
 
-    def __init__(self, session: _Session, clock: Clock) -> None:
-        super().__init__(session.run, clock, remember=True)
-        self._session = session
-        self._records: dict[tuple[str, str, str], Record | None] = {}
-        self._keyed: dict[tuple[str, int, str], Event | None] = {}
-        self._buried: dict[tuple[str, str, str], bool] = {}
+    def __init__(self, jobs: list[Job], sources: dict[str, Source], ids: FreshIds) -> None:
+        self._jobs, self.sources = jobs, sources
+        self.plans = {tenant: Plan(tenant, source, ids.rewind()) for tenant, source in sources.items()}
+        self._idle: set[str] = set()
+        self._ends = [self._add(job) for job in jobs]
+        self.changed = [tenant for tenant, plan in self.plans.items() if plan.changes]
 
-    def load(self, jobs: list[Job]) -> dict[str, int]:
-        """Take the tenants of a group and fetch what its operations name; return each tenant's next feed position."""
-        wanted: dict[str, _Wanted] = defaultdict(_Wanted)
-        for job in jobs:
-            wanted[job.tenant].add(job.ops)
-        taken = {}
-        arrivals: list[Callable[[], None]] = []
-        for tenant in sorted(wanted):
-            taken[tenant] = self._session.ask(tenant, _TAKE, (tenant,))
-            arrivals += self._ask_for(tenant, wanted[tenant])
-        self._session.sync()
-        for arrive in arrivals:
-            arrive()
-        return {tenant: cursor.fetchall()[0][0] for tenant, cursor in taken.items()}
+    def _add(self, job: Job) -> Receipt | Exception:
+        """Plan one job, and note where one comes to nothing or fails: no call will prove that right."""
+        plan = self.plans[job.tenant]
+        before = len(plan.changes.feed), plan.changes.derived
+        try:
+            end: Receipt | Exception = plan.add(job.ops, job.time, job.actor)
+        except MISTAKES as error:
+            end = error
+        if (len(plan.changes.feed), plan.changes.derived) == before:
+            self._idle.add(job.tenant)
+        return end
 
-    def get(self, tenant: str, kind: str, id: str) -> Record | None:
-        name = (tenant, kind, id)
-        return self._records[name] if name in self._records else super().get(tenant, kind, id)
+    @property
+    def is_certain(self) -> bool:
+        """Whether all that the server will not compare was so at one moment."""
+        return all(self.sources[tenant].whole for tenant in self._idle)
 
-    def read(
-        self,
-        tenant: str,
-        mark: Mark,
-        *,
-        after: int = 0,
-        limit: int | None = None,
-        newest: bool = False,
-        key: str | None = None,
-    ) -> list[Event]:
-        if key is not None and (tenant, mark.stream, key) in self._keyed:
-            event = self._keyed[(tenant, mark.stream, key)]
-            return [event] if event is not None and after < event.position <= mark.position else []
-        return super().read(tenant, mark, after=after, limit=limit, newest=newest, key=key)
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows are only written: what gives up a stream or an id has to look who else needs it."""
+        every = [plan.changes for plan in self.plans.values()]
+        return not any(some.released or some.erased or some.trimmed or some.limits for some in every)
 
-    def buried(self, tenant: str, kind: str, id: str) -> bool:
-        name = (tenant, kind, id)
-        return self._buried[name] if name in self._buried else super().buried(tenant, kind, id)
+    def call(self, tenant: str, bounds: Sequence[str]) -> tuple[Any, ...]:
+        source, changes = self.sources[tenant], self.plans[tenant].changes
+        return tenant, *bounds, *source.conditions(changes), *source.rows(changes)
 
-    def _ask_for(self, tenant: str, wanted: _Wanted) -> Iterator[Callable[[], None]]:
-        for kind, ids in wanted.ids.items():
-            yield self._ask_records(tenant, kind, ids)
-        for kind, keys in wanted.keys.items():
-            yield self._ask_keyed(tenant, kind, keys)
-        if wanted.new:
-            yield self._ask_graves(tenant, wanted.new)
+    def forget(self, memory: Memory) -> None:
+        for tenant, source in self.sources.items():
+            memory.forget(tenant, source.known)
 
-    def _ask_records(self, tenant: str, kind: str, ids: set[str]) -> Callable[[], None]:
-        cursor = self._session.ask(tenant, _RECORDS, (tenant, kind, list(ids)))
-
-        def arrive() -> None:
-            self._records.update(((tenant, kind, id), None) for id in ids)
-            for record in map(relational.record_from, cursor.fetchall()):
-                self._records[(tenant, kind, record.id)] = record
-
-        return arrive
-
-    def _ask_keyed(self, tenant: str, kind: str, keys: dict[str, set[str]]) -> Callable[[], None]:
-        """Ask for the events that carry these keys. A fork's older keys lie in its ancestors; those are not fetched."""
-        every = list({key for names in keys.values() for key in names})
-        cursor = self._session.ask(tenant, _KEYED, (tenant, every, tenant, kind, list(keys)))
-
-        def arrive() -> None:
-            found = {(stream, event[3]): Event(*event) for stream, *event in cursor.fetchall()}
-            for id, names in keys.items():
-                record = self._records[(tenant, kind, id)]
-                if record is not None and record.stream is not None and not record.base:
-                    for key in names:
-                        self._keyed[(tenant, record.stream, key)] = found.get((record.stream, key))
-
-        return arrive
-
-    def _ask_graves(self, tenant: str, names: set[Name]) -> Callable[[], None]:
-        graves = {lineage.grave(kind, id): (tenant, kind, id) for kind, id in names}
-        cursor = self._session.ask(tenant, _GRAVES, (tenant, list(graves)))
-
-        def arrive() -> None:
-            self._buried.update(dict.fromkeys(graves.values(), False))
-            self._buried.update((graves[grave], True) for (grave,) in cursor.fetchall())
-
-        return arrive
+    def ends(self, firsts: Mapping[str, int]) -> Ends:
+        """How each batch ended, with its position in the feed, or the last one where the feed says nothing of it."""
+        before = {tenant: firsts.get(tenant, source.position + 1) - 1 for tenant, source in self.sources.items()}
+        return [
+            Receipt(before[job.tenant] + end.feed, end.time, end.events, end.heads) if isinstance(end, Receipt) else end
+            for job, end in zip(self._jobs, self._ends, strict=True)
+        ]
 
 
-class _Wanted:
-    """What the operations of one tenant name: ids by kind, the keys of events to append, and what is surely new."""
-
-    def __init__(self) -> None:
-        self.ids: dict[str, set[str]] = defaultdict(set)
-        self.keys: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        self.new: set[Name] = set()
-
-    def add(self, ops: Sequence[Op]) -> None:
-        for op in ops:
-            if isinstance(op, Trim | Limit):
-                continue
-            for named in op.records if isinstance(op, Adopt) else (op,):
-                self.ids[named.kind].add(named.id)
-            if isinstance(op, Append) and (keys := {event.key for event in op.events if event.key is not None}):
-                self.keys[op.kind][op.id] |= keys
-            if (isinstance(op, Put) and op.expect == 0) or (isinstance(op, Fork) and op.new is not None):
-                self.new.add((op.kind, op.id))
+def _wanted(jobs: list[Job]) -> dict[str, Wanted]:
+    wanted: dict[str, Wanted] = defaultdict(Wanted)
+    for job in jobs:
+        wanted[job.tenant].add(job.ops)
+    return wanted
 
 
-def _add(plan: Plan, job: Job) -> Receipt | Exception:
-    try:
-        return plan.add(job.ops, job.time, job.actor)
-    except MISTAKES as error:
-        return error
+def _ask(connection: Connection, tenant: str, sql: str, values: Sequence[Any]) -> list[Row]:
+    """Run one query. Statements of a pipeline share a transaction, so the tenant holds for it and no longer."""
+    with connection.pipeline():
+        connection.execute(_BECOME, (tenant,))
+        cursor = connection.execute(_dialect(sql), values, binary=True)
+    return cursor.fetchall()
+
+
+def _pipelined(connection: Connection, statements: int) -> AbstractContextManager[object]:
+    return nullcontext() if statements == 1 else connection.pipeline()
+
+
+def _is_silent(connection: Connection) -> bool:
+    """Whether nothing has come from the server unasked, as its farewell would: a look that costs no journey."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return not poll.poll(0)
 
 
 class _Again(Exception):
@@ -552,5 +608,9 @@ def _settle(connection: Connection) -> None:
 
 @cache
 def _dialect(sql: str) -> bytes:
-    """Our SQL with psycopg's sign for a value. As bytes, because psycopg takes a ``str`` only where it is a literal."""
-    return sql.replace("?", "%s").encode()
+    """Our SQL in the server's words: a tenant, which leads each condition and row, is looked up there by its name.
+
+    As bytes, because psycopg takes a ``str`` only where it is a literal.
+    """
+    looked_up = sql.replace("tenant = ?", "tenant = (SELECT holdfast_tenant(?))")
+    return looked_up.replace("VALUES (?", "VALUES (holdfast_tenant(?)").replace("?", "%s").encode()

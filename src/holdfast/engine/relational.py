@@ -104,7 +104,7 @@ class RunMany(Protocol):
 
 
 class Keys:
-    """How a dialect writes a tenant and a stream into its rows: as they are, unless it knows something shorter.
+    """How a dialect names a tenant and a stream in its statements: as they are, unless it knows something shorter.
 
     And how it finds the records with a tag, of a tenant and kind. Here from the tags, each by its name: the planner of
     Postgres, as long as it knows nothing of its tables, might otherwise compare each with each.
@@ -117,6 +117,9 @@ class Keys:
         "WHERE tenant = ? AND kind = ? AND tag = ? OFFSET 0) AS tagged, "
         "LATERAL (SELECT * FROM records WHERE tenant = of_tenant AND kind = of_kind AND id = named OFFSET 0) AS found"
     )
+
+    def tenants(self, run: Run) -> list[str]:
+        return [name for (name,) in run("", "SELECT name FROM tenants ORDER BY name")]
 
     def tenant(self, name: str) -> Any:
         return name
@@ -261,7 +264,7 @@ class Reads:
         return Strand(*rows[0]) if rows else None
 
     def tenants(self) -> list[str]:
-        return [name for (name,) in self._run("", "SELECT name FROM tenants ORDER BY name")]
+        return self._keys.tenants(self._run)
 
     def buried(self, tenant: str, kind: str, id: str) -> bool:
         sql = "SELECT 1 FROM graves WHERE tenant = ? AND grave = ?"
@@ -462,9 +465,7 @@ def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY
     place = keys.tenant(tenant)
     rows: list[Row]
     if changes.strands:
-        strands = changes.strands.values()
-        rows = [(place, s.stream, s.kind, s.id, s.parent, s.base, s.digest) for s in strands]
-        run_many(tenant, INSERT_STRAND, rows)
+        run_many(tenant, INSERT_STRAND, strand_rows(place, changes))
     if changes.events:
         rows = [
             (place, keys.stream(tenant, stream), e.position, e.kind, e.key, e.time, e.digest, e.body)
@@ -476,6 +477,10 @@ def write(tenant: str, changes: Changes, run_many: RunMany, keys: Keys = AS_THEY
         run_many(tenant, MOVE_RECORD, rows)
     if changes.records:
         _write_records(tenant, changes.records, run_many, place, source)
+
+
+def strand_rows(place: Any, changes: Changes) -> list[Row]:
+    return [(place, s.stream, s.kind, s.id, s.parent, s.base, s.digest) for s in changes.strands.values()]
 
 
 def _write_records(tenant: str, written: dict[Name, Record | None], run_many: RunMany, place: Any, source: Any) -> None:

@@ -19,7 +19,7 @@ from holdfast.ids import check_id
 from holdfast.ledger import schema as schemas
 from holdfast.steps.journal import ENDED, KIND, Header, Journal, fact, record_id, to_header
 from holdfast.steps.lease import SECOND, Lease, Terms, is_free, plain_terms
-from holdfast.steps.runs import Runs
+from holdfast.steps.runs import Look, Runs
 from holdfast.steps.timeline import RunInfo
 from holdfast.steps.work import Work
 
@@ -173,15 +173,14 @@ def _take_up(runs: Runs, thread: LedgerThread, record: Record, handler: str | No
     if header.status in ("done", "cancelled"):
         return reading(runs, thread, record)
     why = "reopened" if header.status == "failed" else "resumed"
-    return take(runs, (claim(runs, thread, record, why),))[0]
+    look = runs.look((record,))[record.id]
+    return take(runs, (claim(runs, thread, look, why, runs.now()),))[0]
 
 
-def claim(
-    runs: Runs, thread: LedgerThread, record: Record, why: str, *, due: bool = False, now: int | None = None
-) -> Claim:
-    """Work out how to take a run over, if nobody holds it; with ``due`` only if someone is to carry it on. Blocks."""
-    header, terms = to_header(record.body), runs.terms(record.id)
-    now = runs.now() if now is None else now
+def claim(runs: Runs, thread: LedgerThread, look: Look, why: str, now: int, *, due: bool = False) -> Claim:
+    """Work out how to take a run over, if nobody holds it; with ``due`` only if someone is to carry it on."""
+    record, terms = look.record, look.terms
+    header = to_header(record.body)
     if header.status in ENDED and due:
         raise Conflict(f"run {header.name!r} of thread {header.thread!r} has ended meanwhile")
     if due and (terms is None or (not terms.holder and terms.until > now)):
@@ -192,7 +191,7 @@ def claim(
             f"{to_datetime(terms.until):%Y-%m-%d %H:%M:%S} UTC, or longer while that is alive",
             thread=header.thread, run=header.name, holder=terms.holder, until=to_datetime(terms.until),
         )  # fmt: skip
-    journal = runs.journal(record, record.head)  # read first: what cannot be read is not claimed either
+    journal = look.journal()  # first: what cannot be read is not claimed either
     claims = header.claims + 1
     mine = msgspec.structs.replace(header, status="open", holder=runs.holder.name, claims=claims, waits=None)
     mine_terms = plain_terms(header, _until(runs, now), runs.holder)

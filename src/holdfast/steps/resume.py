@@ -30,6 +30,7 @@ from holdfast.errors import (
     Unavailable,
     Unsupported,
 )
+from holdfast.ledger.core import fetch
 from holdfast.steps import ending, failure
 from holdfast.steps.attempt import Suspended
 from holdfast.steps.current import set_run
@@ -43,7 +44,7 @@ from holdfast.steps.work import Work
 
 if TYPE_CHECKING:
     from holdfast.ledger.thread import LedgerThread
-    from holdfast.steps.runs import Runs
+    from holdfast.steps.runs import Look, Runs
 
 Handler = Callable[..., Any]
 Handlers = Mapping[str, Handler] | Iterable[Handler]
@@ -163,8 +164,11 @@ class Resumer:
 
     def _claim_some(self, due: list[Due]) -> list[Work | Resumed]:
         """Take several in one commit; where that does not work, one by one."""
-        now = self._runs.now()  # once for all: it may be a question to a server
-        prepared = [self._prepared(id, terms, now) for id, terms in due]
+        runs = self._runs
+        wanted = [id for id, terms in due if terms.handler in self._handlers]
+        records = fetch(runs.core.engine, runs.core.tenant, KIND, wanted)
+        looks, now = runs.look(list(records.values())), runs.now()  # once for all: each is a question to a server
+        prepared = [self._prepared(terms, looks.get(id), now) for id, terms in due]
         claims = [found for found in prepared if isinstance(found, Claim)]
         try:
             taken = iter(self._take(claims) if claims else ())
@@ -174,15 +178,13 @@ class Resumer:
                 return [found for one in due for found in self._claim_some([one])]
             return [_left_alone(due[0][1], "held", str(error))]
 
-    def _prepared(self, id: str, terms: Terms, now: int) -> Claim | Resumed:
+    def _prepared(self, terms: Terms, look: Look | None, now: int) -> Claim | Resumed:
         if terms.handler not in self._handlers:
             return _left_alone(terms, "no handler", _no_handler(terms))
-        runs = self._runs
         try:
-            record = runs.core.engine.get(runs.core.tenant, KIND, id)
-            if record is None:
+            if look is None:
                 raise NotFound(f"run {terms.run!r} of thread {terms.thread!r} is gone")
-            return claim(runs, self._open_thread(terms.thread), record, "resumed", due=True, now=now)
+            return claim(self._runs, self._open_thread(terms.thread), look, "resumed", now, due=True)
         except (Conflict, NotFound) as error:
             return _left_alone(terms, "held", str(error))
         except (Unsupported, Corrupt) as error:  # recorded by newer code, or damaged: the others go on

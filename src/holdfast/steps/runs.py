@@ -8,10 +8,10 @@ nobody carries on (``resume``).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,7 +19,7 @@ from holdfast import atfork
 from holdfast.engine.contract import Event, Mark, Query, Record
 from holdfast.errors import FeedTrimmed, Invalid, NotFound
 from holdfast.ids import Ids
-from holdfast.ledger.core import Core, fetch, scan_all
+from holdfast.ledger.core import Core, fetch, fetch_events, scan_all
 from holdfast.steps.declare import UNDO
 from holdfast.steps.flow import Flow, drive
 from holdfast.steps.journal import KIND, OWN, STORED, Journal, record_id
@@ -36,6 +36,24 @@ from holdfast.steps.timeline import STATUSES, RunInfo, StepInfo, Timeline, step_
 
 T = TypeVar("T")
 LEASE_S = 30.0
+_SHORT = 50  # events of a journal that are read together with those of others
+
+
+class Look(NamedTuple):
+    """A run as it stands: its record, its lease, and the events of its journal."""
+
+    record: Record
+    lease: Record | None
+    events: list[Event]
+
+    @property
+    def terms(self) -> Terms | None:
+        return None if self.lease is None else to_terms(self.lease)
+
+    def journal(self) -> Journal:
+        journal = Journal(self.record.base)
+        journal.fold(self.events)
+        return journal
 
 
 class Runs:
@@ -120,6 +138,23 @@ class Runs:
     def terms(self, id: str) -> Terms | None:
         found = self.core.engine.get(self.core.tenant, LEASE, id)
         return None if found is None else to_terms(found)
+
+    def look(self, records: Sequence[Record]) -> dict[str, Look]:
+        """What there is to know before runs are claimed, by their ids, with few questions for all of them. Blocks."""
+        leases = fetch(self.core.engine, self.core.tenant, LEASE, [record.id for record in records])
+        short = [
+            record for record in records if record.stream is not None and not record.base and record.head <= _SHORT
+        ]
+        places = {record.id: [Mark(record.mark.stream, at + 1) for at in range(record.head)] for record in short}
+        found = fetch_events(self.core.engine, self.core.tenant, [mark for some in places.values() for mark in some])
+        looks = {}
+        for record in records:
+            events = [found[mark] for mark in places.get(record.id, ()) if mark in found]
+            whole = record.id in places and len(events) == record.head
+            looks[record.id] = Look(
+                record, leases.get(record.id), events if whole else self.events(record, record.head)
+            )
+        return looks
 
     def events(self, record: Record, upto: int, after: int = 0) -> list[Event]:
         assert record.stream is not None

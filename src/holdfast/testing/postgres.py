@@ -37,7 +37,7 @@ Mode = Literal["fast", "immediate", "kill"]
 ROLE = "holdfast"
 _ADMIN = "postgres"
 _TEMPLATE = "holdfast_template"
-_TABLES = ("tenants", "records", "tags", "strands", "events", "graves", "feed")
+_TABLES = ("tenants", "records", "tags", "strands", "events", "graves", "feed", "limits")
 _SIGNALS: dict[Mode, signal.Signals] = {
     "fast": signal.SIGINT,
     "immediate": signal.SIGQUIT,

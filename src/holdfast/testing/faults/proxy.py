@@ -1,4 +1,4 @@
-"""Stands between a client and a Postgres, and can fail exactly when a COMMIT passes by.
+"""Stands between a client and a Postgres, and can fail exactly when a commit passes by (or a call that is one).
 
 ``at_commit`` is asked at each one what shall become of it: "pass" it on, "lose the commit", so that it never reaches
 the server, or "lose the answer", so that the server carries it out and the client is not told. What is asked may do
@@ -8,6 +8,7 @@ absent: networks. Both sides are sockets in a folder.
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -19,7 +20,8 @@ from typing import Literal, Self
 Passage = Literal["pass", "lose the commit", "lose the answer"]
 
 _SOCKET = ".s.PGSQL.5432"
-_COMMIT = b"COMMIT\x00"
+_COMMITS = re.compile(b"COMMIT\x00|holdfast_commit")
+_DONE = b"Z\x00\x00\x00\x05I"  # the server is ready for the next, and in no transaction
 
 
 class Proxy:
@@ -78,7 +80,7 @@ class Proxy:
     def _forward(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while data := client.recv(65_536):
-                passage = self.at_commit() if _COMMIT in data else "pass"
+                passage = self.at_commit() if _COMMITS.search(data) else "pass"
                 if passage == "lose the commit":
                     client.shutdown(socket.SHUT_RDWR)
                     break
@@ -91,7 +93,7 @@ class Proxy:
     def _back(self, server: socket.socket, client: socket.socket) -> None:
         with suppress(OSError):
             while data := server.recv(65_536):
-                if server in self._lost and _COMMIT in data:
+                if server in self._lost and _DONE in data:
                     self.at_lost_answer()
                     break
                 client.sendall(data)
