@@ -353,9 +353,9 @@ class PostgresEngine(Reads):
     def _pool_here(self) -> ConnectionPool[Connection]:
         """The pool of this process; in a forked child it is opened when it is first needed."""
         atfork.notice()
-        if self._closed:
-            raise Misconfigured("this store is closed")
-        if self._pool is None:
+        if self._pool is None:  # not asked before: what was accepted is still committed while the store closes
+            if self._closed:
+                raise Misconfigured("this store is closed")
             with self._opening:
                 self._pool = self._pool or self._database.pool(self._pool_size)
         return self._pool
