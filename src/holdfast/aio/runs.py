@@ -16,7 +16,7 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from holdfast.aio.hands import Hands, to_end
+from holdfast.aio.hands import Hands, surely, to_end
 from holdfast.clock import Sleeps
 from holdfast.errors import Unavailable
 from holdfast.steps import budget, ending, waiting
@@ -59,7 +59,7 @@ async def drive(flow: Flow[T], work: Work, hands: Hands) -> T:
 async def _perform(ask: Ask, work: Work, hands: Hands) -> Any:
     match ask:
         case Do():
-            return await hands.to_end(ask.work)
+            return await (surely(ask.work) if ask.surely else hands.to_end(ask.work))
         case Call():
             return await _call(ask, hands)
         case Listen():
@@ -86,7 +86,7 @@ async def _call(ask: Call, hands: Hands) -> Any:
 
 
 async def _awaited(ask: Call, hands: Hands) -> Any:
-    task = _begin(ask, hands)
+    task, ended = _begin(ask, hands)
     try:
         done, _ = await asyncio.wait({task}, timeout=ask.timeout_s)
         if not done:
@@ -95,27 +95,31 @@ async def _awaited(ask: Call, hands: Hands) -> Any:
             raise overdue(ask, running=not stopped)
     except asyncio.CancelledError:
         await _stopped(task)
+        ended(task)  # its own callback may come after the run was let go
         raise
     return task.result()
 
 
-def _begin(ask: Call, hands: Hands) -> asyncio.Task[Any]:
+def _begin(ask: Call, hands: Hands) -> tuple[asyncio.Task[Any], Callable[[asyncio.Task[Any]], None]]:
+    """Begin an async function; also give what notes that it has ended, also when nobody waits for it any more."""
+    over = False
+
+    def ended(task: asyncio.Task[Any]) -> None:
+        nonlocal over
+        if not task.cancelled():
+            task.exception()  # looked at, so that nobody is told that it was not
+        if ask.lasting is not None and not over:
+            ask.lasting(False)
+        over = True
+
     context = contextvars.copy_context()
     context.run(_enter, ask, hands)
     coroutine = ask.fn(*ask.args, **ask.kwargs)
     if ask.lasting is not None:
         ask.lasting(True)
     task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(coroutine, context=context)
-    task.add_done_callback(functools.partial(_ended, ask))
-    return task
-
-
-def _ended(ask: Call, task: asyncio.Task[Any]) -> None:
-    """Hear of the end of a function, also when nobody waits for it any more."""
-    if not task.cancelled():
-        task.exception()  # looked at, so that nobody is told that it was not
-    if ask.lasting is not None:
-        ask.lasting(False)
+    task.add_done_callback(ended)
+    return task, ended
 
 
 async def _stopped(task: asyncio.Task[Any]) -> None:
@@ -162,8 +166,14 @@ class RunOpening:
         return self._opened().__await__()
 
     async def _opened(self) -> AsyncRun:
-        run = await self._hands.run(self._open)
-        return AsyncRun(run._work, self._hands)
+        opened: list[Work] = []
+        try:
+            await self._hands.to_end(lambda: opened.append(self._open()._work))
+        except asyncio.CancelledError as error:
+            for work in opened:  # as the caller went
+                await drive(leaving(work, error), work, self._hands)
+            raise
+        return AsyncRun(opened[0], self._hands)
 
     async def __aenter__(self) -> AsyncRun:
         self._run = await self._opened()
@@ -339,7 +349,7 @@ async def _each(claimed: Claimed, hands: Hands) -> AsyncGenerator[Work | Resumed
             yield found
     finally:
         if not hands.closed:
-            await hands.to_end(claimed.close)  # what was taken and not begun, others may begin
+            await surely(claimed.close)  # what was taken and not begun, others may begin
 
 
 async def _carry_on(resumer: Resumer, found: Work, hands: Hands) -> Resumed:

@@ -129,10 +129,14 @@ def _end(
 
 
 def release(work: Work, why: str) -> Flow[None]:
-    """Let a run go as it is, so that anyone may carry it on at once."""
+    """Let a run go as it is, so that anyone may carry it on at once. One ask: a cancellation does not break it off."""
+    yield Do(lambda: work.runs.drive(_release(work, why)), surely=True)
+
+
+def _release(work: Work, why: str) -> Flow[None]:
     if work.lease is None or work.lease.id != work.id or work.lease.lost:
         return
-    if work.runs.is_busy(work.id):  # a function of it goes on, though nobody waits for it: let the lease run out
+    if work.runs.leave_busy(work.lease):  # though nobody waits for it: nobody is to begin it meanwhile
         work.let_go()
         return
     time = work.time()

@@ -114,7 +114,14 @@ class Resumer:
             raise Invalid("a run is named by its thread and its name: give both, or neither")
         if limit is not None and (type(limit) is not int or limit < 0):
             raise Invalid(f"limit must be a whole number of 0 or more, not {limit!r}")
-        return self.claimed(limit) if thread is None or run is None else _only(self._named(thread, run))
+        return self.claimed(limit) if thread is None or run is None else self._only(thread, run)
+
+    def _only(self, thread: str, run: str) -> Claimed:
+        work = self._named(thread, run)
+        try:
+            yield work
+        finally:
+            self._give_back(work)
 
     def _named(self, thread: str, run: str) -> Work:
         info = self._runs.info(thread, run)
@@ -218,10 +225,6 @@ class Resumer:
         except BaseException as error:
             ended, why = yield from _left(work, error)
             return told(ended, error=why)
-
-
-def _only(work: Work) -> Claimed:
-    yield work
 
 
 def _left(work: Work, error: BaseException) -> Flow[tuple[Outcome, BaseException]]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -26,6 +27,7 @@ from holdfast.steps.journal import KIND, OWN, STORED, Journal, record_id
 from holdfast.steps.lease import (
     LEASE,
     Keeper,
+    Kept,
     Terms,
     clock_of,
     is_free,
@@ -49,6 +51,7 @@ class Runs:
         self.heard = 0
         self._claiming: Counter[str] = Counter()
         self._busy: Counter[tuple[str, ...]] = Counter()
+        self._left: dict[str, Kept] = {}
         self._lock = threading.Lock()
 
     def drive(self, flow: Flow[T]) -> T:
@@ -63,11 +66,25 @@ class Runs:
             self._busy[place] += more
             if not self._busy[place]:
                 del self._busy[place]
+            left = None if self._goes_on(place[:1]) else self._left.pop(place[0], None)
+        if left is not None:
+            self.keeper.soon(partial(self._give_up, left))
 
     def is_busy(self, *place: str) -> bool:
         """Whether any function goes on in a run, or in one place of it."""
         with self._lock:
-            return any(busy[: len(place)] == place for busy in self._busy)
+            return self._goes_on(place)
+
+    def leave_busy(self, lease: Kept) -> bool:
+        """Whether a function of a run goes on; then the run is given up once that has ended, or its lease has."""
+        with self._lock:
+            busy = self._goes_on((lease.id,))
+            if busy:
+                self._left[lease.id] = lease
+        return busy
+
+    def _goes_on(self, place: tuple[str, ...]) -> bool:
+        return any(busy[: len(place)] == place for busy in self._busy)
 
     @contextmanager
     def claiming(self, ids: Iterable[str]) -> Iterator[None]:
@@ -194,11 +211,12 @@ class Runs:
         for lease in held:
             if lease.over or lease.lost or self.is_busy(lease.id):
                 continue  # what goes on, though nobody waits for it, is left the time of its lease
-            try:
-                time = self.core.clock.now()
-                self.core.engine.commit(self.core.tenant, (lease.guard(), lease.give_up(until=0)), time)
-            except Exception:  # its lease ends by itself
-                continue
+            self._give_up(lease)
+
+    def _give_up(self, lease: Kept) -> None:
+        with suppress(Exception):  # its lease ends by itself
+            ops = (lease.guard(), lease.give_up(until=0))
+            self.core.engine.commit(self.core.tenant, ops, self.core.clock.now())
 
 
 def is_subtask(record: Record) -> bool:
