@@ -1,4 +1,4 @@
-"""A cancelled async run is let go at once, wherever the cancellation meets it: nobody waits for the end of its lease."""
+"""A cancelled async run is let go at once, wherever the cancellation meets it: nobody waits for its lease to end."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Do(msgspec.Struct, frozen=True):
-    """Work of ours that blocks: a read or a commit. With ``surely`` it is done also if its caller is cancelled first."""
+    """Work of ours that blocks: a read or a commit. With ``surely`` it is done though its caller is cancelled first."""
 
     work: Callable[[], Any]
     surely: bool = False
