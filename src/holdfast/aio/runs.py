@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from holdfast.aio.hands import Hands, surely, to_end
+from holdfast.checks import check_part
 from holdfast.clock import Sleeps
 from holdfast.errors import Unavailable
 from holdfast.steps import budget, ending, waiting
@@ -26,7 +27,7 @@ from holdfast.steps.declare import Effect, OnUnknown, Retry, is_async
 from holdfast.steps.flow import Ask, Call, Do, Flow, Listen, Nap, call, overdue
 from holdfast.steps.replay import Replayed, replayed
 from holdfast.steps.resume import Claimed, Resumed, Resumer, Shift
-from holdfast.steps.run import Run, Subtask, leaving
+from holdfast.steps.run import Run, Subtask, check_handler, leaving
 from holdfast.steps.subtask import spend, subtask
 from holdfast.steps.timeline import StepInfo
 from holdfast.steps.work import Work
@@ -275,6 +276,7 @@ class AsyncRun:
 
     async def carry_out(self, handler: Callable[[Self], Any]) -> Any:
         self._work.refuse_inside("carrying the run out")
+        check_handler(handler)
         async with self:
             result = handler(self)
             return await self.finish(await result if inspect.isawaitable(result) else result)
@@ -365,7 +367,8 @@ async def work(
     on_run: Callable[[Resumed], Any] | None,
     hands: Hands,
 ) -> int:
-    shift, ends = Shift(Resumer(store._runs, handlers, store.thread), poll_s, on_run), stop or threading.Event()
+    ends = threading.Event() if stop is None else check_part("stop", stop, "is_set", "wait")
+    shift = Shift(Resumer(store._runs, handlers, store.thread), poll_s, on_run)
     while not ends.is_set():
         shift.begin()
         try:

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.errors import Conflict, Fenced, Invalid, NotFound, ResultInvalid, StepError, StepFailed, StepUnknown
+from holdfast.errors import (
+    Conflict,
+    Fenced,
+    Invalid,
+    NotFound,
+    ResultInvalid,
+    StepError,
+    StepFailed,
+    StepUnknown,
+    quoted,
+)
 from holdfast.ids import check_id
 from holdfast.ledger import schema as schemas
 from holdfast.records import event
@@ -85,6 +95,8 @@ def fail(work: Work, error: BaseException, *, settled: bool = False) -> Flow[Non
 
     With ``settled`` only if no step of it may have happened without anybody knowing, as for ``finish``.
     """
+    if not isinstance(error, BaseException):
+        raise Invalid(f"a run fails with an exception, not with {quoted(error)}")
     _refuse_subtask(work)
     work.refuse_inside("the end of the run")
     work.refuse_unless_open("its end")
@@ -242,7 +254,7 @@ def settle(work: Work, name: str, happened: bool, result: Any = None, source: st
     """Record what a person, or whoever else is named, found out about a step that is in doubt."""
     check_id(name, "step name")
     if not isinstance(happened, bool):
-        raise Invalid(f"happened is True or False, not {happened!r}", step=name)
+        raise Invalid(f"happened is True or False, not {quoted(happened)}", step=name)
     work.refuse_inside(f"settling step {name!r}")
     work.refuse_unless_open(f"settling step {name!r}")
     owner = yield Do(lambda: _owner(work, name))

@@ -17,8 +17,9 @@ from typing import TypeVar
 
 import msgspec
 
+from holdfast.checks import check_choice
 from holdfast.engine.contract import Event, Mark, Query, Record
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import NotFound
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core, feed_end, fetch, scan_all
 from holdfast.steps.declare import UNDO
@@ -154,8 +155,8 @@ class Runs:
         limit: int | None = None,
     ) -> list[RunInfo]:
         """Runs by latest activity, subtasks left out. Blocks."""
-        if status not in (None, *STATUSES):
-            raise Invalid(f"a run is {', '.join(STATUSES)}, not {status!r}")
+        if status is not None:
+            check_choice("status", status, STATUSES)
         stored = "open" if status in ("running", "interrupted", "submitted") else status
         query = Query(KIND, user=user, agent=agent, thread=thread, tag=stored)
         now = self.now()
