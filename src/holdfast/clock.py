@@ -10,7 +10,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, runtime_checkable
 
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -51,7 +51,7 @@ def sleep(clock: Clock, seconds: float) -> None:
 def to_micros(moment: datetime) -> int:
     """Turn an aware datetime into microseconds; a naive one is refused, because it names no moment."""
     if not isinstance(moment, datetime):
-        raise Invalid(f"a moment is a datetime with a time zone, not {moment!r}")
+        raise Invalid(f"a moment is a datetime with a time zone, not {quoted(moment)}")
     if moment.tzinfo is None:
         raise Invalid(f"{moment!r} has no time zone; use datetime.now(timezone.utc) or attach one")
     try:

@@ -41,13 +41,48 @@
         └── FileGone        the file of an open store was moved, deleted or replaced: look why, then open it again
 
 Each class has a stable ``code`` and says whether retrying can help. Facts are attributes, so nobody has to parse a
-message; a class's docstring is its default message. Deliberately absent: exit codes and HTTP statuses (the doors map
-those), and names that shadow builtins.
+message; a class's docstring is its default message. Whatever a caller gave, a message can be printed, echoes little of
+it and shows no password. Deliberately absent: exit codes and HTTP statuses (the doors map those), and names that shadow
+builtins.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
+
+_MOST = 1_000  # characters of a message
+_ECHOED = 200  # of them what is echoed of one value
+_ECHO = re.compile(rf"(?<!\w)'[^'\n]*'|(?<!\w)\"[^\"\n]*\"|[^\s'\"]{{{_ECHOED + 1},}}")
+"""What a message may echo: something in quotation marks, short ones too, so that pairs stay pairs; or one long word."""
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_SECRETS = (
+    (re.compile(r"(://[^\s/:@]*:)[^\n]*@"), r"\1***@"),  # to the last @: a password may hold anything
+    (re.compile(r"(/[^\s/:@]*:)[^\s'\"]*@"), r"\1***@"),  # an address that was taken for a path
+    (re.compile(r"(?i)(passw(?:or)?d\s*=\s*)('[^'\n]*'|[^\s&]+)"), r"\1***"),
+)
+
+
+def quoted(value: object) -> str:
+    """A value as a message shows it: in a few characters, also one that cannot be shown."""
+    try:
+        text = repr(value)
+    except Exception:  # a type of the caller's may raise anything, and a number may have too many digits
+        text = f"<{type(value).__name__}>"
+    return _cut(text, _ECHOED)
+
+
+def _cut(text: str, most: int) -> str:
+    """The beginning and the end, which often says what to do."""
+    return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[1 - most // 3 :]}"
+
+
+def _message(text: str) -> str:
+    """A message that can be printed anywhere, is not too long, and shows no password."""
+    for pattern, mask in _SECRETS:
+        text = pattern.sub(mask, text)
+    text = _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _cut(_ECHO.sub(lambda found: _cut(found[0], _ECHOED), text), _MOST)
 
 
 class HoldfastError(Exception):
@@ -57,7 +92,7 @@ class HoldfastError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str | None = None, **facts: Any) -> None:
-        super().__init__(message or (self.__doc__ or "").strip().splitlines()[0])
+        super().__init__(_message(str(message)) if message else (self.__doc__ or "").strip().splitlines()[0])
         self.facts = facts
 
     def __getattr__(self, name: str) -> Any:

@@ -6,6 +6,7 @@ processes never need to agree. Deliberately absent: meaning inside a caller's id
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable
 
@@ -13,6 +14,8 @@ from holdfast.errors import Invalid
 
 MAX_ID_BYTES = 512
 _RANDOM_BITS = 21
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""What moves a terminal or breaks a line: ids stand in listings, logs and file names."""
 
 
 class Ids:
@@ -31,8 +34,18 @@ class Ids:
 
 def check_id(value: object, what: str) -> str:
     """Return ``value`` when it can name something on every engine, otherwise raise ``Invalid`` saying why not."""
+    text = check_text(value, what)
+    if (found := _CONTROL.search(text)) is not None:
+        raise Invalid(f"{what} contains the control character U+{ord(found[0]):04X}", what=what)
+    return text
+
+
+def check_text(value: object, what: str) -> str:
+    """The same for what is stored where ids are, but is none: the path of a file may break a line, if it must."""
     if not isinstance(value, str):
         raise Invalid(f"{what} must be a string, not {type(value).__name__}", what=what)
+    if type(value) is not str:  # it would be stored as its text and come back as str: what is compared is that
+        value = str.__str__(value)
     if not value:
         raise Invalid(f"{what} must not be empty", what=what)
     if "\x00" in value:
@@ -43,5 +56,4 @@ def check_id(value: object, what: str) -> str:
         raise Invalid(f"{what} contains a lone surrogate, which is not text", what=what) from None
     if size > MAX_ID_BYTES:
         raise Invalid(f"{what} takes {size} bytes; at most {MAX_ID_BYTES} are allowed", what=what)
-    # A subclass would be stored as its text and come back as str; what is compared must be that from the start.
-    return value if type(value) is str else str.__str__(value)
+    return value

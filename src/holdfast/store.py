@@ -7,6 +7,7 @@ archives (their rooms have them), and any background thread of its own.
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -18,10 +19,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self, Unpack
 from weakref import WeakSet
 
 from holdfast import atfork, config
+from holdfast.checks import check_flag, check_function, check_part, is_seconds
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.contract import Commit, Copies, Delete, Problem, Query, Scope
 from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
-from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound, Unsupported
+from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound, Unsupported, quoted
 from holdfast.ids import Ids, check_id
 from holdfast.ledger import checkpoints, expiry, feed, graphs, quotas
 from holdfast.ledger.core import Core, fetch, scan_all, scan_ever
@@ -84,14 +86,14 @@ def open(
     if url is None:
         raise Misconfigured('no database named: holdfast.open("agent.db"), or set HOLDFAST_DB')
     name = check_id(config.tenant() if tenant is None else tenant, "tenant")
-    clock = clock or SystemClock()
-    if isinstance(lease_s, bool) or not isinstance(lease_s, int | float) or not 0 < lease_s <= 86_400:
-        raise Misconfigured(f"lease_s is a number of seconds over 0, at most a day, not {lease_s!r}")
-    ids = ids or Ids()
-    if actor is not None:
-        check_id(actor, "actor")
-    core = Core(open_engine(_address(url), clock, ids), name, clock, schemas or DEFAULT, actor)
-    return Store(core, Runs(core, ids, lease_s), ids=ids, embedder=_embedder(embedder))
+    if not (is_seconds(lease_s) and 0 < lease_s <= 86_400):
+        raise Misconfigured(f"lease_s is a number of seconds over 0, at most a day, not {quoted(lease_s)}")
+    clock = check_part("clock", SystemClock() if clock is None else clock, "now")
+    ids = check_part("ids", Ids() if ids is None else ids, "stream", "token")
+    schemas = check_part("schemas", DEFAULT if schemas is None else schemas, "schema", "named")
+    vectors = _embedder(embedder)
+    core = Core(open_engine(_address(url), clock, ids), name, clock, schemas, _actor(actor))
+    return Store(core, Runs(core, ids, lease_s), ids=ids, embedder=vectors)
 
 
 def _embedder(spec: Spec) -> Embedder | None:
@@ -103,21 +105,34 @@ def _embedder(spec: Spec) -> Embedder | None:
 def _address(url: str | Path) -> str:
     """A path object is always a file, also when a colon in its name makes it look like a URL."""
     if isinstance(url, Path):
-        return os.path.abspath(url.expanduser())
+        try:
+            return os.path.abspath(url.expanduser())
+        except (RuntimeError, OSError) as error:  # nobody's home, or no directory to begin at
+            raise Misconfigured(f"{quoted(url)} cannot be the path of a database: {error}") from error
     if not isinstance(url, str):
         raise Misconfigured(f"a database is named by text or by a path, not by {type(url).__name__}")
     return url
 
 
 def _local(path: str | Path) -> Path:
-    """A path that the file system can be asked about, made absolute while the current directory is what was meant."""
+    """A path that the file system can be asked about, made absolute while the current directory is what was meant.
+
+    What is there already is a file: reading a pipe or a device may never end.
+    """
     try:
-        text = os.fspath(path)
+        text = os.fsdecode(path)
         if not text or b"\x00" in os.fsencode(text):
             raise Invalid("a path must not be empty and must not contain a NUL character")
-    except (TypeError, UnicodeEncodeError) as error:
-        raise Invalid(f"{path!r} is no path: {error}") from error
-    return Path(os.path.abspath(Path(text).expanduser()))
+        local = Path(os.path.abspath(Path(text).expanduser()))
+    except (TypeError, ValueError, RuntimeError, OSError) as error:
+        raise Invalid(f"{quoted(path)} is no path: {error}") from error
+    try:
+        mode = os.stat(local).st_mode
+    except OSError:  # nothing is there yet, or nothing can be: whoever opens it says so
+        return local
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise Invalid(f"{local} is not a regular file", path=str(local))
+    return local
 
 
 def restore(
@@ -130,14 +145,15 @@ def restore(
     from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
 
     clock, ids = SystemClock(), Ids()
-    address = _address(url)
+    address, source = _address(url), _local(backup)
+    check_flag("replace", replace)
+    check_function("progress", progress)
     if scheme_of(address) == "sqlite":
-        return transfer.restore_file(
-            Path(backup), sqlite_path(address), clock=clock, ids=ids, replace=replace, progress=progress
-        )
+        path = _local(sqlite_path(address))
+        return transfer.restore_file(source, path, clock=clock, ids=ids, replace=replace, progress=progress)
     engine = open_engine(address, clock, ids)
     try:
-        return transfer.restore_engine(_local(backup), engine, clock=clock, progress=progress)
+        return transfer.restore_engine(source, engine, clock=clock, progress=progress)
     finally:
         engine.close()
 
@@ -370,6 +386,7 @@ class Store:
         wait is parked. What no handler is given for is left alone, and reported. ``thread`` and ``run`` name a single
         one, which is carried on also when it had failed or stopped. ``on_run`` hears of each as it ends.
         """
+        check_function("on_run", on_run)
         resumer = resume.Resumer(self._runs, handlers, self.thread)
         report = []
         for found in resumer.taken(thread, run, limit):
@@ -390,7 +407,7 @@ class Store:
 
         Any number of processes may do this on one store: each run is held by one of them at a time.
         """
-        stop = stop or threading.Event()
+        stop = threading.Event() if stop is None else check_part("stop", stop, "is_set", "wait")
         return resume.work_on(self._runs, handlers, self.thread, stop=stop, poll_s=poll_s, on_run=on_run)
 
     def watch(
@@ -462,6 +479,7 @@ class Store:
         What a fork outside the scope still shares stays with that fork. With ``forever`` an erased id cannot be
         written again, so that a late writer does not bring it back; ``forever=False`` frees the id.
         """
+        check_flag("forever", forever)
         scope = _scope(user, agent, thread)
         if scope == Scope():
             raise Invalid("say what to erase: a thread, a user or an agent")
@@ -532,6 +550,7 @@ class Store:
 
     def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Make every saved index again from what is stored; return how many documents they hold."""
+        check_function("progress", progress)
         library = self._finding().library
         return sum(library.index(place).rebuild(progress) for place in list(library.saved()))
 
@@ -609,11 +628,12 @@ class Store:
 
         if isinstance(target, str | Path):
             target = _local(target)
-        chosen = format or transfer.format_of(target)
-        for what, id in (("thread", thread), ("user", user)):
-            if id is not None:
-                check_id(id, what)
-        selection = transfer.Selection(self.core.tenant, thread=thread, user=user)
+        elif not callable(getattr(target, "write", None)):
+            raise Invalid(f"an archive goes to a path or a binary file, not to {type(target).__name__}")
+        check_function("progress", progress)
+        chosen = transfer.format_of(target) if format is None else format
+        scope = _scope(user, None, thread)
+        selection = transfer.Selection(self.core.tenant, thread=scope.thread, user=scope.user)
         now = self.core.clock.now()
         with transfer.written(target) as out, self.core.engine.snapshot() as view:
             return transfer.export(view, selection, out, chosen, time=now, progress=progress)
@@ -629,8 +649,10 @@ class Store:
         from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
 
         given = _local(source) if isinstance(source, str | Path) else source
-        if not isinstance(given, Path | bytes) and not hasattr(given, "read"):
+        if not isinstance(given, Path | bytes) and not callable(getattr(given, "read", None)):
             raise Invalid(f"an archive is a path, bytes or a binary file, not {type(source).__name__}")
+        check_flag("dry_run", dry_run)
+        check_function("progress", progress)
         now = self.core.clock.now()
         return transfer.import_archive(
             self.core.engine, given, tenant=self.core.tenant, time=now, dry_run=dry_run, progress=progress
@@ -645,6 +667,7 @@ class Store:
         from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
 
         target = _local(path)
+        check_function("progress", progress)
         if os.path.isdir(target):  # not Path.is_dir, which raises for a name that is too long
             raise Conflict(f"{target} is a directory; name the file to write", path=str(target))
         if isinstance(self.core.engine, Copies):
@@ -679,7 +702,5 @@ def _actor(actor: str | None) -> str | None:
 
 
 def _scope(user: str | None, agent: str | None, thread: str | None = None) -> Scope:
-    for what, value in (("user", user), ("agent", agent), ("thread id", thread)):
-        if value is not None:
-            check_id(value, what)
-    return Scope(user, agent, thread)
+    named = (("user", user), ("agent", agent), ("thread id", thread))
+    return Scope(*(None if value is None else check_id(value, what) for what, value in named))

@@ -237,7 +237,7 @@ MAKERS: tuple[Callable[[str, list[Any], int], Any], ...] = (
     lambda text, ids, n: {"role": "user", "content": [{"type": "text", "text": text}, _image(text)]},
     lambda text, ids, n: {"role": "user", "content": [{"type": _in(("hologram", "thinking", "file"), n), "of": text}]},
     lambda text, ids, n: {"role": ("user", "assistant")[n % 2], "content": _in(ODD, n)},
-    lambda text, ids, n: {"role": _in(ODD, n), "text": text},
+    lambda text, ids, n: {"role": "user", "name": _in(ODD, n), "text": text},
     lambda text, ids, n: {"parts": [{"text": text}]} if n % 2 else {"what": text},
     lambda text, ids, n: [text, {"type": "text", "text": text}],
 )  # fmt: skip

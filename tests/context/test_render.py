@@ -100,7 +100,7 @@ def test_parts_stay_in_their_order_after_what_belongs_to_the_turn() -> None:
 
 def test_a_format_that_is_not_there_is_named() -> None:
     for wrong in ("gemini", "", None, 5):
-        with pytest.raises(Invalid, match="openai, anthropic, plain"):
+        with pytest.raises(Invalid, match="openai, anthropic or plain"):
             render(page(), wrong)  # type: ignore[arg-type]
 
 

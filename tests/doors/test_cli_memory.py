@@ -365,17 +365,17 @@ def test_a_store_that_is_not_there_is_not_made(call: Call, tmp_path: Path, comma
 
 def test_nothing_that_is_remembered_can_steer_a_terminal(call: Call, tmp_path: Path) -> None:
     nasty = f"a{ESCAPE}[2J{ESCAPE}]0;owned\x07\x9b31m\u202egnp.exe\r seat"
-    db = tmp_path / "nasty.db"
+    name, db = "a\u202egnp.exe", tmp_path / "nasty.db"
     with holdfast.open(db, embedder=None) as store:
         memory = store.memory(user="ana")
-        id = memory.remember(nasty, key="seat", subject=nasty, relation=nasty, object=nasty).id
+        id = memory.remember(nasty, key="seat", subject=name, relation=name, object=name).id
         memory.remember(nasty, kind="procedural")
     for command in (
-        ["recall", "seat", "--explain"], ["facts"], ["forget", "--subject", nasty, "--dry-run"], ["links"],
+        ["recall", "seat", "--explain"], ["facts"], ["forget", "--subject", name, "--dry-run"], ["links"],
         ["procedures"], ["correct", id, nasty], ["forget", id, "--undo"],
     ):  # fmt: skip
         done = call(*command, "--user", "ana", "--db", db)
-        assert "a\\x1b[2J" in done.out
+        assert "a\\x1b[2J" in done.out or command == ["links"]
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", done.out + done.err), command
 
 

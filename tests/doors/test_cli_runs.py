@@ -368,19 +368,19 @@ def test_a_subtask_has_a_story_and_goes_with_its_run(call: Call, db: Path) -> No
 
 
 def test_nothing_in_a_run_can_steer_a_terminal(call: Call, db: Path) -> None:
-    nasty = "x\x1b[2J\x1b]0;owned\x07\u202e"
+    nasty, name = "x\x1b[2J\x1b]0;owned\x07\u202e", "x\u202e"
 
     def fail(value: str) -> None:
         raise ValueError(nasty)
 
     def handler(run: holdfast.Run) -> None:
-        run.step(nasty, fail, nasty, effect="pure")
+        run.step(name, fail, nasty, effect="pure")
 
     with holdfast.open(db) as store:
-        store.thread("t").submit(nasty, input=nasty, handler=nasty)
-        store.resume({nasty: handler})
+        store.thread("t").submit(name, input=nasty, handler=name)
+        store.resume({name: handler})
         store.thread("t").handoff.update(goal=nasty, blockers=[nasty])
-    for args in (["runs"], ["show", f"t/{nasty}", "-v"], ["show", "t"], ["handoff", "t"], ["cancel", f"t/{nasty}"]):
+    for args in (["runs"], ["show", f"t/{name}", "-v"], ["show", "t"], ["handoff", "t"], ["cancel", f"t/{name}"]):
         done = call(*args)
         assert done.code == exits.OK, done.err
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", done.out + done.err), args

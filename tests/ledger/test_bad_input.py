@@ -9,6 +9,7 @@ import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.records import Draft
 
 HELLO = {"role": "user", "content": "hello"}
 
@@ -16,6 +17,11 @@ BAD_IDS = {
     "empty": ("", "must not be empty"),
     "10,000 characters": ("x" * 10_000, "takes 10000 bytes; at most 512 are allowed"),
     "NUL": ("a\x00b", "contains a NUL character"),
+    "tab": ("a\tb", "contains the control character U+0009"),
+    "line break": ("a\nb", "contains the control character U+000A"),
+    "escape": ("\x1b[2J", "contains the control character U+001B"),
+    "C1": ("a\x9bb", "contains the control character U+009B"),
+    "line separator": ("a\u2028b", "contains the control character U+2028"),
     "lone surrogate": ("a\ud800b", "contains a lone surrogate, which is not text"),
     "not a string": (42, "must be a string, not int"),
     "bytes": (b"a", "must be a string, not bytes"),
@@ -61,7 +67,7 @@ def test_an_id_that_cannot_name_something_everywhere_is_refused(store: holdfast.
     assert list(store.watch(timeout_s=0)) == before
 
 
-NAMES = ["x" * 512, "é" * 256, "🦊", " ", "a/b", "../x", "a'b\"c", "%s", "a\nb", "';--"]
+NAMES = ["x" * 512, "é" * 256, "🦊", " ", "a/b", "../x", "a'b\"c", "%s", "a\u202eb", "';--"]
 
 
 @pytest.mark.every_engine
@@ -99,7 +105,6 @@ EXACT: dict[str, Any] = {
     "numbers": {"content": [0, -0.0, 0.1, 1e308, 5e-324, 2**63 - 1, -(2**63), 1, 1.0, True, None]},
     "100 dicts": nested(100, lambda inner: {"in": inner}),
     "100 lists": {"content": nested(99, lambda inner: [inner])},
-    "empty": {},
     "keys that look like ours": {"j1": "j1{}", "$": 1, "a.b": {"*": []}},
     "a megabyte": {"content": "x" * 1_000_000},
 }
@@ -113,6 +118,23 @@ def test_what_can_be_stored_comes_back_exactly(store: holdfast.Store, content: s
     thread.save(EXACT[content])
     assert repr(thread.entry(1).content) == repr(EXACT[content])
     assert repr(thread.state().value) == repr(EXACT[content])
+
+
+@pytest.mark.parametrize("empty", [{}, [], (), Draft("note", {})], ids=repr)
+def test_what_says_nothing_is_not_appended(store: holdfast.Store, empty: Any) -> None:
+    thread = store.thread("t")
+    with pytest.raises(errors.Invalid, match="says nothing"):
+        thread.append(empty)
+    with pytest.raises(errors.Invalid, match="says nothing"), thread.turn() as turn:
+        turn.append(empty)
+    assert not thread.exists()
+
+
+@pytest.mark.parametrize("role", [5, True, ["user"], {}], ids=repr)
+def test_the_role_of_a_message_is_text(store: holdfast.Store, role: Any) -> None:
+    with pytest.raises(errors.Invalid, match="the role of a message is text"):
+        store.thread("t").append({"role": role, "content": "hello"})
+    assert store.thread("t").append({"role": role, "content": "hello"}, kind="event").number == 1
 
 
 REFUSED: dict[str, tuple[Any, str, str]] = {

@@ -91,7 +91,7 @@ def test_an_entry_that_is_no_text_says_nothing_and_breaks_nothing(ram: holdfast.
     contents: tuple[Any, ...] = (
         {"x": None},
         {"role": "user", "content": None},
-        {"role": ["x"]},
+        {"role": None},
         {"content": [[[True]]]},
         {"content": {}},
     )

@@ -120,7 +120,7 @@ def samples() -> dict[str, bytes]:
 @given(
     contents=st.lists(values, max_size=5),
     key=text.filter(lambda key: "\x00" not in key),
-    thread=st.text("a é'\"\n#:-", min_size=1),
+    thread=st.text("a é'\"#:-", min_size=1),
 )
 def test_every_value_comes_back_as_the_same_bytes(fmt: str, contents: list[Any], key: str, thread: str) -> None:
     whole = section(*map(encode, contents), keys=(key, *[None] * len(contents)), thread=thread)
@@ -370,7 +370,7 @@ def test_a_database_is_told_from_an_archive() -> None:
 
 
 def test_an_unknown_format_name_is_refused() -> None:
-    with pytest.raises(Invalid, match="json, yaml, msgpack"):
+    with pytest.raises(Invalid, match="json, yaml or msgpack"):
         writer("xml", io.BytesIO())
 
 

@@ -6,6 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.adapters.naming import escaped, unescaped
+from holdfast.ids import check_id
 
 TEXTS = st.text(st.sampled_from("/%2F5ab\x00é"), max_size=8) | st.text()
 
@@ -20,3 +21,8 @@ def test_a_name_tells_its_parts(parts: list[str]) -> None:
 def test_what_needs_no_escaping_stays_readable() -> None:
     assert escaped("Ana's trip: 2026-05") == "Ana's trip: 2026-05"
     assert escaped("100%/day") == "100%25%2Fday"
+
+
+@given(st.text(st.characters(max_codepoint=0x2100, exclude_categories=["Cs"]), min_size=1, max_size=40))
+def test_whatever_a_framework_calls_it_can_be_a_name_of_ours(part: str) -> None:
+    assert check_id(escaped(part), "name") == escaped(part)

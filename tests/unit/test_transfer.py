@@ -501,7 +501,7 @@ def test_what_is_not_there_cannot_be_exported() -> None:
         with pytest.raises(error):
             archive_of(engine, selection)
     assert check_archive(archive_of(engine, Selection("nobody"))).sections == 0
-    with pytest.raises(Invalid, match="json, yaml, msgpack"):
+    with pytest.raises(Invalid, match="json, yaml or msgpack"):
         archive_of(engine, fmt="xml")
 
 

@@ -20,9 +20,9 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
-from holdfast.adapters.opening import Given, Held, away
+from holdfast.adapters.opening import Given, Held, away, kept_address, whole_address
 from holdfast.engine.codec import encode
-from holdfast.errors import Conflict, Corrupt, Invalid, TooLarge, Unsupported
+from holdfast.errors import Conflict, Corrupt, Invalid, TooLarge, Unsupported, quoted
 from holdfast.ledger.core import compare_and_set
 from holdfast.ledger.folder import Folder
 from holdfast.ledger.said import OURS
@@ -84,8 +84,10 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
         files: bool = False,
     ) -> None:
         if type(k) is not int or not 1 <= k <= MOST:
-            raise Invalid(f"k is how many memories are recalled at most, a whole number from 1 to {MOST:,}, not {k!r}")
-        self._address = str(store) if isinstance(store, str | Path) else None
+            raise Invalid(
+                f"k is how many memories are recalled at most, a whole number from 1 to {MOST:,}, not {quoted(k)}"
+            )
+        self._address = kept_address(store) if isinstance(store, str | Path) else None
         self._options: dict[str, Any] = {"k": k, "log": log, "files": files}
         self._scope: dict[str, Any] = {"user": user, "agent": agent}
         self._held = Held(store)
@@ -137,7 +139,7 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
 
     @classmethod
     def _from_config(cls, config: HoldfastMemoryConfig) -> Self:
-        return cls(**dict(config))
+        return cls(**{**dict(config), "store": whole_address(config.store)})
 
     def _remember(self, content: MemoryContent) -> None:
         """What is more than a plain text is kept in a file beside it, written first: a file alone does no harm."""

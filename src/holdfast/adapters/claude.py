@@ -23,7 +23,8 @@ from holdfast.adapters.opening import Given, Held, away
 from holdfast.clock import to_micros
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Event, Op, Put, Record
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
+from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import compare_and_set, fetch
 from holdfast.ledger.said import OURS
@@ -242,7 +243,7 @@ class _Place(NamedTuple):
         fields = key if isinstance(key, dict) else {}
         project, session, subpath = (fields.get(name) or None for name in ("project_key", "session_id", "subpath"))
         if not isinstance(project, str) or not isinstance(session, str):
-            raise Invalid(f"a session's key has a project_key and a session_id, which are text; not {key!r}")
+            raise Invalid(f"a session's key has a project_key and a session_id, which are text; not {quoted(key)}")
         if subpath is not None and not isinstance(subpath, str):
             raise Invalid(f"the subpath of a session's key is text, not {type(subpath).__name__}")
         return _Place(project, session, subpath)
@@ -272,7 +273,7 @@ class _Place(NamedTuple):
 
 def _project(key: Any) -> str:
     if not isinstance(key, str) or not key:
-        raise Invalid(f"a project_key is text, not {key!r}")
+        raise Invalid(f"a project_key is text, not {quoted(key)}")
     return key
 
 
@@ -326,7 +327,7 @@ def _returned(content: Any) -> bool:
 
 def _key(uuid: Any) -> str | None:
     try:
-        return log.check_key(uuid)
+        return check_id(uuid, "key")
     except Invalid:
         return None  # without one, or with one that nobody could look up
 

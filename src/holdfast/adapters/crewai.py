@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import atfork
-from holdfast.adapters.opening import Given, Held, away
+from holdfast.adapters.opening import Given, Held, away, kept_address, whole_address
 from holdfast.errors import Corrupt, FeedTrimmed, Invalid, Misconfigured
 from holdfast.ids import check_id
 from holdfast.ledger.core import compare_and_set
@@ -506,10 +506,11 @@ class HoldfastFlowPersistence(FlowPersistence):
     _held: Held = PrivateAttr()
 
     def __init__(self, store: Given | None = None, /, **fields: Any) -> None:
-        if isinstance(store, str | Path):
-            fields["address"] = str(store)
+        kept = store if isinstance(store, str | Path) else fields.get("address")
+        if kept is not None:
+            fields["address"] = kept_address(kept)
         super().__init__(**fields)
-        given = self.address if store is None else store
+        given = store if store is not None or kept is None else whole_address(str(kept))
         if given is None:
             raise Misconfigured("a persistence made from an open store cannot be made again from its fields: "
                                 "give HoldfastFlowPersistence the address of the store")  # fmt: skip

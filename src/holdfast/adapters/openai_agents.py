@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from holdfast.adapters.opening import Given, Held, away
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Append, Event, Fork, Mark, Op, Put, Record
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Invalid, NotFound, quoted
 from holdfast.ledger import checkpoints, log
 from holdfast.ledger.checkpoints import Point
 from holdfast.ledger.core import Pending, compare_and_set
@@ -98,7 +98,7 @@ class HoldfastSession:
         if limit is None and settings is not None:
             limit = settings.limit
         if limit is not None and (type(limit) is not int or limit < 0):
-            raise Invalid(f"limit is a number of items, 0 or more, or None for all of them, not {limit!r}")
+            raise Invalid(f"limit is a number of items, 0 or more, or None for all of them, not {quoted(limit)}")
         return await away(self._newest, limit)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:

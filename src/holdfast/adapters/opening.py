@@ -6,12 +6,14 @@ Deliberately absent: anything of a framework.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
+from holdfast import config
 from holdfast.aio.hands import to_end
 from holdfast.aio.hold import AsyncHold
 from holdfast.aio.store import AsyncStore
@@ -24,6 +26,11 @@ from holdfast.store import open as open_store
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_PASSWORD = (
+    (re.compile(r"^(\w+://[^/?#:@]*):[^@]*@"), r"\1@"),
+    (re.compile(r"([?&])password=[^&]*&?"), r"\1"),
+    (re.compile(r"[?&]$"), ""),
+)
 Given = Store | AsyncStore | str | Path
 """A store that is open already, blocking or async, or the address of one to open."""
 
@@ -37,6 +44,23 @@ def opened(given: Given) -> Store:
     if isinstance(given, str | Path):
         return open_store(given)
     raise Invalid(f"give a store, or the address of one, not {type(given).__name__}")
+
+
+def kept_address(address: str | Path) -> str:
+    """An address as it may stand in a configuration, which people copy and check in: without its password."""
+    text = str(address)
+    for pattern, plain in _PASSWORD:
+        text = pattern.sub(plain, text)
+    return text
+
+
+def whole_address(kept: str) -> str:
+    """An address out of a configuration; its password is the one that the environment has for it, if any.
+
+    ``HOLDFAST_DB`` may hold the whole address; ``PGPASSWORD`` and a password file are read by Postgres's own library.
+    """
+    known = config.database()
+    return known if known is not None and kept_address(known) == kept else kept
 
 
 class Held:

@@ -3,7 +3,8 @@
 Commits that need no reading beforehand go straight to the engine's writer, so fifty tasks share one fsync without fifty
 threads; everything else runs on a small bounded executor. A commit that was handed over runs to its end even when the
 task that awaited it is cancelled: it is never half written. What must not land behind its caller's back is waited for
-until then (``to_end``). Deliberately absent: what the work is.
+until then (``to_end``), and what lets others go on is done whatever happens (``surely``). Deliberately absent: what the
+work is.
 """
 
 from __future__ import annotations
@@ -114,16 +115,32 @@ async def to_end(executor: Executor | None, work: Callable[[], T]) -> T:
     """
     gate: Future[None] = Future()
     future = asyncio.get_running_loop().run_in_executor(executor, _begun, gate, contextvars.copy_context(), work)
+    return cast(T, await _end_of(future, gate.cancel))  # it began, unless somebody was cancelled
+
+
+async def surely(work: Callable[[], T]) -> T:
+    """Do it in a thread of its own, and stay until it is done, however often the caller is cancelled meanwhile.
+
+    For letting go: in a shared executor it would wait behind those who wait for it.
+    """
+    own = ThreadPoolExecutor(1, "holdfast-release")
+    future = asyncio.get_running_loop().run_in_executor(own, work)
+    own.shutdown(wait=False)
+    return await _end_of(future, lambda: False)
+
+
+async def _end_of(future: asyncio.Future[T], drop: Callable[[], bool]) -> T:
+    """Stay until work in a thread has ended, unless it can be dropped; a cancellation meanwhile counts after that."""
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:
             await asyncio.wait({future})  # and not the future itself, which would be cancelled as well
         except asyncio.CancelledError as error:
-            if gate.cancel():
+            if drop():
                 raise
             cancelled = error
     if cancelled is None:
-        return cast(T, future.result())  # it began, as nobody was cancelled
+        return future.result()
     try:
         future.cancelled() or future.exception()  # looked at, so that nobody is told that it was not
         raise cancelled

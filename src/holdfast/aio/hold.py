@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
+from holdfast.aio.hands import surely
 from holdfast.steps.hold import Hold
 
 _LOOK_S = 0.05
@@ -47,7 +47,7 @@ class AsyncHold:
 
     async def release(self) -> None:
         """Let others have it, also when the caller is cancelled meanwhile, however often."""
-        await _to_end(self._hold.release)
+        await surely(self._hold.release)
 
     async def __aenter__(self) -> Self:
         return await self.take()
@@ -55,28 +55,4 @@ class AsyncHold:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await _to_end(functools.partial(self._hold.__exit__, kind, error, trace))
-
-
-async def _to_end(work: Callable[[], None]) -> None:
-    """Do it in a thread of its own, and stay until it is done; a cancellation counts only then.
-
-    In a shared executor it would wait behind those who wait for it. What is not let go is renewed for as long as
-    anything refers to it.
-    """
-    own = ThreadPoolExecutor(1, "holdfast-release")
-    future = asyncio.get_running_loop().run_in_executor(own, work)
-    own.shutdown(wait=False)
-    cancelled: asyncio.CancelledError | None = None
-    while not future.done():
-        try:
-            await asyncio.wait({future})  # and not the future itself, which would be cancelled as well
-        except asyncio.CancelledError as error:
-            cancelled = error
-    try:
-        if cancelled is None:
-            return future.result()
-        future.exception()  # looked at, so that nobody is told that it was not
-        raise cancelled
-    finally:
-        del cancelled  # it refers to this frame
+        await surely(functools.partial(self._hold.__exit__, kind, error, trace))

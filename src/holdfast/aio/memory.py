@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from holdfast.aio.hands import Hands
+from holdfast.checks import check_several
 from holdfast.memories.handle import Details, Memories, Only, Progress
 from holdfast.memory.conflicts import Contradiction
 from holdfast.memory.facts import Version
@@ -41,7 +42,7 @@ class AsyncMemories:
         )
 
     async def remember_all(self, items: Iterable[str | dict[str, Any]]) -> list[Memory]:
-        return await self._hands.to_end(self._memories.remember_all, list(items))
+        return await self._hands.to_end(self._memories.remember_all, check_several("items", items))
 
     async def link(self, subject: str, relation: str, object: str, **details: Any) -> Memory:
         return await self._hands.to_end(self._memories.link, subject, relation, object, **details)

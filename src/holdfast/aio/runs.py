@@ -16,7 +16,8 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from holdfast.aio.hands import Hands, to_end
+from holdfast.aio.hands import Hands, surely, to_end
+from holdfast.checks import check_part
 from holdfast.clock import Sleeps
 from holdfast.errors import Unavailable
 from holdfast.steps import budget, ending, waiting
@@ -26,7 +27,7 @@ from holdfast.steps.declare import Effect, OnUnknown, Retry, is_async
 from holdfast.steps.flow import Ask, Call, Do, Flow, Listen, Nap, call, overdue
 from holdfast.steps.replay import Replayed, replayed
 from holdfast.steps.resume import Claimed, Resumed, Resumer, Shift
-from holdfast.steps.run import Run, Subtask, leaving
+from holdfast.steps.run import Run, Subtask, check_handler, leaving
 from holdfast.steps.subtask import spend, subtask
 from holdfast.steps.timeline import StepInfo
 from holdfast.steps.work import Work
@@ -59,7 +60,7 @@ async def drive(flow: Flow[T], work: Work, hands: Hands) -> T:
 async def _perform(ask: Ask, work: Work, hands: Hands) -> Any:
     match ask:
         case Do():
-            return await hands.to_end(ask.work)
+            return await (surely(ask.work) if ask.surely else hands.to_end(ask.work))
         case Call():
             return await _call(ask, hands)
         case Listen():
@@ -86,7 +87,7 @@ async def _call(ask: Call, hands: Hands) -> Any:
 
 
 async def _awaited(ask: Call, hands: Hands) -> Any:
-    task = _begin(ask, hands)
+    task, ended = _begin(ask, hands)
     try:
         done, _ = await asyncio.wait({task}, timeout=ask.timeout_s)
         if not done:
@@ -95,27 +96,31 @@ async def _awaited(ask: Call, hands: Hands) -> Any:
             raise overdue(ask, running=not stopped)
     except asyncio.CancelledError:
         await _stopped(task)
+        ended(task)  # its own callback may come after the run was let go
         raise
     return task.result()
 
 
-def _begin(ask: Call, hands: Hands) -> asyncio.Task[Any]:
+def _begin(ask: Call, hands: Hands) -> tuple[asyncio.Task[Any], Callable[[asyncio.Task[Any]], None]]:
+    """Begin an async function; also give what notes that it has ended, also when nobody waits for it any more."""
+    over = False
+
+    def ended(task: asyncio.Task[Any]) -> None:
+        nonlocal over
+        if not task.cancelled():
+            task.exception()  # looked at, so that nobody is told that it was not
+        if ask.lasting is not None and not over:
+            ask.lasting(False)
+        over = True
+
     context = contextvars.copy_context()
     context.run(_enter, ask, hands)
     coroutine = ask.fn(*ask.args, **ask.kwargs)
     if ask.lasting is not None:
         ask.lasting(True)
     task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(coroutine, context=context)
-    task.add_done_callback(functools.partial(_ended, ask))
-    return task
-
-
-def _ended(ask: Call, task: asyncio.Task[Any]) -> None:
-    """Hear of the end of a function, also when nobody waits for it any more."""
-    if not task.cancelled():
-        task.exception()  # looked at, so that nobody is told that it was not
-    if ask.lasting is not None:
-        ask.lasting(False)
+    task.add_done_callback(ended)
+    return task, ended
 
 
 async def _stopped(task: asyncio.Task[Any]) -> None:
@@ -162,8 +167,14 @@ class RunOpening:
         return self._opened().__await__()
 
     async def _opened(self) -> AsyncRun:
-        run = await self._hands.run(self._open)
-        return AsyncRun(run._work, self._hands)
+        opened: list[Work] = []
+        try:
+            await self._hands.to_end(lambda: opened.append(self._open()._work))
+        except asyncio.CancelledError as error:
+            for work in opened:  # as the caller went
+                await drive(leaving(work, error), work, self._hands)
+            raise
+        return AsyncRun(opened[0], self._hands)
 
     async def __aenter__(self) -> AsyncRun:
         self._run = await self._opened()
@@ -265,6 +276,7 @@ class AsyncRun:
 
     async def carry_out(self, handler: Callable[[Self], Any]) -> Any:
         self._work.refuse_inside("carrying the run out")
+        check_handler(handler)
         async with self:
             result = handler(self)
             return await self.finish(await result if inspect.isawaitable(result) else result)
@@ -339,7 +351,7 @@ async def _each(claimed: Claimed, hands: Hands) -> AsyncGenerator[Work | Resumed
             yield found
     finally:
         if not hands.closed:
-            await hands.to_end(claimed.close)  # what was taken and not begun, others may begin
+            await surely(claimed.close)  # what was taken and not begun, others may begin
 
 
 async def _carry_on(resumer: Resumer, found: Work, hands: Hands) -> Resumed:
@@ -355,7 +367,8 @@ async def work(
     on_run: Callable[[Resumed], Any] | None,
     hands: Hands,
 ) -> int:
-    shift, ends = Shift(Resumer(store._runs, handlers, store.thread), poll_s, on_run), stop or threading.Event()
+    ends = threading.Event() if stop is None else check_part("stop", stop, "is_set", "wait")
+    shift = Shift(Resumer(store._runs, handlers, store.thread), poll_s, on_run)
     while not ends.is_set():
         shift.begin()
         try:

@@ -15,7 +15,7 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from holdfast.aio.hands import Hands, to_end
+from holdfast.aio.hands import Hands, surely, to_end
 from holdfast.aio.thread import AsyncThread
 from holdfast.context.report import Context
 from holdfast.errors import Invalid, Misconfigured
@@ -70,7 +70,7 @@ class AsyncExchange:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await _apart(self._hands, self._exchange.__exit__, kind, error, trace)
+        await surely(functools.partial(self._exchange.__exit__, kind, error, trace))
 
 
 class Turning(Coroutine[Any, Any, Any]):

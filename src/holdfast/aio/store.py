@@ -24,6 +24,7 @@ from holdfast.aio.hands import Hands, workers
 from holdfast.aio.memory import AsyncMemories
 from holdfast.aio.runs import resuming, work
 from holdfast.aio.thread import AsyncThread
+from holdfast.checks import check_function
 from holdfast.clock import Clock
 from holdfast.engine.contract import Commit
 from holdfast.ids import Ids
@@ -183,7 +184,7 @@ class AsyncStore:
         model: str | None = None,
         **settings: Unpack[Settings],
     ) -> Context:
-        own = thread if isinstance(thread, str) else thread._thread
+        own: Any = thread._thread if isinstance(thread, AsyncThread) else thread
         return await self._hands.run(self._store.context, own, input, budget, model=model, **settings)
 
     def session(
@@ -197,7 +198,7 @@ class AsyncStore:
     ) -> AsyncSession:
         from holdfast.aio.session import AsyncSession  # noqa: PLC0415 - it brings all that a session needs
 
-        own = thread if isinstance(thread, str) else thread._thread
+        own: Any = thread._thread if isinstance(thread, AsyncThread) else thread
         if inspect.iscoroutinefunction(model):
             model = _awaited(model, asyncio.get_running_loop())
         return AsyncSession(self._store.session(own, user=user, agent=agent, model=model, **ways), self._hands)
@@ -242,6 +243,7 @@ class AsyncStore:
         on_run: Callable[[Resumed], Any] | None = None,
     ) -> list[Resumed]:
         """Carry on every run that nobody works on. A handler that is async gets an ``AsyncRun``."""
+        check_function("on_run", on_run)
         report = []
         async with aclosing(
             resuming(self._store, handlers, self._hands, thread=thread, run=run, limit=limit)

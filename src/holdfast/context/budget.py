@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from holdfast.errors import BudgetTooSmall, Invalid
+from holdfast.errors import BudgetTooSmall, Invalid, quoted
 
 SECTIONS = ("instructions", "identity", "facts", "handoff", "summary", "recent", "news", "state", "recalled", "input")
 """The sections in the order in which they appear: what seldom changes first, so that a provider's cache keeps it."""
@@ -64,7 +64,7 @@ def shares(changes: Mapping[str, Share | float | int] | None) -> dict[str, Share
         if share.least > share.most and (share.least > 1) == (share.most > 1):
             raise Invalid(f"section {name!r} cannot have at least {share.least} and at most {share.most}")
         if type(share.priority) is not int:
-            raise Invalid(f"the priority of section {name!r} is a whole number, not {share.priority!r}")
+            raise Invalid(f"the priority of section {name!r} is a whole number, not {quoted(share.priority)}")
         found[name] = share
     return found
 
@@ -76,12 +76,12 @@ def _most(share: Share, name: str, most: object) -> Share:
 
 def _check_number(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-        raise Invalid(f"the share of section {name!r} is a number of tokens, or a part of 1, not {value!r}")
+        raise Invalid(f"the share of section {name!r} is a number of tokens, or a part of 1, not {quoted(value)}")
 
 
 def check_budget(budget: object) -> int:
     if type(budget) is not int or not 0 < budget < 10**9:
-        raise Invalid(f"a budget is a whole number of tokens over 0 and under a billion, not {budget!r}")
+        raise Invalid(f"a budget is a whole number of tokens over 0 and under a billion, not {quoted(budget)}")
     return budget
 
 

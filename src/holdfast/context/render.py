@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from holdfast.checks import check_choice
 from holdfast.context.page import BEFORE, Page
 from holdfast.context.talk import Call, Message, as_text
-from holdfast.errors import Invalid
 
 
 def openai(page: Page) -> list[dict[str, Any]]:
@@ -119,6 +119,4 @@ FORMATS: dict[str, Callable[[Page], Any]] = {"openai": openai, "anthropic": anth
 
 
 def render(page: Page, format: str) -> Any:
-    if format not in FORMATS:
-        raise Invalid(f"a context is rendered for {', '.join(FORMATS)}, not {format!r}")
-    return FORMATS[format](page)
+    return FORMATS[check_choice("the format of a context", format, FORMATS)](page)

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.context.budget import SECTIONS
 from holdfast.context.page import Dropped, Page
 from holdfast.context.render import render
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 from holdfast.records import Hit
 
 
@@ -86,8 +86,8 @@ class Context(msgspec.Struct, frozen=True):
 
     def section(self, name: str) -> str:
         """The text of one section, empty where it shows nothing."""
-        if name not in SECTIONS:
-            raise Invalid(f"there is no section {name!r}; there are {', '.join(SECTIONS)}")
+        if not isinstance(name, str) or name not in SECTIONS:
+            raise Invalid(f"there is no section {quoted(name)}; there are {', '.join(SECTIONS)}")
         if name == "recent":
             return "\n\n".join(f"{message.role}: {message.text}" for message in self.page.turns if message.text)
         return self.page.input.text if name == "input" else self.page.sections.get(name, "")

@@ -37,6 +37,9 @@ _REFUSED = re.compile(
     r"not permitted to log in|SSL was required|certificate verify failed|unsupported startup parameter|"
     r"invalid \S+ value|Servname not supported"
 )
+_PLAIN = re.compile(
+    r"postgres(ql)?://([^@/?#\s]*@)?[^@/?#\s:\[]*(\[[^\]@]*\])?(:\d*)?(,[^@/?#\s]*)*(/[^@?#\s]*)?(\?\S*)?$"
+)
 _MEANINGS: tuple[tuple[str, tuple[type[HoldfastError], str]], ...] = (
     ("22", (Invalid, "Postgres cannot store this: {said}")),
     ("54", (TooLarge, "too large for Postgres: {said}")),
@@ -66,10 +69,7 @@ class Database:
     """Where the database is: how to reach it, how long to bear with it, and what its errors mean."""
 
     def __init__(self, url: str, connect_timeout_s: float, busy_timeout_s: float) -> None:
-        try:
-            given = conninfo_to_dict(url)
-        except psycopg.Error as error:
-            raise Misconfigured(f"this is not a Postgres URL: {str(error).strip()}") from error
+        given = _parts(url)
         self._url = url
         self._timeout_s = connect_timeout_s
         self._name = f"{given.get('host') or 'localhost'}:{given.get('port') or 5432}/{given.get('dbname') or ''}"
@@ -142,8 +142,31 @@ class Database:
     def translate(self, error: psycopg.Error) -> HoldfastError:
         """Say in our words what Postgres said. No driver error leaves this file."""
         said = str(error).strip().partition("\n")[0]
+        if "no password supplied" in said:
+            said += "; give it in the address, in PGPASSWORD or in a password file"
         kind, pattern = _meaning(error)
         return kind(pattern.format(place=self._name, said=said), place=self._name, sqlstate=error.sqlstate)
+
+
+def _parts(url: str) -> dict[str, Any]:
+    """The parts of an address. What is wrong with one is told without a word of it: any part may be of the password.
+
+    That is why nothing is kept as the cause either, and why an @ behind the first one, a port that is no number and the
+    like are not left for the driver to stumble over: they tell of a password that was not written as URLs have it.
+    """
+    try:
+        given = conninfo_to_dict(url)
+        why = "" if _PLAIN.match(url) and url.isprintable() else "something of it stands in the wrong place"
+    except psycopg.Error as error:
+        why = str(error).strip().partition('"')[0].strip(" :")
+    except ValueError:
+        why = "it holds characters that no address can"
+    if why:
+        raise Misconfigured(
+            f"this is not a Postgres address: {why}. It is postgresql://user@host:5432/name; in a password, @ / : ? # "
+            "% and a space are written %40 %2F %3A %3F %23 %25 %20"
+        ) from None
+    return given
 
 
 def _meaning(error: psycopg.Error) -> tuple[type[HoldfastError], str]:

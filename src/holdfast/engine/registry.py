@@ -7,16 +7,18 @@ entry-point group ``holdfast.engines`` (name: scheme, value: factory). Deliberat
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from holdfast.clock import Clock
 from holdfast.engine.contract import Engine
-from holdfast.errors import Misconfigured, Unsupported
+from holdfast.errors import Misconfigured, Unsupported, quoted
 from holdfast.ids import Ids
 
 Factory = Callable[[str, Clock, Ids], Engine]
+_MEANT_A_SERVER = re.compile(r"(^|\s)password\s*=|^postgres(ql)?/")
 
 
 def open_engine(url: str, clock: Clock, ids: Ids) -> Engine:
@@ -63,20 +65,24 @@ def sqlite_path(url: str) -> Path:
         url = _path_in(url)
     if "\x00" in url or not url:
         raise Misconfigured("the path of the database is empty or contains a NUL character")
+    if _MEANT_A_SERVER.search(url):  # a file of that name would show the password to whoever lists its directory
+        raise Misconfigured("this is no path: the address of a Postgres server is postgresql://user@host:5432/name")
     if url.lstrip("/") == ":memory:":
         raise Misconfigured(f'{url} would be a file of that name; "ram:" is for memory only')
     try:
         # Connections open later too, and by then the process may have changed its directory.
-        return Path(os.path.abspath(Path(url).expanduser()))
-    except RuntimeError as error:
-        raise Misconfigured(f"{url}: {error}") from error
+        path = Path(os.path.abspath(Path(url).expanduser()))
+        os.fsencode(path)
+        return path
+    except (RuntimeError, UnicodeEncodeError, OSError) as error:
+        raise Misconfigured(f"{quoted(url)} cannot be the path of a database: {error}") from error
 
 
 def _path_in(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise Misconfigured(f"{url} is not a URL: {error}") from error
+        raise Misconfigured(f"{quoted(url)} is not a URL: {error}") from error
     if parts.netloc:
         raise Misconfigured(f"{url} names a host; write sqlite:///absolute/path or sqlite:relative/path")
     if parts.query or parts.fragment:

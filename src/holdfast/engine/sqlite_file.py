@@ -169,6 +169,8 @@ def _look_before_opening(path: Path) -> None:
     try:
         if path.is_dir():
             raise Misconfigured(f"{path} is a directory, not a database file", path=str(path))
+        if path.exists() and not path.is_file():  # to open a pipe may take for ever
+            raise Misconfigured(f"{path} is a pipe or a device, not a database file", path=str(path))
         if not path.parent.is_dir():
             raise Misconfigured(f"the directory {path.parent} does not exist", path=str(path))
         _refuse_orphaned_log(path)

@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.checks import check_flag, check_whole
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Event, Guard, Mark, Op, Put, Record, Scope
-from holdfast.errors import Conflict, Corrupt, Invalid, NotFound, TooLarge, Unsupported
+from holdfast.errors import Conflict, Corrupt, Invalid, NotFound, TooLarge, Unsupported, quoted
 from holdfast.handoff import files, git
 from holdfast.handoff.document import EMPTY, Changes, Document, Item, from_plain, merge, revised, to_plain
 from holdfast.handoff.markdown import MAX_BYTES, Parsed, parse, render
@@ -94,13 +95,14 @@ class Handoff:
         if revision is None:
             page = self._page(record)
             return _read(self._merged(page.document), page.number)
-        if type(revision) is not int:
-            raise Invalid(f"a revision is a whole number, not {revision!r}")
+        check_whole("a revision", revision)
         head = 0 if record is None else record.head
         if record is None or not 1 <= revision <= head:
             has = f"has revisions 1 to {head}" if head else "is empty"
             raise NotFound(
-                f"the handoff of thread {self._thread!r} {has}, not {revision}", thread=self._thread, revision=revision
+                f"the handoff of thread {self._thread!r} {has}, not {quoted(revision)}",
+                thread=self._thread,
+                revision=revision,
             )
         return _read(self._page(record, revision).document, revision)
 
@@ -115,8 +117,8 @@ class Handoff:
 
     def history(self, last: int | None = None) -> list[HandoffRevision]:
         """List stored revisions, oldest first; the ``last`` ones, or all."""
-        if last is not None and (type(last) is not int or last < 0):
-            raise Invalid(f"last must be a whole number of 0 or more, not {last!r}")
+        if last is not None:
+            check_count("last", last)
         record = self._record()
         if record is None:
             return []
@@ -248,9 +250,10 @@ class Handoff:
         or ``force`` writes over it. Trouble with git is no error: the file is written, and ``why_not`` says why.
         """
         check_id(by, "by")
+        check_flag("git", git)
         target, subject = files.located(path), _checked_message(message)
         old = files.read_bytes(target, MAX_BYTES)
-        if old and not force:
+        if not check_flag("force", force) and old:
             self._refuse_to_lose(target, old)
         items, blockers = tuple(self._progress()), tuple(self._blockers())
         page = self._change(lambda page: _showing(page, items, blockers), by)
@@ -303,6 +306,7 @@ class Handoff:
         hidden from then on. A file written from another revision than the stored one is ``Conflict`` unless ``force``.
         """
         check_id(by, "by")
+        check_flag("force", force)
         text = _source(path_or_text)
         if not text.strip():
             raise Invalid("there is nothing in this text; update clears a part of a handoff, erase removes it")
@@ -391,11 +395,11 @@ def _checked_message(message: object) -> str | None:
     if message is None:
         return None
     if not isinstance(message, str) or not message.strip() or "\x00" in message:
-        raise Invalid(f"the message of a commit is text that is not blank, not {message!r}")
+        raise Invalid(f"the message of a commit is text that is not blank, not {quoted(message)}")
     try:
         message.encode()
     except UnicodeEncodeError:
-        raise Invalid(f"the message of a commit must be text that UTF-8 can hold, not {message!r}") from None
+        raise Invalid(f"the message of a commit must be text that UTF-8 can hold, not {quoted(message)}") from None
     return message
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 
 Kind = Literal["goal", "steps", "blockers", "next_action", "context"]
 KINDS: tuple[Kind, ...] = ("goal", "steps", "blockers", "next_action", "context")
@@ -29,7 +29,7 @@ class Item(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.ref is not None and "/" not in self.ref:
-            raise Invalid(f"the ref of a step is RUN/STEP, not {self.ref!r}")
+            raise Invalid(f"the ref of a step is RUN/STEP, not {quoted(self.ref)}")
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ class Changes(msgspec.Struct, frozen=True):
     def of(cls, *, replace: object = False, **given: object) -> Changes:
         """Check what a caller gave. A sentence says what is wrong with it."""
         if type(replace) is not bool:
-            raise Invalid(f"replace is True or False, not {replace!r}")
+            raise Invalid(f"replace is True or False, not {quoted(replace)}")
         if replace and given.get("done") is None and given.get("todo") is None:
             raise Invalid("replace=True replaces the steps made by hand: give done or todo, [] for none")
         texts = {name: _text(name, given.get(name)) for name in ("goal", "next_action", "context")}

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
-from holdfast.errors import Invalid, NotFound, Unavailable
+from holdfast.errors import Invalid, NotFound, Unavailable, quoted
 
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 _TRIES = 1_000
@@ -24,13 +24,13 @@ def located(path: Any) -> Path:
     try:
         text = os.fspath(path)
         if not isinstance(text, str) or not text or "\x00" in text:
-            raise Invalid(f"the path of a file is text, not empty and without a NUL character, not {path!r}")
+            raise Invalid(f"the path of a file is text, not empty and without a NUL character, not {quoted(path)}")
         target = Path(os.path.realpath(Path(text).expanduser()))
         mode = _mode(target)
     except (TypeError, UnicodeEncodeError, RuntimeError) as error:
-        raise Invalid(f"{path!r} is no path: {error}") from error
+        raise Invalid(f"{quoted(path)} is no path: {error}") from error
     except OSError as error:
-        raise Invalid(f"{path!r} cannot be the path of a file: {error.strerror}") from error
+        raise Invalid(f"{quoted(path)} cannot be the path of a file: {error.strerror}") from error
     if mode is not None and stat.S_ISDIR(mode):
         raise Invalid(f"{target} is a directory; name the file in it", path=str(target))
     if mode is not None and not stat.S_ISREG(mode):

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
+from holdfast.ids import check_id
 from holdfast.ledger.schema import schema
 
 
@@ -45,5 +46,5 @@ class AgentState(msgspec.Struct):
 
     def with_fact(self, name: str, value: Any, *, at: datetime, by: str = "") -> Self:
         """Return this state with one fact confirmed at a moment, which must have a time zone."""
-        facts = {**self.confirmed_facts, name: Fact(value, at, by)}
+        facts = {**self.confirmed_facts, check_id(name, "the name of a fact"): Fact(value, at, by)}
         return msgspec.structs.replace(self, confirmed_facts=facts)

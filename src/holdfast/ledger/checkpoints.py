@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from holdfast.checks import check_flag
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Fork, Guard, Mark, Op, Put, Record, Scope, Strand
@@ -35,7 +36,7 @@ def to_put(thread: str, name: str, point: Point, note: str, scope: Scope, *, rep
     if not isinstance(note, str):
         raise Invalid(f"the note of a checkpoint is text, not {type(note).__name__}")
     content = {"name": name, "note": note, "log": _plain(point.log), "state": _plain(point.state)}
-    expect = None if replace else 0
+    expect = None if check_flag("replace", replace) else 0
     return Put(KIND, record_id(thread, name), encode(content), expect, scope)
 
 

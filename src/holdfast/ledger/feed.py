@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from holdfast.checks import is_seconds
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Commit, Delete, Interest, Put, Query, Record, Trim, View
-from holdfast.errors import Conflict, FeedTrimmed, Invalid
+from holdfast.errors import Conflict, FeedTrimmed, Invalid, quoted
 from holdfast.ids import check_id
 from holdfast.ledger.core import Core, scan_all
 from holdfast.ledger.thread import check_count
@@ -43,10 +44,8 @@ def interest(
 
 
 def check_timeout(timeout_s: float | None) -> None:
-    if timeout_s is None:
-        return
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not timeout_s >= 0:
-        raise Invalid(f"timeout_s is a number of seconds, not {timeout_s!r}")
+    if timeout_s is not None and not is_seconds(timeout_s):
+        raise Invalid(f"timeout_s is a number of seconds from 0 up, not {quoted(timeout_s)}")
 
 
 class Page(NamedTuple):

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import msgspec
 
+from holdfast.checks import check_several
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.codec import MAX_BODY_BYTES, MSGPACK, decode, encode
 from holdfast.engine.contract import Append, Delete, Event, Op, Put, Query, Receipt, Record, Scope, View
-from holdfast.errors import Conflict, Corrupt, Invalid, KeyReused, TooLarge, Unsupported
-from holdfast.ids import MAX_ID_BYTES, check_id
+from holdfast.errors import Conflict, Corrupt, Invalid, KeyReused, TooLarge, Unsupported, quoted
+from holdfast.ids import MAX_ID_BYTES, check_id, check_text
 from holdfast.ledger.core import Core, Pending, compare_and_set, fetch, fetch_events, scan_all, scan_ever
 from holdfast.ledger.thread import check_count, check_tags
 from holdfast.records import File, Recalled
@@ -78,7 +79,7 @@ class FileBook:
     def __init__(self, core: Core, name: str, scope: Scope, finding: Callable[[], Finds] | None = None) -> None:
         self.core, self.scope, self.finding = core, scope, finding
         self.name = check_id(name, "folder")
-        self.place = place_of(scope, name)
+        self.place = place_of(scope, self.name)
 
     def id(self, path: str) -> str:
         """The id of a file's record."""
@@ -86,7 +87,7 @@ class FileBook:
 
     def tag(self, tag: str) -> str:
         """The tag of a record by which files of this folder alone are found."""
-        return f"{self.place}:{_short(tag, 'tag')}"
+        return f"{self.place}:{_short(check_id(tag, 'tag'), 'tag')}"
 
     # Reading
 
@@ -132,8 +133,7 @@ class FileBook:
 
         Deleting what is not there changes nothing, and is told by a version of 0.
         """
-        for change in changes:
-            self._refuse_wrong(change)
+        changes = [self._checked(change) for change in check_several("changes", changes)]
         if len({self.id(change.path) for change in changes}) < len(changes):
             raise Invalid("one commit holds one change of each file")
         return compare_and_set(
@@ -166,8 +166,7 @@ class FileBook:
 
     def erase(self, changes: Sequence[Deleting]) -> int:
         """Remove files with all their versions in one commit, and return how many there were."""
-        for change in changes:
-            self._refuse_wrong(change)
+        changes = [self._checked(change) for change in changes]
         found = self.records([change.path for change in changes])
         ops: list[Op] = []
         for change in changes:
@@ -185,19 +184,19 @@ class FileBook:
         if self.finding is not None:
             self.finding().purge(Scope(self.scope.user, self.scope.agent))
 
-    def _refuse_wrong(self, change: Writing | Deleting) -> None:
-        """Refuse what no change can be, before anything is read."""
+    def _checked(self, change: Any) -> Any:
+        """A change as it is stored; what none can be is refused before anything is read."""
         if not isinstance(change, Writing | Deleting):
             raise Invalid(f"a commit takes Writing and Deleting, not {type(change).__name__}")
         if change.expect is not None:
             check_count("expect", change.expect)
-        if change.key is not None:
-            check_id(change.key, "key")
         if isinstance(change, Writing):
             for tag in check_tags(change.tags):
                 self.tag(tag)
             if change.expires is not None and (type(change.expires) is not int or not 0 <= change.expires <= _LATEST):
-                raise Invalid(f"expires is microseconds since 1970, until the year 9999, not {change.expires!r}")
+                raise Invalid(f"expires is microseconds since 1970, until the year 9999, not {quoted(change.expires)}")
+        key = None if change.key is None else check_id(change.key, "key")
+        return change._replace(path=_short(change.path, "path"), key=key)
 
     def _refuse_unmet(self, change: Writing | Deleting, record: Record | None) -> None:
         if change.expect is None:
@@ -286,7 +285,7 @@ def here(record: Record, now: int) -> bool:
 
 def _short(value: object, what: str) -> str:
     """A path or a tag: as what every id may be, and short enough to stand behind the place of its folder."""
-    text = check_id(value, what)
+    text = check_text(value, what)
     if (size := len(text.encode())) > LONGEST_BYTES:
         raise Invalid(f"{what} takes {size} bytes; at most {LONGEST_BYTES} are allowed", what=what)
     return text

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from holdfast.checks import check_flag, check_several, check_whole
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.contract import Mark, Query, Record, Scope
-from holdfast.errors import Invalid, NotFound, Unsupported
+from holdfast.errors import Invalid, NotFound, Unsupported, quoted
 from holdfast.ledger.core import Core, fetch_events, scan_all
 from holdfast.ledger.files import (
     FILE,
@@ -47,7 +48,7 @@ class Folder:
         """The file at a path, or an older version of it. ``NotFound`` when it is not there (any more)."""
         file = self.find(path) if version is None else self._older(path, version)
         if file is None:
-            which = "" if version is None else f" in version {version}"
+            which = "" if version is None else f" in version {quoted(version)}"
             raise NotFound(f"there is no file {path!r}{which} in folder {self.name!r}", folder=self.name, path=path)
         return file
 
@@ -93,9 +94,7 @@ class Folder:
         book = self.filebook
         if book.finding is None:
             raise Unsupported("this handle was made without what finds; store.folder(...) gives one that can search")
-        if among is not None and (isinstance(among, str) or not isinstance(among, Iterable)):
-            raise Invalid(f"among is several paths, not {among!r}")
-        named = None if among is None else frozenset(map(book.id, among))
+        named = None if among is None else frozenset(map(book.id, check_several("paths to look among", among)))
         within = Within(book.scope, f"{book.place}/{_prefix(prefix)}", named, tag)
         return book.finding().search(within, query, k, explain=explain, within_ms=within_ms)
 
@@ -127,13 +126,13 @@ class Folder:
     def delete(self, path: str, *, expect: int | None = None, key: str | None = None, erase: bool = False) -> bool:
         """Delete a file; its history stays, unless ``erase`` is given. Return whether it was there."""
         change = Deleting(path, expect, key)
-        if erase:
+        if check_flag("erase", erase):
             return self.filebook.erase([change]) > 0
         return self.commit([change])[0].version > 0
 
     def move(self, path: str, to: str) -> File:
         """Give a file another path, in one commit; its earlier versions stay under the old one."""
-        if path == to:
+        if self.filebook.id(path) == self.filebook.id(to):
             raise Invalid(f"file {path!r} has this path already")
         file = self.read(path)
         expires = None if file.expires is None else to_micros(file.expires)
@@ -147,8 +146,7 @@ class Folder:
         return self.filebook.commit(changes)
 
     def _older(self, path: str, version: int) -> File | None:
-        if type(version) is not int:
-            raise Invalid(f"a version is a whole number, not {version!r}")
+        check_whole("a version", version)
         core, record = self.filebook.core, self.filebook.record(path)
         if record is None or not 1 <= version <= record.head:
             return None

@@ -24,7 +24,7 @@ import msgspec
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event, Mark, Problem, Query, Record, View
-from holdfast.errors import Corrupt, HoldfastError, Invalid, NotFound, Unsupported
+from holdfast.errors import Corrupt, HoldfastError, Invalid, NotFound, Unsupported, quoted
 from holdfast.ids import check_id
 from holdfast.ledger import frames, segments
 from holdfast.ledger.core import Core, fetch, scan_all
@@ -94,7 +94,7 @@ class Graph:
 
     def __init__(self, core: Core, thread: str, namespace: str, existing: Callable[[], object]) -> None:
         if not isinstance(namespace, str):
-            raise Invalid(f"a namespace is text, not {namespace!r}")
+            raise Invalid(f"a namespace is text, not {quoted(namespace)}")
         self._core, self._existing = core, existing
         self.thread, self.namespace = thread, namespace
 

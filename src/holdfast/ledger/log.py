@@ -14,8 +14,8 @@ import msgspec
 
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Event
-from holdfast.errors import Invalid
-from holdfast.ids import check_id
+from holdfast.errors import Invalid, quoted
+from holdfast.ids import check_id, check_text
 from holdfast.ledger.paths import same
 from holdfast.records import ENTRY_KINDS, Draft, Entry
 
@@ -36,27 +36,29 @@ def drafts(items: Sequence[Any], kind: str, key: str | None) -> list[Draft]:
 
 def keyed(drafts: Sequence[Draft], key: str) -> list[Draft]:
     """Give each draft without a key one made from a common key: the first has it as it is, the others with a number."""
-    key = check_key(key)
+    key = check_id(key, "key")
     names = [key if number == 1 else f"{key}{_NUMBERED}{number}" for number in range(1, len(drafts) + 1)]
     return [
-        draft if draft.key is not None else Draft(draft.kind, draft.content, check_id(name, "key"))
+        draft if draft.key is not None else Draft(draft.kind, draft.content, check_text(name, "key"))
         for draft, name in zip(drafts, names, strict=True)
     ]
 
 
-def check_key(key: object) -> str:
-    name = check_id(key, "key")
-    if _NUMBERED in name:
-        raise Invalid("key contains the control character U+001F, with which keys of several entries are numbered")
-    return name
-
-
 def _draft(item: Any, kind: str) -> Draft:
     draft = item if isinstance(item, Draft) else Draft(kind, item)
-    if draft.kind not in ENTRY_KINDS:
-        raise Invalid(f"{draft.kind!r} is no kind of entry; the kinds are {', '.join(ENTRY_KINDS)}", kind=draft.kind)
+    if not isinstance(draft.kind, str) or draft.kind not in ENTRY_KINDS:
+        raise Invalid(f"{quoted(draft.kind)} is no kind of entry; the kinds are {', '.join(ENTRY_KINDS)}")
     content = draft.content if type(draft.content) is dict else plain(draft.content)
-    return Draft(str.__str__(draft.kind), content, None if draft.key is None else check_key(draft.key))
+    _refuse_empty(draft.kind, content)
+    return Draft(str.__str__(draft.kind), content, None if draft.key is None else check_id(draft.key, "key"))
+
+
+def _refuse_empty(kind: str, content: Any) -> None:
+    """Refuse what says nothing, and a message whose speaker has no name."""
+    if isinstance(content, dict | list | tuple) and not content:
+        raise Invalid(f"an empty {type(content).__name__} says nothing; there is nothing to append")
+    if kind == "message" and isinstance(content, dict) and not isinstance(content.get("role"), str | None):
+        raise Invalid(f"the role of a message is text, not {quoted(content['role'])}")
 
 
 def plain(content: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar, get_origin
 
 import msgspec
 
+from holdfast.checks import check_several, check_whole
 from holdfast.engine.codec import MAX_DEPTH, decode, encode
 from holdfast.errors import (
     Invalid,
@@ -26,6 +27,7 @@ from holdfast.errors import (
     SchemaUnknown,
     StateInvalid,
     Unsupported,
+    quoted,
 )
 from holdfast.ids import check_id
 from holdfast.ledger import typed
@@ -113,10 +115,10 @@ class Registry:
         """
         check_id(name, "schema name")
         _check_version(version, 1)
+        if fresh is not None and not isinstance(fresh, Mapping):
+            raise Invalid(f"fresh says how long by paths, in a dict, not {quoted(fresh)}")
         limits = {_pattern(path): duration(limit) for path, limit in (fresh or {}).items()}
-        if isinstance(critical, str):
-            raise Invalid(f"critical must be a list of paths, not the text {critical!r}")
-        urgent = tuple(dict.fromkeys(_pattern(path) for path in critical))
+        urgent = tuple(dict.fromkeys(_pattern(path) for path in check_several("critical paths", critical)))
 
         def declare(kind: Kind) -> Kind:
             _check_type(kind, (*limits, *urgent))
@@ -185,18 +187,18 @@ class Registry:
 
     def named(self, name: str) -> Schema | None:
         """Return the schema of this name, if it is declared."""
-        return self._names.get(name)
+        return self._names.get(name) if isinstance(name, str) else None
 
     def declared(self, kind: Any) -> Schema | None:
         """Return the schema that a class was declared as."""
-        return self._types.get(kind)
+        return self._types.get(kind) if isinstance(kind, type) else None
 
     def names(self) -> list[str]:
         return sorted(self._names)
 
     def step(self, name: str, version: int) -> tuple[int, Migrate] | None:
         """Return the version that the migration from ``version`` leads to, and the migration."""
-        found = self._migrations.get((name, version))
+        found = self._migrations.get((check_id(name, "schema name"), check_whole("a version", version)))
         return None if found is None else (found.target, found.call)
 
     def refresher_of(self, name: str, path: str) -> Refresh | None:
@@ -233,8 +235,8 @@ def _pattern(path: str) -> str:
 
 
 def _check_version(version: int, least: int) -> None:
-    if type(version) is not int or version < least:
-        raise Invalid(f"a version is a whole number from {least} on, not {version!r}", version=version)
+    if type(version) is not int or not least <= version < 2**63:
+        raise Invalid(f"a version is a whole number from {least} on, not {quoted(version)}", version=version)
 
 
 def _check_type(kind: Any, patterns: Iterable[str]) -> None:

@@ -15,10 +15,11 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from holdfast.checks import check_whole
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Event, Guard, Mark, Op, Put, Receipt, Record, Scope
-from holdfast.errors import Conflict, Corrupt, Invalid, NotFound, Stale
+from holdfast.errors import Conflict, Corrupt, Invalid, NotFound, Stale, quoted
 from holdfast.ids import check_id
 from holdfast.ledger import freshness, paths
 from holdfast.ledger import schema as schemas
@@ -177,8 +178,8 @@ class StateBook:
     def _find(self, record: Record | None, revision: int | None = None, as_of: datetime | None = None) -> Event | None:
         if revision is not None and as_of is not None:
             raise Invalid("give either revision or as_of")
-        if revision is not None and type(revision) is not int:
-            raise Invalid(f"a revision is a whole number, not {revision!r}")
+        if revision is not None:
+            check_whole("a revision", revision)
         if record is None or not record.head:
             if revision is not None:
                 raise self._no_revision(revision, 0)
@@ -192,7 +193,9 @@ class StateBook:
 
     def _no_revision(self, revision: int, head: int) -> NotFound:
         has = f"has revisions 1 to {head}" if head else "has no saved state"
-        return NotFound(f"thread {self._thread!r} {has}, not {revision}", thread=self._thread, revision=revision)
+        return NotFound(
+            f"thread {self._thread!r} {has}, not {quoted(revision)}", thread=self._thread, revision=revision
+        )
 
     def _event(self, record: Record, revision: int) -> Event:
         mark = Mark(record.mark.stream, revision)
@@ -322,6 +325,8 @@ class StateBook:
         type: Any = None,
     ) -> int:
         """Change the current revision into the next; do it again when someone else was faster and none was expected."""
+        if expect is not None:
+            check_whole("expect is the number of a revision, which", expect)
         for _ in range(_TRIES):
             record = self.record()
             event = self._find(record)
@@ -329,7 +334,7 @@ class StateBook:
                 raise NotFound(f"thread {self._thread!r} has no saved state yet", thread=self._thread)
             if expect is not None and expect != event.position:
                 raise Conflict(
-                    f"state of thread {self._thread!r} is at revision {event.position}, not {expect}",
+                    f"state of thread {self._thread!r} is at revision {event.position}, not {quoted(expect)}",
                     thread=self._thread, expected=expect, actual=event.position,
                 )  # fmt: skip
             current = self._current(event, type)
@@ -361,10 +366,8 @@ class StateBook:
 
     def _saving(self, document: Document, base: _Base, time: int, key: str | None) -> Saving:
         check_id(document.by, "by")
-        if key is not None:
-            check_id(key, "key")
         body = self._encoded(document)
-        event = Event("revision", body, time, key)
+        event = Event("revision", body, time, None if key is None else check_id(key, "key"))
 
         def finish(receipt: Receipt) -> int:
             stored = receipt.events[-1][0]
@@ -405,15 +408,15 @@ class StateBook:
 
     def _base(self, expect: Expect) -> _Base:
         """What a save follows: what this handle saw last, or the revision that its caller names."""
-        named = expect is not None and expect != "any"
-        if named and (type(expect) is not int or expect < 0):
-            raise Invalid(f'expect must be a revision number or "any", not {expect!r}')
+        newest = isinstance(expect, str) and expect == "any"
+        if expect is not None and not newest and (type(expect) is not int or not 0 <= expect < 2**63):
+            raise Invalid(f'expect must be a revision number or "any", not {quoted(expect)}')
         if self._seen is not None and (expect is None or expect == self._seen.revision):
             return self._seen
         record = self.record()
         if record is None:
             return _Base(expect if isinstance(expect, int) else 0)
-        revision = record.head if expect == "any" else expect or 0
+        revision = record.head if newest else expect or 0
         assert isinstance(revision, int)
         # A revision that is not there has no document; the commit will say so, as a conflict.
         there = 1 <= revision <= record.head

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Self, TypeVar, overload
 
+from holdfast.checks import check_choice, check_whole
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Event, Mark, Op, Put, Query, Receipt, Record, Scope, View
-from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.errors import Conflict, Invalid, NotFound, quoted
 from holdfast.ids import check_id
 from holdfast.ledger import checkpoints, log
 from holdfast.ledger.checkpoints import Point
@@ -157,11 +158,11 @@ class LedgerThread:
             raise Invalid("give either a number or a key")
         if key is not None:
             check_id(key, "key")
-        elif type(number) is not int:
-            raise Invalid(f"the number of an entry is a whole number, not {number!r}")
+        else:
+            check_whole("the number of an entry", number)
         event = self.logbook.event(self.logbook.existing(), number, key=key)
         if event is None:
-            which = f"key {key!r}" if key is not None else f"number {number}"
+            which = f"key {key!r}" if key is not None else f"number {quoted(number)}"
             raise NotFound(f"thread {self.id!r} has no entry with {which}", thread=self.id, number=number, key=key)
         return log.to_entry(self.id, event)
 
@@ -196,9 +197,8 @@ class LedgerThread:
         With ``key`` the whole turn is idempotent: repeating it after an unknown outcome changes nothing. With
         ``expect`` the log must hold exactly that many entries when the turn commits, or it is ``Conflict``.
         """
-        if key is not None:
-            check_id(key, "key")
-        return Turn(self, self._core, self.statebook, key, expect)
+        named = None if key is None else check_id(key, "key")
+        return Turn(self, self._core, self.statebook, named, expect)
 
     # State
 
@@ -236,8 +236,7 @@ class LedgerThread:
         ``revision`` or ``as_of`` read an older one. Nothing saved yet gives ``default`` at revision 0. ``on_stale``:
         ``report`` only tells, ``refresh`` runs the registered refreshers and saves, ``raise`` refuses with ``Stale``.
         """
-        if on_stale not in ("report", "refresh", "raise"):
-            raise Invalid(f"on_stale must be report, refresh or raise, not {on_stale!r}")
+        check_choice("on_stale", on_stale, ("report", "refresh", "raise"))
         self.logbook.record()  # a handle that names another owner stops here
         if on_stale != "refresh":
             return self.statebook.load(type, default=default, revision=revision, as_of=as_of, on_stale=on_stale)
@@ -322,13 +321,14 @@ class LedgerThread:
 
     def fork(self, id: str, *, at: str | int | None = None, user: str | None = None, agent: str | None = None) -> Self:
         """Begin a new thread that shares this one's history up to a checkpoint, an entry number, or now. O(1)."""
+        id = check_id(id, "thread id")
         with self._core.engine.snapshot() as view:  # all that the fork shares is of one moment
             record, state = self.logbook.with_state(view)
             point = self._point(at, record, state)
             scope = Scope(
                 record.scope.user if user is None else check_id(user, "user"),
                 record.scope.agent if agent is None else check_id(agent, "agent"),
-                check_id(id, "thread id"),
+                id,
             )
             also = self._also_forked(view, id, scope, self._moment(point, record))
         origin = encode({"forked_from": {"thread": self.id, "entries": point.log.position}})
@@ -365,10 +365,13 @@ class LedgerThread:
         if isinstance(at, str):
             return checkpoints.to_point(self._checkpoint(at))
         if type(at) is not int:
-            raise Invalid(f"a point of a thread is the name of a checkpoint or the number of an entry, not {at!r}")
+            told = "a point of a thread is the name of a checkpoint or the number of an entry"
+            raise Invalid(f"{told}, not {quoted(at)}")
         event = self.logbook.event(record, at)
         if event is None and at != 0:
-            raise NotFound(f"thread {self.id!r} has entries 1 to {record.head}, not {at}", thread=self.id, number=at)
+            raise NotFound(
+                f"thread {self.id!r} has entries 1 to {record.head}, not {quoted(at)}", thread=self.id, number=at
+            )
         known = None if event is None or state is None else self.statebook.mark_at(state, event.time)
         return Point(Mark(record.mark.stream, at), known)
 
@@ -396,13 +399,13 @@ def to_info(record: Record) -> ThreadInfo:
 
 def check_tags(tags: Any) -> tuple[str, ...]:
     if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise Invalid(f"tags must be several strings, not {tags!r}")
+        raise Invalid(f"tags must be several strings, not {quoted(tags)}")
     return tuple(check_id(tag, "tag") for tag in tags)
 
 
 def check_count(what: str, value: object) -> None:
     if type(value) is not int or not 0 <= value <= _MOST:
-        raise Invalid(f"{what} must be a whole number of 0 or more (and of 64 bits), not {value!r}")
+        raise Invalid(f"{what} must be a whole number of 0 or more (and of 64 bits), not {quoted(value)}")
 
 
 def refuse_other_owner(record: Record, scope: Scope) -> None:

@@ -41,6 +41,14 @@ def enter(core: Core, thread: str) -> None:
     _around.set(_around.get() | {place_of(core, thread)})
 
 
+def copied(value: Any) -> Any:
+    """A copy of a state on its way into a commit: what its caller changes later in it is not what it saved."""
+    try:
+        return deepcopy(value)
+    except Exception as error:  # a type of the caller's may refuse in any way
+        raise Invalid(f"a {type(value).__name__} cannot be copied to be saved: {error}") from error
+
+
 class Turn:
     """Entries and state on their way into one commit. ``entries`` and ``revision`` are there once it is done."""
 
@@ -63,11 +71,7 @@ class Turn:
     def state(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
         """Save a state with this turn; given twice, the later one counts."""
         self._refuse_unless("open")
-        try:
-            copied = deepcopy(value)
-        except Exception as error:  # a type of the caller's may refuse in any way
-            raise Invalid(f"a {type(value).__name__} cannot be copied to be saved: {error}") from error
-        self._save = {"value": copied, "expect": expect, "schema": schema, "by": by}
+        self._save = {"value": copied(value), "expect": expect, "schema": schema, "by": by}
 
     save = state
 

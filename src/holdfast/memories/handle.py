@@ -12,8 +12,10 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from holdfast.checks import check_flag, check_function, check_several
 from holdfast.engine.contract import Scope
 from holdfast.errors import Corrupt, Invalid, NotFound, Unsupported
+from holdfast.ids import check_id
 from holdfast.ledger.core import Core
 from holdfast.ledger.thread import check_count
 from holdfast.memories import tools
@@ -102,7 +104,7 @@ class Memories:
 
     def link(self, subject: str, relation: str, object: str, **details: Any) -> Memory:
         """Remember that one thing is related to another: ``link("ana", "works at", "Acme", key="employer")``."""
-        text = details.pop("text", f"{subject} {relation} {object}")
+        text = details.pop("text", "")  # what the link says
         return self.remember(text, subject=subject, relation=relation, object=object, **details)
 
     # Looking up
@@ -121,6 +123,7 @@ class Memories:
         forgotten: bool = False,
     ) -> list[Memory]:
         """List memories, the latest recorded first; with ``forgotten`` those that were forgotten instead."""
+        check_flag("forgotten", forgotten)
         return self._shelf.memories(kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten)
 
     def facts(
@@ -212,8 +215,8 @@ class Memories:
         What is forgotten is not found any more, and ``restore`` brings it back. With ``erase`` its text is removed for
         good, also of what was forgotten before. With ``dry_run`` nothing happens.
         """
-        chosen = self._chosen(id, key, subject, tag, kind, gone=erase)
-        if dry_run:
+        chosen = self._chosen(id, key, subject, tag, kind, gone=check_flag("erase", erase))
+        if check_flag("dry_run", dry_run):
             return chosen
         work: Callable[[str], Any] = self._erase if erase else self._shelf.forget
         done: list[Any] = []
@@ -306,7 +309,9 @@ class Memories:
         ``files`` (False: no files).
         ``without`` names stages to leave out, to see what they are worth.
         """
-        return self._finding().recall(self._shelf.scope, query, k, as_of, explain, within_ms, only, frozenset(without))
+        stages = frozenset(check_id(stage, "a stage to leave out") for stage in check_several("stages", without))
+        check_flag("explain", explain)
+        return self._finding().recall(self._shelf.scope, query, k, as_of, explain, within_ms, only, stages)
 
     def learn(self, thread: str, *, after: int = 0) -> list[Memory]:
         """Extract facts from a thread's messages by rules, without a model, and remember them with their source.
@@ -342,6 +347,7 @@ class Memories:
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Make the indexes of this scope again from what is stored; return how many documents they hold."""
+        check_function("progress", progress)
         return self._finding().library.rebuild(self._shelf.scope, progress)
 
     def reembed(self, progress: Progress | None = None) -> int:
@@ -350,6 +356,7 @@ class Memories:
         Recall goes on with the old model's vectors until all are there. What was done stays done when it is
         interrupted. ``rollback`` goes back.
         """
+        check_function("progress", progress)
         return self._finding().library.reembed(self._shelf.scope, progress)
 
     def rollback(self) -> str | None:

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.checks import check_choice, check_flag
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.contract import Event, Mark, Record, Scope
-from holdfast.errors import Corrupt, HoldfastError, Invalid, Unsupported
+from holdfast.errors import Corrupt, HoldfastError, Invalid, Unsupported, quoted
 from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import Core, fetch, fetch_events
@@ -155,18 +156,20 @@ class Recaller:
         if not isinstance(query, str):
             raise Invalid(f"a query is text, not {type(query).__name__}")
         if type(k) is not int or not 1 <= k <= MOST:
-            raise Invalid(f"k is a whole number from 1 to {MOST:,}, not {k!r}")
+            raise Invalid(f"k is a whole number from 1 to {MOST:,}, not {quoted(k)}")
         if within_ms is not None and not _positive(within_ms):
-            raise Invalid(f"within_ms is a number of milliseconds over 0, not {within_ms!r}")
+            raise Invalid(f"within_ms is a number of milliseconds over 0, not {quoted(within_ms)}")
         if unknown := set(only) - Only.__annotations__.keys():
             raise Invalid(f"recall has no filter {', '.join(sorted(unknown))}")
+        for what in ("log", "files"):
+            check_flag(what, only.get(what, True))
         now = self._core.clock.now() if as_of is None else to_micros(as_of)
         return Asked(
             text=query,
             k=k,
             now=now,
             as_of=None if as_of is None else now,
-            kinds=_kinds(only.get("kind"), log=only.get("log") is not False, files=only.get("files") is not False),
+            kinds=_kinds(only.get("kind"), log=only.get("log", True), files=only.get("files", True)),
             marks=tuple(_marks(only)),
             since=None if only.get("since") is None else to_micros(only["since"]),  # type: ignore[arg-type]
             until=None if only.get("until") is None else to_micros(only["until"]),  # type: ignore[arg-type]
@@ -319,8 +322,7 @@ def _kinds(kind: str | Iterable[str] | None, *, log: bool, files: bool) -> tuple
         return None
     kinds = known if kind is None else _several(kind, "kind")
     for one in kinds:
-        if one not in known:
-            raise Invalid(f"kind must be one of {', '.join(known)}, not {one!r}")
+        check_choice("kind", one, known)
     return tuple(one for one in kinds if one not in left_out)
 
 
@@ -346,16 +348,14 @@ def _several(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, str | Iterable):
-        raise Invalid(f"{what} is a text or several, not {value!r}")
+        raise Invalid(f"{what} is a text or several, not {quoted(value)}")
     return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _trust(trust: str | None) -> int:
     if trust is None:
         return 0
-    if trust not in TRUST:
-        raise Invalid(f"trust must be {', '.join(TRUST[:-1])} or {TRUST[-1]}, not {trust!r}")
-    return TRUST.index(trust)
+    return TRUST.index(check_choice("trust", trust, TRUST))
 
 
 def _pending(corpus: Corpus, models: dict[str, int]) -> int:

@@ -17,7 +17,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast import when
-from holdfast.errors import Erased, Invalid, KeyReused, NotFound
+from holdfast.checks import check_choice
+from holdfast.errors import Erased, Invalid, KeyReused, NotFound, quoted
 from holdfast.ids import check_id
 from holdfast.memory.drafts import Remembering, check_trust, to_origin
 from holdfast.memory.facts import rank
@@ -116,8 +117,7 @@ class _Tool(NamedTuple):
 
 def definitions(format: str) -> list[dict[str, Any]]:
     """The tools as a vendor's API takes them."""
-    if format not in FORMATS:
-        raise Invalid(f"format must be {' or '.join(FORMATS)}, not {format!r}")
+    check_choice("format", format, FORMATS)
     return [_definition(name, tool.takes, format) for name, tool in _TOOLS.items()]
 
 
@@ -138,7 +138,7 @@ def use(memory: Memories, name: str, arguments: Any, caller: Caller) -> str:
     caller = _checked(caller)
     tool = _TOOLS.get(name) if isinstance(name, str) else None
     if tool is None:
-        return f"error: there is no tool {name!r}; there are {', '.join(_TOOLS)}"
+        return f"error: there is no tool {quoted(name)}; there are {', '.join(_TOOLS)}"
     try:
         return tool.carry_out(memory, _read(name, tool.takes, arguments), caller)
     except KeyReused:  # the caller gave two calls one name
@@ -159,7 +159,7 @@ def _read(name: str, takes: type[msgspec.Struct], arguments: Any) -> Any:
     try:
         if isinstance(arguments, str | bytes):
             arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeError, TypeError) as error:
         raise Invalid(f"the arguments of {name} are not valid JSON ({error}); send one JSON object") from None
     if arguments is None:
         arguments = {}
@@ -168,7 +168,7 @@ def _read(name: str, takes: type[msgspec.Struct], arguments: Any) -> Any:
     given = {what: value for what, value in arguments.items() if value is not None and not _is_blank(value)}
     try:
         return msgspec.convert(given, takes, strict=False)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, TypeError) as error:  # of a value, or of a name that is no text
         raise Invalid(f"{name}: {error}. It takes {_parameters(takes)}") from None
 
 

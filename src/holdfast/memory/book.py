@@ -18,10 +18,11 @@ from typing import Any
 
 import msgspec
 
+from holdfast.checks import check_choice
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Delete, Event, Mark, Op, Put, Query, Receipt, Record, Scope, View
-from holdfast.errors import Conflict, Corrupt, Erased, Invalid, KeyReused, NotFound, Unsupported
+from holdfast.errors import Conflict, Corrupt, Erased, Invalid, KeyReused, NotFound, Unsupported, quoted
 from holdfast.ids import Ids, check_id
 from holdfast.ledger.core import Core, Pending, scan_all
 from holdfast.ledger.thread import check_count
@@ -189,8 +190,8 @@ class Book:
         view: View | None = None,
     ) -> list[Memory]:
         """List memories, the latest recorded first; with ``forgotten`` those that were forgotten instead."""
-        if kind is not None and kind not in MEMORY_KINDS:
-            raise Invalid(f"kind must be one of {', '.join(MEMORY_KINDS)}, not {kind!r}")
+        if kind is not None:
+            check_choice("kind", kind, MEMORY_KINDS)
         if limit is not None:
             check_count("limit", limit)
         if tag is not None:
@@ -369,7 +370,7 @@ class Book:
     def used(self, id: str, helped: bool | None = None) -> Memory:
         """Count a use of a memory, and whether it helped if that is known."""
         if helped is not None and type(helped) is not bool:
-            raise Invalid(f"helped is True, False or None, not {helped!r}")
+            raise Invalid(f"helped is True, False or None, not {quoted(helped)}")
         more = int(helped is True)
 
         def counted(plain: dict[str, Any]) -> dict[str, Any]:

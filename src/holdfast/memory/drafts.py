@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from holdfast.checks import check_choice
 from holdfast.clock import to_datetime, to_micros
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 from holdfast.ids import check_id
 from holdfast.records import MEMORY_KINDS, TRUST, EntryRef, Origin
 
@@ -55,7 +56,7 @@ def checked(draft: Remembering, subject: str) -> Remembering:
     relation, object = _link(draft.relation, draft.object)
     return Remembering(
         text=_text(draft.text, f"{about} {relation} {object}" if relation is not None else None),
-        kind=_one_of(draft.kind, MEMORY_KINDS, "kind"),
+        kind=check_choice("kind", draft.kind, MEMORY_KINDS),
         subject=about,
         key=None if draft.key is None else _name(draft.key, "key"),
         tags=check_labels(draft.tags),
@@ -74,7 +75,7 @@ def checked(draft: Remembering, subject: str) -> Remembering:
 
 def check_trust(trust: Any) -> str:
     """Return it if it is a degree of trust."""
-    return _one_of(trust, TRUST, "trust")
+    return check_choice("trust", trust, TRUST)
 
 
 def to_origin(given: Any) -> Origin:
@@ -94,13 +95,13 @@ def to_origin(given: Any) -> Origin:
         if getattr(given, what) is not None:
             _name(getattr(given, what), f"{what} of an origin")
     if isinstance(given.entries, str | bytes | EntryRef) or not isinstance(given.entries, Iterable):
-        raise Invalid(f"entries of an origin are several (thread, number), not {given.entries!r}")
+        raise Invalid(f"entries of an origin are several (thread, number), not {quoted(given.entries)}")
     return msgspec.structs.replace(given, entries=tuple(_entry(entry) for entry in given.entries))
 
 
 def check_labels(tags: Any) -> tuple[str, ...]:
     if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise Invalid(f"tags must be several strings, not {tags!r}")
+        raise Invalid(f"tags must be several strings, not {quoted(tags)}")
     return tuple(sorted({check_id(tag, "tag") for tag in tags}))
 
 
@@ -121,16 +122,10 @@ def _name(value: object, what: str) -> str:
     return name
 
 
-def _one_of(value: object, known: tuple[str, ...], what: str) -> str:
-    if not isinstance(value, str) or value not in known:
-        raise Invalid(f"{what} must be {', '.join(known[:-1])} or {known[-1]}, not {value!r}", what=what)
-    return value
-
-
 def _importance(value: object) -> float:
     known = isinstance(value, int | float) and not isinstance(value, bool)
     if not known or not 0 <= value <= 1:  # type: ignore[operator]
-        raise Invalid(f"importance is a number from 0 to 1, not {value!r}")
+        raise Invalid(f"importance is a number from 0 to 1, not {quoted(value)}")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -166,7 +161,7 @@ def _entry(given: Any) -> EntryRef:
     elif isinstance(given, tuple | list) and len(given) == 2:
         given = EntryRef(*given)
     if not isinstance(given, EntryRef):
-        raise Invalid(f"an entry of an origin is named by its thread and number, not {given!r}")
+        raise Invalid(f"an entry of an origin is named by its thread and number, not {quoted(given)}")
     if type(given.number) is not int or not 1 <= given.number < 2**63:
-        raise Invalid(f"the number of an entry is a whole number from 1 on, not {given.number!r}")
+        raise Invalid(f"the number of an entry is a whole number from 1 on, not {quoted(given.number)}")
     return EntryRef(check_id(given.thread, "thread id"), given.number)

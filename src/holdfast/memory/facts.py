@@ -21,6 +21,7 @@ from datetime import datetime
 
 import msgspec
 
+from holdfast.clock import to_micros
 from holdfast.memory.names import folded, in_order
 from holdfast.records import TRUST, Memory
 
@@ -41,9 +42,13 @@ class Version(msgspec.Struct, frozen=True):
 
     def holds(self, moment: datetime) -> bool:
         """Whether it is true at a moment. An ended version holds as well: it says that there is no value."""
-        if self.corrected_by is not None or moment < self.since:
-            return False
-        return self.until is None or moment < self.until
+        try:
+            if self.corrected_by is not None or moment < self.since:
+                return False
+            return self.until is None or moment < self.until
+        except TypeError:
+            to_micros(moment)  # which says what is wrong with it
+            raise
 
     @property
     def never(self) -> bool:

@@ -12,7 +12,8 @@ from datetime import datetime
 
 import msgspec
 
-from holdfast.errors import Invalid
+from holdfast.clock import to_micros
+from holdfast.errors import Invalid, quoted
 from holdfast.memory.facts import timeline
 from holdfast.memory.names import folded
 from holdfast.records import Memory
@@ -31,7 +32,11 @@ class Link(msgspec.Struct, frozen=True):
     until: datetime | None = None
 
     def holds(self, moment: datetime) -> bool:
-        return self.since <= moment and (self.until is None or moment < self.until)
+        try:
+            return self.since <= moment and (self.until is None or moment < self.until)
+        except TypeError:
+            to_micros(moment)  # which says what is wrong with it
+            raise
 
 
 class Neighbour(msgspec.Struct, frozen=True):
@@ -59,7 +64,7 @@ def to_links(memories: Iterable[Memory], known_at: datetime | None = None) -> li
 
 def check_hops(hops: object) -> None:
     if type(hops) is not int or not 1 <= hops <= MOST_HOPS:
-        raise Invalid(f"hops is a whole number from 1 to {MOST_HOPS}, not {hops!r}")
+        raise Invalid(f"hops is a whole number from 1 to {MOST_HOPS}, not {quoted(hops)}")
 
 
 def neighbours(links: Sequence[Link], start: str, hops: int = 1, as_of: datetime | None = None) -> list[Neighbour]:

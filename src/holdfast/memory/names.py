@@ -15,7 +15,7 @@ from unicodedata import normalize
 from urllib.parse import quote
 
 from holdfast.engine.contract import Scope
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 from holdfast.ids import MAX_ID_BYTES
 from holdfast.memory.drafts import Remembering
 
@@ -57,7 +57,9 @@ def number_of(id: str) -> int:
             raise ValueError
         number = int.from_bytes(b32decode(id[1:].upper() + "==="), "big")
     except (ValueError, Error):
-        raise Invalid(f"{id!r} is not the id of a memory; ids begin with m and have {_ID_CHARS} characters") from None
+        raise Invalid(
+            f"{quoted(id)} is not the id of a memory; ids begin with m and have {_ID_CHARS} characters"
+        ) from None
     return number
 
 

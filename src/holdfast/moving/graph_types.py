@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.msgpack import Ext
 
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 
 Given = Mapping[str, type] | Iterable[type]
 Name = tuple[str, str]
@@ -145,7 +145,7 @@ class Types:
 
 def _asked(given: Given) -> dict[str, type]:
     if isinstance(given, str | type) or not isinstance(given, Iterable):
-        raise Invalid(f"types is a list of classes, or a dict of stored names and classes, not {given!r}")
+        raise Invalid(f"types is a list of classes, or a dict of stored names and classes, not {quoted(given)}")
     if isinstance(given, Mapping):
         named = dict(given)
     else:
@@ -156,13 +156,15 @@ def _asked(given: Given) -> dict[str, type]:
     for name, kind in named.items():
         _check(kind)
         if not isinstance(name, str) or not all(_parted(name)):
-            raise Invalid(f"a class is stored under its module and its name, as in '__main__.Order', not {name!r}")
+            raise Invalid(
+                f"a class is stored under its module and its name, as in '__main__.Order', not {quoted(name)}"
+            )
     return named
 
 
 def _check(kind: object) -> None:
     if not isinstance(kind, type):
-        raise Invalid(f"types are classes, not {kind!r}")
+        raise Invalid(f"types are classes, not {quoted(kind)}")
 
 
 def _name_of(kind: type) -> str:

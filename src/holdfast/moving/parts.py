@@ -15,11 +15,11 @@ import msgspec
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Event, Record, Scope
 from holdfast.errors import Conflict, Corrupt, HoldfastError, Invalid
-from holdfast.ids import check_id
+from holdfast.ids import check_id, check_text
 from holdfast.ledger.core import fetch
 from holdfast.ledger.files import FILE, LONGEST_BYTES, Writing
 from holdfast.ledger.folder import Folder
-from holdfast.ledger.log import check_key, to_event
+from holdfast.ledger.log import to_event
 from holdfast.ledger.paths import same
 from holdfast.memory.book import Book
 from holdfast.memory.drafts import Remembering, checked
@@ -346,7 +346,7 @@ def differs(what: str) -> Corrupt:
 
 def _held(talk: Talk, saying: Saying) -> None:
     check_id(talk.thread, "thread id")
-    check_key(saying.key)
+    check_id(saying.key, "key")
     encode(saying.content, "content")
 
 
@@ -358,7 +358,7 @@ def _remembered(knowledge: Knowledge, draft: Remembering) -> None:
 
 
 def _filed(path: str, content: Any) -> None:
-    if len(check_id(path, "path").encode()) > LONGEST_BYTES:
+    if len(check_text(path, "path").encode()) > LONGEST_BYTES:
         raise Invalid(f"its path is longer than {LONGEST_BYTES} bytes")
     encode(content, "file")
 

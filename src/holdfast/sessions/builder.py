@@ -136,7 +136,8 @@ class Builder:
         check_settings(settings)
         asked = asked_of(input)
         budget, chosen = check_budget(budget), shares(settings.get("shares"))
-        counter = self.counter(settings.get("tokens") or model)
+        tokens = settings.get("tokens")
+        counter = self.counter(model if tokens is None else tokens)
         settings = {**settings, "tokens": counter}
         gathering = self._gathering(thread, asked, settings, budget, apart)
         material = gathering.material(chosen)

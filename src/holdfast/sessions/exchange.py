@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from holdfast.context.report import Context
-from holdfast.errors import Conflict, Fenced, HoldfastError, Invalid, KeyReused, ModelFailed, NotFound, RunHeld
+from holdfast.errors import Conflict, Fenced, HoldfastError, Invalid, KeyReused, ModelFailed, NotFound, RunHeld, quoted
 from holdfast.ledger import typed
 from holdfast.ledger.said import spoken
 from holdfast.providers.models.model import Reply, ToolCall, Usage
@@ -157,6 +157,8 @@ class Exchange:
         """
         self._refuse_answered()
         found = reply_of(reply)
+        if usage is not None and not isinstance(usage, Usage):
+            raise Invalid(f"usage is a holdfast.Usage, not {quoted(usage)}")
         self._stopped = found.stop if found.stop not in ("", "end", "tools") else ""
         spent = usage or found.usage
         said = (message("assistant", found.text), self._usage(spent, found))

@@ -25,7 +25,7 @@ from holdfast.context.pack import Material, Packed
 from holdfast.context.page import Dropped
 from holdfast.context.sections import Count, Piece
 from holdfast.context.talk import Message, Stretch, Told, conversation, tell
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
 from holdfast.memory.drafts import check_trust
@@ -122,15 +122,15 @@ def check_settings(settings: Settings) -> None:
     if isinstance(tokens := settings.get("tokens"), str):
         check_name(tokens)
     if type(settings.get("recall", True)) is not bool:
-        raise Invalid(f"recall is True or False, not {settings['recall']!r}")
+        raise Invalid(f"recall is True or False, not {quoted(settings['recall'])}")
     if (trust := settings.get("trust")) is not None:
         check_trust(trust)
     within = settings.get("within_ms")
     if within is not None and (isinstance(within, bool) or not isinstance(within, int | float) or within <= 0):
-        raise Invalid(f"within_ms is a number of milliseconds over 0, not {within!r}")
+        raise Invalid(f"within_ms is a number of milliseconds over 0, not {quoted(within)}")
     verbatim = settings.get("verbatim", VERBATIM)
     if type(verbatim) is not int or verbatim < 0:
-        raise Invalid(f"verbatim is a number of turns, 0 or more, not {verbatim!r}")
+        raise Invalid(f"verbatim is a number of turns, 0 or more, not {quoted(verbatim)}")
 
 
 class Gathering:

@@ -30,7 +30,7 @@ from holdfast import when
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Event
-from holdfast.errors import Erased, HoldfastError, Invalid, Misconfigured, ModelFailed, StepFailed
+from holdfast.errors import Erased, HoldfastError, Invalid, Misconfigured, ModelFailed, StepFailed, quoted
 from holdfast.ids import check_id
 from holdfast.ledger.said import Said
 from holdfast.memories.tools import subject_of
@@ -349,7 +349,7 @@ class _Lesson:
     def consider(self, fact: Fact) -> None:
         """Take a fact in, pass over what is known, or refuse it with ``Invalid``."""
         if fact.decision not in DECISIONS:
-            raise Invalid(f"the decision is one of {', '.join(DECISIONS)}, not {fact.decision!r}")
+            raise Invalid(f"the decision is one of {', '.join(DECISIONS)}, not {quoted(fact.decision)}")
         if fact.decision == "ignore":
             self.ignored += 1
             return

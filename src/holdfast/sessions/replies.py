@@ -31,7 +31,10 @@ def reply_of(given: Any) -> Reply:
         raise Invalid(f"a reply is a text, a message or a client's answer, not {type(given).__name__}")
     said = _message(fields)
     entry = Entry("", 1, "message", {"role": "assistant", **said}, None, 0, b"")
-    messages = [message for stretch in conversation([entry]) for message in stretch.messages]
+    try:
+        messages = [message for stretch in conversation([entry]) for message in stretch.messages]
+    except Exception as error:  # what is no plain data may raise anything
+        raise Invalid(f"this reply cannot be read: {type(error).__name__}") from error
     if said.get("role", "assistant") not in ("assistant", "model", "ai"):
         raise Invalid(f"a reply is an assistant's, not a message of role {said['role']!r}")
     calls = tuple(ToolCall(call.id, call.name, {}) for message in messages for call in message.calls)

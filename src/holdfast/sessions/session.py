@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import msgspec
 
+from holdfast.checks import check_choice, is_seconds
 from holdfast.context.budget import Share, check_budget, shares, tokens
 from holdfast.context.report import Context
 from holdfast.errors import (
@@ -31,6 +32,7 @@ from holdfast.errors import (
     NotFound,
     RunHeld,
     StepFailed,
+    quoted,
 )
 from holdfast.handoff import Document
 from holdfast.providers.models.model import Model, Usage
@@ -135,7 +137,8 @@ class Session:
         self.budget = (
             builder.limit(name, window if type(window) is int else None) if given is None else check_budget(given)
         )
-        self._counter = builder.counter(self._settings.get("tokens") or name)
+        tokens = self._settings.get("tokens")
+        self._counter = builder.counter(name if tokens is None else tokens)
         self._settings.setdefault("tokens", self._counter)
         self._toolbox = Toolbox(ways.get("tools", ()), thread.logbook.core)
         self._results: dict[str, str] = {}
@@ -582,17 +585,16 @@ def _check(ways: Ways, model: Model | None) -> None:
     if unknown := set(ways) - Ways.__annotations__.keys() - Settings.__annotations__.keys():
         known = ", ".join(sorted({*Ways.__annotations__, *Settings.__annotations__}))
         raise Invalid(f"a session has no setting {', '.join(sorted(unknown))}; it has {known}")
-    if ways.get("learn", "auto") not in LEARNING:
-        raise Invalid(f"learn is {', '.join(LEARNING)}, not {ways['learn']!r}")
+    check_choice("learn", ways.get("learn", "auto"), LEARNING)
     if ways.get("learn") == "model" and model is None:
         raise Invalid('learn="model" needs a model')
     rounds, timeout_s = ways.get("rounds", ROUNDS), ways.get("timeout_s")
     if type(rounds) is not int or rounds < 0:
-        raise Invalid(f"rounds is how often tools may be used in a turn, 0 or more, not {rounds!r}")
-    if timeout_s is not None and (
-        isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or timeout_s <= 0
-    ):
-        raise Invalid(f"timeout_s is a number of seconds over 0, not {timeout_s!r}")
+        raise Invalid(f"rounds is how often tools may be used in a turn, 0 or more, not {quoted(rounds)}")
+    if timeout_s is not None and not (is_seconds(timeout_s) and timeout_s > 0):
+        raise Invalid(f"timeout_s is a number of seconds over 0, not {quoted(timeout_s)}")
     share = ways.get("hand_off")
     if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1):
-        raise Invalid(f"hand_off is the share of the budget at which to hand off, over 0 and up to 1, not {share!r}")
+        raise Invalid(
+            f"hand_off is the share of the budget at which to hand off, over 0 and up to 1, not {quoted(share)}"
+        )

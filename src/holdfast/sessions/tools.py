@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, get_type_hints
 import msgspec
 
 from holdfast.engine.codec import encode
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
 from holdfast.memories.handle import Memories
@@ -84,9 +84,9 @@ class Toolbox:
 
 def _of_function(given: Any) -> Tool:
     if not isinstance(given, Step):
-        name = getattr(given, "__name__", None) or repr(given)
         raise Invalid(
-            f"tool {name!r}: say what kind of effect it has, with @holdfast.step(effect=…): pure, idempotent or once"
+            f"tool {quoted(getattr(given, '__name__', given))}: say what kind of effect it has, with "
+            "@holdfast.step(effect=…): pure, idempotent or once"
         )
     if is_async(given.fn):
         raise Invalid(f"tool {given.name!r} is an async function: give one that waits, as with asyncio.run, instead")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import BudgetExceeded, Invalid
+from holdfast.errors import BudgetExceeded, Invalid, quoted
 from holdfast.ids import check_id
 from holdfast.steps.lease import SECOND
 
@@ -36,13 +36,13 @@ def amounts(given: dict[str, Any]) -> dict[str, float]:
 
 def _pairs(given: Any) -> list[tuple[str, Any]]:
     if not isinstance(given, dict):
-        raise Invalid(f'a budget is amounts by name, as {{"steps": 20, "tokens": 5000}}, not {given!r}')
+        raise Invalid(f'a budget is amounts by name, as {{"steps": 20, "tokens": 5000}}, not {quoted(given)}')
     return [(check_id(what, "what is counted"), amount) for what, amount in given.items()]
 
 
 def _amount(what: str, amount: Any) -> float:
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 2**53:
-        raise Invalid(f"an amount of {what} is a number of 0 or more, not {amount!r}")
+        raise Invalid(f"an amount of {what} is a number of 0 or more, not {quoted(amount)}")
     return amount
 
 

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 from holdfast.ledger import log, paths
 from holdfast.ledger import schema as schemas
 from holdfast.ledger.state import Expect
+from holdfast.ledger.turn import copied
 from holdfast.records import Draft
 
 if TYPE_CHECKING:
@@ -77,10 +78,12 @@ class StepContext:
         self._refuse_when_over()
         if self._changes:
             raise Invalid("a step saves a whole state, or updates it, not both")
-        self._save = {"value": deepcopy(value), "expect": expect, "schema": schema, "by": by}
+        self._save = {"value": copied(value), "expect": expect, "schema": schema, "by": by}
 
     def update(self, change: Change, *, type: Any = None, default: Any = None) -> None:
         """Change the thread's state by a function of what it is when this step completes."""
+        if not callable(change):
+            raise Invalid(f"a state is changed by a function of what it is, not by {quoted(change)}")
         self._change(change, (type, default))
 
     def patch(self, path: str, value: Any) -> None:

@@ -11,13 +11,14 @@ import hashlib
 import inspect
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, cast, get_args
 from weakref import WeakKeyDictionary
 
 import msgspec
 
+from holdfast.checks import check_whole, is_seconds
 from holdfast.engine.codec import encode
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 from holdfast.ids import check_id
 from holdfast.ledger import typed
 
@@ -26,7 +27,6 @@ OnUnknown = Literal["stop", "rerun", "skip"]
 _EFFECTS, _POLICIES = get_args(Effect), get_args(OnUnknown)
 UNDO = ":undo"
 PROBE_TIMEOUT_S = 30.0
-LONGEST_S = 1e9  # some thirty years; longer is a slip of the pen, and more than some clocks can count
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -57,6 +57,7 @@ class Retry(msgspec.Struct, frozen=True):
 
     def after(self, attempt: int) -> float:
         """The seconds to wait after a failed attempt."""
+        check_whole("an attempt", attempt)
         if not self.delay_s:
             return 0.0
         try:
@@ -89,8 +90,8 @@ def declare(name: str, fn: Callable[..., Any], options: dict[str, Any]) -> Spec:
     chosen = {**declared, **{what: value for what, value in options.items() if value is not None}}
     check_id(name, "step name")
     effect = chosen.pop("effect", None)
-    if effect not in _EFFECTS:
-        _refuse(name, f"declare its effect: pure, idempotent or once, not {effect!r}")
+    if not isinstance(effect, str) or effect not in _EFFECTS:
+        _refuse(name, f"declare its effect: pure, idempotent or once, not {quoted(effect)}")
     on_unknown = chosen.pop("on_unknown", None)
     probe = chosen.get("probe")
     if effect == "once" and probe is None and on_unknown is None:
@@ -99,20 +100,20 @@ def declare(name: str, fn: Callable[..., Any], options: dict[str, Any]) -> Spec:
             "a once step needs a probe (a function that asks the outside world whether it happened), or on_unknown: "
             "stop, rerun or skip",
         )
-    if on_unknown is not None and on_unknown not in _POLICIES:
-        _refuse(name, f"on_unknown is stop, rerun or skip, not {on_unknown!r}")
+    if on_unknown is not None and not (isinstance(on_unknown, str) and on_unknown in _POLICIES):
+        _refuse(name, f"on_unknown is stop, rerun or skip, not {quoted(on_unknown)}")
     if not callable(fn):
-        _refuse(name, f"its function is {fn!r}, which cannot be called")
+        _refuse(name, f"its function is {quoted(fn)}, which cannot be called")
     for what in ("probe", "compensate"):
         if chosen.get(what) is not None and not callable(chosen[what]):
-            _refuse(name, f"{what} is {chosen[what]!r}, which cannot be called")
+            _refuse(name, f"{what} is {quoted(chosen[what])}, which cannot be called")
     chosen["retry"] = _retry(name, chosen.get("retry"))
     for what in ("timeout_s", "probe_timeout_s"):
         _check_seconds(name, what, chosen.get(what))
     _check_result(name, chosen.get("returns"), chosen.get("log", True))
     if "returns" not in chosen:
         chosen["returns"] = _annotated(fn)
-    return Spec(name=name, effect=effect, on_unknown=on_unknown or "stop", **chosen)
+    return Spec(name=name, effect=cast(Effect, effect), on_unknown=cast(OnUnknown, on_unknown or "stop"), **chosen)
 
 
 def _refuse(name: str, why: str) -> NoReturn:
@@ -125,30 +126,26 @@ def _retry(name: str, retry: Any) -> Retry:
     if type(retry) is int:
         retry = Retry(attempts=retry)
     if not isinstance(retry, Retry) or type(retry.attempts) is not int or retry.attempts < 1:
-        _refuse(name, f"retry is a number of attempts from 1 up or a holdfast.Retry, not {retry!r}")
+        _refuse(name, f"retry is a number of attempts from 1 up or a holdfast.Retry, not {quoted(retry)}")
     for what in ("delay_s", "factor", "longest_s"):
-        if not _is_amount(getattr(retry, what)):
-            _refuse(name, f"the {what} of its retry is a number of 0 or more, not {getattr(retry, what)!r}")
+        if not is_seconds(getattr(retry, what)):
+            _refuse(name, f"the {what} of its retry is a number of 0 or more, not {quoted(getattr(retry, what))}")
     kinds = retry.on if isinstance(retry.on, tuple) else (retry.on,)
     if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
-        _refuse(name, f"a retry is on classes of exceptions, not on {retry.on!r}")
+        _refuse(name, f"a retry is on classes of exceptions, not on {quoted(retry.on)}")
     return retry
 
 
-def _is_amount(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= LONGEST_S
-
-
 def _check_seconds(name: str, what: str, value: Any) -> None:
-    if value is not None and not (_is_amount(value) and value > 0):
-        _refuse(name, f"{what} is a number of seconds over 0, not {value!r}")
+    if value is not None and not (is_seconds(value) and value > 0):
+        _refuse(name, f"{what} is a number of seconds over 0, not {quoted(value)}")
 
 
 def _check_result(name: str, returns: Any, log: Any) -> None:
     if returns is not None and not (isinstance(returns, type) and typed.fields(returns) is not None):
-        _refuse(name, f"returns is a dataclass, a Struct, a TypedDict or a pydantic model, not {returns!r}")
+        _refuse(name, f"returns is a dataclass, a Struct, a TypedDict or a pydantic model, not {quoted(returns)}")
     if not isinstance(log, bool) and not callable(log):
-        _refuse(name, f"log is False, or a function from the result to what is to be logged, not {log!r}")
+        _refuse(name, f"log is False, or a function from the result to what is to be logged, not {quoted(log)}")
 
 
 def _annotated(fn: Callable[..., Any]) -> Any:

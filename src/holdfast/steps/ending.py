@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.errors import Conflict, Fenced, Invalid, NotFound, ResultInvalid, StepError, StepFailed, StepUnknown
+from holdfast.errors import (
+    Conflict,
+    Fenced,
+    Invalid,
+    NotFound,
+    ResultInvalid,
+    StepError,
+    StepFailed,
+    StepUnknown,
+    quoted,
+)
 from holdfast.ids import check_id
 from holdfast.ledger import schema as schemas
 from holdfast.records import event
@@ -85,6 +95,8 @@ def fail(work: Work, error: BaseException, *, settled: bool = False) -> Flow[Non
 
     With ``settled`` only if no step of it may have happened without anybody knowing, as for ``finish``.
     """
+    if not isinstance(error, BaseException):
+        raise Invalid(f"a run fails with an exception, not with {quoted(error)}")
     _refuse_subtask(work)
     work.refuse_inside("the end of the run")
     work.refuse_unless_open("its end")
@@ -129,10 +141,14 @@ def _end(
 
 
 def release(work: Work, why: str) -> Flow[None]:
-    """Let a run go as it is, so that anyone may carry it on at once."""
+    """Let a run go as it is, so that anyone may carry it on at once. One ask: a cancellation does not break it off."""
+    yield Do(lambda: work.runs.drive(_release(work, why)), surely=True)
+
+
+def _release(work: Work, why: str) -> Flow[None]:
     if work.lease is None or work.lease.id != work.id or work.lease.lost:
         return
-    if work.runs.is_busy(work.id):  # a function of it goes on, though nobody waits for it: let the lease run out
+    if work.runs.leave_busy(work.lease):  # though nobody waits for it: nobody is to begin it meanwhile
         work.let_go()
         return
     time = work.time()
@@ -238,7 +254,7 @@ def settle(work: Work, name: str, happened: bool, result: Any = None, source: st
     """Record what a person, or whoever else is named, found out about a step that is in doubt."""
     check_id(name, "step name")
     if not isinstance(happened, bool):
-        raise Invalid(f"happened is True or False, not {happened!r}", step=name)
+        raise Invalid(f"happened is True or False, not {quoted(happened)}", step=name)
     work.refuse_inside(f"settling step {name!r}")
     work.refuse_unless_open(f"settling step {name!r}")
     owner = yield Do(lambda: _owner(work, name))

@@ -22,9 +22,10 @@ T = TypeVar("T")
 
 
 class Do(msgspec.Struct, frozen=True):
-    """Work of ours that blocks: a read or a commit."""
+    """Work of ours that blocks: a read or a commit. With ``surely`` it is done though its caller is cancelled first."""
 
     work: Callable[[], Any]
+    surely: bool = False
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -15,9 +15,10 @@ from types import TracebackType
 from typing import Self
 
 from holdfast import atfork
+from holdfast.checks import is_seconds
 from holdfast.clock import to_datetime
 from holdfast.engine.contract import Guard, Op, Put, Scope
-from holdfast.errors import Conflict, Erased, Fenced, HoldfastError, Invalid, ThreadHeld
+from holdfast.errors import Conflict, Erased, Fenced, HoldfastError, Invalid, ThreadHeld, quoted
 from holdfast.steps.lease import SECOND, Holder, Terms, is_free, to_terms
 from holdfast.steps.runs import Runs
 
@@ -30,8 +31,8 @@ class Hold:
     """A thread that is worked on by one alone, from ``take`` to ``release``, or for the length of a ``with``."""
 
     def __init__(self, runs: Runs, thread: str, whose: Callable[[], Scope], wait_s: float) -> None:
-        if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not wait_s >= 0:
-            raise Invalid(f"wait_s is how many seconds to wait for others, 0 or more, not {wait_s!r}")
+        if not is_seconds(wait_s):
+            raise Invalid(f"wait_s is how many seconds to wait for others, 0 or more, not {quoted(wait_s)}")
         self._runs, self._thread, self._whose, self._wait_s = runs, thread, whose, wait_s
         self._name = f"hold {next(_numbers)}"
         self._lock = atfork.lock()

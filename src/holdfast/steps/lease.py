@@ -219,6 +219,7 @@ class Keeper:
         self._bell = threading.Lock()  # locked but for the moment in which it rings
         self._bell.acquire()
         self._alarm: float | None = None
+        self._soon: list[Callable[[], None]] = []
         self._thread: threading.Thread | None = None
 
     def _begin_anew(self) -> None:
@@ -242,6 +243,12 @@ class Keeper:
         lease.over = True
         with self._lock:
             self._due.pop(lease, None)
+
+    def soon(self, work: Callable[[], None]) -> None:
+        """Do something short in the keeper's thread, for one who must not wait for the store."""
+        with self._lock:
+            self._soon.append(work)
+        self._ring()
 
     def keeps(self, id: str) -> bool:
         with self._lock:
@@ -271,9 +278,12 @@ class Keeper:
             return False
         with self._lock:
             due = self._take_due()
+            soon, self._soon = self._soon, []
             self._alarm = min(self._due.values(), default=None)
             pause = -1.0 if self._alarm is None else max(0.0, self._alarm - time.monotonic())
-        if not due:
+        for work in soon:
+            work()
+        if not due and not soon:
             self._bell.acquire(timeout=min(pause, threading.TIMEOUT_MAX))
         for lease in due:
             _renew(lease)

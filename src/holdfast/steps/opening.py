@@ -61,9 +61,7 @@ def reading(runs: Runs, thread: LedgerThread, record: Record, *, replaying: bool
 
 
 def _begin(runs: Runs, thread: LedgerThread, id: str, name: str, handler: str | None, input: Any) -> Work:
-    header = Header(
-        thread.id, name, check_id(handler or name, "handler"), "open", schemas.dump(input), runs.holder.name, 1
-    )
+    header = Header(thread.id, name, _handler(handler, name), "open", schemas.dump(input), runs.holder.name, 1)
     opened, terms = _opened(runs, "new", 1), plain_terms(header, _until(runs, runs.now()), runs.holder)
     ops = _beginning(runs, thread, id, header, opened, terms)
     with runs.claiming((id,)):
@@ -77,10 +75,14 @@ def _begin(runs: Runs, thread: LedgerThread, id: str, name: str, handler: str | 
         return _held(runs, thread, record, header, journal, terms)
 
 
+def _handler(given: str | None, name: str) -> str:
+    return check_id(name, "run name") if given is None else check_id(given, "handler")
+
+
 def submit(runs: Runs, thread: LedgerThread, name: str, handler: str | None, input: Any) -> RunInfo:
     """Write down a run for whoever resumes next. Doing it again with the same input changes nothing. Blocks."""
     id = record_id(thread.id, name)
-    header = Header(thread.id, name, check_id(handler or name, "handler"), "open", schemas.dump(input))
+    header = Header(thread.id, name, _handler(handler, name), "open", schemas.dump(input))
     submitted = _opened(runs, "submitted", 0)
     ops = _beginning(runs, thread, id, header, submitted, plain_terms(header, 0, None))
     try:
@@ -164,7 +166,7 @@ class Claim(NamedTuple):
 def _take_up(runs: Runs, thread: LedgerThread, record: Record, handler: str | None, input: Any) -> Work:
     thread.logbook.record()  # a handle that names another owner stops here
     header = to_header(record.body)
-    if handler is not None and handler != header.handler:
+    if handler is not None and check_id(handler, "handler") != header.handler:
         raise Invalid(f"run {header.name!r} was begun for handler {header.handler!r}, not {handler!r}")
     if input is not None and schemas.dump(input) != header.input:
         raise Invalid(f"run {header.name!r} of thread {thread.id!r} was begun with other input", run=header.name)

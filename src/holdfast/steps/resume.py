@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from holdfast.checks import LONGEST_S, check_function, is_seconds
 from holdfast.errors import (
     Conflict,
     Corrupt,
@@ -29,12 +30,14 @@ from holdfast.errors import (
     StepUnknown,
     Unavailable,
     Unsupported,
+    quoted,
 )
+from holdfast.ids import check_id
 from holdfast.ledger.core import fetch
+from holdfast.ledger.thread import check_count
 from holdfast.steps import ending, failure
 from holdfast.steps.attempt import Suspended
 from holdfast.steps.current import set_run
-from holdfast.steps.declare import LONGEST_S
 from holdfast.steps.flow import Call, Flow
 from holdfast.steps.journal import KIND, NOT_BEGUN
 from holdfast.steps.lease import Terms, is_due
@@ -79,7 +82,7 @@ def check_handlers(handlers: Any) -> dict[str, Handler]:
         if not isinstance(name, str):
             raise Invalid(f"a handler is given by the name of the runs it carries out, not by {name!r}")
         if not callable(handler):
-            raise Invalid(f"the handler {name!r} is {handler!r}, which cannot be called")
+            raise Invalid(f"the handler {name!r} is {quoted(handler)}, which cannot be called")
     return dict(handlers)
 
 
@@ -87,7 +90,9 @@ def _by_their_names(handlers: Any) -> dict[str, Handler]:
     try:
         named = [(one.__name__, one) for one in handlers]
     except (TypeError, AttributeError):
-        raise Invalid(f"handlers are functions by the name of the runs they carry out, not {handlers!r}") from None
+        raise Invalid(
+            f"handlers are functions by the name of the runs they carry out, not {quoted(handlers)}"
+        ) from None
     if len(dict(named)) < len(named):
         raise Invalid("two handlers have the same name; give them by name, as {'book': book_flight, …}")
     return dict(named)
@@ -113,9 +118,18 @@ class Resumer:
         """Take the one run that is named, or what may be taken, up to a limit. Blocks."""
         if (thread is None) != (run is None):
             raise Invalid("a run is named by its thread and its name: give both, or neither")
-        if limit is not None and (type(limit) is not int or limit < 0):
-            raise Invalid(f"limit must be a whole number of 0 or more, not {limit!r}")
-        return self.claimed(limit) if thread is None or run is None else _only(self._named(thread, run))
+        if limit is not None:
+            check_count("limit", limit)
+        if thread is None or run is None:
+            return self.claimed(limit)
+        return self._only(check_id(thread, "thread id"), check_id(run, "run name"))
+
+    def _only(self, thread: str, run: str) -> Claimed:
+        work = self._named(thread, run)
+        try:
+            yield work
+        finally:
+            self._give_back(work)
 
     def _named(self, thread: str, run: str) -> Work:
         info = self._runs.info(thread, run)
@@ -222,10 +236,6 @@ class Resumer:
             return told(ended, error=why)
 
 
-def _only(work: Work) -> Claimed:
-    yield work
-
-
 def _left(work: Work, error: BaseException) -> Flow[tuple[Outcome, BaseException]]:
     """End or let go of a run whose handler raised; say what it came to, and why. A real interruption goes on."""
     try:
@@ -279,9 +289,9 @@ class Shift:
     """What a worker does between finding a run and carrying it on, the same whether it blocks or awaits."""
 
     def __init__(self, resumer: Resumer, poll_s: float, on_run: Callable[[Resumed], Any] | None) -> None:
-        if isinstance(poll_s, bool) or not isinstance(poll_s, int | float) or not 0 < poll_s <= LONGEST_S:
-            raise Invalid(f"poll_s is a number of seconds over 0, at most {LONGEST_S:g}, not {poll_s!r}")
-        self.resumer, self.poll_s, self._on_run = resumer, poll_s, on_run
+        if not (is_seconds(poll_s) and poll_s > 0):
+            raise Invalid(f"poll_s is a number of seconds over 0, at most {LONGEST_S:g}, not {quoted(poll_s)}")
+        self.resumer, self.poll_s, self._on_run = resumer, poll_s, check_function("on_run", on_run)
         self.count, self.idle = 0, True
         self._told: set[tuple[str, str]] = set()
 

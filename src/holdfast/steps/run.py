@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.errors import Cancelled, Invalid, ResultInvalid, Unavailable
+from holdfast.errors import Cancelled, Invalid, ResultInvalid, Unavailable, quoted
 from holdfast.ledger import schema as schemas
 from holdfast.steps import budget, ending, waiting
 from holdfast.steps.attempt import Suspended
@@ -138,6 +138,7 @@ class Run:
     def carry_out(self, handler: Callable[[Self], Any]) -> Any:
         """Call a handler with this run, end the run by what came of it, and return the result."""
         self._work.refuse_inside("carrying the run out")
+        check_handler(handler)
         with self:
             return self.finish(handler(self))
 
@@ -158,6 +159,11 @@ class Run:
     ) -> None:
         reset_run(self._tokens.pop())
         self._drive(leaving(self._work, error))
+
+
+def check_handler(handler: Any) -> None:
+    if not callable(handler):
+        raise Invalid(f"a handler is a function of the run, not {quoted(handler)}")
 
 
 def leaving(work: Work, error: BaseException | None) -> Flow[None]:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from holdfast import atfork
+from holdfast.checks import check_choice
 from holdfast.engine.contract import Event, Mark, Query, Record
-from holdfast.errors import FeedTrimmed, Invalid, NotFound
+from holdfast.errors import FeedTrimmed, NotFound
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core, fetch, fetch_events, scan_all
 from holdfast.steps.declare import UNDO
@@ -26,6 +28,7 @@ from holdfast.steps.journal import KIND, OWN, STORED, Journal, record_id
 from holdfast.steps.lease import (
     LEASE,
     Keeper,
+    Kept,
     Terms,
     clock_of,
     is_free,
@@ -74,6 +77,7 @@ class Runs:
         self.holder = this_process(self._ids)
         self._claiming: Counter[str] = Counter()
         self._busy: Counter[tuple[str, ...]] = Counter()
+        self._left: dict[str, Kept] = {}
 
     def drive(self, flow: Flow[T]) -> T:
         return drive(flow, self.core.clock)
@@ -87,11 +91,25 @@ class Runs:
             self._busy[place] += more
             if self._busy[place] <= 0:  # less than none in a forked child, where what the parent began comes to its end
                 del self._busy[place]
+            left = None if self._goes_on(place[:1]) else self._left.pop(place[0], None)
+        if left is not None:
+            self.keeper.soon(partial(self._give_up, left))
 
     def is_busy(self, *place: str) -> bool:
         """Whether any function goes on in a run, or in one place of it."""
         with self._lock:
-            return any(busy[: len(place)] == place for busy in self._busy)
+            return self._goes_on(place)
+
+    def leave_busy(self, lease: Kept) -> bool:
+        """Whether a function of a run goes on; then the run is given up once that has ended, or its lease has."""
+        with self._lock:
+            busy = self._goes_on((lease.id,))
+            if busy:
+                self._left[lease.id] = lease
+        return busy
+
+    def _goes_on(self, place: tuple[str, ...]) -> bool:
+        return any(busy[: len(place)] == place for busy in self._busy)
 
     @contextmanager
     def claiming(self, ids: Iterable[str]) -> Iterator[None]:
@@ -182,8 +200,8 @@ class Runs:
         limit: int | None = None,
     ) -> list[RunInfo]:
         """Runs by latest activity, subtasks left out. Blocks."""
-        if status not in (None, *STATUSES):
-            raise Invalid(f"a run is {', '.join(STATUSES)}, not {status!r}")
+        if status is not None:
+            check_choice("status", status, STATUSES)
         stored = "open" if status in ("running", "interrupted", "submitted") else status
         query = Query(KIND, user=user, agent=agent, thread=thread, tag=stored)
         now = self.now()
@@ -239,11 +257,11 @@ class Runs:
         for lease in held:
             if lease.over or lease.lost or self.is_busy(lease.id):
                 continue  # what goes on, though nobody waits for it, is left the time of its lease
-            try:
-                time = self.core.clock.now()
-                self.core.write((lease.guard(), lease.give_up(until=0)), time)
-            except Exception:  # its lease ends by itself
-                continue
+            self._give_up(lease)
+
+    def _give_up(self, lease: Kept) -> None:
+        with suppress(Exception):  # its lease ends by itself
+            self.core.write((lease.guard(), lease.give_up(until=0)), self.core.clock.now())
 
 
 def is_subtask(record: Record) -> bool:

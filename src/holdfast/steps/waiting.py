@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import Conflict, Fenced, Invalid, WaitTimedOut
+from holdfast.checks import check_flag, is_seconds
+from holdfast.errors import Conflict, Fenced, Invalid, WaitTimedOut, quoted
 from holdfast.ids import check_id
 from holdfast.ledger import schema as schemas
 from holdfast.records import event
 from holdfast.steps.attempt import Suspended
-from holdfast.steps.declare import LONGEST_S
 from holdfast.steps.flow import Do, Flow, Listen
 from holdfast.steps.journal import StepRecord, fact
 from holdfast.steps.lease import SECOND
@@ -45,10 +45,10 @@ def wait(work: Work, name: str, timeout_s: float | None, park: bool | None) -> F
     A subtask waits in the journal of its run, because that is what a signal is sent to.
     """
     check_id(name, "signal name")
-    if timeout_s is not None and (
-        isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 <= timeout_s <= LONGEST_S
-    ):
-        raise Invalid(f"timeout_s is a number of seconds from 0 up, not {timeout_s!r}")
+    if park is not None:
+        check_flag("park", park)
+    if timeout_s is not None and not is_seconds(timeout_s):
+        raise Invalid(f"timeout_s is a number of seconds from 0 up, not {quoted(timeout_s)}")
     work.refuse_inside(f"wait {name!r}")
     work = work.root
     work.enter(name)

@@ -32,6 +32,7 @@ from holdfast.errors import (
     TooLarge,
     Unavailable,
 )
+from holdfast.ids import check_id
 from holdfast.ledger import log, typed
 from holdfast.ledger import schema as schemas
 from holdfast.ledger import turn as turns
@@ -86,7 +87,7 @@ class Work(Recording):
         self, name: str, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
     ) -> Flow[Any]:
         """Carry a step out, or give what is recorded of it."""
-        self.enter(name)
+        self.enter(check_id(name, "step name"))
         try:
             return (yield from self._step(name, fn, args, kwargs, options))
         finally:

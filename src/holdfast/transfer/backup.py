@@ -131,14 +131,14 @@ def published(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 def _refuse_existing(path: Path, replace: bool) -> None:
-    if path.exists() and not replace:
+    if os.path.exists(path) and not replace:  # not Path.exists, which raises for a name that is too long
         raise Conflict(f"{path} already exists and is not overwritten", path=str(path))
 
 
 def _leftovers(path: Path) -> list[Path]:
     """Files that a store which is gone left beside its name."""
     beside = [Path(f"{path}{suffix}") for suffix in ("-wal", "-shm", "-journal")]
-    return [] if path.exists() else [file for file in beside if file.exists()]
+    return [] if os.path.exists(path) else [file for file in beside if os.path.exists(file)]
 
 
 def _copy(backup: Path, target: Path) -> None:

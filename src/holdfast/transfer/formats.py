@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
+from holdfast.checks import check_choice
 from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.transfer import as_json, as_msgpack, as_yaml
 from holdfast.transfer.archive import FORMAT, Found, Header, Item, Manifest, Seal, Section, damage
@@ -46,14 +47,12 @@ class Writer(Protocol):
 
 def writer(format: str, out: BinaryIO) -> Writer:
     """Return what writes archives in this format."""
-    match format:
+    match check_choice("format", format, FORMATS):
         case "json":
             return as_json.JsonWriter(out)
         case "yaml":
             return as_yaml.YamlWriter(out)
-        case "msgpack":
-            return as_msgpack.MsgpackWriter(out)
-    raise Invalid(f"{format!r} is no archive format; choose one of {', '.join(FORMATS)}", format=format)
+    return as_msgpack.MsgpackWriter(out)
 
 
 def recognise(head: bytes) -> str:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast.adapters.anthropic import AsyncHoldfastMemoryTool, HoldfastMemoryTool
+from holdfast.errors import Invalid
 
 Command = dict[str, Any]
 Outcome = tuple[str, str]
@@ -80,7 +81,7 @@ def told(tool: Any, command: Command) -> Outcome:
     try:
         return ANSWERED, sized(tool.call(command))
     except ToolError as error:
-        return REFUSED, str(error.content)
+        return REFUSED, str(Invalid(str(error.content)))  # what cannot be printed, or is long, as ours puts it
     except Exception as error:  # whatever the file system has to say
         return BROKE, repr(error)
 

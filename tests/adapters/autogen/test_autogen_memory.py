@@ -18,6 +18,7 @@ from autogen_core.models import AssistantMessage, FunctionExecutionResult, Funct
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 import holdfast
+from holdfast.adapters import opening
 from holdfast.adapters.autogen import HoldfastMemory
 from holdfast.errors import Invalid, Misconfigured, Unsupported
 
@@ -216,6 +217,20 @@ def test_it_is_a_component(address: str, store: holdfast.Store) -> None:
     asyncio.run(again.close())
     with pytest.raises(Unsupported, match="address"):
         HoldfastMemory(store).dump_component()
+
+
+def test_a_configuration_holds_no_password(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(opening, "open_store", lambda address: opened.append(address) or store)
+    whole = "postgresql://ana:hush@db:5432/agents"
+    first = HoldfastMemory(whole, user="ana")
+    config = first.dump_component()
+    assert "hush" not in f"{config.model_dump_json()} {config!r} {first!r}"
+    monkeypatch.delenv("HOLDFAST_DB", raising=False)
+    HoldfastMemory.load_component(config)  # Postgres's own library takes it from PGPASSWORD, or a file
+    monkeypatch.setenv("HOLDFAST_DB", whole)
+    HoldfastMemory.load_component(config)
+    assert opened == [whole, "postgresql://ana@db:5432/agents", whole]
 
 
 def test_a_store_that_was_given_stays_open(memory: HoldfastMemory) -> None:

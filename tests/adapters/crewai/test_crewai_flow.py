@@ -22,6 +22,7 @@ from crewai.flow.persistence.base import FlowPersistence
 from pydantic import BaseModel
 
 import holdfast
+from holdfast.adapters import opening
 from holdfast.adapters.crewai import HoldfastFlowPersistence, install
 from holdfast.errors import Invalid, Misconfigured
 
@@ -285,6 +286,19 @@ def test_it_is_made_again_from_its_fields(tmp_path: Path, store: holdfast.Store)
     with pytest.raises(Misconfigured, match="address"):
         HoldfastFlowPersistence.model_validate(HoldfastFlowPersistence(store).model_dump())
     assert copy.deepcopy(first) is first
+
+
+def test_its_fields_hold_no_password(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(opening, "open_store", lambda address: opened.append(address) or store)
+    monkeypatch.delenv("HOLDFAST_DB", raising=False)
+    whole = "postgresql://ana:hush@db:5432/agents"
+    for first in (HoldfastFlowPersistence(whole), HoldfastFlowPersistence(address=whole)):
+        assert "hush" not in f"{first.model_dump_json()} {first!r}"
+    HoldfastFlowPersistence.model_validate(first.model_dump(mode="json"))
+    monkeypatch.setenv("HOLDFAST_DB", whole)
+    HoldfastFlowPersistence.model_validate(first.model_dump(mode="json"))
+    assert opened == [whole, whole, "postgresql://ana@db:5432/agents", whole]
 
 
 def test_a_store_that_was_given_stays_open_whatever_its_address(tmp_path: Path, store: holdfast.Store) -> None:

@@ -24,7 +24,7 @@ from google.genai import types
 from holdfast.adapters.adk.events import is_event, text_of, to_event
 from holdfast.adapters.adk.service import Place, Service, packed, unpacked
 from holdfast.adapters.opening import Given, away
-from holdfast.errors import Erased, Invalid, NotFound
+from holdfast.errors import Erased, Invalid, NotFound, quoted
 from holdfast.ids import check_id
 from holdfast.ledger.core import compare_and_set, fetch
 from holdfast.ledger.files import Writing
@@ -68,7 +68,7 @@ class HoldfastMemoryService(Service, BaseMemoryService):
     def __init__(self, store: Given | None = None, *, k: int = 10, **by_address: Any) -> None:
         """Give a store or its address; ``by_address`` is what ADK's commands give instead, as with every service."""
         if type(k) is not int or k < 1:
-            raise Invalid(f"k is how many memories a search finds at most, a whole number over 0, not {k!r}")
+            raise Invalid(f"k is how many memories a search finds at most, a whole number over 0, not {quoted(k)}")
         self.k = k
         super().__init__(store, **by_address)
 
@@ -237,7 +237,7 @@ def _item(memory: MemoryEntry, common: Mapping[str, object]) -> dict[str, Any]:
         try:
             item["valid_from"] = datetime.fromisoformat(memory.timestamp).astimezone()
         except ValueError as error:
-            raise Invalid(f"the timestamp of a memory is a date in ISO 8601, not {memory.timestamp!r}") from error
+            raise Invalid(f"the timestamp of a memory is a date in ISO 8601, not {quoted(memory.timestamp)}") from error
     if memory.id is not None:
         item["once"] = memory.id
     return {**item, **common, **memory.custom_metadata}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from langgraph.types import Send
 
-from holdfast.errors import Invalid, MigrationFailed, Unsupported
+from holdfast.errors import Invalid, MigrationFailed, Unsupported, quoted
 
 _TO = "branch:to:"
 _JOIN = "join:"
@@ -36,7 +36,7 @@ class Evolution(NamedTuple):
     def of(version: int, migrations: Any, renamed: Any, dropped: Any) -> Evolution:
         """What a caller says, looked at: a slip here would lose a channel later."""
         if type(version) is not int or version < 0:
-            raise Invalid(f"version is a whole number of 0 or more, not {version!r}")
+            raise Invalid(f"version is a whole number of 0 or more, not {quoted(version)}")
         for name, value in (("migrations", migrations), ("renamed", renamed)):
             if value is not None and not isinstance(value, Mapping):
                 raise Invalid(f"{name} is a dict, not {type(value).__name__}")

@@ -18,7 +18,7 @@ from langgraph.store.base import IndexConfig, InvalidNamespaceError, Item, Searc
 
 from holdfast.adapters.naming import escaped, unescaped
 from holdfast.engine.codec import decode, encode
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 from holdfast.ids import check_id
 from holdfast.ledger.files import LONGEST_BYTES
 from holdfast.ledger.files import text_of as all_of
@@ -51,7 +51,7 @@ def path_of(namespace: tuple[str, ...], key: str) -> str:
     """The path of an item."""
     if not isinstance(key, str):
         raise Invalid(f"a key is text, not {type(key).__name__}")
-    path = prefix_of(namespace) + _part(key)
+    path = prefix_of(namespace) + escaped(key)
     if (size := len(path.encode("utf-8", "replace"))) > LONGEST_BYTES:
         raise Invalid(
             f"the namespace and key of an item take {size} bytes; at most {LONGEST_BYTES} are kept: use a shorter key, "
@@ -65,27 +65,22 @@ def prefix_of(namespace: Sequence[str]) -> str:
     """What the paths of a namespace begin with."""
     for label in check_labels(namespace):
         if not isinstance(label, str) or not label:
-            raise InvalidNamespaceError(f"a label of a namespace is a text that is not empty, not {label!r}")
-    return "".join(f"{_part(label)}/" for label in namespace)
+            raise InvalidNamespaceError(f"a label of a namespace is a text that is not empty, not {quoted(label)}")
+    return "".join(f"{escaped(label)}/" for label in namespace)
 
 
 def check_labels(namespace: Any) -> Sequence[str]:
     """A namespace is a tuple; a text is one too, of letters, and nobody means that."""
     if isinstance(namespace, str | bytes) or not isinstance(namespace, Sequence):
         meant = f": write ({namespace!r},)" if isinstance(namespace, str) else ""
-        raise Invalid(f"a namespace is a tuple of labels, not {namespace!r}{meant}")
+        raise Invalid(f"a namespace is a tuple of labels, not {quoted(namespace)}{meant}")
     return namespace
 
 
 def name_of(path: str) -> tuple[tuple[str, ...], str]:
     """The namespace and key of a path."""
-    *labels, key = (unescaped(part.replace("%00", "\x00")) for part in path.split("/"))
+    *labels, key = map(unescaped, path.split("/"))
     return tuple(labels), key
-
-
-def _part(name: str) -> str:
-    """A label or a key in a path. One of LangGraph's may hold a NUL character; a path may not."""
-    return escaped(name).replace("\x00", "%00")
 
 
 def tags_of(namespace: tuple[str, ...]) -> tuple[str, ...]:
@@ -118,7 +113,7 @@ def text_of(value: dict[str, Any], index: Index) -> str | None:
     if index is False:
         return None
     if isinstance(index, str) or not isinstance(index, Sequence) or not all(isinstance(path, str) for path in index):
-        raise Invalid(f"index is False or a list of fields, not {index!r}")
+        raise Invalid(f"index is False or a list of fields, not {quoted(index)}")
     found = [[all_of({"value": value})] if path == WHOLE else get_text_at_path(value, path) for path in index]
     return "\n".join(line for lines in found for line in lines)
 
@@ -133,7 +128,7 @@ def check_ttl(ttl: Any) -> float | None:
     if ttl is None:
         return None
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not isfinite(ttl) or not 0 < ttl <= _LONGEST:
-        raise Invalid(f"ttl is a number of minutes over 0, at most {_LONGEST:,}, or None for ever, not {ttl!r}")
+        raise Invalid(f"ttl is a number of minutes over 0, at most {_LONGEST:,}, or None for ever, not {quoted(ttl)}")
     return ttl
 
 
@@ -161,14 +156,14 @@ def check_ttl_config(ttl: Any) -> TTLConfig | None:
     check_ttl(given.get("default_ttl"))
     for name in ("refresh_on_read", "omit_expired"):
         if type(given.get(name, True)) is not bool:
-            raise Invalid(f"ttl: {name} is True or False, not {given[name]!r}")
+            raise Invalid(f"ttl: {name} is True or False, not {quoted(given[name])}")
     return TTLConfig(**given)
 
 
 def _checked(config: Any, known: Any, name: str, such: str) -> dict[str, Any]:
     """A configuration as LangGraph has it; a name that is none of its own would be passed over."""
     if not isinstance(config, Mapping):
-        raise Invalid(f"{name} is a dict such as {such}, not {config!r}")
+        raise Invalid(f"{name} is a dict such as {such}, not {quoted(config)}")
     if unknown := [key for key in config if key not in known.__annotations__]:
         raise Invalid(f"{name}: there is no {unknown[0]!r}; there are {', '.join(sorted(known.__annotations__))}")
     return dict(config)

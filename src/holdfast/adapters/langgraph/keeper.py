@@ -26,7 +26,7 @@ from holdfast.adapters.langgraph.line import Line, Writing
 from holdfast.adapters.langgraph.saving import Saving, Written
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.engine.contract import Query, Record, Scope
-from holdfast.errors import Conflict, Erased, Invalid, NotFound, Unavailable
+from holdfast.errors import Conflict, Erased, Invalid, NotFound, Unavailable, quoted
 from holdfast.ids import check_id
 from holdfast.ledger import frames
 from holdfast.ledger.core import scan_all
@@ -570,7 +570,7 @@ class Keeper:
         found = self.store.core.engine.get(self.store.tenant, "thread", line.thread)
         if found is not None:
             if isinstance(user, str) and found.scope.user not in (None, user):
-                raise Invalid(f"thread {line.thread!r} belongs to user {found.scope.user!r}, not {user!r}")
+                raise Invalid(f"thread {line.thread!r} belongs to user {found.scope.user!r}, not {quoted(user)}")
             return self.store.thread(line.thread, user=found.scope.user, agent=found.scope.agent)
         return self.store.thread(line.thread, user=user if isinstance(user, str) and user else None)
 

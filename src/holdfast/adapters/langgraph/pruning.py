@@ -18,7 +18,7 @@ from holdfast.adapters.langgraph.values import Kinds
 from holdfast.clock import to_micros
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Delete, Event, Guard, Mark, Op, Put, Query, Record, Scope, View
-from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.errors import Conflict, Invalid, NotFound, quoted
 from holdfast.ledger import frames, segments
 from holdfast.ledger.core import Core, scan_all
 from holdfast.ledger.frames import BLOB, GRAPH, KEPT, LIST, PAIRS, Channel, Frame, Ref
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
         for name in ("keep", "max_bytes"):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < 0):
-                raise Invalid(f"{name} is a whole number of 0 or more, not {value!r}")
+                raise Invalid(f"{name} is a whole number of 0 or more, not {quoted(value)}")
         if self.older_than is not None and not isinstance(self.older_than, timedelta):
             raise Invalid(f"older_than is a timedelta, not {type(self.older_than).__name__}")
 

@@ -33,7 +33,7 @@ from holdfast.adapters.langgraph.saving import plain_metadata
 from holdfast.adapters.langgraph.serde import Serde
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.adapters.opening import Alone, Given, Held, away
-from holdfast.errors import Invalid, Unavailable
+from holdfast.errors import Invalid, Unavailable, quoted
 from holdfast.ids import check_id
 from holdfast.store import Store
 
@@ -115,7 +115,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         ``filter`` names values of metadata, ``before`` a checkpoint that they are older than.
         """
         if limit is not None and (type(limit) is not int or limit < 0):
-            raise Invalid(f"limit is a whole number of 0 or more, not {limit!r}")
+            raise Invalid(f"limit is a whole number of 0 or more, not {quoted(limit)}")
         return islice(self._keeper.each(config, filter, before), limit)
 
     # Writing
@@ -195,7 +195,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep the newest checkpoint of each namespace alone, or with "delete" none. The log stays as it is."""
         if strategy not in ("keep_latest", "delete"):
-            raise Invalid(f'a strategy is "keep_latest" or "delete", not {strategy!r}')
+            raise Invalid(f'a strategy is "keep_latest" or "delete", not {quoted(strategy)}')
         self.retain(thread_ids, keep=1 if strategy == "keep_latest" else 0)
 
     def retain(

@@ -40,7 +40,7 @@ from holdfast.adapters.langgraph.matching import check_filter, matches, names_ma
 from holdfast.adapters.opening import Given, Held, away
 from holdfast.clock import to_datetime
 from holdfast.engine.contract import Delete, Put, Query, Record, View
-from holdfast.errors import Conflict, Invalid
+from holdfast.errors import Conflict, Invalid, quoted
 from holdfast.ledger.core import scan_all
 from holdfast.ledger.files import FILE, Deleting, Writing, here, path_of
 from holdfast.records import File, Recalled, RecallReport
@@ -168,7 +168,7 @@ class HoldfastStore(BaseStore):
         ``Conflict`` says that somebody else was first: read it again.
         """
         if type(expect) is not int or expect < 0:
-            raise Invalid(f"expect is the version that was read, or 0 where there is none, not {expect!r}")
+            raise Invalid(f"expect is the version that was read, or 0 where there is none, not {quoted(expect)}")
         lasting = (self.ttl_config or {}).get("default_ttl") if isinstance(ttl, NotProvided) else ttl
         path = items.path_of(namespace, key)
         put = PutOp(namespace, key, value, index=index, ttl=lasting)
@@ -359,7 +359,7 @@ class HoldfastStore(BaseStore):
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         _check_window(op.limit, op.offset)
         if op.max_depth is not None and (type(op.max_depth) is not int or op.max_depth < 1):
-            raise Invalid(f"max_depth is a whole number over 0, not {op.max_depth!r}")
+            raise Invalid(f"max_depth is a whole number over 0, not {quoted(op.max_depth)}")
         conditions = op.match_conditions or ()
         for _, pattern in conditions:
             items.check_labels(pattern)
@@ -386,7 +386,7 @@ class HoldfastStore(BaseStore):
 def _check_window(limit: Any, offset: Any) -> None:
     for name, value in (("limit", limit), ("offset", offset)):
         if type(value) is not int or value < 0:
-            raise Invalid(f"{name} is a whole number, at least 0, not {value!r}")
+            raise Invalid(f"{name} is a whole number, at least 0, not {quoted(value)}")
 
 
 def _sure(pattern: Sequence[str]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import numpy as np
 
-from holdfast.errors import HoldfastError, Invalid, Unsupported
+from holdfast.errors import HoldfastError, Invalid, Unsupported, quoted
 from holdfast.ids import check_id
 from holdfast.ledger.schema import Registry, Schema
 
@@ -74,7 +74,7 @@ class Kinds:
     def register(self, types: Mapping[str, type] | Iterable[type]) -> None:
         """Accept classes of the caller's: by a mapping of names, or under the names of the classes themselves."""
         if isinstance(types, type | str) or not isinstance(types, Iterable):
-            raise Invalid(f"types is a list of classes, or a dict of names and classes, not {types!r}")
+            raise Invalid(f"types is a list of classes, or a dict of names and classes, not {quoted(types)}")
         pairs = types.items() if isinstance(types, Mapping) else [(_named(each), each) for each in types]
         for name, each in pairs:
             if (schema := self._schemas.declared(each)) is not None:
@@ -134,7 +134,7 @@ def _migrated(schemas: Registry, schema: Schema, version: int, fields: Any) -> A
 
 def _named(kind: Any) -> str:
     if not isinstance(kind, type):
-        raise Invalid(f"types are classes, not {kind!r}")
+        raise Invalid(f"types are classes, not {quoted(kind)}")
     return kind.__name__
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.errors import Misconfigured
+from holdfast.errors import Misconfigured, quoted
 from holdfast.providers.models.model import Model, Reply
 
 LOCAL = "local"
@@ -37,7 +37,7 @@ def choose(spec: Spec, *, api_key: str | None = None, base_url: str | None = Non
         from holdfast.providers.models.function import FunctionModel  # noqa: PLC0415
 
         return FunctionModel(spec)
-    raise Misconfigured(f"A model is one of {_FORMS}, a function or an object with reply; got {spec!r}.")
+    raise Misconfigured(f"A model is one of {_FORMS}, a function or an object with reply; got {quoted(spec)}.")
 
 
 def _named(spec: str, api_key: str | None, base_url: str | None) -> Model | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.errors import Misconfigured
+from holdfast.errors import Misconfigured, quoted
 from holdfast.providers.tokens.counting import Counted, Counter
 from holdfast.providers.tokens.estimate import ANY, Estimate
 from holdfast.providers.tokens.exact import ENCODINGS, Exact, installed
@@ -47,7 +47,7 @@ def _counter(spec: Spec) -> Counter:
         return _whole(spec)
     if callable(spec):
         return _Function(spec)
-    raise Misconfigured(f"A token counter is a model's name, an encoding, a function or an object; got {spec!r}.")
+    raise Misconfigured(f"A token counter is a model's name, an encoding, a function or an object; got {quoted(spec)}.")
 
 
 def _named(spec: str) -> Counter:

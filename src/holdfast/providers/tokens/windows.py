@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, quoted
 
 # model, window, output, encoding where we can count it exactly, family for the estimate where we cannot
 _TABLE = """
@@ -209,7 +209,7 @@ def _plain(name: str) -> str:
 
 def _positive(name: str, tokens: int) -> int:
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
-        raise Invalid(f"The window of {name!r} is a number of tokens above zero, not {tokens!r}.")
+        raise Invalid(f"The window of {name!r} is a number of tokens above zero, not {quoted(tokens)}.")
     return tokens
 
 
