@@ -131,6 +131,7 @@ GOOD: dict[str, Any] = {
     "Memories.remember_all.items": ["a text"], "Folder.move.to": "b.txt", "Memories.use.name": "recall",
     "args": (), "at": datetime.now(UTC), "Run.subtask.fn": lambda *given: 1, "amounts": {},
     "Thread.fork.id": "other", "Store.thread.id": "t", "Thread.replay.name": "done", "Thread.timeline.name": "done",
+    "tenant": "acme", "actor": "bob", "position": 0,
 }  # fmt: skip
 """What is given for parameters that must be, by their names, or by the names of their methods too."""
 STOPPED = threading.Event()
@@ -152,6 +153,7 @@ PASSED_OVER = {
     "StepContext.collected": "for the run alone",
     "StepContext.saving": "for the run alone",
     "RunInfo.of": "for the runs alone",
+    "Follower.page": "for the async twin alone",
 }
 """What is not driven, and why."""
 
@@ -195,6 +197,7 @@ WAYS: dict[type, Callable[[World], Any]] = {
     holdfast.Turn: lambda world: world.store.thread("t").turn(),
     holdfast.Memories: lambda world: nullcontext(world.store.memory(user="ana")),
     holdfast.Folder: lambda world: nullcontext(world.store.folder("f", user="ana")),
+    holdfast.Follower: lambda world: nullcontext(world.store.follower("f")),
     holdfast.Run: lambda world: world.fresh().run("r"),
     holdfast.Subtask: _subtask,
     holdfast.StepContext: lambda world: nullcontext(_step_context(world)),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from holdfast.checks import is_seconds
+from holdfast.checks import check_flag, check_several, is_seconds
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Commit, Delete, Interest, Put, Query, Record, Trim, View
@@ -33,11 +33,10 @@ def interest(
     for what, value in (("user", user), ("agent", agent), ("thread id", thread)):
         if value is not None:
             check_id(value, what)
-    if kinds is not None and not isinstance(kinds, str | Iterable):
-        raise Invalid(f"kinds is a kind, or some of them, not {type(kinds).__name__}")
-    wanted = None if kinds is None else frozenset([kinds] if isinstance(kinds, str) else kinds)
-    for kind in wanted or ():
-        check_id(kind, "kind")
+    wanted = None
+    if kinds is not None:
+        several = [kinds] if isinstance(kinds, str) else check_several("kinds", kinds)
+        wanted = frozenset(check_id(kind, "kind") for kind in several)
     if wanted is None and user is agent is thread is None:
         return None
     return Interest(wanted, user, agent, thread)
@@ -204,10 +203,11 @@ def trim(core: Core, older_than: timedelta | None, keep: int | None, past_follow
     """Drop old items of the feed; return how many. What a follower has not seen stays, unless told otherwise."""
     if older_than is None and keep is None:
         raise Invalid("say what of the feed to drop: older_than=…, keep=…, or both")
+    check_flag("past_followers", past_followers)
     if keep is not None:
         check_count("keep", keep)
     if older_than is not None and (not isinstance(older_than, timedelta) or older_than < timedelta(0)):
-        raise Invalid(f"older_than is a span of time such as timedelta(days=30), not {older_than!r}")
+        raise Invalid(f"older_than is a span of time such as timedelta(days=30), not {quoted(older_than)}")
     first, head = _first(core), core.engine.head(core.tenant)
     upto = head if keep is None else head - keep
     if older_than is not None:
