@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 
 NAMES = (
-    "start", "append", "resume", "size", "export", "processes", "steps", "resume_runs", "remember", "recall",
+    "start", "append", "resume", "size", "export", "processes", "fleet", "steps", "resume_runs", "remember", "recall",
     "context", "session",
 )  # fmt: skip
 

@@ -25,10 +25,10 @@ import psycopg
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.engine.contract import Commit, Delete, Engine, Guard, Mark, Op, Put, Query, Receipt, Scope
+from holdfast.engine.contract import Commit, Delete, Engine, Guard, Limit, Mark, Op, Put, Query, Receipt, Scope
 from holdfast.engine.postgres import PostgresEngine
 from holdfast.engine.ram import RamEngine
-from holdfast.errors import Conflict, Erased, HoldfastError, KeyReused, NotFound
+from holdfast.errors import Conflict, Erased, HoldfastError, KeyReused, NotFound, QuotaExceeded
 from holdfast.ids import Ids
 from holdfast.testing.contract.scene import ANA, append, event, fork, note, rewind
 from holdfast.testing.postgres import ROLE, Server
@@ -95,6 +95,8 @@ def begins_anew(engine: PostgresEngine) -> object:
 
 
 SAME, OTHER = event("same", "k"), event("other", "k")
+LIMITED = Limit("records", "note", 1)
+DERIVED = note("n", b"made", scope=ANA, derived=True)
 RACES = {
     "both append": Race([append("t", "a")], [append("t", "b")], does(append("t", "x")), (3,)),
     "both append where ours expects a head": Race(
@@ -116,6 +118,12 @@ RACES = {
     "a new one is erased": Race([], [append("t", "b")], makes_and_erases, Erased),
     "the key is taken for the same": Race([append("t", "a")], [append("t", SAME)], does(append("t", SAME)), (2,)),
     "the key is taken for another": Race([append("t", "a")], [append("t", SAME)], does(append("t", OTHER)), KeyReused),
+    "the last place is taken": Race([LIMITED], [note("m")], does(note("n")), QuotaExceeded),
+    "a limit is set": Race([], [note("m"), note("o")], does(LIMITED), QuotaExceeded),
+    "a limit is set that lets ours in": Race([], [note("m")], does(LIMITED), ()),
+    "both write what is derived": Race([DERIVED], [DERIVED], does(DERIVED), ()),
+    "what is derived is erased": Race([DERIVED], [DERIVED], erases, Erased),
+    "what is derived has a guard": Race([note("m")], [Guard("note", "m", 1), DERIVED], does(note("m")), Conflict),
     "ours only touches": Race([append("t", "a")], [append("t")], does(append("t", "x")), (2,)),
 }
 
@@ -197,6 +205,27 @@ def test_who_keeps_losing_takes_the_tenant_first_and_gets_through(ours: Interrup
     before = ours.calls
     ours.commit(TENANT, [append("t", "c")], 2)  # and does not try again at once what it keeps losing
     assert ours.calls == before
+
+
+def test_what_is_derived_waits_for_no_commit_of_its_tenant(ours: Interrupted, database: str) -> None:
+    ours.commit(TENANT, [note("m"), DERIVED], 1)
+    with psycopg.connect(database) as holder:
+        holder.execute("SELECT FROM tenants WHERE name = 'acme' FOR NO KEY UPDATE")  # as a commit holds it
+        assert ours.commit(TENANT, [DERIVED], 2).feed == 1
+    consistent(ours)
+
+
+@pytest.mark.parametrize("setting", ["isolation = 'repeatable read'", "isolation = 'serializable'", "read_only = on"])
+def test_a_server_whose_transactions_are_otherwise_by_default(setting: str, database: str, server: Server) -> None:
+    name = urlsplit(database).path[1:]
+    with psycopg.connect(server.admin_url(name), autocommit=True) as admin:
+        admin.execute(f"ALTER DATABASE {name} SET default_transaction_{setting}".encode())
+    engines = [PostgresEngine(database, SystemClock(), Ids()) for _ in range(2)]
+    for number in range(6):
+        assert engines[number % 2].commit(TENANT, [append("t", f"{number}")], number).heads == (number + 1,)
+    consistent(engines[0])
+    for engine in engines:
+        engine.close()
 
 
 # Others hold a row

@@ -1,18 +1,18 @@
 """The engine on Postgres: psycopg 3 with a pool, no session state, and row-level security under every statement.
 
-A commit takes its tenant's row in ``tenants`` first and keeps it until the transaction is durable. So the commits of a
-tenant are serial, as the contract says, whatever they touch: a guard on an absent record, a fork from a stream that
-another wants to prune, and a creation beside an erasure need no thought of their own. Locks on single records would
-leave those open, and would win little, because the feed's counter is such a lock anyway, held over the flush. A group
-takes its tenants in order of name, so two groups cannot deadlock. It costs two round trips: one takes, and fetches all
-that the group names; one writes, and commits. The tenant is set inside each transaction with ``set_config(…, true)``,
+A commit is one call to the server (``postgres_commit``). It is planned from what was read without a lock, or is still
+known, and the call takes the tenant's row, checks that all of that still holds, writes, and commits: the row is held
+while the server works and flushes, never while it waits for a client. Whoever keeps losing to others takes the row
+first, reads, plans and writes, and cannot lose; so does what must look and write in turns, as an erasure does. Both
+ways the commits of a tenant are serial, and feed positions become visible in their order. A group takes its tenants in
+order of name, so two groups cannot deadlock. The tenant is set inside each transaction with ``set_config(…, true)``,
 statements are not prepared, and nothing is LISTENed to, so a transaction pooler may stand in between. Settings of the
 same kind bound how long a dead client can hold a tenant, and keep a commit durable where the server's default is not.
 
-A transaction that lost a race or its connection is run again; that is safe until ``COMMIT`` is sent. A connection that
-breaks after that leaves the outcome unknown, and the caller is told so. Dead connections are found by using them, not
-by a question before each use. Deliberately absent: a physical backup, and how the database is reached, set up and
-understood (``postgres_database`` has it).
+What lost a race or its connection is run again; that is safe until a commit is sent. A connection that breaks after
+that leaves the outcome unknown, and the caller is told so. Dead connections are found by using them, or by a farewell
+that waits to be read, not by a question before each use. Deliberately absent: a physical backup, and how the database
+is reached, set up and understood (``postgres_database`` has it).
 """
 
 from __future__ import annotations
