@@ -43,8 +43,6 @@ def run(folder: Path) -> dict[str, Any]:
         results["claims"] = [
             _claims(server, source, name, count) for name, source in versions.items() for count in RUNS
         ]
-            _claims(server, source, name, count) for name, source in versions.items() for count in RUNS
-        ]
         table("Interrupted runs found and claimed", results["claims"])
         return results
 
