@@ -53,7 +53,7 @@ class Landing:
         engine = store._store.core.engine
         commit = engine.commit
 
-        def held(tenant: str, ops: Any, time: int) -> Any:
+        def held(tenant: str, ops: Any, time: int, actor: str | None = None) -> Any:
             if any(event.kind == kind for op in ops if isinstance(op, Append) for event in op.events):
                 engine.commit = commit  # type: ignore[method-assign]
                 self.begun.set()
