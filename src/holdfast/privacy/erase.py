@@ -69,10 +69,12 @@ class Eraser:
         if scope == Scope():
             raise Invalid("say what to erase: a thread, a user or an agent")
         if dry_run:
-            return _told(self._selected(scope, forever).counts)
-        id = self._id(scope, forever)
-        run = self._recorded(id) or self._begun(id, scope, forever)
-        done = _told({}) if run is None else self._carried_out(id, run)
+            return _told(self._selected(scope, forever)[0].counts)
+        id, learned = self._id(scope, forever), None
+        if (run := self._recorded(id)) is None:
+            selected, learned = self._selected(scope, forever)
+            run = self._advanced(id, selected) if selected.counts else None
+        done = _told({}) if run is None else self._carried_out(id, run, learned)
         self.finish()
         return done
 
@@ -87,28 +89,28 @@ class Eraser:
 
     # The parts
 
-    def _selected(self, scope: Scope, forever: bool) -> _Run:
+    def _selected(self, scope: Scope, forever: bool) -> tuple[_Run, list[Record]]:
+        """What is to be done, and what was learned from the scope's threads without being in it."""
         removed = self._remove(scope, forever, dry_run=True)
-        learned = list(self._rooms.learned(self._threads(scope)))
+        learned = self._learned(scope, self._threads(scope))
         counts = dict(removed.counts)
-        outside = [record for record in learned if not _inside(record.scope, scope)]
-        for record in outside:
+        for record in learned:
             counts[record.kind] = counts.get(record.kind, 0) + 1
-        owners = removed.owners | {Scope(record.scope.user, record.scope.agent) for record in outside}
-        return _Run(_REMOVE, forever, counts, scope, tuple(owners))
+        owners = removed.owners | {Scope(record.scope.user, record.scope.agent) for record in learned}
+        return _Run(_REMOVE, forever, counts, scope, tuple(owners)), learned
 
-    def _begun(self, id: str, scope: Scope, forever: bool) -> _Run | None:
-        """Record what is to be done, unless there is nothing."""
-        run = self._selected(scope, forever)
-        return self._recorded(id) if not run.counts else self._advanced(id, run)
+    def _learned(self, scope: Scope, threads: Sequence[str]) -> list[Record]:
+        return [record for record in self._rooms.learned(threads) if not _inside(record.scope, scope)]
 
-    def _carried_out(self, id: str, run: _Run) -> Erasure:
+    def _carried_out(self, id: str, run: _Run, learned: list[Record] | None = None) -> Erasure:
+        """Do what is left of a run. ``learned`` is what was found a moment ago; later it has to be looked for again."""
         notes: tuple[str, ...] = ()
         found: _Run | None = run
         while found is not None:
             run = found
             if run.part == _REMOVE:
-                found = self._advanced(id, self._removed(run))
+                found = self._advanced(id, self._removed(run, learned))
+                learned = None
             elif run.part == _PURGE:
                 self._core.write([secrets.erased()], self._core.clock.now())
                 self._rooms.purge(run.owners)
@@ -120,14 +122,13 @@ class Eraser:
                 found = None
         return _told(run.counts, notes)
 
-    def _removed(self, run: _Run) -> _Run:
+    def _removed(self, run: _Run, learned: list[Record] | None) -> _Run:
         """Remove what there is: first what is found by way of the scope's threads, then those with all the rest."""
         assert run.scope is not None
         core, threads, owners = self._core, self._threads(run.scope), set(run.owners)
-        for record in list(self._rooms.learned(threads)):
-            if not _inside(record.scope, run.scope):
-                self._rooms.unlearn(record)
-                owners.add(Scope(record.scope.user, record.scope.agent))
+        for record in self._learned(run.scope, threads) if learned is None else learned:
+            self._rooms.unlearn(record)
+            owners.add(Scope(record.scope.user, record.scope.agent))
         if holds := self._rooms.holds(threads):
             core.write(holds, core.clock.now())
         removed = self._remove(run.scope, run.forever)
