@@ -27,6 +27,10 @@ class Ids:
     def stream(self, now: int) -> int:
         return ((now // 1_000) << _RANDOM_BITS | self._randbits(_RANDOM_BITS)) & (2**63 - 1)
 
+    def key(self) -> bytes:
+        """Bytes that nobody can guess."""
+        return self._randbits(256).to_bytes(32, "little")
+
     def token(self) -> str:
         """Eight characters that tell two of a kind apart, as two holders in one process."""
         return f"{self._randbits(32):08x}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
 
@@ -287,6 +287,21 @@ class Recalled(msgspec.Struct, frozen=True):
     def __getitem__(self, at: slice) -> tuple[Hit, ...]: ...
     def __getitem__(self, at: int | slice) -> Hit | tuple[Hit, ...]:
         return self.hits[at]
+
+
+class Erasure(int):
+    """How many records an erasure removed, or with ``dry_run`` would remove: a number that can tell more.
+
+    ``counts`` says how many of each kind; ``notes`` what the store had no right to clean up in its database.
+    """
+
+    counts: dict[str, int]
+    notes: tuple[str, ...]
+
+    def __new__(cls, records: int = 0, counts: dict[str, int] | None = None, notes: tuple[str, ...] = ()) -> Self:
+        made = super().__new__(cls, records)
+        made.counts, made.notes = dict(counts or {}), notes
+        return made
 
 
 class Report(msgspec.Struct, frozen=True):

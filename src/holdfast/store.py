@@ -6,10 +6,11 @@ archives (their rooms have them), and any background thread of its own.
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
@@ -21,11 +22,11 @@ from weakref import WeakSet
 from holdfast import atfork, config
 from holdfast.checks import check_flag, check_function, check_part, is_seconds
 from holdfast.clock import Clock, SystemClock, to_micros
-from holdfast.engine.contract import Commit, Copies, Delete, Problem, Query, Scope
+from holdfast.engine.contract import Commit, Copies, Delete, Op, Problem, Query, Record, Scope
 from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
-from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound, Unsupported, quoted
+from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound, Unavailable, Unsupported, quoted
 from holdfast.ids import Ids, check_id
-from holdfast.ledger import checkpoints, expiry, feed, graphs, quotas
+from holdfast.ledger import checkpoints, expiry, feed, graphs, quotas, secrets
 from holdfast.ledger.core import Core, fetch, scan_all, scan_ever
 from holdfast.ledger.expiry import Expired
 from holdfast.ledger.feed import Follower, FollowerInfo
@@ -40,9 +41,10 @@ from holdfast.memory.checking import problems_of
 from holdfast.memory.names import BOOK, MEMORY, book_id, thread_tag
 from holdfast.memory.shelf import Shelf
 from holdfast.memory.stored import to_memory
+from holdfast.privacy.erase import Eraser, Rooms
 from holdfast.providers.choose import AUTO, Spec, choose
 from holdfast.providers.embedding import Embedder
-from holdfast.records import FolderInfo, Report, ThreadInfo
+from holdfast.records import Erasure, FolderInfo, Report, ThreadInfo
 from holdfast.steps import resume
 from holdfast.steps.hold import HOLD
 from holdfast.steps.resume import Handlers, Resumed
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     from holdfast.sessions.session import Session, Ways
     from holdfast.transfer import ImportReport, Manifest, Progress, Restored
 
-_PAGE = 500
+_log = logging.getLogger(__name__)
 
 
 def open(
@@ -387,7 +389,7 @@ class Store:
         one, which is carried on also when it had failed or stopped. ``on_run`` hears of each as it ends.
         """
         check_function("on_run", on_run)
-        resumer = resume.Resumer(self._runs, handlers, self.thread)
+        resumer = resume.Resumer(self._runs, handlers, self.thread, self._tend)
         report = []
         for found in resumer.taken(thread, run, limit):
             report.append(found if isinstance(found, Resumed) else self._runs.drive(resumer.carry_on(found, Run)))
@@ -408,7 +410,8 @@ class Store:
         Any number of processes may do this on one store: each run is held by one of them at a time.
         """
         stop = threading.Event() if stop is None else check_part("stop", stop, "is_set", "wait")
-        return resume.work_on(self._runs, handlers, self.thread, stop=stop, poll_s=poll_s, on_run=on_run)
+        resumer = resume.Resumer(self._runs, handlers, self.thread, self._tend)
+        return resume.work_on(self._runs, resumer, stop=stop, poll_s=poll_s, on_run=on_run)
 
     def watch(
         self,
@@ -472,29 +475,49 @@ class Store:
         return expiry.expired(self.core, moment, limit)
 
     def erase(
-        self, *, thread: str | None = None, user: str | None = None, agent: str | None = None, forever: bool = True
-    ) -> int:
-        """Remove everything of a thread, user or agent and return how many records went.
+        self,
+        *,
+        thread: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        forever: bool = True,
+        dry_run: bool = False,
+    ) -> Erasure:
+        """Remove everything of a thread, user or agent and return how many records went, with ``counts`` by kind.
 
-        What a fork outside the scope still shares stays with that fork. With ``forever`` an erased id cannot be
-        written again, so that a late writer does not bring it back; ``forever=False`` frees the id.
+        When this returns, the files of the store hold nothing of it; ``Unavailable`` says that somebody who reads an
+        older moment still kept it there, and that it is finished later. An erasure that is broken off goes on when you
+        repeat it. What a fork outside the scope still shares stays with that fork. With ``forever`` an erased id cannot
+        be written again and no archive brings it back; ``forever=False`` frees the id. ``dry_run`` only counts.
         """
         check_flag("forever", forever)
-        scope = _scope(user, agent, thread)
-        if scope == Scope():
-            raise Invalid("say what to erase: a thread, a user or an agent")
-        touched = self._owners(scope)
-        gone = self._erase_learned(scope, touched)
-        self._free(BOOK, scope)
-        gone += self._free(FILE, scope)
-        self._end_holds(scope)
-        gone += self.core.engine.erase(
-            self.core.tenant, scope, time=self.core.clock.now(), bury=forever, actor=self.core.actor
-        )
-        self._purge(touched)
-        return gone
+        check_flag("dry_run", dry_run)
+        return self._eraser().erase(_scope(user, agent, thread), forever=forever, dry_run=dry_run)
 
-    def _purge(self, owners: set[Scope]) -> None:
+    def finish_erasures(self) -> int:
+        """Finish every erasure that was broken off, as by a crash; return how many there were.
+
+        ``erase``, ``work`` and ``resume`` do so by themselves.
+        """
+        return self._eraser().finish()
+
+    def _tend(self) -> None:
+        """Finish what was broken off. What cannot be done now must not keep runs from being carried on."""
+        try:
+            self.finish_erasures()
+        except Unavailable as error:
+            _log.warning("an erasure is not finished yet: %s", error)
+
+    def _eraser(self) -> Eraser:
+        rooms = Rooms((BOOK, FILE), self._learned, self._unlearn, self._holds, self._clean)
+        return Eraser(self.core, self._ids, rooms)
+
+    def _purge(self, owners: Collection[Scope]) -> None:
+        """Something of these owners was erased without an erasure's own run: the rest of that is done here."""
+        self.core.write([secrets.erased()], self.core.clock.now())
+        self._clean(owners)
+
+    def _clean(self, owners: Collection[Scope]) -> None:
         """Something of these owners was erased: neither indexes nor contexts know a word of it any more."""
         if owners and self.core.engine.scan(self.core.tenant, Query("index", tag="manifest", limit=1)):
             self._finding().library.purge(owners)
@@ -505,48 +528,25 @@ class Store:
         if self._builder is not None:
             self._builder.forget()
 
-    def _owners(self, scope: Scope) -> set[Scope]:
-        """The pairs of user and agent that threads, books and files of a scope belong to."""
-        kinds = (BOOK, FILE, "thread") if scope.thread is None else (FILE, "thread")
-        queries = [Query(kind, user=scope.user, agent=scope.agent, thread=scope.thread) for kind in kinds]
-        found = (record for query in queries for record in scan_all(self.core.engine, self.core.tenant, query))
-        return {Scope(record.scope.user, record.scope.agent) for record in found}
-
-    def _erase_learned(self, scope: Scope, touched: set[Scope]) -> int:
-        """Erase what was learned from the threads of a scope and from no other that is still here."""
-        engine, tenant = self.core.engine, self.core.tenant
-        going, gone = set(self._going(scope)), 0
-        for thread in going:
-            for record in list(scan_all(engine, tenant, Query(MEMORY, tag=thread_tag(thread)))):
+    def _learned(self, threads: Collection[str]) -> Iterator[Record]:
+        """What was learned from some threads and from no other that is still here."""
+        engine, tenant, going = self.core.engine, self.core.tenant, set(threads)
+        seen = set[str]()
+        for thread in threads:
+            for record in scan_all(engine, tenant, Query(MEMORY, tag=thread_tag(thread))):
                 others = {entry.thread for entry in to_memory(record).origin.entries} - going
-                if not any(engine.get(tenant, "thread", other) is not None for other in others):
-                    with suppress(NotFound):
-                        Book(self.core, self._ids, record.scope).erase(record.id)
-                        touched.add(Scope(record.scope.user, record.scope.agent))
-                        gone += 1
-        return gone
+                if record.id not in seen and not fetch(engine, tenant, "thread", sorted(others)):
+                    seen.add(record.id)
+                    yield record
 
-    def _end_holds(self, scope: Scope) -> None:
-        """Delete the holds of threads that go, also those that were taken before a thread had an owner."""
-        engine, tenant = self.core.engine, self.core.tenant
-        if ends := [Delete(HOLD, id, erase=True) for id in fetch(engine, tenant, HOLD, self._going(scope))]:
-            self.core.write(ends, self.core.clock.now())
+    def _unlearn(self, record: Record) -> None:
+        with suppress(NotFound):
+            Book(self.core, self._ids, record.scope).erase(record.id)
 
-    def _going(self, scope: Scope) -> list[str]:
-        """The threads of a scope."""
-        query = Query("thread", user=scope.user, agent=scope.agent, thread=scope.thread)
-        return [record.id for record in scan_all(self.core.engine, self.core.tenant, query)]
-
-    def _free(self, kind: str, scope: Scope) -> int:
-        """Delete books or files before the rest is erased, so that their ids, which are not the caller's, stay free."""
-        if scope.thread is not None:
-            return 0
-        query = Query(kind, user=scope.user, agent=scope.agent)
-        ids = [record.id for record in scan_ever(self.core.engine, self.core.tenant, query)]
-        for at in range(0, len(ids), _PAGE):
-            ops = [Delete(kind, id, erase=True) for id in ids[at : at + _PAGE]]
-            self.core.write(ops, self.core.clock.now())
-        return len(ids)
+    def _holds(self, threads: Sequence[str]) -> list[Op]:
+        """What deletes the holds of threads, also those that were taken before a thread had an owner."""
+        found = fetch(self.core.engine, self.core.tenant, HOLD, threads)
+        return [Delete(HOLD, id, erase=True) for id in found]
 
     def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Make every saved index again from what is stored; return how many documents they hold."""
@@ -644,7 +644,8 @@ class Store:
         """Take in an archive, checked whole before anything is written. Repeating it changes nothing.
 
         Everything keeps its number, time and digest, and comes into this store's tenant. A damaged archive is
-        ``Corrupt`` and says where; a thread that went another way here is ``Conflict``; nothing is imported then.
+        ``Corrupt`` and says where; a thread that went another way here is ``Conflict``; nothing is imported then. What
+        was erased here for good is left out, and counted in the report.
         """
         from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
 
@@ -655,7 +656,13 @@ class Store:
         check_function("progress", progress)
         now = self.core.clock.now()
         return transfer.import_archive(
-            self.core.engine, given, tenant=self.core.tenant, time=now, dry_run=dry_run, progress=progress
+            self.core.engine,
+            given,
+            tenant=self.core.tenant,
+            time=now,
+            dry_run=dry_run,
+            progress=progress,
+            stands_on=_stands_on,
         )
 
     def backup(self, path: str | Path, *, progress: Progress | None = None) -> Path:
@@ -695,6 +702,11 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _stands_on(record: Record) -> tuple[str, str] | None:
+    """A memory is nothing without its book, whose stream tells that it was remembered."""
+    return (BOOK, book_id(record.scope)) if record.kind == MEMORY else None
 
 
 def _actor(actor: str | None) -> str | None:

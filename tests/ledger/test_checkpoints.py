@@ -12,6 +12,7 @@ import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.engine.contract import Scope
 from holdfast.testing import ManualClock
 
 
@@ -331,7 +332,11 @@ def test_a_first_state_that_comes_late_is_not_cut_off_unseen(store: holdfast.Sto
 def test_a_thread_erased_meanwhile_does_not_come_back_for_a_checkpoint(
     store: holdfast.Store, thread: holdfast.Thread, forever: bool
 ) -> None:
-    late = interrupted(store, lambda: store.erase(thread="trip-42", forever=forever))
+    def erase() -> None:
+        engine, tenant = store.core.engine, store.tenant  # below the store, which would wait for this very snapshot
+        engine.erase(tenant, Scope(thread="trip-42"), time=store.core.clock.now(), bury=forever)
+
+    late = interrupted(store, erase)
     with pytest.raises(errors.NotFound):
         late.checkpoint("here")
     assert (store.threads(), thread.checkpoints()) == ([], [])

@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import holdfast
@@ -20,7 +21,8 @@ from holdfast.engine.contract import Query, Record
 from holdfast.ledger.core import Core, scan_all
 from holdfast.providers.choose import choose
 from holdfast.retrieval import index
-from holdfast.retrieval.segment import hashed
+from holdfast.retrieval.depot import Manifest
+from holdfast.retrieval.segment import from_bytes, hashed, masked
 from holdfast.testing import ManualClock
 
 _NUMBERS = count(1)
@@ -122,8 +124,10 @@ def residue() -> Callable[..., list[str]]:
     """The index records that know one of these words, or hold one of these bytes: ``residue(store, words, *bytes)``."""
 
     def find(store: holdfast.Store, words: str, *data: bytes) -> list[str]:
-        marks = [*(hashed(term).to_bytes(8, "little") for term in text.terms(words)), *data]
-        return [record.id for record in _saved(store) if any(mark in record.body for mark in marks)]
+        bare = [*(hashed(term).to_bytes(8, "little") for term in text.terms(words)), *data]
+        records = _saved(store)
+        found = [record.id for record in records if any(mark in record.body for mark in bare)]
+        return found + [id for id, terms in _terms(records) if not terms.isdisjoint(map(hashed, text.terms(words)))]
 
     return find
 
@@ -140,6 +144,20 @@ def fill() -> Callable[..., None]:
 
 def _saved(store: holdfast.Store) -> list[Record]:
     return list(scan_all(store.core.engine, store.tenant, Query("index")))
+
+
+def _terms(records: list[Record]) -> Iterator[tuple[str, set[int]]]:
+    """The hashes that parts of indexes hold, as whoever has the keys in the manifests can read them."""
+    keys = {
+        record.id.rpartition("/")[0]: msgspec.convert(decode(record.body)["manifest"], Manifest).key
+        for record in records
+        if "manifest" in record.tags
+    }
+    for record in records:
+        name, _, rest = record.id.partition("/t/")[0].rpartition("/")
+        if record.id.endswith(f"/{rest}/t/0") and name in keys:
+            shown = masked(from_bytes(record.body), keys[name] + rest.encode())
+            yield record.id, set(shown["terms"].tolist())
 
 
 def _parts(record: Record) -> Iterator[str]:

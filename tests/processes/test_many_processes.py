@@ -370,7 +370,7 @@ def test_what_one_process_erases_no_other_brings_back(path: Path, engine: Sqlite
     assert workers[1].hear() == "writing"
     record = engine.get("acme", "thread", "t")
     assert record is not None
-    assert engine.erase("acme", Scope(user="ana"), time=1) == 1
+    assert engine.erase("acme", Scope(user="ana"), time=1).records == 1
     assert [worker.finish() for worker in workers] == [["erased"], ["erased"]]
     assert engine.get("acme", "thread", "t") is None
     assert engine.read("acme", Mark(record.mark.stream, 10_000)) == []

@@ -338,7 +338,7 @@ async def resuming(
     limit: int | None = None,
 ) -> AsyncGenerator[Resumed, None]:
     """Carry on every run that may be taken now, or the one that is named, and tell of each."""
-    resumer = Resumer(store._runs, handlers, store.thread)
+    resumer = Resumer(store._runs, handlers, store.thread, store._tend)
     claimed = await hands.to_end(resumer.taken, thread, run, limit)
     async with aclosing(_each(claimed, hands)) as each:
         async for found in each:
@@ -368,7 +368,7 @@ async def work(
     hands: Hands,
 ) -> int:
     ends = threading.Event() if stop is None else check_part("stop", stop, "is_set", "wait")
-    shift = Shift(Resumer(store._runs, handlers, store.thread), poll_s, on_run)
+    shift = Shift(Resumer(store._runs, handlers, store.thread, store._tend), poll_s, on_run)
     while not ends.is_set():
         shift.begin()
         try:

@@ -35,7 +35,7 @@ from holdfast.ledger.quotas import KEEP, Quota, QuotaUsage
 from holdfast.ledger.schema import Registry
 from holdfast.ledger.thread import check_count
 from holdfast.providers.choose import AUTO, Spec
-from holdfast.records import FolderInfo, Report, ThreadInfo
+from holdfast.records import Erasure, FolderInfo, Report, ThreadInfo
 from holdfast.steps.resume import Handlers, Resumed
 from holdfast.steps.runs import LEASE_S
 from holdfast.steps.timeline import RunInfo
@@ -312,9 +312,20 @@ class AsyncStore:
         return await self._hands.run(self._store.expired, before=before, limit=limit)
 
     async def erase(
-        self, *, thread: str | None = None, user: str | None = None, agent: str | None = None, forever: bool = True
-    ) -> int:
-        return await self._hands.run(self._store.erase, thread=thread, user=user, agent=agent, forever=forever)
+        self,
+        *,
+        thread: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        forever: bool = True,
+        dry_run: bool = False,
+    ) -> Erasure:
+        return await self._hands.run(
+            self._store.erase, thread=thread, user=user, agent=agent, forever=forever, dry_run=dry_run
+        )
+
+    async def finish_erasures(self) -> int:
+        return await self._hands.run(self._store.finish_erasures)
 
     async def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         return await self._hands.run(self._store.rebuild, progress=progress)

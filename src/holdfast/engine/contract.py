@@ -11,7 +11,7 @@ state or a step is (the rooms know), SQL, encodings, and any lock, lease or queu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -19,6 +19,8 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 GENESIS = bytes(16)
+STREAM = "stream"
+"""The kind under which a stream is buried, by its number."""
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -97,7 +99,9 @@ class Put(msgspec.Struct, frozen=True):
 class Delete(msgspec.Struct, frozen=True):
     """Remove a record and give up its stream. Deleting what is absent is no error unless ``expect`` names a version.
 
-    With ``erase`` the feed forgets its id as well, as with the verb of that name. ``derived`` is as with ``Put``.
+    With ``erase`` the feed forgets its id as well, as with the verb of that name. ``bury`` leaves a tombstone of the
+    thing itself, so that no import brings it back: of its stream, whose number nothing else ever has, while the id
+    stays free; of its id where it owns no stream. ``derived`` is as with ``Put``.
     """
 
     kind: str
@@ -105,6 +109,7 @@ class Delete(msgspec.Struct, frozen=True):
     expect: int | None = None
     erase: bool = False
     derived: bool = False
+    bury: bool = False
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -174,7 +179,8 @@ class Adopt(msgspec.Struct, frozen=True):
     """Take in records and strands as they were in another store, keeping every number, time and digest.
 
     What is here and equal, or here and further along, is left alone, so repeating is harmless; what is here and
-    different is a ``Conflict``. Strands name their ancestors first.
+    different is a ``Conflict``, and what was erased here and is not here any more is ``Erased``. Strands name their
+    ancestors first.
     """
 
     records: tuple[Record, ...] = ()
@@ -264,6 +270,18 @@ class Interest(msgspec.Struct, frozen=True):
         """The commit with the wanted changes alone, or None when it has none of them."""
         changes = tuple(change for change in commit.changes if self.wants(change))
         return msgspec.structs.replace(commit, changes=changes) if changes else None
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """What an erasure removed, or would remove: how many records of each kind, and the users and agents whose they
+    were. Derived records count, but say nothing of whose they were."""
+
+    counts: Mapping[str, int] = {}
+    owners: frozenset[Scope] = frozenset()
+
+    @property
+    def records(self) -> int:
+        return sum(self.counts.values())
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -368,13 +386,24 @@ class Engine(View, Protocol):
         """Give a view in which nothing changes while it is open, whatever others commit."""
         ...
 
-    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
-        """Remove every record in the scope with all events no other stream reaches; return how many records.
+    def erase(
+        self,
+        tenant: str,
+        scope: Scope,
+        *,
+        time: int,
+        bury: bool = True,
+        free: Collection[str] = (),
+        actor: str | None = None,
+        dry_run: bool = False,
+    ) -> Removed:
+        """Remove every record in the scope with all events no other stream reaches, atomically; return what went.
 
         Older items of the feed keep what happened, but no longer to whom: changes in the scope, and those of nobody
         with the id of such a record, lose id and scope, also where it was deleted before. An empty scope is refused.
-        ``bury`` leaves a mark of each id (a digest, not the id) so that a late writer gets ``Erased`` instead of
-        bringing it back.
+        ``bury`` leaves a tombstone of each id (a digest, not the id) so that a late writer gets ``Erased`` instead of
+        bringing it back, and one of each stream, so that no import does. The ids of the kinds in ``free`` stay free.
+        Derived records leave none. With ``dry_run`` nothing changes.
         """
         ...
 
@@ -439,6 +468,27 @@ class Measures(Protocol):
 
     def limits(self, tenant: str) -> Mapping[tuple[str, str], tuple[int, int]]:
         """Return, by measure and kind, the most that there may be and what there is."""
+        ...
+
+
+@runtime_checkable
+class Buries(Protocol):
+    """A capability: telling what was erased for good."""
+
+    def buried(self, tenant: str, kind: str, id: str) -> bool:
+        """Whether a record of this kind and id was buried; of the kind ``STREAM``, whether the stream was."""
+        ...
+
+
+@runtime_checkable
+class Scrubs(Protocol):
+    """A capability: files of its own, in which what was deleted can still be read for a while."""
+
+    def scrub(self, timeout_s: float = 10.0) -> tuple[str, ...]:
+        """Make what was deleted before this call unreadable in the files; return what could not be done, in words.
+
+        ``Unavailable`` when somebody who reads kept it from being done for so long; repeating it is harmless.
+        """
         ...
 
 

@@ -6,13 +6,13 @@ surviving fork still reaches. Deliberately absent: I/O. Callers bring strands, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
 
-from holdfast.engine.contract import Change, Commit, Mark, Problem, Record, Scope, Strand
+from holdfast.engine.contract import STREAM, Change, Commit, Mark, Problem, Record, Removed, Scope, Strand
 from holdfast.errors import FeedTrimmed, Invalid
 
 
@@ -71,12 +71,29 @@ def inside(scope: Scope, wanted: Scope) -> bool:
     )
 
 
-def erasure(records: Iterable[Record]) -> tuple[Change, ...]:
-    """The feed's word about an erasure: kinds and counts of what went, but no ids, which may be personal."""
+def removed(records: Iterable[Record]) -> Removed:
+    """What an erasure of these records removes."""
     counts: dict[str, int] = {}
+    owners: set[Scope] = set()
     for record in records:
         counts[record.kind] = counts.get(record.kind, 0) + 1
-    return tuple(Change("erase", kind, "", count) for kind, count in sorted(counts.items()))
+        if not record.derived:
+            owners.add(Scope(record.scope.user, record.scope.agent))
+    return Removed(dict(sorted(counts.items())), frozenset(owners))
+
+
+def erasure(removed: Removed) -> tuple[Change, ...]:
+    """The feed's word about an erasure: kinds and counts of what went, but no ids, which may be personal."""
+    return tuple(Change("erase", kind, "", count) for kind, count in removed.counts.items())
+
+
+def graves(records: Iterable[Record], free: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The tombstones that records leave: of the id, unless it stays free, and of the stream."""
+    for record in records:
+        if not record.derived and record.kind not in free:
+            yield record.kind, record.id
+        if not record.derived and record.stream is not None:
+            yield STREAM, str(record.stream)
 
 
 class Forgetting(NamedTuple):

@@ -17,6 +17,7 @@ import msgspec
 from holdfast.engine import chain
 from holdfast.engine.contract import (
     GENESIS,
+    STREAM,
     Adopt,
     Append,
     Change,
@@ -82,8 +83,8 @@ class Changes:
     head, digest and time alone changed, within the same hour."""
 
     __slots__ = (
-        "derived", "erased", "events", "feed", "grown", "keyed", "limits", "moved", "records", "released", "strands",
-        "trimmed",
+        "derived", "erased", "events", "feed", "graves", "grown", "keyed", "limits", "moved", "records", "released",
+        "strands", "trimmed",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -94,6 +95,7 @@ class Changes:
         self.keyed: dict[tuple[int, str], Event] = {}
         self.released: set[Name] = set()
         self.erased: dict[str, Scope] = {}  # ids that the feed is to forget, and whose they were
+        self.graves: set[Name] = set()  # what must not come back
         self.feed: list[Published] = []
         self.derived = False  # whether anything was written that the feed does not speak of
         self.trimmed = 0
@@ -120,6 +122,7 @@ class Changes:
         self.keyed.update(other.keyed)
         self.released |= other.released
         self.erased |= other.erased
+        self.graves |= other.graves
         self.feed += other.feed
         self.derived = self.derived or other.derived
         self.trimmed = max(self.trimmed, other.trimmed)
@@ -212,6 +215,12 @@ class _Draft:
             if stream in changes.strands:
                 return changes.strands[stream]
         return self._source.strand(self._tenant, stream)
+
+    def _buried(self, kind: str, id: str) -> bool:
+        name = (kind, id)
+        return any(name in changes.graves for changes in (self.changes, self._before)) or self._source.buried(
+            self._tenant, kind, id
+        )
 
     def _keyed(self, record: Record, key: str) -> Event | None:
         """Find a key in a record's stream, through everything it shares with its ancestors."""
@@ -312,7 +321,7 @@ class _Draft:
         return known
 
     def _create(self, kind: str, id: str, new: Put | None) -> Record:
-        if self._source.buried(self._tenant, kind, id):
+        if self._buried(kind, id):
             raise _erased(kind, id)
         if new is None:
             raise NotFound(f"there is no {kind} {id!r}", kind=kind, id=id)
@@ -376,6 +385,8 @@ class _Draft:
         self.changes.records[name] = None
         if record.stream is not None:
             self.changes.released.add(name)
+        if op.bury:
+            self.changes.graves.add(name if record.stream is None else (STREAM, str(record.stream)))
         if op.derived:
             self.changes.derived = True
         elif op.erase:
@@ -467,6 +478,9 @@ class _Draft:
             present = {e.position: e for e in self._own_events(strand, last if known.kind else _BEYOND)}
             # A strand that this plan writes is looked up in the plan alone, so that knows also what was here already.
             self.changes.keyed.update({(strand.stream, e.key): e for e in present.values() if e.key is not None})
+        closed = self._buried(STREAM, str(strand.stream))
+        if closed and known is None:
+            raise _erased(strand.kind or STREAM, strand.id)
         position, digest = strand.base, strand.digest
         for event in strand.events:
             if event.position != position + 1 or event.digest != chain.link(
@@ -475,7 +489,9 @@ class _Draft:
                 raise Conflict(f"entry {position + 1} of {strand.kind} {strand.id!r} does not continue the chain")
             position, digest = event.position, event.digest
             here = present.get(position)
-            if here is None:
+            if here is None and closed:
+                raise _erased(strand.kind or STREAM, strand.id)
+            elif here is None:
                 self._add_event(strand.kind, strand.stream, event)
             elif here.digest != digest:
                 raise _differs(strand.kind, strand.id, f"entry {position} is another one here")
@@ -490,7 +506,7 @@ class _Draft:
     def _adopt_record(self, record: Record, ends: dict[int, int]) -> None:
         known = self._get(record.kind, record.id)
         if known is None:
-            if self._source.buried(self._tenant, record.kind, record.id):
+            if self._buried(record.kind, record.id):
                 raise _erased(record.kind, record.id)
             self._count(None, record)
             self._write("adopt", self._caught_up(record), record.version)

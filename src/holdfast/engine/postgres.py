@@ -35,7 +35,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from holdfast import atfork
 from holdfast.clock import Clock
 from holdfast.engine import lineage, relational
-from holdfast.engine.contract import Commit, Interest, Notify, Op, Problem, Receipt, Scope, View
+from holdfast.engine.contract import Commit, Interest, Notify, Op, Problem, Receipt, Removed, Scope, View
 from holdfast.engine.group import GroupCommit, Job
 from holdfast.engine.plan import MISTAKES, Changes, Plan, Published
 from holdfast.engine.postgres_commit import CALL, LOAD, FreshIds, Memory, Source, Wanted
@@ -60,6 +60,7 @@ _BECOME = b"SELECT set_config('holdfast.tenant', %s, true)"
 _TAKE = "SELECT holdfast_take(?)"
 _DROP = "DELETE FROM tenants WHERE name = ?"
 _HEAD = b"SELECT name, feed FROM tenants WHERE name = %s"
+_VACUUM = b"VACUUM records, tags, strands, events, feed"
 _UNCHECKED = (False, None, None, None, None)
 _NOT_BY_ITSELF = {"25001", "25006"}  # by default transactions are not READ COMMITTED here, or read only
 
@@ -161,23 +162,34 @@ class PostgresEngine(Reads):
         atfork.notice()
         self._group.submit(tenant, ops, time, notify, ticket, actor)
 
-    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
+    def erase(
+        self,
+        tenant: str,
+        scope: Scope,
+        *,
+        time: int,
+        bury: bool = True,
+        free: Collection[str] = (),
+        actor: str | None = None,
+        dry_run: bool = False,
+    ) -> Removed:
+        if dry_run:
+            return lineage.removed(relational.inside(self._run_outside, tenant, tenant, scope))
         lineage.refuse_empty(scope)
 
-        def work(session: _Session) -> tuple[int, bool]:
+        def work(session: _Session) -> tuple[Removed, bool]:
             session.run(tenant, _TAKE, (tenant,))
-            erased = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury)
-            if not erased:
-                return 0, False
-            changes = Changes()
-            changes.feed.append(Published(time, actor, erased))
-            session.call(tenant, Source(session.run, self._clock, _KEYS, Wanted()), changes)
-            return sum(change.version for change in erased), True
+            removed = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury, free=free)
+            if removed.counts:
+                changes = Changes()
+                changes.feed.append(Published(time, actor, lineage.erasure(removed)))
+                session.call(tenant, Source(session.run, self._clock, _KEYS, Wanted()), changes)
+            return removed, bool(removed.counts)
 
-        count = self._insist(lambda connection: self._transact(connection, work), _WRITE_TRIES)
+        removed = self._insist(lambda connection: self._transact(connection, work), _WRITE_TRIES)
         self._memory.clear()
         self._waiters.announce()
-        return count
+        return removed
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
         """Commit a group in one transaction; a job that may not go in fails alone."""
@@ -319,6 +331,20 @@ class PostgresEngine(Reads):
         return lambda: decided.ends({tenant: call.fetchall()[0][0] for tenant, call in calls.items()}), bool(calls)
 
     # Tending
+
+    def scrub(self, timeout_s: float = 10.0) -> tuple[str, ...]:
+        """Vacuum the tables, as far as this role may. What the server's own log and copies keep is not in our hands."""
+
+        def vacuum(connection: Connection) -> tuple[str, ...]:
+            said: list[str] = []
+            connection.add_notice_handler(hear := lambda notice: said.append(str(notice.message_primary)))
+            try:
+                connection.execute(_VACUUM)
+            finally:
+                connection.remove_notice_handler(hear)
+            return tuple(f"{self._database}: {text}" for text in said)
+
+        return self._insist(vacuum, _READ_TRIES)
 
     def check(self, tenant: str | None = None) -> list[Problem]:
         with self._frozen() as run:
@@ -531,7 +557,7 @@ class _Decided:
     def is_plain(self) -> bool:
         """Whether rows are only written: what gives up a stream or an id has to look who else needs it."""
         every = [plan.changes for plan in self.plans.values()]
-        return not any(some.released or some.erased or some.trimmed or some.limits for some in every)
+        return not any(some.released or some.erased or some.graves or some.trimmed or some.limits for some in every)
 
     def call(self, tenant: str, bounds: Sequence[str]) -> tuple[Any, ...]:
         source, changes = self.sources[tenant], self.plans[tenant].changes

@@ -7,7 +7,7 @@ shared plan for meaning, and copies by sharing for snapshots. Deliberately absen
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 
@@ -26,6 +26,7 @@ from holdfast.engine.contract import (
     Query,
     Receipt,
     Record,
+    Removed,
     Scope,
     Strand,
     View,
@@ -254,22 +255,33 @@ class RamEngine(_Reads):
             frozen = {name: data.copy() for name, data in self._tenants.items()}
         yield _Reads(self._clock, frozen, threading.RLock())
 
-    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
+    def erase(
+        self,
+        tenant: str,
+        scope: Scope,
+        *,
+        time: int,
+        bury: bool = True,
+        free: Collection[str] = (),
+        actor: str | None = None,
+        dry_run: bool = False,
+    ) -> Removed:
         lineage.refuse_empty(scope)
         with self._lock:
             self._refuse_when_closed()
             data = self._of(tenant)
             doomed = [r for r in data.records.values() if lineage.inside(r.scope, scope)]
+            removed = lineage.removed(doomed)
+            if dry_run or not doomed:
+                return removed
             for record in doomed:
                 del data.records[(record.kind, record.id)]
-                if bury:
-                    data.graves.add(lineage.grave(record.kind, record.id))
-            if doomed:
-                self._prune(data, {(r.kind, r.id) for r in doomed}, set())
-                data.forget(lineage.Forgetting({r.id: r.scope for r in doomed if not r.derived}, scope))
-                self._publish(data, [Published(time, actor, lineage.erasure(doomed))])
+            data.graves |= {lineage.grave(*name) for name in lineage.graves(doomed, free)} if bury else set()
+            self._prune(data, {(r.kind, r.id) for r in doomed}, set())
+            data.forget(lineage.Forgetting({r.id: r.scope for r in doomed if not r.derived}, scope))
+            self._publish(data, [Published(time, actor, lineage.erasure(removed))])
         self._waiters.announce()
-        return len(doomed)
+        return removed
 
     def check(self, tenant: str | None = None) -> list[Problem]:
         problems: list[Problem] = []
@@ -323,6 +335,7 @@ class RamEngine(_Reads):
             data.feed.append(Commit(data.head + 1, one.time, one.changes, one.actor))
 
     def _finish(self, data: _Tenant, changes: Changes) -> None:
+        data.graves |= {lineage.grave(*name) for name in changes.graves}
         if changes.erased:
             data.forget(lineage.Forgetting(changes.erased))
         if changes.trimmed:

@@ -14,7 +14,19 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.engine import chain, lineage
-from holdfast.engine.contract import Change, Commit, Event, Interest, Mark, Problem, Query, Record, Scope, Strand
+from holdfast.engine.contract import (
+    Change,
+    Commit,
+    Event,
+    Interest,
+    Mark,
+    Problem,
+    Query,
+    Record,
+    Removed,
+    Scope,
+    Strand,
+)
 from holdfast.engine.plan import Changes, Limits, Measured, Name, Published, hour_of
 from holdfast.errors import Corrupt
 
@@ -61,7 +73,6 @@ UPSERT_RECORD = (
     "derived = excluded.derived, hour = excluded.hour"
 )
 DELETE_RECORD = "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ?"
-DELETE_TAGS = "DELETE FROM tags WHERE tenant = ? AND kind = ? AND id = ?"
 DELETE_TAG = "DELETE FROM tags WHERE tenant = ? AND kind = ? AND tag = ? AND id = ?"
 IN_ORDER = "hour > -10000000000"
 """What always holds, and only those ask for who want records in order: the index for them is of no use to others."""
@@ -550,21 +561,25 @@ class Tending:
         sql = f"SELECT {STRAND} FROM strands WHERE tenant = ? AND parent = ?"
         return [Strand(*row) for stream in doomed for row in self._run(tenant, sql, (place, stream))]
 
-    def erase(self, tenant: str, scope: Scope, *, bury: bool) -> tuple[Change, ...]:
-        """Delete a scope's records, tags and events; return what the feed will say of it."""
+    def erase(self, tenant: str, scope: Scope, *, bury: bool, free: Collection[str] = ()) -> Removed:
+        """Delete a scope's records, tags and events; return what went."""
         place = self._keys.tenant(tenant)
-        records = self._inside(tenant, scope)
+        records = inside(self._run, tenant, place, scope)
         names = [(place, r.kind, r.id) for r in records]
         if names:
-            self._run_many(tenant, DELETE_TAGS, names)
+            self._run_many(tenant, DELETE_TAG, [(place, r.kind, tag, r.id) for r in records for tag in r.tags])
             self._run_many(tenant, DELETE_RECORD, names)
-            self.prune(tenant, [(r.kind, r.id) for r in records])
-        if names and bury:
-            self._run_many(tenant, INSERT_GRAVE, [(place, lineage.grave(kind, id)) for _, kind, id in names])
-        if names:
+            self.prune(tenant, [(r.kind, r.id) for r in records if r.stream is not None])
+            self.bury(tenant, lineage.graves(records, free) if bury else ())
             self.forget(tenant, lineage.Forgetting({r.id: r.scope for r in records if not r.derived}, scope))
             self.recount(tenant)
-        return lineage.erasure(records)
+        return lineage.removed(records)
+
+    def bury(self, tenant: str, names: Iterable[Name]) -> None:
+        """Leave a tombstone of each, so that it does not come back."""
+        place = self._keys.tenant(tenant)
+        if rows := [(place, lineage.grave(*name)) for name in names]:
+            self._run_many(tenant, INSERT_GRAVE, rows)
 
     def forget(self, tenant: str, forgetting: lineage.Forgetting) -> None:
         """Take what was erased out of the feed: what happened stays, to whom does not."""
@@ -586,6 +601,7 @@ class Tending:
     def finish(self, tenant: str, changes: Changes, position: int) -> None:
         """What follows once a plan's rows and its feed are written: ids forgotten, the feed trimmed, things counted."""
         place = self._keys.tenant(tenant)
+        self.bury(tenant, changes.graves)
         if changes.erased:
             self.forget(tenant, lineage.Forgetting(changes.erased))
         if changes.trimmed:
@@ -606,14 +622,18 @@ class Tending:
             used = _held(self._run, tenant, self._keys, measure, kind)
             self._run_many(tenant, SET_USED, [(used, place, measure, kind)])
 
-    def _inside(self, tenant: str, scope: Scope) -> list[Record]:
-        where, values = ["tenant = ?"], [self._keys.tenant(tenant)]
-        for column, value in (("user", scope.user), ("agent", scope.agent), ("thread", scope.thread)):
-            if value is not None:
-                where.append(f"scope_{column} = ?")
-                values.append(value)
-        rows = self._run(tenant, f"SELECT {RECORD} FROM records WHERE {' AND '.join(where)}", values)
-        return [record_from(row) for row in rows]
+
+def inside(run: Run, tenant: str, place: Any, scope: Scope) -> list[Record]:
+    """Every record of a scope, without its body: nobody who erases looks at it."""
+    lineage.refuse_empty(scope)
+    where, values = ["tenant = ?"], [place]
+    for column, value in (("user", scope.user), ("agent", scope.agent), ("thread", scope.thread)):
+        if value is not None:
+            where.append(f"scope_{column} = ?")
+            values.append(value)
+    columns = RECORD.replace("body", "digest", 1)
+    rows = run(tenant, f"SELECT {columns} FROM records WHERE {' AND '.join(where)}", values)
+    return [record_from(row) for row in rows]
 
 
 def check(view: Reads, run: Run, keys: Keys = AS_THEY_ARE, only: str | None = None) -> list[Problem]:

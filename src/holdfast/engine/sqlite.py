@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import time as _time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +23,7 @@ import msgspec
 
 from holdfast import atfork
 from holdfast.clock import Clock
-from holdfast.engine import lineage, relational, sqlite_file, sqlite_process
+from holdfast.engine import lineage, relational, sqlite_file, sqlite_process, sqlite_scrub
 from holdfast.engine.contract import (
     Commit,
     Interest,
@@ -31,19 +32,21 @@ from holdfast.engine.contract import (
     Problem,
     Receipt,
     Record,
+    Removed,
     Scope,
     View,
 )
 from holdfast.engine.group import GroupCommit, Job
 from holdfast.engine.plan import MISTAKES, Changes, Limits, Plan, Published
 from holdfast.engine.relational import Keys, Reads, Row, Run, Tending
-from holdfast.engine.sqlite_file import translate, translated
+from holdfast.engine.sqlite_file import pragma, translate, translated
 from holdfast.engine.waiting import Waiters
 from holdfast.errors import Conflict, Corrupt, HoldfastError, Misconfigured, OutcomeUnknown, Unavailable
 from holdfast.ids import Ids
 
 _NAPS_S = (0.002, 0.01)
 _KNOWN_LIMIT = 20_000
+_SCRUB_NAP_S = 0.05
 _HEADS = "SELECT name, (SELECT max(position) FROM feed WHERE tenant = num) FROM tenants WHERE name IN ({})"
 
 
@@ -108,20 +111,36 @@ class SqliteEngine(Reads):
         atfork.notice()
         self._group.submit(tenant, ops, time, notify, ticket, actor)
 
-    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
+    def erase(
+        self,
+        tenant: str,
+        scope: Scope,
+        *,
+        time: int,
+        bury: bool = True,
+        free: Collection[str] = (),
+        actor: str | None = None,
+        dry_run: bool = False,
+    ) -> Removed:
+        if dry_run:
+            return lineage.removed(relational.inside(self._run_outside, tenant, self._keys.tenant(tenant), scope))
         lineage.refuse_empty(scope)
         atfork.notice()
-        return self._group.commit(tenant, (_Erasure(scope, bury),), time, actor).heads[0]
+        erasure = _Erasure(scope, bury, frozenset(free))
+        self._group.commit(tenant, (erasure,), time, actor)
+        assert erasure.removed is not None
+        return erasure.removed
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
-        """Commit a group. An erasure is no plan but takes its turn among them, in a transaction of its own."""
+        """Commit a group. What is no plan takes its turn among them: an erasure, in a transaction of its own."""
         batch: list[Job] = []
         with sqlite_process.using(), self._writer:
             for job in jobs:
-                if type(job.ops[0] if job.ops else None) is _Erasure:
+                first = job.ops[0] if job.ops else None
+                if isinstance(first, _Erasure | _Scrubbing):
                     self._commit_batch(batch)
                     batch = []
-                    self._writer.erase(job)
+                    self._writer.erase(job) if isinstance(first, _Erasure) else self._writer.scrub(job)
                 else:
                     batch.append(job)
             self._commit_batch(batch)
@@ -140,6 +159,23 @@ class SqliteEngine(Reads):
                 self._commit_batch([job])
 
     # Tending
+
+    def scrub(self, timeout_s: float = 10.0) -> tuple[str, ...]:
+        # Whoever reads an older moment needs the log. Commits wait only while a try lasts, not for the reader.
+        atfork.notice()
+        deadline = _time.monotonic() + timeout_s
+        while True:
+            scrubbing = _Scrubbing()
+            self._group.commit("", (scrubbing,), 0)
+            if scrubbing.done:
+                return ()
+            if _time.monotonic() > deadline:
+                raise Unavailable(
+                    f"{self._path}: somebody still reads what it was before, so its write-ahead log cannot be emptied; "
+                    "try again when they are done",
+                    path=str(self._path),
+                )
+            _time.sleep(_SCRUB_NAP_S)
 
     def backup(self, path: Path) -> None:
         draft = path.with_name(f".{path.name}.{os.getpid()}.{random.getrandbits(32):08x}.part")
@@ -254,11 +290,19 @@ class _Unwritable(Exception):
         self.error = error
 
 
-class _Erasure(msgspec.Struct, frozen=True):
-    """An erasure on its way through the group commit, where it waits its turn like any batch."""
+class _Erasure(msgspec.Struct):
+    """An erasure on its way through the group commit, where it waits its turn like any batch, and what it removed."""
 
     scope: Scope
     bury: bool
+    free: frozenset[str]
+    removed: Removed | None = None
+
+
+class _Scrubbing(msgspec.Struct):
+    """A try to scrub the file on its way through the group commit, and whether it was done."""
+
+    done: bool = False
 
 
 class _LocalKeys(Keys):
@@ -377,22 +421,40 @@ class _Writer:
             return error
 
     def erase(self, job: Job) -> None:
-        """Carry out an erasure. Its receipt says how many records went."""
+        """Carry out an erasure, and tell it what went."""
         (erasure,) = job.ops
         assert isinstance(erasure, _Erasure)
         committing = False
         try:
             self._begin()
-            changes = self._tending.erase(job.tenant, erasure.scope, bury=erasure.bury)
-            if changes:
-                self._publish(job.tenant, [Published(job.time, job.actor, changes)])
+            removed = self._tending.erase(job.tenant, erasure.scope, bury=erasure.bury, free=erasure.free)
+            if removed.counts:
+                self._publish(job.tenant, [Published(job.time, job.actor, lineage.erasure(removed))])
             position = self._position(job.tenant)
             committing = True
             self._end()
         except BaseException as error:
             raise self._abandon(error, committing) from error
         self._forget()
-        job.receipt = Receipt(position, job.time, heads=(sum(change.version for change in changes),))
+        erasure.removed = removed
+        job.receipt = Receipt(position, job.time)
+
+    def scrub(self, job: Job) -> None:
+        """Make unreadable what was deleted, unless others are in the way for longer than a moment."""
+        (scrubbing,) = job.ops
+        assert isinstance(scrubbing, _Scrubbing)
+        try:
+            self.identity.check()
+            connection = self.connected()
+            with sqlite_file.impatient(connection, self._busy_timeout_s):
+                scrubbing.done = sqlite_scrub.scrub(connection, self._path)
+        except apsw.BusyError:
+            scrubbing.done = False
+        except apsw.Error as error:
+            raise translate(error, self._path) from error
+        finally:
+            self._forget_pages()
+        job.receipt = Receipt(0, job.time)
 
     def __enter__(self) -> None:
         self._busy = True
@@ -409,6 +471,13 @@ class _Writer:
     def leave_behind(self) -> None:
         """This is a forked child, where the connection is of no use any more, not even to be closed."""
         self._connection, self._suspect = _Inherited(), True
+
+    def _forget_pages(self) -> None:
+        """Drop the pages in memory: they hold what was just overwritten in the file."""
+        connection = self.connected()
+        if pragma(connection, "locking_mode") != "exclusive":
+            connection.close()
+            self._suspect = True
 
     def connected(self) -> apsw.Connection:
         """The connection, opened anew where it was closed or is not to be trusted."""

@@ -24,6 +24,7 @@ APPLICATION_ID = 0x48464454  # "HFDT"
 _PAGE_SIZE = 4096
 _LOOK_S = 0.25
 _TRIES = 3
+_MOMENT_S = 0.1
 _WRITE_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
 
@@ -277,6 +278,16 @@ def _settle_log(connection: apsw.Connection) -> None:
     """
     with suppress(apsw.FullError):
         pragma(connection, "wal_checkpoint(PASSIVE)")
+
+
+@contextmanager
+def impatient(connection: apsw.Connection, timeout_s: float) -> Iterator[None]:
+    """Let a connection wait for others no longer than a moment; then again as long as it did."""
+    connection.set_busy_handler(_Patience(_MOMENT_S))
+    try:
+        yield
+    finally:
+        connection.set_busy_handler(_Patience(timeout_s))
 
 
 def _migrate(connection: apsw.Connection, path: Path) -> None:

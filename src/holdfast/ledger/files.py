@@ -22,6 +22,7 @@ from holdfast.engine.codec import MAX_BODY_BYTES, MSGPACK, decode, encode
 from holdfast.engine.contract import Append, Delete, Event, Op, Put, Query, Receipt, Record, Scope, View
 from holdfast.errors import Conflict, Corrupt, Invalid, KeyReused, TooLarge, Unsupported, quoted
 from holdfast.ids import MAX_ID_BYTES, check_id, check_text
+from holdfast.ledger import secrets
 from holdfast.ledger.core import Core, Pending, compare_and_set, fetch, fetch_events, scan_all, scan_ever
 from holdfast.ledger.thread import check_count, check_tags
 from holdfast.records import File, Recalled
@@ -173,9 +174,10 @@ class FileBook:
             record = found.get(change.path)
             self._refuse_unmet(change, record)
             if record is not None:
-                ops.append(Delete(FILE, record.id, record.version if change.expect is not None else None, erase=True))
+                expect = record.version if change.expect is not None else None
+                ops.append(Delete(FILE, record.id, expect, erase=True, bury=True))
         if ops:
-            self.core.write(ops, self.core.clock.now())
+            self.core.write([*ops, secrets.erased()], self.core.clock.now())
             self.purge()
         return len(ops)
 

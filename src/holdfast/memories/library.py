@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from hashlib import blake2b
 
 from holdfast import atfork
 from holdfast.engine.contract import Problem, Query, Record, Scope
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.ids import Ids
+from holdfast.ledger import secrets
 from holdfast.ledger.core import Core, scan_all
 from holdfast.memories.following import ChangeTracker
 from holdfast.memories.ground import Ground, Place
@@ -58,15 +58,22 @@ class Library:
         self._core, self._ids, self._wanted = core, ids, embedder
         self._follower = ChangeTracker(core)
         self._cache = cache or IndexCache()
+        self._key: bytes | None = None
 
     def index(self, place: Place) -> Index:
         """The index of a place, made when it is first asked for."""
 
         def make() -> Index:
-            depot = Depot(self._core, self._ids, place.scope, name_of(place))
-            return Index(depot, Ground(self._core, place, self._follower), self.embedder)
+            return Index(self._depot(place), Ground(self._core, place, self._follower), self.embedder)
 
         return self._cache.get(self._core.tenant, place, make)
+
+    def _depot(self, place: Place) -> Depot:
+        """Where the index of a place is saved. Its name does not say whose it is, not even to who tries names out."""
+        if self._key is None:
+            self._key = secrets.key_of(self._core, self._ids)
+        key = self._key
+        return Depot(self._core, self._ids, place.scope, _named(place, lambda name: secrets.hidden(key, name)))
 
     def embedder(self, recorded: str | None) -> Embeds | None:
         """What makes vectors of a recorded model, if it is to be had; without one, what this store was opened with."""
@@ -127,7 +134,7 @@ class Library:
         for place in self.saved():
             name = described(place)
             ground = Ground(self._core, place, self._follower)
-            index = Index(Depot(self._core, self._ids, place.scope, name_of(place)), ground)
+            index = Index(self._depot(place), ground)
             for what in index.problems():
                 yield Problem(f"index {name!r}", f"{what}; run rebuild", self._core.tenant, KIND, name)
 
@@ -201,11 +208,6 @@ def _installed(model: str) -> Embeds | None:
     return None
 
 
-def name_of(place: Place) -> str:
-    """What the records of a place's index are called. The feed keeps such names, so they do not say whose it is."""
-    return _named(place, _hidden)
-
-
 def described(place: Place) -> str:
     """A place as people call it."""
     return _named(place, str)
@@ -218,7 +220,3 @@ def _named(place: Place, naming: Callable[[str], str]) -> str:
     if place.agent is not None:
         return f"{what}agent/{naming(place.agent)}"
     return f"{what}{_COMMON}" if place.files or place.book is not None else _THREADS
-
-
-def _hidden(name: str) -> str:
-    return blake2b(name.encode(), digest_size=16).hexdigest()

@@ -24,6 +24,7 @@ from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Delete, Event, Mark, Op, Put, Query, Receipt, Record, Scope, View
 from holdfast.errors import Conflict, Corrupt, Erased, Invalid, KeyReused, NotFound, Unsupported, quoted
 from holdfast.ids import Ids, check_id
+from holdfast.ledger import secrets
 from holdfast.ledger.core import Core, Pending, scan_all
 from holdfast.ledger.thread import check_count
 from holdfast.memory.drafts import Remembering, check_trust, checked
@@ -383,7 +384,8 @@ class Book:
         for _ in range(_TRIES):
             record = self._existing(id)
             time = self._core.clock.now()
-            ops = (self._told(_event("erase", id, time)), Delete(MEMORY, id, record.version))
+            gone = Delete(MEMORY, id, record.version, bury=True)
+            ops = (self._told(_event("erase", id, time)), gone, secrets.erased())
             try:
                 self._core.write(ops, time)
             except Conflict:

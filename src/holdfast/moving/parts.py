@@ -8,12 +8,12 @@ here stays erased. Deliberately absent: where parts come from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Append, Event, Record, Scope
+from holdfast.engine.contract import Append, Buries, Event, Record, Scope
 from holdfast.errors import Conflict, Corrupt, HoldfastError, Invalid
 from holdfast.ids import check_id, check_text
 from holdfast.ledger.core import fetch
@@ -368,16 +368,9 @@ def _shown(draft: Remembering) -> str:
     return f"{draft.subject or draft.once!s:.40} {draft.text!a:.60}"
 
 
-@runtime_checkable
-class _Buries(Protocol):
-    """A view that also knows what was erased."""
-
-    def buried(self, tenant: str, kind: str, id: str) -> bool: ...
-
-
 def buried(store: Store, kind: str, ids: Iterable[str]) -> set[str]:
     """Those of the ids that were erased here for good."""
     with store.core.engine.snapshot() as view:
-        if not isinstance(view, _Buries):
+        if not isinstance(view, Buries):
             return set()
         return {id for id in ids if view.buried(store.tenant, kind, id)}

@@ -21,13 +21,14 @@ from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Delete, Guard, Op, Put, Query, Record, Scope, View
 from holdfast.errors import Conflict, Corrupt, Unsupported
 from holdfast.ids import Ids
+from holdfast.ledger import secrets
 from holdfast.ledger.core import Core, scan_all
 from holdfast.retrieval import segment as arrays
 from holdfast.retrieval.segment import Segment, Vectors
 
 KIND = "index"
 MANIFEST = "manifest"
-FORM = 2
+FORM = 3
 _PART_BYTES = 8 * 1024 * 1024
 
 
@@ -56,25 +57,28 @@ class Saved(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """All that is saved. ``model`` is the one that recall uses, ``previous`` the one it can go back to."""
+    """All that is saved. ``model`` is the one that recall uses, ``previous`` the one it can go back to; ``key`` hides
+    the words of this index, and is gone when it is."""
 
     form: int = FORM
     words: int = text.VERSION
     model: str | None = None
     dimension: int = 0
     previous: str | None = None
+    key: bytes = b""
     segments: tuple[Saved, ...] = ()
 
 
 class Stored:
     """What is saved, at one moment."""
 
-    def __init__(self, view: View, tenant: str, name: str) -> None:
-        self._view, self._tenant, self._name = view, tenant, name
+    def __init__(self, view: View, tenant: str, name: str, key: bytes) -> None:
+        self._view, self._tenant, self._name, self._key = view, tenant, name, key
 
     def segment(self, saved: Saved, model: str | None) -> Segment:
         """A segment with the vectors of a model, where it has them."""
-        segment = arrays.of_arrays(arrays.from_bytes(self._value(f"{saved.token}/t", saved.parts, saved.digest)))
+        stored = arrays.from_bytes(self._value(f"{saved.token}/t", saved.parts, saved.digest))
+        segment = arrays.of_arrays(stored, _key(self._key, saved.token))
         if model is not None and model in saved.vectors:
             segment.vectors = self.vectors(saved, model, segment.passages)
         return segment
@@ -109,7 +113,7 @@ class Depot:
     def __init__(self, core: Core, ids: Ids, scope: Scope, name: str) -> None:
         self._core, self._ids, self._scope, self.name = core, ids, scope, name
         self._id: str | None = None
-        self._version = 0
+        self._version = self._erasures = 0
         self.manifest = Manifest()
 
     # Stored
@@ -125,10 +129,14 @@ class Depot:
             for record in self._manifests(view)[:1]:
                 self._id, self._version = record.id, record.version
                 self.manifest = _manifest(record)
-            yield Stored(view, self._core.tenant, self.name)
+            yield Stored(view, self._core.tenant, self.name, self.manifest.key)
 
     def forget(self) -> None:
         self._id, self._version, self.manifest = None, 0, Manifest()
+
+    def look(self) -> None:
+        """What is read of ground from here on is current: only an erasure that comes later makes it unfit to save."""
+        self._erasures = secrets.erasures(self._core.engine, self._core.tenant)
 
     def _manifests(self, view: View) -> list[Record]:
         """The manifests of this index, the one that counts first: two processes may both have made a first one.
@@ -144,8 +152,10 @@ class Depot:
     def saving(self, segment: Segment, saved: Saved | None, ops: list[Op]) -> Saved:
         """What a manifest will say of a segment; what is not saved of it yet becomes operations."""
         if saved is None:
-            data = arrays.to_bytes(segment.arrays())
+            if not self.manifest.key:
+                self.manifest = msgspec.structs.replace(self.manifest, key=self._ids.key())
             token = self._ids.token()
+            data = arrays.to_bytes(arrays.masked(segment.arrays(), _key(self.manifest.key, token)))
             parts = self._put(f"{token}/t", data, ops)
             saved = Saved(token, parts, _digest(data), segment.rows, segment.passages)
         vectors = segment.vectors
@@ -175,7 +185,8 @@ class Depot:
     def commit(self, manifest: Manifest, ops: Sequence[Op]) -> None:
         """Write a manifest in place of the one that was read, with new parts, and delete the parts it drops.
 
-        ``Overtaken`` when another one was written meanwhile.
+        ``Overtaken`` when another one was written meanwhile, or something was erased since the last ``look``: what is
+        saved then might hold words of it.
         """
         id = self._id or f"{self.name}/{self._ids.token()}{self._ids.token()}"
         gone = set(self._names(self.manifest)) - set(self._names(manifest))
@@ -185,7 +196,8 @@ class Depot:
         put = Put(KIND, id, body, expect=self._version, scope=self._scope, tags=tags, derived=True)
         there = self._write_parts(ops)
         try:
-            self._write([put, *there, *_deletes(gone)])  # a part that is gone by now was swept: nobody had named it yet
+            # A part that is gone by now was swept: nobody had named it yet.
+            self._write([secrets.unless_erased(self._erasures), put, *there, *_deletes(gone)])
         except Conflict as error:
             self._write(_deletes(set(part.id for part in there) - set(self._names(self.manifest))))
             raise Overtaken from error
@@ -246,6 +258,11 @@ class Depot:
             for model, (parts, digest) in saved.vectors.items():
                 name = _vectors_name(saved, model, digest)
                 yield from (f"{self.name}/{name}/{number}" for number in range(parts))
+
+
+def _key(key: bytes, token: str) -> bytes:
+    """What hides the words of one segment."""
+    return key + token.encode()
 
 
 def _vectors_name(saved: Saved, model: str, digest: str) -> str:

@@ -100,6 +100,8 @@ class Index:
             reaches = self._source.reaches()
             if reaches is self._shown and self._corpus is not None:
                 break
+            self._depot.look()
+            reaches = self._source.reaches()  # again: what was erased before the look is not among them
             saves = self._saves
             self._catch_up(reaches, progress)
             self._shown, self._corpus = reaches, Corpus([held.segment for held in self._held], reaches)
@@ -468,6 +470,7 @@ class Index:
         """Read what is saved; where it is damaged, begin anew."""
         self._forget()
         self._loaded = True
+        self._depot.look()
         try:
             with self._depot.read() as reading:
                 manifest = self._depot.manifest

@@ -11,7 +11,7 @@ Deliberately absent: which streams are visible now, ranking, and storage (``inde
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
+from hashlib import blake2b, shake_128
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -53,6 +53,7 @@ COLUMNS: dict[str, str] = {
 """The columns of a row: ``time`` is when it was said or is true from, ``first`` the first passage."""
 _OTHERS = {"owner": "<i4", "size": "<i4", "terms": "<u8", "offsets": "<i8", "holder": "<i4", "count": "|u1"}
 
+_HASHES = ("terms", "fact", "speaker", "same", "left", "right")
 _STORED = {*COLUMNS.values(), *_OTHERS.values(), "<f2", "|b1"}
 
 
@@ -334,6 +335,20 @@ def _by_model(segment: Segment, model: str, width: int) -> Vectors:
 # Bytes
 
 
+def masked(arrays: dict[str, Array], key: bytes) -> dict[str, Array]:
+    """The same arrays with every hash of a word or name hidden by a key, or shown by the same key again.
+
+    A bare hash tells who tries out words which of them are there. In memory it stays as it is, so that a key of its own
+    for each index changes nothing in what is found.
+    """
+    found = dict(arrays)
+    stream = np.frombuffer(shake_128(key).digest(8 * sum(arrays[name].size for name in _HASHES)), dtype="<u8")
+    for name in _HASHES:
+        size = arrays[name].size
+        found[name], stream = arrays[name] ^ stream[:size], stream[size:]
+    return found
+
+
 def to_bytes(arrays: dict[str, Array]) -> bytes:
     """Arrays as one value, low byte first."""
     return msgspec.msgpack.encode(
@@ -353,8 +368,8 @@ def from_bytes(data: bytes) -> dict[str, Array]:
         raise Corrupt(f"a part of an index does not decode: {error}") from error
 
 
-def of_arrays(arrays: dict[str, Array]) -> Segment:
-    """A segment from stored arrays, refused when they cannot be one."""
+def of_arrays(arrays: dict[str, Array], key: bytes | None = None) -> Segment:
+    """A segment from stored arrays, which a key may have masked, refused when they cannot be one."""
     wanted = {**COLUMNS, **_OTHERS}
     if wanted.keys() - arrays.keys():
         raise Corrupt("a part of an index lacks columns")
@@ -367,4 +382,5 @@ def of_arrays(arrays: dict[str, Array]) -> Segment:
     )
     if not holds:
         raise Corrupt("the columns of a part of an index do not fit together")
-    return Segment({name: arrays[name].astype(kind, copy=False) for name, kind in wanted.items()})
+    found = {name: arrays[name].astype(kind, copy=False) for name, kind in wanted.items()}
+    return Segment(found if key is None else masked(found, key))

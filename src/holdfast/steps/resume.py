@@ -108,9 +108,15 @@ def find(runs: Runs) -> list[Due]:
 class Resumer:
     """Carries on what it finds, one run after the other."""
 
-    def __init__(self, runs: Runs, handlers: Any, open_thread: Callable[[str], LedgerThread]) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        handlers: Any,
+        open_thread: Callable[[str], LedgerThread],
+        first: Callable[[], None] = lambda: None,
+    ) -> None:
         self._runs, self._handlers = runs, check_handlers(handlers)
-        self._open_thread = open_thread
+        self._open_thread, self._first = open_thread, first
         self._pace = 1  # how many to take at once, by how long the last ones took
         self._begun: Work | None = None
 
@@ -144,6 +150,7 @@ class Resumer:
 
     def claimed(self, limit: int | None = None) -> Claimed:
         """Take what may be taken, a few at a time where there are many, so that a fleet shares the work. Blocks."""
+        self._first()  # what else was left undone in the store
         due = deque(find(self._runs))
         most = max(1, min(_MOST_AT_ONCE, len(due) // _SHARES))
         left = len(due) if limit is None else limit  # of those that are carried on; mentioned ones keep no others back
@@ -317,15 +324,14 @@ class Shift:
 
 def work_on(
     runs: Runs,
-    handlers: Any,
-    open_thread: Callable[[str], LedgerThread],
+    resumer: Resumer,
     *,
     stop: threading.Event,
     poll_s: float,
     on_run: Callable[[Resumed], Any] | None,
 ) -> int:
     """Carry runs on until told to stop; return how many. A store that is away is waited for. Blocks."""
-    shift = Shift(Resumer(runs, handlers, open_thread), poll_s, on_run)
+    shift = Shift(resumer, poll_s, on_run)
     while not stop.is_set():
         shift.begin()
         try:

@@ -152,6 +152,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(tenant=tenants, scope=scopes, bury=few)
     def erase(self, tenant: str, scope: Scope, bury: bool) -> None:
+        self._same(lambda engine: engine.erase(tenant, scope, time=self._time, dry_run=True))
         self._same(lambda engine: engine.erase(tenant, scope, time=self._time, bury=bury))
 
     @rule(tenant=tenants, which=small)

@@ -6,22 +6,24 @@ archive that fits into one batch is all or nothing for each tenant. A larger one
 thread ever split. If another writer gets in the way between plan and commit, the batches before it stay: importing
 again is harmless, and goes on where it stopped.
 
-Deliberately absent: merging of histories that went apart; that is a ``Conflict``.
+What was erased here stays erased: it is left out, with all that stands on it, and counted. Deliberately absent: merging
+of histories that went apart; that is a ``Conflict``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import BinaryIO
 
 import msgspec
 
-from holdfast.engine.contract import Adopt, Engine, Event, Mark, Measures, Record, Strand, View
+from holdfast.engine.contract import STREAM, Adopt, Buries, Engine, Event, Mark, Measures, Record, Strand, View
 from holdfast.engine.plan import Changes, Limits, Plan
 from holdfast.errors import Conflict, Invalid
 from holdfast.ids import Ids, check_id
 from holdfast.transfer.archive import Manifest, Section
 from holdfast.transfer.formats import Progress, Reading, Source, opened
+from holdfast.transfer.reach import marks_of
 
 BATCH_EVENTS = 20_000
 BATCH_BYTES = 32 * 1024 * 1024
@@ -31,7 +33,8 @@ Names = set[tuple[str, str, str]]
 
 
 class ImportReport(msgspec.Struct, frozen=True):
-    """What an import did, or with ``dry_run`` would do. ``skipped`` records were here already, as new or newer."""
+    """What an import did, or with ``dry_run`` would do. ``skipped`` records were here already, as new or newer;
+    ``erased`` ones were erased here, or stand on something that was, and are left out."""
 
     manifest: Manifest
     dry_run: bool = False
@@ -40,6 +43,11 @@ class ImportReport(msgspec.Struct, frozen=True):
     events: int = 0
     updated: int = 0
     skipped: int = 0
+    erased: int = 0
+
+
+StandsOn = Callable[[Record], tuple[str, str] | None]
+"""Says which other record one cannot do without, by kind and id."""
 
 
 def check_archive(source: Source, *, progress: Progress | None = None) -> Manifest:
@@ -59,11 +67,12 @@ def import_archive(
     time: int,
     dry_run: bool = False,
     progress: Progress | None = None,
+    stands_on: StandsOn = lambda record: None,
 ) -> ImportReport:
     """Take an archive in, keeping every number, time and digest; ``tenant`` gives its one tenant another name.
 
-    Raises what ``check_archive`` raises, ``Conflict`` when a thread here went another way, ``Erased`` when it was
-    erased here; nothing is imported then. Repeating an import is harmless. ``progress`` is called with "check", "plan"
+    Raises what ``check_archive`` raises, and ``Conflict`` when a thread here went another way; nothing is imported
+    then. What was erased here is left out. Repeating an import is harmless. ``progress`` is called with "check", "plan"
     or "import", the sections done and how many there are (0 while that is not known).
     """
     with opened(source) as rewind:
@@ -71,13 +80,14 @@ def import_archive(
         rename = _renaming(manifest, tenant)
         report = _Report(progress, manifest.sections)
         with engine.snapshot() as view:
+            sieve = _Sieve(view, stands_on)
             tally = _Tally(view, {(rename(owner), kind, id) for owner, kind, id in names})
             for batch in report.each("plan", _batches(rewind, rename)):
-                tally.add(batch)
+                tally.add([sieve.look(section) for section in batch])
         if not dry_run:
             for batch in report.each("import", _batches(rewind, rename)):
-                engine.commit(batch[0].tenant, [_adopt(batch)], time)
-        return tally.report(manifest, dry_run)
+                engine.commit(batch[0].tenant, [_adopt([sieve.left(section) for section in batch])], time)
+        return tally.report(manifest, dry_run, len(sieve.names))
 
 
 def _check(rewind: Callable[[], BinaryIO], progress: Progress | None) -> tuple[Manifest, Names]:
@@ -143,11 +153,71 @@ class _Report:
                 self._progress(stage, done, self._total)
 
 
-@runtime_checkable
-class _Buries(Protocol):
-    """A view that also knows what was erased."""
+class _Sieve:
+    """Leaves out what was erased here: records by their tombstones, histories by those of their streams, and whatever
+    stands on one of them. What a fork here still shares of an erased history is here, and stays."""
 
-    def buried(self, tenant: str, kind: str, id: str) -> bool: ...
+    def __init__(self, view: View, stands_on: StandsOn) -> None:
+        self._view, self._stands_on = view, stands_on
+        self._buried = view.buried if isinstance(view, Buries) else lambda tenant, kind, id: False
+        self._streams: set[tuple[str, int]] = set()
+        self._shared: dict[tuple[str, int], set[int]] = {}
+        self.names: Names = set()
+
+    def look(self, section: Section) -> Section:
+        """Find out what of a section is to be left out, and leave it out. Sections come in the archive's order."""
+        tenant = section.tenant
+        self.names |= {(tenant, r.kind, r.id) for r in section.records if self._erased(tenant, r)}
+        for strand in section.strands:
+            place = (tenant, strand.stream)
+            if (
+                self._buried(tenant, STREAM, str(strand.stream))
+                and self._view.strand(tenant, strand.stream) is not None
+            ):
+                events = self._view.read(tenant, Mark(strand.stream, _END), after=strand.base)
+                self._shared[place] = {event.position for event in events}
+            elif self._closed(tenant, strand):
+                self._streams.add(place)
+        self.names |= {(tenant, r.kind, r.id) for r in section.records if self._lost(tenant, r)}
+        return self.left(section)
+
+    def left(self, section: Section) -> Section:
+        """What is left of a section that was looked at."""
+        tenant = section.tenant
+        records = tuple(r for r in section.records if (tenant, r.kind, r.id) not in self.names)
+        strands = (strand for strand in section.strands if (tenant, strand.stream) not in self._streams)
+        return msgspec.structs.replace(
+            section, records=records, strands=tuple(self._trimmed(tenant, strand) for strand in strands)
+        )
+
+    def _erased(self, tenant: str, record: Record) -> bool:
+        """Whether a record was erased, or what it is of: its thread, or what else it stands on."""
+        thread, below = record.scope.thread, self._stands_on(record)
+        return (
+            self._buried(tenant, record.kind, record.id)
+            or (thread is not None and self._buried(tenant, "thread", thread))
+            or (below is not None and (tenant, *below) in self.names)
+        )
+
+    def _closed(self, tenant: str, strand: Strand) -> bool:
+        """Whether nothing of a history may come in: it was erased, or its owner, or what it continues from."""
+        return (
+            self._buried(tenant, STREAM, str(strand.stream))
+            or (tenant, strand.kind, strand.id) in self.names
+            or (strand.parent is not None and (tenant, strand.parent) in self._streams)
+        )
+
+    def _lost(self, tenant: str, record: Record) -> bool:
+        """Whether the history that a record has or points to does not come in."""
+        streams = [mark.stream for mark in marks_of(record)] + ([] if record.stream is None else [record.stream])
+        return any((tenant, stream) in self._streams for stream in streams)
+
+    def _trimmed(self, tenant: str, strand: Strand) -> Strand:
+        shared = self._shared.get((tenant, strand.stream))
+        if shared is None:
+            return strand
+        events = tuple(event for event in strand.events if event.position in shared)
+        return msgspec.structs.replace(strand, kind="", id="", events=events)
 
 
 class _Now:
@@ -165,7 +235,7 @@ class _Now:
 
     def buried(self, tenant: str, kind: str, id: str) -> bool:
         # Where a view cannot say, the commit still does.
-        return isinstance(self._view, _Buries) and self._view.buried(tenant, kind, id)
+        return isinstance(self._view, Buries) and self._view.buried(tenant, kind, id)
 
     def limits(self, tenant: str) -> Limits:
         return self._view.limits(tenant) if isinstance(self._view, Measures) else {}
@@ -190,8 +260,10 @@ class _Tally:
                 self._count(section.tenant, record, plan.changes)
         self._events += len(plan.changes.events)
 
-    def report(self, manifest: Manifest, dry_run: bool) -> ImportReport:
-        return ImportReport(manifest, dry_run, self._threads, self._records, self._events, self._updated, self._skipped)
+    def report(self, manifest: Manifest, dry_run: bool, erased: int) -> ImportReport:
+        return ImportReport(
+            manifest, dry_run, self._threads, self._records, self._events, self._updated, self._skipped, erased
+        )
 
     def _count(self, tenant: str, record: Record, changes: Changes) -> None:
         if (record.kind, record.id) not in changes.records:

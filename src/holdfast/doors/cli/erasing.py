@@ -17,16 +17,14 @@ from holdfast.doors.cli import exits, options
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
 from holdfast.doors.cli.wording import counted
-from holdfast.engine.contract import Query
 from holdfast.errors import Invalid, NotFound
-from holdfast.ledger.core import scan_all
-from holdfast.memory.names import MEMORY
 from holdfast.records import ThreadInfo
 
 HELP = """Remove for good: threads, a user, an agent, a file.
 
-Nothing brings back what was erased. Backups and exports that were made before keep it, and SQLite's write-ahead log
-does until it is reused or the store is closed. A single memory goes by forget --erase.
+Nothing brings back what was erased, and the files of the store hold none of it afterwards. Backups and exports that
+were made before keep it. An erasure that was broken off goes on when it is repeated. A single memory goes by
+forget --erase.
 
 \b
 Examples:
@@ -157,15 +155,16 @@ def _erase_owner(
     user, agent = owner
     with desk.open() as store:
         found = store.threads(user=user, agent=agent, limit=None)
-        folders = store.folders(user=user, agent=agent)
+        would = store.erase(user=user, agent=agent, dry_run=True).counts
         counts = {
-            "threads": len(found),
-            **_held(store, found),
-            "memories": _memories(store, user, agent),
-            "files": sum(folder.files for folder in folders),
+            "threads": would.get("thread", 0),
+            "entries": sum(info.entries for info in found),
+            "runs": would.get("run", 0),
+            "memories": would.get("memory", 0),
+            "files": would.get("file", 0),
         }
         if dry_run and not any(counts.values()):
-            raise NotFound(f"nothing of {whose} is listed here; at most there are old versions of deleted files")
+            raise NotFound(f"there is nothing of {whose} here")
         along = "what anyone remembered from those threads alone" if found else ""
         going = _Going({"user": user, "agent": agent}, f"all of {whose}", counts, along)
         return _erase(
@@ -202,14 +201,6 @@ def _held(store: Store, threads: Iterable[ThreadInfo]) -> dict[str, int]:
     unique = {info.id: info for info in threads}
     runs = sum(len(store.runs(thread=id, limit=None)) for id in unique)
     return {"entries": sum(info.entries for info in unique.values()), "runs": runs}
-
-
-def _memories(store: Store, user: str | None, agent: str | None) -> int:
-    """How many memories there are of a user or an agent, forgotten ones included.
-
-    They are counted as records: a handle of an agent does not reach what it knows about users.
-    """
-    return sum(1 for _ in scan_all(store.core.engine, store.tenant, Query(MEMORY, user=user, agent=agent)))
 
 
 def _threads(names: list[str]) -> str:

@@ -208,6 +208,8 @@ def _amounts(counts: dict[str, int]) -> str:
 
 def _show_import(screen: Screen, report: Any) -> None:
     screen.line(f"The file is sound: {_content(report.manifest.counts)}.")
+    if report.erased:
+        screen.line(f"Left out, because it was erased here: {counted(report.erased, 'record')}.")
     if not report.records and not report.updated:
         screen.line("Everything in it is here already.")
         return

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.engine.contract import Adopt, Append, Change, Delete, Fork, Op, Put, Query, Record, Scope
+from holdfast.engine.contract import Adopt, Append, Change, Delete, Fork, Op, Put, Query, Record, Scope, Scrubs
 from holdfast.errors import Erased, Invalid
 from holdfast.testing.contract.scene import ACME, ANA, BEN, GLOBEX, Scene, append, contents, event, fork, note, rewind
 
@@ -230,6 +230,69 @@ class ErasePromises:
         scene.commit(append("t", "two"))
         assert scene.texts("t") == ["two"]
         assert scene.thread("t").version == 1
+
+    def test_a_dry_run_tells_what_would_go_and_changes_nothing(self, scene: Scene) -> None:
+        """By kind, with the users and agents whose it is; afterwards the same is told by the erasure itself."""
+        scene.commit(note("n", scope=Scope("ana", "travel")), append("t", "one"), append("b", "kept", scope=BEN))
+        scene.commit(Put("part", "p", b"x", scope=ANA, derived=True))
+        before = contents(scene.engine)
+        would = scene.engine.erase(ACME, ANA, time=1, dry_run=True)
+        assert would.counts == {"note": 1, "part": 1, "thread": 1}
+        assert would.owners == {Scope("ana", "travel"), ANA}
+        assert contents(scene.engine) == before
+        assert scene.engine.erase(ACME, ANA, time=1) == would
+
+    def test_ids_of_free_kinds_can_be_used_again_but_their_streams_cannot(self, scene: Scene) -> None:
+        """``free`` names kinds whose ids are not the caller's own; an import brings nothing of them back."""
+        scene.commit(append("t", "one"))
+        archive = scene.export("t")
+        scene.engine.erase(ACME, ANA, time=1, free=("thread",))
+        with pytest.raises(Erased):
+            scene.commit(archive)
+        scene.commit(append("t", "two"))
+        assert scene.texts("t") == ["two"]
+        assert scene.engine.check() == []
+
+    def test_a_single_thing_can_be_buried(self, scene: Scene) -> None:
+        """Of what owns a stream that one, and its id stays free; of what owns none its id."""
+        scene.commit(append("t", "one"), note("n", b"one"))
+        archive = scene.export("t")
+        scene.commit(Delete("thread", "t", bury=True), Delete("note", "n", bury=True))
+        for late in (archive, note("n", b"again"), Adopt((Record("note", "n", 1, b"", Scope(), 1, 1),))):
+            with pytest.raises(Erased):
+                scene.commit(late)
+        scene.commit(append("t", "two"))
+        assert scene.texts("t") == ["two"]
+
+    def test_what_is_buried_in_a_batch_counts_in_the_same_batch(self, scene: Scene) -> None:
+        """Deleting and burying first, writing after it in one commit: the later one is refused, and so is all."""
+        scene.commit(note("n", b"one"))
+        with pytest.raises(Erased):
+            scene.commit(Delete("note", "n", bury=True), note("n", b"again"))
+        assert scene.ids() == ["n"]
+
+    def test_of_a_buried_stream_a_fork_keeps_what_it_shares_and_no_more(self, scene: Scene) -> None:
+        """What is still here may be named by an import; what went is refused."""
+        scene.commit(append("t", "one", "two"))
+        scene.commit(fork("f", scene.mark("t", at=1), scope=BEN))
+        whole = scene.export("t")
+        scene.erase(ANA)
+        with pytest.raises(Erased):
+            scene.commit(Adopt((), whole.strands))
+        assert scene.texts("f") == ["one"]
+        assert scene.engine.check() == []
+
+    def test_scrubbing_changes_nothing_that_can_be_read(self, scene: Scene) -> None:
+        """An engine with files of its own makes what was deleted unreadable in them, as often as it is asked."""
+        if not isinstance(scene.engine, Scrubs):
+            pytest.skip("capability scrub: this engine has no files")
+        scene.commit(append("t", "one"), note("n", scope=BEN))
+        scene.erase(ANA)
+        before = contents(scene.engine)
+        assert (scene.engine.scrub(), scene.engine.scrub()) == ((), ())
+        assert contents(scene.engine) == before
+        scene.commit(append("b", "next", scope=BEN))
+        assert scene.engine.check() == []
 
     def test_other_ids_of_the_scope_are_not_buried(self, scene: Scene) -> None:
         """Only what was there is marked; the user may come back with new things."""

@@ -71,7 +71,7 @@ class Scene:
         return self.engine.commit(tenant, ops, self.clock.now())
 
     def erase(self, scope: Scope, *, tenant: str = ACME, bury: bool = True) -> int:
-        return self.engine.erase(tenant, scope, time=self.clock.now(), bury=bury)
+        return self.engine.erase(tenant, scope, time=self.clock.now(), bury=bury).records
 
     def thread(self, id: str, tenant: str = ACME) -> Record:
         record = self.engine.get(tenant, "thread", id)

@@ -29,7 +29,9 @@ from holdfast.engine.contract import (
     Query,
     Receipt,
     Record,
+    Removed,
     Scope,
+    Scrubs,
     Strand,
     View,
 )
@@ -151,8 +153,19 @@ class MortalEngine:
     def snapshot(self) -> AbstractContextManager[View]:
         return self._alive().snapshot()
 
-    def erase(self, tenant: str, scope: Scope, *, time: int, bury: bool = True, actor: str | None = None) -> int:
-        return self._alive().erase(tenant, scope, time=time, bury=bury, actor=actor)
+    def erase(self, tenant: str, scope: Scope, *, dry_run: bool = False, **how: Any) -> Removed:
+        if dry_run:
+            return self._alive().erase(tenant, scope, dry_run=True, **how)
+        self._fuse.point("before erase")
+        removed = self._inner.erase(tenant, scope, **how)
+        self._fuse.point("after erase")
+        return removed
+
+    def scrub(self, timeout_s: float = 10.0) -> tuple[str, ...]:
+        self._fuse.point("before scrub")
+        left = self._inner.scrub(timeout_s) if isinstance(self._inner, Scrubs) else ()
+        self._fuse.point("after scrub")
+        return left
 
     def check(self, tenant: str | None = None) -> list[Problem]:
         return self._alive().check(tenant)

@@ -1,0 +1,49 @@
+"""What a tenant keeps for itself: a random key, and how often something was erased.
+
+The key hides names that are derived from people's: whoever finds such a name without the key cannot try out whose it
+is. The count lets whoever saves something derived find out that its ground was erased meanwhile. Both are derived
+records: the feed does not speak of them, and no archive takes them along. Deliberately absent: encryption.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from holdfast.engine.contract import Guard, Put, View
+from holdfast.errors import Conflict
+from holdfast.ids import Ids
+from holdfast.ledger.core import Core
+
+KIND = "secret"
+_KEY, _ERASURES = "key", "erasures"
+
+
+def key_of(core: Core, ids: Ids) -> bytes:
+    """The tenant's own key, made when it is first asked for."""
+    while (record := core.engine.get(core.tenant, KIND, _KEY)) is None:
+        try:
+            core.write([Put(KIND, _KEY, ids.key(), expect=0, derived=True)], core.clock.now())
+        except Conflict:
+            continue  # another process was faster: its key is the tenant's
+    return record.body
+
+
+def hidden(key: bytes, name: str) -> str:
+    """A name that says nothing to those who do not have the key."""
+    return blake2b(name.encode(), digest_size=16, key=key).hexdigest()
+
+
+def erased() -> Put:
+    """The operation that goes with every erasure, in its commit or after it: whoever reads ground must look again."""
+    return Put(KIND, _ERASURES, b"", derived=True)
+
+
+def erasures(view: View, tenant: str) -> int:
+    """How often something was erased."""
+    record = view.get(tenant, KIND, _ERASURES)
+    return 0 if record is None else record.version
+
+
+def unless_erased(count: int) -> Guard:
+    """The operation that fails a commit with ``Conflict`` when something was erased since ``erasures`` gave a count."""
+    return Guard(KIND, _ERASURES, count)

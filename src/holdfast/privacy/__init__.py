@@ -1,0 +1,1 @@
+"""What people have a right to: to be forgotten for good."""

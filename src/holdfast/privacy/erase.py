@@ -1,0 +1,178 @@
+"""Erasure: one durable run for everything that goes, from counting to files that hold no word of it.
+
+Its parts are recorded in the store, so that an erasure whose process died is finished by the next one, by ``work`` and
+``resume``, or by ``finish``; a repeated call goes on where it stopped and tells the whole count.
+
+    select   what is in the scope: counts, owners, threads        nothing is changed, the run is recorded
+    remove   what was learned from those threads alone, holds, and in one commit every record of the scope
+    purge    what was derived from it: indexes; caches of this process
+    scrub    what the files of the engine still hold of it; by now the run itself does not name anybody
+    done     the run is forgotten
+
+Every part may be repeated, so nobody has to hold the run: two who work on it do the same, and each step forward is
+compare-and-set. Deliberately absent: what a memory or an index is. The wiring passes in what other rooms do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import Delete, Op, Put, Query, Record, Removed, Scope, Scrubs
+from holdfast.errors import Conflict, Invalid
+from holdfast.ids import Ids
+from holdfast.ledger import secrets
+from holdfast.ledger.core import Core, scan_ever
+from holdfast.records import Erasure
+
+KIND = "erasure"
+_REMOVE, _PURGE, _SCRUB = "remove", "purge", "scrub"
+
+
+class Rooms(NamedTuple):
+    """What an erasure asks of other rooms.
+
+    ``free`` are the kinds whose ids are made of an owner's name: they stay free, so that the owner can begin anew.
+    ``learned`` finds what was learned from some threads and from no other that stays, ``unlearn`` erases one of it,
+    ``holds`` is what else hangs on threads without being of their owner, and ``purge`` cleans what was derived.
+    """
+
+    free: Collection[str]
+    learned: Callable[[Collection[str]], Iterator[Record]]
+    unlearn: Callable[[Record], None]
+    holds: Callable[[Sequence[str]], list[Op]]
+    purge: Callable[[Collection[Scope]], None]
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """How far an erasure is. It names its scope and the owners only until all of theirs is gone."""
+
+    part: str
+    forever: bool
+    counts: dict[str, int]
+    scope: Scope | None = None
+    owners: tuple[Scope, ...] = ()
+    version: int = 0
+
+
+class Eraser:
+    """The erasures of one tenant."""
+
+    def __init__(self, core: Core, ids: Ids, rooms: Rooms) -> None:
+        self._core, self._ids, self._rooms = core, ids, rooms
+
+    def erase(self, scope: Scope, *, forever: bool, dry_run: bool) -> Erasure:
+        """Erase a scope, or go on with an erasure of it that was broken off; then finish those of others."""
+        if scope == Scope():
+            raise Invalid("say what to erase: a thread, a user or an agent")
+        if dry_run:
+            return _told(self._selected(scope, forever)[0].counts)
+        id, learned = self._id(scope, forever), None
+        if (run := self._recorded(id)) is None:
+            selected, learned = self._selected(scope, forever)
+            run = self._advanced(id, selected) if selected.counts else None
+        done = _told({}) if run is None else self._carried_out(id, run, learned)
+        self.finish()
+        return done
+
+    def finish(self) -> int:
+        """Finish every erasure that was broken off; return how many there were."""
+        core, query = self._core, Query(KIND)
+        open_ = [record.id for record in scan_ever(core.engine, core.tenant, query)]
+        for id in open_:
+            if (run := self._recorded(id)) is not None:
+                self._carried_out(id, run)
+        return len(open_)
+
+    # The parts
+
+    def _selected(self, scope: Scope, forever: bool) -> tuple[_Run, list[Record]]:
+        """What is to be done, and what was learned from the scope's threads without being in it."""
+        removed = self._remove(scope, forever, dry_run=True)
+        learned = self._learned(scope, self._threads(scope))
+        counts = dict(removed.counts)
+        for record in learned:
+            counts[record.kind] = counts.get(record.kind, 0) + 1
+        owners = removed.owners | {Scope(record.scope.user, record.scope.agent) for record in learned}
+        return _Run(_REMOVE, forever, counts, scope, tuple(owners)), learned
+
+    def _learned(self, scope: Scope, threads: Sequence[str]) -> list[Record]:
+        return [record for record in self._rooms.learned(threads) if not _inside(record.scope, scope)]
+
+    def _carried_out(self, id: str, run: _Run, learned: list[Record] | None = None) -> Erasure:
+        """Do what is left of a run. ``learned`` is what was found a moment ago; later it has to be looked for again."""
+        notes: tuple[str, ...] = ()
+        found: _Run | None = run
+        while found is not None:
+            run = found
+            if run.part == _REMOVE:
+                found = self._advanced(id, self._removed(run, learned))
+                learned = None
+            elif run.part == _PURGE:
+                self._core.write([secrets.erased()], self._core.clock.now())
+                self._rooms.purge(run.owners)
+                found = self._advanced(id, _Run(_SCRUB, run.forever, run.counts, version=run.version))
+            else:
+                if isinstance(self._core.engine, Scrubs):
+                    notes = self._core.engine.scrub()
+                self._core.write([Delete(KIND, id, derived=True)], self._core.clock.now())
+                found = None
+        return _told(run.counts, notes)
+
+    def _removed(self, run: _Run, learned: list[Record] | None) -> _Run:
+        """Remove what there is: first what is found by way of the scope's threads, then those with all the rest."""
+        assert run.scope is not None
+        core, threads, owners = self._core, self._threads(run.scope), set(run.owners)
+        for record in self._learned(run.scope, threads) if learned is None else learned:
+            self._rooms.unlearn(record)
+            owners.add(Scope(record.scope.user, record.scope.agent))
+        if holds := self._rooms.holds(threads):
+            core.write(holds, core.clock.now())
+        removed = self._remove(run.scope, run.forever)
+        counts = {**removed.counts, **run.counts}
+        counts = {kind: max(count, removed.counts.get(kind, 0)) for kind, count in counts.items()}
+        return msgspec.structs.replace(run, part=_PURGE, counts=counts, owners=tuple(owners | removed.owners))
+
+    def _remove(self, scope: Scope, forever: bool, *, dry_run: bool = False) -> Removed:
+        core = self._core
+        free = self._rooms.free if scope.thread is None else ()  # what is in a thread has no beginning of its own
+        return core.engine.erase(
+            core.tenant, scope, time=core.clock.now(), bury=forever, free=free, actor=core.actor, dry_run=dry_run
+        )
+
+    def _threads(self, scope: Scope) -> list[str]:
+        query = Query("thread", user=scope.user, agent=scope.agent, thread=scope.thread)
+        return [record.id for record in scan_ever(self._core.engine, self._core.tenant, query)]
+
+    # How far it is
+
+    def _id(self, scope: Scope, forever: bool) -> str:
+        name = encode([scope.user, scope.agent, scope.thread, forever]).decode()
+        return secrets.hidden(secrets.key_of(self._core, self._ids), name)
+
+    def _recorded(self, id: str) -> _Run | None:
+        record = self._core.engine.get(self._core.tenant, KIND, id)
+        if record is None:
+            return None
+        return msgspec.structs.replace(msgspec.convert(decode(record.body), _Run), version=record.version)
+
+    def _advanced(self, id: str, run: _Run) -> _Run | None:
+        """Record a run's next part. Where another was faster, go on from there; None when all of it is done."""
+        put = Put(KIND, id, encode(msgspec.to_builtins(run)), expect=run.version, derived=True)
+        try:
+            self._core.write([put], self._core.clock.now())
+        except Conflict:
+            return self._recorded(id)
+        return msgspec.structs.replace(run, version=run.version + 1)
+
+
+def _inside(scope: Scope, wanted: Scope) -> bool:
+    pairs = ((wanted.user, scope.user), (wanted.agent, scope.agent), (wanted.thread, scope.thread))
+    return all(want is None or want == found for want, found in pairs)
+
+
+def _told(counts: dict[str, int], notes: Iterable[str] = ()) -> Erasure:
+    return Erasure(sum(counts.values()), counts, tuple(notes))
