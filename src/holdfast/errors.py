@@ -7,6 +7,7 @@
     │   ├── Fenced          another process took this run over: stop, nothing of yours is recorded any more
     │   └── NotSaved        a step is done, but what it wanted to save with its completion could not be saved
     ├── Unavailable         the store cannot answer now: retry later
+    │   ├── QuotaExceeded   the tenant holds as much as it may: make room, or raise the limit
     │   ├── OutcomeUnknown  a commit may or may not have happened: retry with the same key
     │   └── ModelFailed     a language model gave no usable answer: the question is kept, ask again
     ├── NotFound            there is no such thing
@@ -19,7 +20,6 @@
     │   ├── StepChanged     this step is recorded with other input
     │   ├── ResultInvalid   a step returned what cannot be stored
     │   └── RunEnded        the run is over
-    ├── QuotaExceeded       the tenant holds as much as it may: make room, or raise the limit
     ├── SchemaError         stored state and today's code do not fit
     │   ├── SchemaUnknown   no such schema is registered
     │   ├── SchemaTooNew    written by newer code
@@ -155,6 +155,13 @@ class Unavailable(HoldfastError):
     retryable = True
 
 
+class QuotaExceeded(Unavailable):
+    """The tenant holds as much as it may."""
+
+    code = "quota_exceeded"
+    retryable = False
+
+
 class OutcomeUnknown(Unavailable):
     """The connection broke during a commit: it may or may not have happened. Retry with the same key."""
 
@@ -183,12 +190,6 @@ class FeedTrimmed(NotFound):
     """That part of the feed was dropped."""
 
     code = "feed_trimmed"
-
-
-class QuotaExceeded(HoldfastError):
-    """The tenant holds as much as it may."""
-
-    code = "quota_exceeded"
 
 
 class Invalid(HoldfastError):

@@ -195,9 +195,11 @@ class Store:
     def for_tenant(self, tenant: str, *, actor: str | None = None) -> Store:
         """Give a store for another tenant on the same engine: one pool, one set of caches, another wall.
 
-        It needs no closing of its own; it ends with the store that it came from. ``actor`` is who acts through it.
+        It needs no closing of its own; it ends with the store that it came from. ``actor`` is who acts through it,
+        without one whoever acts through this store.
         """
-        return self._view(self.core._replace(tenant=check_id(tenant, "tenant"), actor=_actor(actor)))
+        who = self.core.actor if actor is None else _actor(actor)
+        return self._view(self.core._replace(tenant=check_id(tenant, "tenant"), actor=who))
 
     def acting_as(self, actor: str | None) -> Store:
         """Give a store for the same tenant in which somebody else acts."""
@@ -471,8 +473,8 @@ class Store:
         """List what has expired and is not swept yet: threads and files, hidden already. ``before``: up to when."""
         if limit is not None:
             check_count("limit", limit)
-        moment = self.core.clock.now() if before is None else to_micros(before)
-        return expiry.expired(self.core, moment, limit)
+        now = self.core.clock.now()
+        return expiry.expired(self.core, now if before is None else min(now, to_micros(before)), limit)
 
     def erase(
         self,

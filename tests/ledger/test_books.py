@@ -15,7 +15,7 @@ from holdfast.clock import to_datetime
 from holdfast.engine.contract import Append, Op
 from holdfast.ledger import log
 from holdfast.ledger.core import Pending, compare_and_set
-from holdfast.ledger.files import Deleting, FileBook, Writing, expires_of, path_of
+from holdfast.ledger.files import Deleting, FileBook, Writing, path_of
 from holdfast.ledger.folder import Folder
 from holdfast.ledger.thread import LogBook
 from holdfast.testing import ManualClock
@@ -180,7 +180,7 @@ def test_a_file_can_be_given_longer_to_live(
     assert not store.verify().problems
     prolonged = files.record("a")
     assert prolonged is not None
-    assert (expires_of(record), expires_of(prolonged)) == (soon, late)
+    assert (record.expires, prolonged.expires) == (soon, late)
     with pytest.raises(errors.Conflict):
         logbook.commit((later,))
     notes.move("a", "b")

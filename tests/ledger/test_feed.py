@@ -14,7 +14,7 @@ import holdfast
 from holdfast import aio
 from holdfast.clock import to_datetime
 from holdfast.engine.contract import Commit
-from holdfast.errors import Conflict, FeedTrimmed, Invalid
+from holdfast.errors import Conflict, FeedTrimmed, Invalid, QuotaExceeded
 from holdfast.testing import ManualClock
 
 pytestmark = pytest.mark.every_engine  # order, clocks and other processes are the engine's
@@ -288,3 +288,71 @@ def test_expired_files_are_hidden_listed_and_kept_until_swept(store: holdfast.St
     assert store.verify(tenant=store.tenant).problems == ()
     folder.write("soon.md", "back again")
     assert store.expired() == []
+
+
+# What attacks found
+
+
+def test_looking_at_a_follower_makes_none(store: holdfast.Store) -> None:
+    filled(store)
+    follower = store.follower("looked at")
+    assert (follower.position, follower.lag) == (0, 4)
+    assert store.followers() == []
+    with pytest.raises(Invalid, match="the feed is at 4"):
+        store.follower("future", after=1_000).read()
+
+
+def test_a_follower_that_is_moved_in_the_loop_goes_on_from_there(store: holdfast.Store) -> None:
+    filled(store)
+    follower, seen = store.follower("f"), []
+    for commit in follower.follow(timeout_s=0):
+        seen.append(commit.position)
+        if seen == [1]:
+            follower.advance(3)
+        if seen == [1, 4]:
+            follower.reset(2)
+        if len(seen) == 4:
+            break
+    assert seen == [1, 4, 3, 4]
+
+
+def test_a_waiting_reader_holds_no_thread(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with aio.open(tmp_path / "s.db", embedder="none") as store:
+            readers = [asyncio.create_task(store.follower(f"f{n}").read(timeout_s=PATIENCE_S)) for n in range(20)]
+            engine: Any = store._store.core.engine
+            while len(engine._waiters._waiting) < 20:
+                await asyncio.sleep(0.01)
+            assert await asyncio.wait_for(store.feed_head(), PATIENCE_S) == 0
+            await store.thread("t").append({"role": "user", "content": "x"})
+            assert [positions(commits) for commits in await asyncio.gather(*readers)] == [[1]] * 20
+
+    asyncio.run(work())
+
+
+def test_a_file_is_found_through_every_handle_of_a_tenant(store: holdfast.Store) -> None:
+    store.thread("t", user="ana").append({"role": "user", "content": "hello penguin"})
+    other = store.acting_as("worker")
+    for handle in (store, other):
+        handle.memory(user="ana").recall("penguin")
+    store.folder("docs", user="ana").write("zebra.txt", "the zebra file")
+    for handle in (store, other, store.for_tenant(store.tenant)):
+        assert any(hit.file for hit in handle.memory(user="ana").recall("zebra").hits)
+
+
+def test_a_run_that_meets_a_quota_is_let_go(store: holdfast.Store) -> None:
+    store.set_quota(bytes=10**9)
+
+    def too_much() -> None:
+        with store.thread("t").run("r") as run:
+            run.step("s", lambda: 1, effect="pure")
+            held = store.usage().bytes
+            assert held is not None
+            store.set_quota(bytes=held.used)
+            run.step("more", lambda: 1, effect="pure")
+
+    with pytest.raises(QuotaExceeded):
+        too_much()
+    store.set_quota(bytes=None)
+    with store.thread("t").run("r") as run:
+        assert run.step("s", lambda: 2, effect="pure") == 1

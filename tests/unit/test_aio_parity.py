@@ -53,7 +53,7 @@ RETURNS = {
 }
 TAKES = {"Thread | str": "AsyncThread | str"}
 # No callers' names: what is built on the store stands on these, and waits in ways of its own.
-BENEATH = {"core", "logbook", "statebook", "filebook", "page", "only"}
+BENEATH = {"core", "logbook", "statebook", "filebook", "page", "only", "known"}
 
 
 @pytest.fixture(scope="module")

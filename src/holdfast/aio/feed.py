@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from holdfast.aio.hands import Hands
 from holdfast.engine.contract import Commit, Interest, Listens
 from holdfast.ledger.core import Core
-from holdfast.ledger.feed import Follower, check_timeout, page_of
+from holdfast.ledger.feed import Follower, Patience, check_timeout, page_of
 
 _POLL_S = 0.05  # of an engine that calls nobody
 
@@ -20,20 +20,26 @@ async def watching(
     core: Core, hands: Hands, after: int, only: Interest | None, timeout_s: float | None
 ) -> AsyncGenerator[Commit, None]:
     """Yield commits of interest after a position; end after ``timeout_s`` without one."""
-    came: list[Commit] | None = []
-    while came is not None:
+    patience, came = Patience(timeout_s), list[Commit]()
+    while True:
         commits, upto = (came, 0) if came else await hands.run(page_of, core.engine, core.tenant, after, only)
         for commit in commits:
             yield commit
         after = max(upto, commits[-1].position if commits else after)
-        came = [] if commits else await _coming(core, after, only, timeout_s)
+        if commits:
+            came = []
+            patience.renew()
+        elif patience.left_s:
+            came = await _coming(core, after, only, patience.left_s)
+        else:
+            return
 
 
-async def _coming(core: Core, after: int, only: Interest | None, timeout_s: float | None) -> list[Commit] | None:
-    """The commits that come next; none of them when they have to be looked for, None when the time is over."""
+async def _coming(core: Core, after: int, only: Interest | None, wait_s: float) -> list[Commit]:
+    """The commits that come next within a time; none when nothing came, or when they have to be looked for."""
     if not isinstance(core.engine, Listens):
-        await asyncio.sleep(_POLL_S if timeout_s is None else min(timeout_s, _POLL_S))
-        return None if timeout_s is not None and timeout_s <= _POLL_S else []
+        await asyncio.sleep(min(wait_s, _POLL_S))
+        return []
     loop = asyncio.get_running_loop()
     came: asyncio.Future[list[Commit]] = loop.create_future()
 
@@ -42,9 +48,9 @@ async def _coming(core: Core, after: int, only: Interest | None, timeout_s: floa
 
     cancel = core.engine.listen(core.tenant, after, call, only)
     try:
-        return await asyncio.wait_for(came, timeout_s)
+        return await asyncio.wait_for(came, wait_s)
     except TimeoutError:
-        return None
+        return []
     finally:
         cancel()
 
@@ -66,18 +72,31 @@ class AsyncFollower:
         return await self._hands.run(lambda: self._follower.lag)
 
     async def read(self, *, timeout_s: float | None = 0.0) -> list[Commit]:
-        return await self._hands.run(self._follower.read, timeout_s=timeout_s)
+        check_timeout(timeout_s)
+        follower, patience = self._follower, Patience(timeout_s)
+        while True:
+            commits, upto = await self._hands.run(follower.page)
+            if commits or not patience.left_s:
+                return commits
+            await _coming(follower.core, upto, follower.only, patience.left_s)
 
     async def follow(self, *, timeout_s: float | None = None) -> AsyncIterator[Commit]:
         check_timeout(timeout_s)
-        follower = self._follower
-        came: list[Commit] | None = []
-        while came is not None:
+        follower, patience = self._follower, Patience(timeout_s)
+        while True:
             commits, upto = await self._hands.run(follower.page)
             for commit in commits:
+                at = follower.known
                 yield commit
+                if follower.known != at:  # moved by hand meanwhile: go on from there
+                    break
                 await self.advance(commit.position)
-            came = [] if commits else await _coming(follower.core, upto, follower.only, timeout_s)
+            if commits:
+                patience.renew()
+            elif patience.left_s:
+                await _coming(follower.core, upto, follower.only, patience.left_s)
+            else:
+                return
 
     async def advance(self, position: int) -> None:
         await self._hands.run(self._follower.advance, position)

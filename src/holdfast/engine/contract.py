@@ -274,7 +274,7 @@ class Interest(msgspec.Struct, frozen=True):
 
 class Removed(msgspec.Struct, frozen=True):
     """What an erasure removed, or would remove: how many records of each kind, and the users and agents whose they
-    were. Derived records count, but say nothing of whose they were."""
+    were. Derived records go with them and are not counted."""
 
     counts: Mapping[str, int] = {}
     owners: frozenset[Scope] = frozenset()

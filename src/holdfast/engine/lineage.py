@@ -76,8 +76,8 @@ def removed(records: Iterable[Record]) -> Removed:
     counts: dict[str, int] = {}
     owners: set[Scope] = set()
     for record in records:
-        counts[record.kind] = counts.get(record.kind, 0) + 1
         if not record.derived:
+            counts[record.kind] = counts.get(record.kind, 0) + 1
             owners.add(Scope(record.scope.user, record.scope.agent))
     return Removed(dict(sorted(counts.items())), frozenset(owners))
 
@@ -96,11 +96,28 @@ def graves(records: Iterable[Record], free: Collection[str]) -> Iterator[tuple[s
             yield STREAM, str(record.stream)
 
 
+def actor_of(actor: str | None, scope: Scope) -> str | None:
+    """Who is told to have erased a scope: not a user whose all is erased."""
+    return None if actor is not None and scope == Scope(user=actor) else actor
+
+
+def forgettings(erased: Mapping[str, tuple[Scope, int]], before: int) -> Iterator[Forgetting]:
+    """What the feed is to forget of ids that a plan erased; ``before`` is how far the feed was before the plan."""
+    for item in {item for _, item in erased.values()}:
+        yield Forgetting({id: scope for id, (scope, at) in erased.items() if at == item}, upto=before + item)
+
+
 class Forgetting(NamedTuple):
     """What the feed is to forget: all changes in a scope, and changes of nobody or of these owners with these ids."""
 
     ids: Mapping[str, Scope]
     scope: Scope = Scope()
+    upto: int = 2**63 - 1
+
+    @property
+    def actor(self) -> str | None:
+        """Who is forgotten as an actor too: a user of whom all is erased."""
+        return self.scope.user if self.scope == Scope(user=self.scope.user) else None
 
     def concerns(self, change: Change) -> bool:
         if change.action == "erase":
@@ -112,7 +129,9 @@ class Forgetting(NamedTuple):
 
     def of(self, commit: Commit) -> Commit | None:
         """The commit without what is to be forgotten; None when it speaks of none of it."""
-        actor = None if commit.actor is not None and commit.actor == self.scope.user else commit.actor
+        if commit.position > self.upto:
+            return None
+        actor = None if commit.actor == self.actor else commit.actor
         changes = tuple(
             Change(change.action, change.kind, "", change.version) if self.concerns(change) else change
             for change in commit.changes

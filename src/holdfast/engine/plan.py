@@ -94,7 +94,7 @@ class Changes:
         self.events: list[tuple[int, Event]] = []
         self.keyed: dict[tuple[int, str], Event] = {}
         self.released: set[Name] = set()
-        self.erased: dict[str, Scope] = {}  # ids that the feed is to forget, and whose they were
+        self.erased: dict[str, tuple[Scope, int]] = {}  # ids that the feed is to forget: whose, and before which item
         self.graves: set[Name] = set()  # what must not come back
         self.feed: list[Published] = []
         self.derived = False  # whether anything was written that the feed does not speak of
@@ -149,6 +149,9 @@ class Plan:
         for op in ops:
             _DECISIONS[type(op)](draft, op)
         _refuse_over(self._tenant, limits, self.changes.grown, draft.changes.grown)
+        if draft.changes.erased:  # what comes later under that id is another thing, and is told
+            before = len(self.changes.feed)
+            draft.changes.erased = {id: (scope, before) for id, (scope, _) in draft.changes.erased.items()}
         if draft.noted:
             draft.changes.feed.append(Published(draft.time, actor, tuple(draft.noted)))
         if self.changes:
@@ -390,7 +393,8 @@ class _Draft:
         if op.derived:
             self.changes.derived = True
         elif op.erase:
-            self.changes.erased[op.id] = record.scope
+            self.changes.erased[op.id] = record.scope, 0
+            self.noted = [Change(c.action, c.kind, "", c.version) if c.id == op.id else c for c in self.noted]
             self.noted.append(Change("erase", op.kind, "", 1))
         else:
             self._note("delete", record, record.version)
@@ -478,6 +482,8 @@ class _Draft:
             present = {e.position: e for e in self._own_events(strand, last if known.kind else _BEYOND)}
             # A strand that this plan writes is looked up in the plan alone, so that knows also what was here already.
             self.changes.keyed.update({(strand.stream, e.key): e for e in present.values() if e.key is not None})
+            if self._counting and not known.kind:  # they were nobody's, and so not counted
+                self.changes.grown["events", strand.kind] += len(present)
         closed = self._buried(STREAM, str(strand.stream))
         if closed and known is None:
             raise _erased(strand.kind or STREAM, strand.id)
@@ -555,6 +561,7 @@ class _Draft:
             time=max(known.time, record.time),
         )  # fmt: skip
         if merged != known:
+            self._count(known, merged)
             self._write("adopt", merged, merged.version)
 
     # Bookkeeping

@@ -178,13 +178,15 @@ class PostgresEngine(Reads):
         lineage.refuse_empty(scope)
 
         def work(session: _Session) -> tuple[Removed, bool]:
-            session.run(tenant, _TAKE, (tenant,))
+            made = session.run(tenant, _TAKE, (tenant,))[0][0]
             removed = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury, free=free)
             if removed.counts:
                 changes = Changes()
-                changes.feed.append(Published(time, actor, lineage.erasure(removed)))
+                changes.feed.append(Published(time, lineage.actor_of(actor, scope), lineage.erasure(removed)))
                 session.call(tenant, Source(session.run, self._clock, _KEYS, Wanted()), changes)
-            return removed, bool(removed.counts)
+            elif made:  # to be held, and there is nothing in it
+                session.run(tenant, f"{_DROP} RETURNING 1", (tenant,))
+            return removed, True
 
         removed = self._insist(lambda connection: self._transact(connection, work), _WRITE_TRIES)
         self._memory.clear()

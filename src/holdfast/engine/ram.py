@@ -272,14 +272,15 @@ class RamEngine(_Reads):
             data = self._of(tenant)
             doomed = [r for r in data.records.values() if lineage.inside(r.scope, scope)]
             removed = lineage.removed(doomed)
-            if dry_run or not doomed:
+            if dry_run or tenant not in self._tenants:
                 return removed
             for record in doomed:
                 del data.records[(record.kind, record.id)]
             data.graves |= {lineage.grave(*name) for name in lineage.graves(doomed, free)} if bury else set()
             self._prune(data, {(r.kind, r.id) for r in doomed}, set())
             data.forget(lineage.Forgetting({r.id: r.scope for r in doomed if not r.derived}, scope))
-            self._publish(data, [Published(time, actor, lineage.erasure(removed))])
+            if removed.counts:
+                self._publish(data, [Published(time, lineage.actor_of(actor, scope), lineage.erasure(removed))])
         self._waiters.announce()
         return removed
 
@@ -336,8 +337,8 @@ class RamEngine(_Reads):
 
     def _finish(self, data: _Tenant, changes: Changes) -> None:
         data.graves |= {lineage.grave(*name) for name in changes.graves}
-        if changes.erased:
-            data.forget(lineage.Forgetting(changes.erased))
+        for forgetting in lineage.forgettings(changes.erased, data.head - len(changes.feed)):
+            data.forget(forgetting)
         if changes.trimmed:
             data.feed = [c for c in data.feed if c.position > changes.trimmed or c.position == data.head]
         for what, most in changes.limits.items():

@@ -571,8 +571,9 @@ class Tending:
             self._run_many(tenant, DELETE_RECORD, names)
             self.prune(tenant, [(r.kind, r.id) for r in records if r.stream is not None])
             self.bury(tenant, lineage.graves(records, free) if bury else ())
-            self.forget(tenant, lineage.Forgetting({r.id: r.scope for r in records if not r.derived}, scope))
             self.recount(tenant)
+        # Also where nothing is there any more: what was deleted before is still spoken of.
+        self.forget(tenant, lineage.Forgetting({r.id: r.scope for r in records if not r.derived}, scope))
         return lineage.removed(records)
 
     def bury(self, tenant: str, names: Iterable[Name]) -> None:
@@ -585,8 +586,8 @@ class Tending:
         """Take what was erased out of the feed: what happened stays, to whom does not."""
         for where, values in _forgetting_parts(forgetting):
             self._forget_where(tenant, forgetting, where, values)
-        if forgetting.scope.user is not None:
-            self._run_many(tenant, FORGET_ACTOR, [(self._keys.tenant(tenant), forgetting.scope.user)])
+        if forgetting.actor is not None:
+            self._run_many(tenant, FORGET_ACTOR, [(self._keys.tenant(tenant), forgetting.actor)])
 
     def _forget_where(self, tenant: str, forgetting: lineage.Forgetting, where: str, values: Sequence[Any]) -> None:
         place, last = self._keys.tenant(tenant), 0
@@ -602,8 +603,8 @@ class Tending:
         """What follows once a plan's rows and its feed are written: ids forgotten, the feed trimmed, things counted."""
         place = self._keys.tenant(tenant)
         self.bury(tenant, changes.graves)
-        if changes.erased:
-            self.forget(tenant, lineage.Forgetting(changes.erased))
+        for forgetting in lineage.forgettings(changes.erased, position - len(changes.feed)):
+            self.forget(tenant, forgetting)
         if changes.trimmed:
             self._run_many(tenant, TRIM_FEED, [(place, changes.trimmed, position)])
         if changes.limits or changes.released:

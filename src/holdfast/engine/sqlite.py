@@ -429,7 +429,8 @@ class _Writer:
             self._begin()
             removed = self._tending.erase(job.tenant, erasure.scope, bury=erasure.bury, free=erasure.free)
             if removed.counts:
-                self._publish(job.tenant, [Published(job.time, job.actor, lineage.erasure(removed))])
+                actor = lineage.actor_of(job.actor, erasure.scope)
+                self._publish(job.tenant, [Published(job.time, actor, lineage.erasure(removed))])
             position = self._position(job.tenant)
             committing = True
             self._end()

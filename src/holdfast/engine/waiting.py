@@ -8,6 +8,7 @@ concerns. Deliberately absent: a promise that nothing is missed while nobody wai
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 import time as _time
 from collections.abc import Callable, Collection, Mapping
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 from holdfast import atfork
 from holdfast.engine.contract import Commit, Interest, View
-from holdfast.errors import FeedTrimmed, HoldfastError
+from holdfast.errors import FeedTrimmed
 
 _log = logging.getLogger(__name__)
 
@@ -64,10 +65,13 @@ class Waiters:
             if found or left <= 0:
                 return found
             after = max(after, head)
-            rung = threading.Event()
-            cancel = self.listen(tenant, after, lambda _, rung=rung: rung.set(), only)  # type: ignore[misc]
+            brought: queue.SimpleQueue[list[Commit]] = queue.SimpleQueue()
+            cancel = self.listen(tenant, after, brought.put, only)
             try:
-                rung.wait(min(left, threading.TIMEOUT_MAX))
+                if came := brought.get(timeout=min(left, threading.TIMEOUT_MAX)):
+                    return came[:limit]
+            except queue.Empty:
+                pass
             finally:
                 cancel()
 
@@ -80,8 +84,9 @@ class Waiters:
                 self._waiting[number] = _Waiter(tenant, after, only, call)
                 self._ring()
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._serve, name="holdfast-waiting", daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._serve, name="holdfast-waiting", daemon=True)
+                    thread.start()
+                    self._thread = thread
         if closed:
             call([])
         return lambda: self._cancel(number)
@@ -119,7 +124,7 @@ class Waiters:
         while self._rest(nap):
             try:
                 woken = self._wake()
-            except HoldfastError as error:  # it may be back soon, and whoever waits may have a time limit
+            except Exception as error:  # it may be back soon, and whoever waits may have a time limit
                 _log.warning("cannot look for commits just now: %s", error)
                 self._pause(_RETRY_S)
                 continue

@@ -8,6 +8,7 @@ number to be recognised by. Deliberately absent: delivery, and any idea of what 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -15,15 +16,16 @@ from typing import NamedTuple
 from holdfast.checks import check_flag, check_several, is_seconds
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Commit, Delete, Interest, Put, Query, Record, Trim, View
+from holdfast.engine.contract import Commit, Delete, Guard, Interest, Op, Put, Query, Record, Trim, View
 from holdfast.errors import Conflict, FeedTrimmed, Invalid, quoted
 from holdfast.ids import check_id
-from holdfast.ledger.core import Core, scan_all
+from holdfast.ledger.core import Core, compare_and_set, scan_all
 from holdfast.ledger.thread import check_count
 
 KIND = "follower"
 _PAGE = 100
-_LONG_S = 3_600.0
+_LONG_S = 60.0
+"""How long a wait is at the most before a follower moves on past what is of no interest to it."""
 
 
 def interest(
@@ -56,19 +58,37 @@ class Page(NamedTuple):
 def page_of(view: View, tenant: str, after: int, only: Interest | None, timeout_s: float = 0.0) -> Page:
     """The next commits after a position. Where none is of interest, the position moves on past the others."""
     head = view.head(tenant)
-    commits = view.feed(tenant, after, _PAGE, min(timeout_s, _LONG_S), only)
+    commits = view.feed(tenant, after, _PAGE, timeout_s, only)
     return Page(commits, commits[-1].position if commits else max(after, head))
+
+
+class Patience:
+    """How long to wait for a commit: up to ``timeout_s`` since the last one, or for ever."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self._timeout_s = math.inf if timeout_s is None else timeout_s
+        self.renew()
+
+    def renew(self) -> None:
+        self._end = time.monotonic() + self._timeout_s
+
+    @property
+    def left_s(self) -> float:
+        """How long to wait now; 0 when the time is over."""
+        return min(_LONG_S, max(0.0, self._end - time.monotonic()))
 
 
 def watch(core: Core, after: int, only: Interest | None, timeout_s: float | None) -> Iterator[Commit]:
     """Yield commits in the order they became durable; end after ``timeout_s`` without one."""
-    wait_s = math.inf if timeout_s is None else timeout_s
+    patience = Patience(timeout_s)
     while True:
-        page = page_of(core.engine, core.tenant, after, only, wait_s)
-        if not page.commits and wait_s <= _LONG_S:
-            return
+        page = page_of(core.engine, core.tenant, after, only, patience.left_s)
         yield from page.commits
         after = page.upto
+        if page.commits:
+            patience.renew()
+        elif not patience.left_s:
+            return
 
 
 class FollowerInfo(NamedTuple):
@@ -88,7 +108,7 @@ class Follower:
         self.name = check_id(name, "follower")
         self.core, self.only, self._start = core, only, after
         self._version = 0
-        self._position: int | None = None
+        self.known: int | None = None  # where this handle has it
 
     def __repr__(self) -> str:
         return f"Follower({self.name!r})"
@@ -96,17 +116,21 @@ class Follower:
     @property
     def position(self) -> int:
         """The number of the last commit that was dealt with."""
-        return self._load()
+        record = self.core.engine.get(self.core.tenant, KIND, self.name)
+        return self._start if record is None else _position(record)
 
     @property
     def lag(self) -> int:
         """How many commits there are after its position, of interest or not."""
-        return max(0, self.core.engine.head(self.core.tenant) - self._load())
+        return max(0, self.core.engine.head(self.core.tenant) - self.position)
 
     def read(self, *, timeout_s: float | None = 0.0) -> list[Commit]:
         """Return the next commits of interest without moving on; wait up to ``timeout_s`` where there is none."""
         check_timeout(timeout_s)
-        return self.page(math.inf if timeout_s is None else timeout_s).commits
+        patience = Patience(timeout_s)
+        while not (commits := self.page(patience.left_s).commits) and patience.left_s:
+            pass
+        return commits
 
     def follow(self, *, timeout_s: float | None = None) -> Iterator[Commit]:
         """Yield commits of interest, and note each as dealt with when the next one is asked for.
@@ -115,13 +139,18 @@ class Follower:
         It ends after ``timeout_s`` without a commit. ``Conflict`` when another process uses the same name.
         """
         check_timeout(timeout_s)
-        wait_s = math.inf if timeout_s is None else timeout_s
+        patience = Patience(timeout_s)
         while True:
-            page = self.page(wait_s)
+            page = self.page(patience.left_s)
             for commit in page.commits:
+                at = self.known
                 yield commit
+                if self.known != at:  # moved by hand meanwhile: go on from there
+                    break
                 self.advance(commit.position)
-            if not page.commits and wait_s <= _LONG_S:
+            if page.commits:
+                patience.renew()
+            elif not patience.left_s:
                 return
 
     def page(self, wait_s: float = 0.0) -> Page:
@@ -142,7 +171,7 @@ class Follower:
     def advance(self, position: int) -> None:
         """Note that everything up to a position was dealt with. ``Conflict`` when another process moved it."""
         check_count("position", position)
-        at = self._load() if self._position is None else self._position
+        at = self._load() if self.known is None else self.known
         self._refuse_past_end(position)
         if position < at:
             raise Invalid(f"follower {self.name!r} is at {at}; to go back to {position}, use reset", position=at)
@@ -158,7 +187,7 @@ class Follower:
     def remove(self) -> None:
         """Forget it: the feed may be trimmed past it from now on. The name is free."""
         self.core.write([Delete(KIND, self.name, derived=True)], self.core.clock.now())
-        self._version, self._position = 0, None
+        self._version, self.known = 0, None
 
     def _refuse_past_end(self, position: int) -> None:
         head = self.core.engine.head(self.core.tenant)
@@ -170,10 +199,11 @@ class Follower:
         record = self.core.engine.get(self.core.tenant, KIND, self.name)
         if record is None:
             self._version = 0
+            self._refuse_past_end(self._start)
             self._move(self._start)
             return self._start
-        self._version, self._position = record.version, _position(record)
-        return self._position
+        self._version, self.known = record.version, _position(record)
+        return self.known
 
     def _move(self, position: int) -> None:
         """Derived, so that moving is no commit that a follower would have to follow."""
@@ -185,7 +215,7 @@ class Follower:
                 f"follower {self.name!r} was moved by another process; give each its own name, or let one follow",
                 name=self.name, position=position,
             ) from error  # fmt: skip
-        self._version, self._position = self._version + 1, position
+        self._version, self.known = self._version + 1, position
 
 
 def followers(core: Core) -> list[FollowerInfo]:
@@ -212,12 +242,20 @@ def trim(core: Core, older_than: timedelta | None, keep: int | None, past_follow
     if older_than is not None:
         before = core.clock.now() - older_than // timedelta(microseconds=1)
         upto = min(upto, _last_before(core, first, before))
-    if not past_followers:
-        upto = min([upto, *(info.position for info in followers(core))])
-    if upto < first:
-        return 0
-    core.write([Trim(upto)], core.clock.now())
-    return upto - first + 1
+
+    def trimming() -> tuple[int, list[Op]]:
+        """What may go, and that no follower has gone back meanwhile."""
+        behind = [] if past_followers else list(scan_all(core.engine, core.tenant, Query(KIND)))
+        most = min([upto, *map(_position, behind)])
+        return most, [*(Guard(KIND, record.id, record.version) for record in behind), Trim(most)]
+
+    def commit(planned: tuple[int, list[Op]]) -> int:
+        most, ops = planned
+        if most >= first:
+            core.write(ops, core.clock.now())
+        return max(0, most - first + 1)
+
+    return compare_and_set(trimming, commit, "a follower")
 
 
 def _first(core: Core) -> int:
@@ -230,12 +268,12 @@ def _first(core: Core) -> int:
     return 1
 
 
-def _last_before(core: Core, first: int, time: int) -> int:
+def _last_before(core: Core, first: int, moment: int) -> int:
     """The last position before the first commit that is not older than a moment. Clocks differ, so it is read on."""
     after = first - 1
     while commits := core.engine.feed(core.tenant, after, _PAGE):
         for commit in commits:
-            if commit.time >= time:
+            if commit.time >= moment:
                 return commit.position - 1
         after = commits[-1].position
     return after

@@ -18,14 +18,20 @@ KIND = "secret"
 _KEY, _ERASURES = "key", "erasures"
 
 
+def known_key(view: View, tenant: str) -> bytes | None:
+    """The tenant's own key, None where nothing was hidden by it yet."""
+    record = view.get(tenant, KIND, _KEY)
+    return None if record is None else record.body
+
+
 def key_of(core: Core, ids: Ids) -> bytes:
-    """The tenant's own key, made when it is first asked for."""
-    while (record := core.engine.get(core.tenant, KIND, _KEY)) is None:
+    """The tenant's own key, made when something is first to be hidden."""
+    while (key := known_key(core.engine, core.tenant)) is None:
         try:
             core.write([Put(KIND, _KEY, ids.key(), expect=0, derived=True)], core.clock.now())
         except Conflict:
             continue  # another process was faster: its key is the tenant's
-    return record.body
+    return key
 
 
 def hidden(key: bytes, name: str) -> str:

@@ -23,6 +23,7 @@ from holdfast.memory.names import BOOK
 Name = tuple[str, str]
 _KINDS = frozenset({"thread", BOOK, FILE})
 _MANY = 500
+_OWNERS = 200
 
 
 class Concerned(Protocol):
@@ -81,6 +82,7 @@ class ChangeTracker:
                 self._lose_track(owner)
             else:
                 self._tell(owner, [change for commit in commits for change in commit.changes])
+            self._let_go()
             # Only now: whoever is interrupted in between looks again.
             self._after[owner] = max(head, commits[-1].position if commits else 0)
 
@@ -108,6 +110,13 @@ class ChangeTracker:
             for id in ids:
                 for one in self._concerned[owner]:
                     one.notice((kind, id), found.get(id))
+
+    def _let_go(self) -> None:
+        """Forget owners whom nobody is concerned with any more: who comes again lists everything anyway."""
+        if len(self._after) >= _OWNERS:
+            for owner in [owner for owner, concerned in self._concerned.items() if not concerned]:
+                del self._concerned[owner]
+                self._after.pop(owner, None)
 
     def _lose_track(self, owner: str | None) -> None:
         self._unsure = True

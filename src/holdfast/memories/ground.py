@@ -62,8 +62,8 @@ class Place(msgspec.Struct, frozen=True):
 class Ground:
     """One index's view of the store. Not for two threads at once; the index holds a lock."""
 
-    def __init__(self, core: Core, place: Place, follower: ChangeTracker) -> None:
-        self._core, self._place, self._follower = core, place, follower
+    def __init__(self, core: Core, place: Place, changes: ChangeTracker) -> None:
+        self._core, self._place, self._changes = core, place, changes
         self._view: View = core.engine
         self._lost = True
         self._noticed: dict[Name, Record | None] = {}
@@ -73,7 +73,7 @@ class Ground:
         self._files: dict[int, str] = {}
         self._ahead: dict[Mark, Event] = {}
         self._shown: tuple[Reach, ...] = ()
-        follower.join(self, place.user)
+        changes.join(self, place.user)
 
     # How far everything reaches
 
@@ -92,7 +92,7 @@ class Ground:
         if self._place.book is not None:
             self._lost = True  # it is one record: reading it costs no more than asking whether it changed
         else:
-            self._follower.look(self._place.user)
+            self._changes.look(self._place.user)
         if self._lost:
             before = self._parts
             self._list()

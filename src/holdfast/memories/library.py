@@ -56,24 +56,24 @@ class Library:
 
     def __init__(self, core: Core, ids: Ids, embedder: Embeds | None, cache: IndexCache | None = None) -> None:
         self._core, self._ids, self._wanted = core, ids, embedder
-        self._follower = ChangeTracker(core)
+        self._changes = ChangeTracker(core)
         self._cache = cache or IndexCache()
-        self._key: bytes | None = None
 
     def index(self, place: Place) -> Index:
         """The index of a place, made when it is first asked for."""
 
         def make() -> Index:
-            return Index(self._depot(place), Ground(self._core, place, self._follower), self.embedder)
+            return Index(self._depot(place), Ground(self._core, place, self._changes), self.embedder)
 
         return self._cache.get(self._core.tenant, place, make)
 
     def _depot(self, place: Place) -> Depot:
         """Where the index of a place is saved. Its name does not say whose it is, not even to who tries names out."""
-        if self._key is None:
-            self._key = secrets.key_of(self._core, self._ids)
-        key = self._key
-        return Depot(self._core, self._ids, place.scope, _named(place, lambda name: secrets.hidden(key, name)))
+
+        def naming(key: bytes) -> str:
+            return _named(place, lambda name: secrets.hidden(key, name))
+
+        return Depot(self._core, self._ids, place.scope, naming)
 
     def embedder(self, recorded: str | None) -> Embeds | None:
         """What makes vectors of a recorded model, if it is to be had; without one, what this store was opened with."""
@@ -82,22 +82,20 @@ class Library:
             return wanted
         return _installed(recorded)
 
-    @property
-    def files(self) -> bool:
-        """Whether any index can hold files: some of nobody's, or of an owner who was looked at."""
-        self._follower.look(None)
-        return self._follower.files
+    def has_files(self, scope: Scope) -> bool:
+        """Whether a handle of a scope may find files: most stores have none."""
+        self._look(scope)
+        return self._changes.files
 
     def _places(self, scope: Scope) -> Iterator[Place]:
         """All places that a handle of a scope looks into."""
         yield from (place for place, _ in places(scope))
-        self._look(scope)
-        if self.files:
+        if self.has_files(scope):
             yield from (place for place, _ in filing_places(scope))
 
     def _look(self, scope: Scope) -> None:
         for owner in {scope.user, None}:
-            self._follower.look(owner)
+            self._changes.look(owner)
 
     def rebuild(self, scope: Scope, progress: Progress | None = None) -> int:
         """Make the indexes that a handle of a scope looks into again; return how many documents they hold."""
@@ -133,7 +131,7 @@ class Library:
         """What in the saved indexes does not agree with what is stored."""
         for place in self.saved():
             name = described(place)
-            ground = Ground(self._core, place, self._follower)
+            ground = Ground(self._core, place, self._changes)
             index = Index(self._depot(place), ground)
             for what in index.problems():
                 yield Problem(f"index {name!r}", f"{what}; run rebuild", self._core.tenant, KIND, name)

@@ -185,7 +185,7 @@ class Recaller:
             check_id(thread, "thread id")
         name = (scope.agent, thread)
         seen = self._looked_into(places(scope), thread, name, patient=patient)
-        if thread is not None or (kinds is not None and FILE not in kinds) or not self.library.files:
+        if thread is not None or (kinds is not None and FILE not in kinds) or not self.library.has_files(scope):
             return seen
         files = self._looked_into(filing_places(scope), None, name, patient=patient)
         models, notes = {**files.models, **seen.models}, list(dict.fromkeys([*seen.notes, *files.notes]))

@@ -74,6 +74,8 @@ class Eraser:
         if (run := self._recorded(id)) is None:
             selected, learned = self._selected(scope, forever)
             run = self._advanced(id, selected) if selected.counts else None
+        if run is None:
+            self._remove(scope, forever)  # nothing is there any more; what was, the feed still speaks of
         done = _told({}) if run is None else self._carried_out(id, run, learned)
         self.finish()
         return done

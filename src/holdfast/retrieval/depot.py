@@ -10,7 +10,7 @@ Deliberately absent: what is in a segment (``segment``), and when to save (``ind
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 
@@ -45,7 +45,7 @@ class Saved(msgspec.Struct, frozen=True):
     digest: str
     rows: int
     passages: int
-    vectors: dict[str, tuple[int, str]] = {}
+    vectors: dict[str, tuple[int, str, str]] = {}
     whole: dict[str, bool] = {}
 
     def only(self, models: Iterable[str | None]) -> Saved:
@@ -84,8 +84,8 @@ class Stored:
         return segment
 
     def vectors(self, saved: Saved, model: str, passages: int) -> Vectors:
-        parts, digest = saved.vectors[model]
-        stored = arrays.from_bytes(self._value(_vectors_name(saved, model, digest), parts, digest))
+        parts, digest, own = saved.vectors[model]
+        stored = arrays.from_bytes(self._value(_vectors_name(saved, model, own), parts, digest))
         if stored.keys() != {"rows", "done"} or len(stored["rows"]) != passages or stored["rows"].ndim != 2:
             raise Corrupt("the vectors of a part do not fit it")
         return Vectors(model, stored["rows"], stored["done"])
@@ -110,11 +110,28 @@ class Stored:
 class Depot:
     """The saved side of one index. ``manifest`` is what was read or written last."""
 
-    def __init__(self, core: Core, ids: Ids, scope: Scope, name: str) -> None:
-        self._core, self._ids, self._scope, self.name = core, ids, scope, name
+    def __init__(self, core: Core, ids: Ids, scope: Scope, naming: Callable[[bytes], str]) -> None:
+        self._core, self._ids, self._scope, self._naming = core, ids, scope, naming
+        self._name: str | None = None
         self._id: str | None = None
         self._version = self._erasures = 0
         self.manifest = Manifest()
+
+    def __str__(self) -> str:
+        return self._name or "that was never saved"
+
+    @property
+    def name(self) -> str:
+        """What the records of this index are called, which needs a key; it is made when something is first saved."""
+        if self._name is None:
+            self._name = self._naming(secrets.key_of(self._core, self._ids))
+        return self._name
+
+    def _known_name(self, view: View) -> str | None:
+        """The name, None where no index of this tenant was ever saved."""
+        if self._name is None and (key := secrets.known_key(view, self._core.tenant)) is not None:
+            self._name = self._naming(key)
+        return self._name
 
     # Stored
 
@@ -129,7 +146,7 @@ class Depot:
             for record in self._manifests(view)[:1]:
                 self._id, self._version = record.id, record.version
                 self.manifest = _manifest(record)
-            yield Stored(view, self._core.tenant, self.name, self.manifest.key)
+            yield Stored(view, self._core.tenant, self._name or "", self.manifest.key)
 
     def forget(self) -> None:
         self._id, self._version, self.manifest = None, 0, Manifest()
@@ -143,7 +160,9 @@ class Depot:
 
         Each has a name of its own, so that one that was deleted and made anew is not taken for the old one.
         """
-        query = Query(KIND, user=self._scope.user, agent=self._scope.agent, tag=f"{MANIFEST}@{self.name}")
+        if (name := self._known_name(view)) is None:
+            return []
+        query = Query(KIND, user=self._scope.user, agent=self._scope.agent, tag=f"{MANIFEST}@{name}")
         found = (record for record in scan_all(view, self._core.tenant, query) if record.scope == self._scope)
         return sorted(found, key=lambda record: (record.created, record.id))
 
@@ -166,11 +185,11 @@ class Depot:
     def saving_vectors(self, saved: Saved, vectors: Vectors, ops: list[Op]) -> Saved:
         """What a manifest will say of a segment with these vectors, which may replace some that were not complete."""
         data = arrays.to_bytes({"rows": vectors.rows, "done": vectors.done})
-        digest = _digest(data)
-        parts = self._put(_vectors_name(saved, vectors.model, digest), data, ops)
+        own = self._ids.token()
+        parts = self._put(_vectors_name(saved, vectors.model, own), data, ops)
         return msgspec.structs.replace(
             saved,
-            vectors={**saved.vectors, vectors.model: (parts, digest)},
+            vectors={**saved.vectors, vectors.model: (parts, _digest(data), own)},
             whole={**saved.whole, vectors.model: bool(vectors.done.all())},
         )
 
@@ -199,7 +218,7 @@ class Depot:
             # A part that is gone by now was swept: nobody had named it yet.
             self._write([secrets.unless_erased(self._erasures), put, *there, *_deletes(gone)])
         except Conflict as error:
-            self._write(_deletes(set(part.id for part in there) - set(self._names(self.manifest))))
+            self._write(_deletes(part.id for part in there))
             raise Overtaken from error
         first = next(iter(self._manifests(self._core.engine)), None)
         if first is None or first.id != id:  # thrown away at once, or two made a first one at the same time
@@ -208,21 +227,19 @@ class Depot:
         self._id, self._version, self.manifest = id, self._version + 1, manifest
 
     def _write_parts(self, parts: Iterable[Op]) -> list[Guard]:
-        """Write parts, each in a commit of its own; return what says that they are still there.
-
-        One whose name is taken is there already: names are never used for another content.
-        """
+        """Write parts, each in a commit of its own; return what says that they are still there."""
         there = []
         for part in parts:
             assert isinstance(part, Put)
-            with suppress(Conflict):
-                self._write([part])
+            self._write([part])
             there.append(Guard(KIND, part.id, 1))
         return there
 
     def sweep(self) -> None:
         """Delete parts that no manifest names: whoever wrote them was overtaken, or was killed before it could."""
         view, tenant = self._core.engine, self._core.tenant
+        if self._known_name(view) is None:
+            return
         query = Query(KIND, user=self._scope.user, agent=self._scope.agent)
         found = [part.id for part in scan_all(view, tenant, query) if part.id.startswith(f"{self.name}/")]
         named = {name for record in self._manifests(view) for name in (record.id, *self._named_by(record))}
@@ -255,8 +272,8 @@ class Depot:
     def _names(self, manifest: Manifest) -> Iterator[str]:
         for saved in manifest.segments:
             yield from (f"{self.name}/{saved.token}/t/{number}" for number in range(saved.parts))
-            for model, (parts, digest) in saved.vectors.items():
-                name = _vectors_name(saved, model, digest)
+            for model, (parts, _, own) in saved.vectors.items():
+                name = _vectors_name(saved, model, own)
                 yield from (f"{self.name}/{name}/{number}" for number in range(parts))
 
 
@@ -265,9 +282,9 @@ def _key(key: bytes, token: str) -> bytes:
     return key + token.encode()
 
 
-def _vectors_name(saved: Saved, model: str, digest: str) -> str:
-    """Vectors are named by what they are, because those of a part are saved again as more of them are made."""
-    return f"{saved.token}/v/{model}/{digest}"
+def _vectors_name(saved: Saved, model: str, own: str) -> str:
+    """Vectors are saved again as more of them are made, maybe by two at once: each time under a name of its own."""
+    return f"{saved.token}/v/{model}/{own}"
 
 
 def _deletes(names: Iterable[str]) -> list[Op]:

@@ -361,7 +361,7 @@ class Index:
                 return
             except Overtaken:
                 self._forget()
-        raise Conflict(f"the index {self._depot.name} is being saved by others all the time; try again")
+        raise Conflict(f"the index {self._depot} is being saved by others all the time; try again")
 
     def _committed(self, manifest: Manifest, ops: Sequence[Op]) -> bool:
         try:
@@ -386,7 +386,7 @@ class Index:
                 self._save_again_at = 0.0
                 self.corpus()
             except HoldfastError as error:
-                _log.warning("the index %s is thrown away, as it could not be cleaned: %s", self._depot.name, error)
+                _log.warning("the index %s is thrown away, as it could not be cleaned: %s", self._depot, error)
                 self._unclean = True
             if self._unclean:
                 self.discard()
@@ -451,7 +451,7 @@ class Index:
             self._saved_as(wanted)
         except (Unavailable, TooLarge, Erased) as error:
             self._save_again_at = _time.monotonic() + RETRY_S
-            _log.warning("the index %s is not saved for now: %s", self._depot.name, error)
+            _log.warning("the index %s is not saved for now: %s", self._depot, error)
 
     def _saved_as(self, wanted: list[Held]) -> None:
         ops: list[Op] = []
@@ -484,7 +484,7 @@ class Index:
                     for saved in manifest.segments
                 ]
         except (Corrupt, Unsupported) as error:
-            _log.warning("the index %s is made again: %s", self._depot.name, error)
+            _log.warning("the index %s is made again: %s", self._depot, error)
             self._depot.discard()
             self._held = []
         for held in self._held:

@@ -181,6 +181,33 @@ class ErasePromises:
         gone = [change for commit in feed for change in commit.changes if change.scope != BEN]
         assert {(change.id, change.scope) for change in gone} == {("", Scope())}
 
+    def test_the_feed_forgets_also_where_nothing_is_left(self, scene: Scene) -> None:
+        """What was deleted before, who only acted, and who erases himself: none of them is told any more."""
+        scene.engine.commit(ACME, [note("b", scope=BEN)], scene.clock.now(), "ana")
+        scene.commit(note("gone", scope=ANA))
+        scene.commit(Delete("note", "gone"))
+        assert scene.erase(ANA) == 0
+        scene.commit(note("n", scope=ANA))
+        scene.engine.erase(ACME, ANA, time=scene.clock.now(), actor="ana")
+        feed = scene.engine.feed(ACME)
+        assert {commit.actor for commit in feed} == {None}
+        assert {change.scope.user for commit in feed for change in commit.changes} == {None, "ben"}
+        assert {change.id for commit in feed for change in commit.changes} == {"", "b"}
+
+    def test_a_part_of_a_user_is_erased_and_the_user_goes_on_acting(self, scene: Scene) -> None:
+        """Only who is erased whole is forgotten as an actor."""
+        scene.engine.commit(ACME, [note("a", scope=ANA)], scene.clock.now(), "ana")
+        scene.engine.commit(ACME, [note("t", scope=Scope("ana", thread="t"))], scene.clock.now(), "ana")
+        scene.erase(Scope(user="ana", thread="t"))
+        assert [commit.actor for commit in scene.engine.feed(ACME)][:2] == ["ana", "ana"]
+
+    def test_an_id_that_is_used_again_is_told(self, scene: Scene) -> None:
+        """What comes under an erased id in the same batch is another thing."""
+        scene.commit(note("x", b"1", scope=ANA))
+        scene.commit(note("x", b"2", scope=ANA), Delete("note", "x", erase=True), note("x", b"3", scope=ANA))
+        told = [[change.id for change in commit.changes] for commit in scene.engine.feed(ACME)]
+        assert told == [[""], ["", "", "x"]]
+
     def test_a_thread_is_forgotten_by_its_scope(self, scene: Scene) -> None:
         """Erasing a thread takes it out of the items of its owner, and leaves the owner's others alone."""
         one, two = Scope(user="ana", thread="one"), Scope(user="ana", thread="two")
@@ -237,7 +264,7 @@ class ErasePromises:
         scene.commit(Put("part", "p", b"x", scope=ANA, derived=True))
         before = contents(scene.engine)
         would = scene.engine.erase(ACME, ANA, time=1, dry_run=True)
-        assert would.counts == {"note": 1, "part": 1, "thread": 1}
+        assert would.counts == {"note": 1, "thread": 1}
         assert would.owners == {Scope("ana", "travel"), ANA}
         assert contents(scene.engine) == before
         assert scene.engine.erase(ACME, ANA, time=1) == would
