@@ -601,7 +601,7 @@ def test_a_database_or_role_that_is_not_there_is_misconfigured(server: Server, d
     for url in (server.url("nowhere"), database.replace(f"{ROLE}@", "stranger@")):
         with pytest.raises(Misconfigured, match="does not exist"), opened(url):
             pass
-    with pytest.raises(Misconfigured, match="not a Postgres URL"), opened(f"{database}&nonsense=1"):
+    with pytest.raises(Misconfigured, match="not a Postgres address"), opened(f"{database}&nonsense=1"):
         pass
 
 

@@ -233,24 +233,25 @@ BEGIN
         SELECT FROM json_to_recordset(places) AS p(stream bigint, upto bigint)
         WHERE (SELECT stream FROM strands WHERE tenant = num AND stream = p.stream) IS NULL OR p.upto > 0
             AND (SELECT position FROM events WHERE tenant = num AND stream = p.stream AND position = p.upto) IS NULL
-    ) THEN
+    ) OR serial AND (
+        SELECT count(*) FROM limits WHERE tenant = num
+    ) <> coalesce(json_array_length(grown), 0) THEN
         RAISE serialization_failure;
     END IF;
 
-    IF serial AND (SELECT count(*) FROM limits WHERE tenant = num) <> coalesce(json_array_length(grown), 0) THEN
-        RAISE serialization_failure;
+    IF grown IS NOT NULL THEN
+        FOR r IN SELECT * FROM json_to_recordset(grown) AS g(measure text, kind text, most bigint, more bigint) LOOP
+            IF r.more = 0 THEN
+                PERFORM FROM limits WHERE tenant = num AND measure = r.measure AND kind = r.kind;
+            ELSE
+                UPDATE limits SET used = used + r.more WHERE tenant = num AND measure = r.measure AND kind = r.kind
+                    AND most = r.most AND (r.more < 0 OR used + r.more <= most);
+            END IF;
+            IF NOT FOUND THEN
+                RAISE serialization_failure;
+            END IF;
+        END LOOP;
     END IF;
-    FOR r IN SELECT * FROM json_to_recordset(grown) AS g(measure text, kind text, most bigint, more bigint) LOOP
-        IF r.more = 0 THEN
-            PERFORM FROM limits WHERE tenant = num AND measure = r.measure AND kind = r.kind;
-        ELSE
-            UPDATE limits SET used = used + r.more WHERE tenant = num AND measure = r.measure AND kind = r.kind
-                AND most = r.most AND (r.more < 0 OR used + r.more <= most);
-        END IF;
-        IF NOT FOUND THEN
-            RAISE serialization_failure;
-        END IF;
-    END LOOP;
 
     FOR r IN SELECT * FROM json_to_recordset(moved)
         AS m(kind text, id text, head bigint, digest bytea, "time" bigint, seen xid)
