@@ -622,11 +622,7 @@ with opened() as store:
 
 @pytest.mark.slow
 def test_a_signal_that_forks_in_the_middle_of_commits(place: str) -> None:
-    """The child falls out of the handler into whatever was under way. It is told; the parent does not notice.
-
-    It writes only when the parent is done: while the parent waits for SQLite's lock, it is inside SQLite, and a child
-    that returned into that would hang there.
-    """
+    """The child falls out of the handler into whatever was under way. It is told; the parent does not notice."""
     lines = run(
         """
 import logging, random
