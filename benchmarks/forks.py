@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -31,10 +32,9 @@ from benchmarks.measure import percentile, table
 from holdfast.errors import HoldfastError
 
 TRIALS, WORKERS, ENTRIES = 100, 3, 10
-_BEFORE = 20  # of the older side, which may hang in each until nobody waits any more
+_FEW = 20  # of the older side, which may hang in each until nobody waits any more, and on Postgres
 _AT_ONCE = 20  # trials of one side before it is the turn of the other
 _PATIENCE_S = 3  # with a worker that hangs
-_THREAD = "of the parent"
 
 
 class Acks:
@@ -42,6 +42,7 @@ class Acks:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.thread = f"{path.parent.name}/{path.stem}"  # on a server all trials share a store
         path.touch()
 
     def note(self, *words: object) -> None:
@@ -86,7 +87,7 @@ def _committing(store: holdfast.Store, acks: Acks, fork: Fork) -> None:
 
     def append() -> None:
         key = f"parent-{next(numbers)}"
-        store.thread(_THREAD).append(holdfast.note("said by a thread of the parent"), key=key)
+        store.thread(acks.thread).append(holdfast.note("said by a thread of the parent"), key=key)
         acks.note("ack", key)
 
     _beside(fork, append, append)
@@ -95,18 +96,18 @@ def _committing(store: holdfast.Store, acks: Acks, fork: Fork) -> None:
 def _reading(store: holdfast.Store, acks: Acks, fork: Fork) -> None:
     def read() -> None:
         with store.core.engine.snapshot() as view:
-            view.get("default", "thread", _THREAD)
+            view.get("default", "thread", acks.thread)
             time.sleep(0.002)
 
-    _beside(fork, read, lambda: store.thread(_THREAD).log() and None)
+    _beside(fork, read, lambda: store.thread(acks.thread).log() and None)
 
 
 def _in_a_step(store: holdfast.Store, acks: Acks, fork: Fork) -> None:
-    store.thread(_THREAD).run("forking").step("fork", fork, effect="idempotent")
+    store.thread(acks.thread).run("forking").step("fork", fork, effect="idempotent")
 
 
 def _in_a_turn(store: holdfast.Store, acks: Acks, fork: Fork) -> None:
-    with store.thread(_THREAD).turn() as turn:
+    with store.thread(acks.thread).turn() as turn:
         turn.append(holdfast.note("said by the parent"), key="parent-turn")
         fork()
     acks.note("ack", "parent-turn")
@@ -220,7 +221,7 @@ def _be_parent(shape: str, url: str, acks: Acks, pipes: Pipes) -> None:
     doing, _, whose = SHAPES[shape]
     signal.alarm(3 * _PATIENCE_S)
     store = holdfast.open(url, embedder="none")
-    store.thread(_THREAD).append(holdfast.note("the first thing"), key="first")
+    store.thread(acks.thread).append(holdfast.note("the first thing"), key="first")
     workers = []
 
     def fork() -> None:
@@ -254,7 +255,7 @@ class Worker(NamedTuple):
         signal.alarm(2 * _PATIENCE_S)
         try:
             store = store or holdfast.open(self.url, embedder="none")
-            thread = store.thread(f"of worker {self.number}")
+            thread = store.thread(f"{self.acks.thread}/{self.number}")
             for position in range(2 * ENTRIES):
                 if position == ENTRIES:
                     os.write(self.pipes.up[1], b"half\n")
@@ -270,7 +271,7 @@ class Worker(NamedTuple):
     def fork_again(self, store: holdfast.Store) -> None:
         """Open a store too, and leave the writing to a child, with a store of its own."""
         with holdfast.open(self.url, embedder="none") as own:
-            own.thread(_THREAD).append(holdfast.note("said in between"), key=f"between-{self.number}")
+            own.thread(self.acks.thread).append(holdfast.note("said in between"), key=f"between-{self.number}")
             self.acks.note("ack", f"between-{self.number}")
             pid = os.fork()
             if not pid:
@@ -298,7 +299,8 @@ def trial(shape: str, url: str, acks: Acks) -> dict[str, Any]:
     noted = acks.all()
     acked = {key for word, key, *_ in noted if word == "ack"}
     with holdfast.open(url, embedder="none") as store:
-        found = {entry.key for info in store.threads() for entry in store.thread(info.id).log()}
+        threads = [acks.thread, *(f"{acks.thread}/{number}" for number in range(WORKERS))]
+        found = {entry.key for thread in threads for entry in store.thread(thread).log()}
         sound = store.verify().ok
     return {
         "acked": len(acked),
@@ -319,6 +321,8 @@ def trials(shape: str, times: int, url: str | None = None) -> list[dict[str, Any
 
 def _side(shape: str, times: int, source: str | None, url: str | None) -> list[dict[str, Any]]:
     """Trials in a process of their own that has nothing open, with the source tree that is to be tried."""
+    if not times:
+        return []
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "benchmarks.forks", "--side", shape]
     command += ["--trials", str(times), *(["--url", url] if url else [])]
     source = source or str(Path(holdfast.__file__).parents[1])
@@ -330,14 +334,19 @@ def _side(shape: str, times: int, source: str | None, url: str | None) -> list[d
 
 
 def compare(times: int, before: str | None, shapes: list[str]) -> dict[str, Any]:
-    sides = {"before": before, "now": None} if before else {"now": None}
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {(shape, side): [] for shape in shapes for side in sides}
-    for shape in shapes:
-        for first in range(0, times, _AT_ONCE):
-            for side, source in sides.items():
-                most = _BEFORE if side == "before" else times
-                found[(shape, side)] += _side(shape, max(0, min(_AT_ONCE, most - first)), source, None)
-    rows = [{"shape": shape, "side": side, **_summed(outcomes)} for (shape, side), outcomes in found.items()]
+    from holdfast.testing.postgres import Server  # noqa: PLC0415 - the tests use the rest without a server
+
+    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    with Server() as server:
+        sides = {"before": (before, None), "now": (None, None), "postgres": (None, server.clone())}
+        for shape in shapes:
+            for first in range(0, times, _AT_ONCE):
+                for side, (source, url) in sides.items():
+                    most = times if side == "now" else 0 if side == "before" and not before else _FEW
+                    found[(shape, side)] += _side(shape, max(0, min(_AT_ONCE, most - first)), source, url)
+    rows = [
+        {"shape": shape, "side": side, **_summed(outcomes)} for (shape, side), outcomes in found.items() if outcomes
+    ]
     table(f"{WORKERS} workers forked from a parent that has the store open, {2 * ENTRIES} entries each", rows)
     return {f"{row['shape']} ({row['side']})": row for row in rows}
 

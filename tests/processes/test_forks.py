@@ -16,6 +16,7 @@ from benchmarks.forks import SHAPES
 
 import holdfast
 
+pytestmark = pytest.mark.every_engine
 _SOURCE = str(Path(holdfast.__file__).parents[1])
 _ROOT = str(Path(__file__).parents[2])
 
@@ -81,10 +82,10 @@ def run(program: str, url: str | Path, prelude: str = PRELUDE) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture
+def place(engine_name: str, durable_engine: None, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a store is, on each engine that more than one process can use."""
-    return request.getfixturevalue("database")[0] if request.param == "postgres" else str(tmp_path / "store.db")
+    return request.getfixturevalue("database")[0] if engine_name == "postgres" else str(tmp_path / "store.db")
 
 
 @pytest.fixture
@@ -622,11 +623,7 @@ with opened() as store:
 
 @pytest.mark.slow
 def test_a_signal_that_forks_in_the_middle_of_commits(place: str) -> None:
-    """The child falls out of the handler into whatever was under way. It is told; the parent does not notice.
-
-    It writes only when the parent is done: while the parent waits for SQLite's lock, it is inside SQLite, and a child
-    that returned into that would hang there.
-    """
+    """The child falls out of the handler into whatever was under way. It is told; the parent does not notice."""
     lines = run(
         """
 import logging, random

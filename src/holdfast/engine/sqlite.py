@@ -134,7 +134,7 @@ class SqliteEngine(Reads):
     def _commit_jobs(self, jobs: list[Job]) -> None:
         """Commit a group. What is no plan takes its turn among them: an erasure, in a transaction of its own."""
         batch: list[Job] = []
-        with sqlite_process.using(), self._writer:
+        with self._writer:
             for job in jobs:
                 first = job.ops[0] if job.ops else None
                 if isinstance(first, _Erasure | _Scrubbing):
@@ -366,7 +366,7 @@ class _Writer:
         self._tending = Tending(self._run, self._run_many, self._keys)
         self._version = -1
         self._suspect = False
-        self._busy = False
+        self._using: object = None  # while a group is committed
         self._records: dict[tuple[str, str, str], Record | None] = {}
         self._positions: dict[str, int] = {}
         self._limits: dict[str, Limits] = {}
@@ -458,14 +458,15 @@ class _Writer:
         job.receipt = Receipt(0, job.time)
 
     def __enter__(self) -> None:
-        self._busy = True
+        self._using = sqlite_process.enter()
 
     def __exit__(self, *_: object) -> None:
-        self._busy = False
+        using, self._using = self._using, None
+        sqlite_process.leave(using)
 
     def close(self) -> None:
         """Do without the connection until the next commit, unless it is in use."""
-        if not self._busy:
+        if self._using is None:
             self._connection.close()
             self._suspect = True
 
@@ -491,7 +492,7 @@ class _Writer:
 
     def _begin(self) -> None:
         self.identity.check()
-        self.connected().execute("BEGIN IMMEDIATE")
+        sqlite_file.begin(self.connected, self._busy_timeout_s)
         if self._connection.data_version() != self._version or len(self._records) > _KNOWN_LIMIT:
             self._forget()
         self._version = -1  # until the end of this commit is learned, nothing remembered may be trusted again

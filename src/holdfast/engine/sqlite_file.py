@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import random
 import time as _time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -37,6 +38,7 @@ class Identity:
 
     def __init__(self, path: Path, connection: apsw.Connection) -> None:
         self._path, self._place = path, sqlite_process.opened_as(connection)
+        self._name = str(path)  # looked up at every commit
         self._store: bytes | None = None
         with suppress(apsw.Error):  # damaged: ``verify`` says so
             self._store = _store_id(connection)
@@ -51,7 +53,7 @@ class Identity:
 
     def check(self) -> None:
         """Look whether the name still leads to the file that was opened."""
-        if self._gone or (self._place is not None and sqlite_process.place_of(self._path) != self._place):
+        if self._gone or (self._place is not None and sqlite_process.place_of(self._name) != self._place):
             self._refuse()
 
     def check_sometimes(self) -> None:
@@ -153,7 +155,6 @@ class _Patience:
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._since = 0.0
-        self._process = os.getpid()
 
     def __call__(self, tries: int) -> bool:
         now = _time.monotonic()
@@ -162,7 +163,25 @@ class _Patience:
         if now - self._since > self._timeout_s:
             return False
         _time.sleep(random.uniform(0.0002, 0.002))
-        return self._process == os.getpid()  # a signal may have forked meanwhile, and the connection is the parent's
+        return True
+
+
+def begin(connected: Callable[[], apsw.Connection], timeout_s: float) -> None:
+    """Begin to write, as soon as no other process does.
+
+    It is waited for here and not inside SQLite: a signal that forks in there would leave a child that never comes out.
+    """
+    patience: _Patience | None = None
+    for tries in count():
+        connection = connected()
+        connection.set_busy_handler(None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        except apsw.BusyError:
+            patience = patience or _Patience(timeout_s)
+            if not patience(tries):
+                raise
 
 
 def _look_before_opening(path: Path) -> None:
