@@ -140,6 +140,8 @@ AT_ONCE = {
     "wait_s": 0,
     "Store.watch.timeout_s": 0,
     "Run.wait.timeout_s": 0,
+    "Follower.follow.timeout_s": 0,
+    "Follower.read.timeout_s": 0,
     "Subtask.wait.timeout_s": 0,
     "stop": STOPPED,
 }

@@ -30,9 +30,8 @@ def interest(
     kinds: str | Iterable[str] | None, user: str | None, agent: str | None, thread: str | None
 ) -> Interest | None:
     """What somebody wants to hear of; None: of everything."""
-    for what, value in (("user", user), ("agent", agent), ("thread id", thread)):
-        if value is not None:
-            check_id(value, what)
+    named = (("user", user), ("agent", agent), ("thread id", thread))
+    user, agent, thread = (None if value is None else check_id(value, what) for what, value in named)
     wanted = None
     if kinds is not None:
         several = [kinds] if isinstance(kinds, str) else check_several("kinds", kinds)
