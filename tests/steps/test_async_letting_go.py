@@ -53,12 +53,12 @@ class Landing:
         engine = store._store.core.engine
         commit = engine.commit
 
-        def held(tenant: str, ops: Any, time: int, actor: str | None = None) -> Any:
+        def held(tenant: str, ops: Any, *given: Any) -> Any:
             if any(event.kind == kind for op in ops if isinstance(op, Append) for event in op.events):
                 engine.commit = commit  # type: ignore[method-assign]
                 self.begun.set()
                 assert self.go.wait(20)
-            return commit(tenant, ops, time)
+            return commit(tenant, ops, *given)
 
         engine.commit = held  # type: ignore[method-assign]
 
