@@ -43,6 +43,7 @@ class Place:
         """Open a store here. Those that are not a test's own share an engine; in memory it is the only way to meet."""
         known, tenant = schemas or self.schemas, f"{tenant}-{self.number}"
         if self._shared is not None and not own:
+            self._shared._clock = self.clock  # what has expired is hidden by the engine's clock
             return holdfast.Store(Core(self._shared, tenant, self.clock, known))
         store = holdfast.open(self.url, tenant=tenant, clock=self.clock, ids=_IDS, schemas=known)
         self._opened.append(store)

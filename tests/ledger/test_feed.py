@@ -340,7 +340,8 @@ def test_a_file_is_found_through_every_handle_of_a_tenant(store: holdfast.Store)
         assert any(hit.file for hit in handle.memory(user="ana").recall("zebra").hits)
 
 
-def test_a_run_that_meets_a_quota_is_let_go(store: holdfast.Store) -> None:
+def test_a_run_that_meets_a_quota_is_let_go(ram: holdfast.Store) -> None:
+    store = ram
     store.set_quota(bytes=10**9)
 
     def too_much() -> None:

@@ -82,8 +82,13 @@ def removed(records: Iterable[Record]) -> Removed:
     return Removed(dict(sorted(counts.items())), frozenset(owners))
 
 
-def erasure(removed: Removed) -> tuple[Change, ...]:
-    """The feed's word about an erasure: kinds and counts of what went, but no ids, which may be personal."""
+def erasure(removed: Removed, forgotten: int) -> tuple[Change, ...]:
+    """The feed's word about an erasure: kinds and counts of what went, but no ids, which may be personal.
+
+    Where nothing was there any more, how many items of the feed were changed; nothing where none was.
+    """
+    if not removed.counts and forgotten:
+        return (Change("erase", "feed", "", forgotten),)
     return tuple(Change("erase", kind, "", count) for kind, count in removed.counts.items())
 
 

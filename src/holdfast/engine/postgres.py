@@ -179,10 +179,10 @@ class PostgresEngine(Reads):
 
         def work(session: _Session) -> tuple[Removed, bool]:
             made = session.run(tenant, _TAKE, (tenant,))[0][0]
-            removed = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury, free=free)
-            if removed.counts:
+            removed, told = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury, free=free)
+            if told:
                 changes = Changes()
-                changes.feed.append(Published(time, lineage.actor_of(actor, scope), lineage.erasure(removed)))
+                changes.feed.append(Published(time, lineage.actor_of(actor, scope), told))
                 session.call(tenant, Source(session.run, self._clock, _KEYS, Wanted()), changes)
             elif made:  # to be held, and there is nothing in it
                 session.run(tenant, f"{_DROP} RETURNING 1", (tenant,))

@@ -97,9 +97,10 @@ class _Tenant:
     def head(self) -> int:
         return self.feed[-1].position if self.feed else 0
 
-    def forget(self, forgetting: lineage.Forgetting) -> None:
-        """Take what was erased out of the feed: what happened stays, to whom does not."""
-        self.feed = [forgetting.of(commit) or commit for commit in self.feed]
+    def forget(self, forgetting: lineage.Forgetting) -> int:
+        """Take what was erased out of the feed: what happened stays, not to whom. Return how many items changed."""
+        before, self.feed = self.feed, [forgetting.of(commit) or commit for commit in self.feed]
+        return sum(old is not new for old, new in zip(before, self.feed, strict=True))
 
     def held(self, what: Measured) -> int:
         """How much there is of what is limited."""
@@ -278,9 +279,9 @@ class RamEngine(_Reads):
                 del data.records[(record.kind, record.id)]
             data.graves |= {lineage.grave(*name) for name in lineage.graves(doomed, free)} if bury else set()
             self._prune(data, {(r.kind, r.id) for r in doomed}, set())
-            data.forget(lineage.Forgetting({r.id: r.scope for r in doomed if not r.derived}, scope))
-            if removed.counts:
-                self._publish(data, [Published(time, lineage.actor_of(actor, scope), lineage.erasure(removed))])
+            forgotten = data.forget(lineage.Forgetting({r.id: r.scope for r in doomed if not r.derived}, scope))
+            if told := lineage.erasure(removed, forgotten):
+                self._publish(data, [Published(time, lineage.actor_of(actor, scope), told)])
         self._waiters.announce()
         return removed
 

@@ -561,8 +561,10 @@ class Tending:
         sql = f"SELECT {STRAND} FROM strands WHERE tenant = ? AND parent = ?"
         return [Strand(*row) for stream in doomed for row in self._run(tenant, sql, (place, stream))]
 
-    def erase(self, tenant: str, scope: Scope, *, bury: bool, free: Collection[str] = ()) -> Removed:
-        """Delete a scope's records, tags and events; return what went."""
+    def erase(
+        self, tenant: str, scope: Scope, *, bury: bool, free: Collection[str] = ()
+    ) -> tuple[Removed, tuple[Change, ...]]:
+        """Delete a scope's records, tags and events; return what went, and what the feed will say of it."""
         place = self._keys.tenant(tenant)
         records = inside(self._run, tenant, place, scope)
         names = [(place, r.kind, r.id) for r in records]
@@ -573,8 +575,10 @@ class Tending:
             self.bury(tenant, lineage.graves(records, free) if bury else ())
             self.recount(tenant)
         # Also where nothing is there any more: what was deleted before is still spoken of.
-        self.forget(tenant, lineage.Forgetting({r.id: r.scope for r in records if not r.derived}, scope))
-        return lineage.removed(records)
+        gone = {r.id: r.scope for r in records if not r.derived}
+        forgotten = self.forget(tenant, lineage.Forgetting(gone, scope))
+        removed = lineage.removed(records)
+        return removed, lineage.erasure(removed, forgotten)
 
     def bury(self, tenant: str, names: Iterable[Name]) -> None:
         """Leave a tombstone of each, so that it does not come back."""
@@ -582,22 +586,26 @@ class Tending:
         if rows := [(place, lineage.grave(*name)) for name in names]:
             self._run_many(tenant, INSERT_GRAVE, rows)
 
-    def forget(self, tenant: str, forgetting: lineage.Forgetting) -> None:
-        """Take what was erased out of the feed: what happened stays, to whom does not."""
-        for where, values in _forgetting_parts(forgetting):
-            self._forget_where(tenant, forgetting, where, values)
+    def forget(self, tenant: str, forgetting: lineage.Forgetting) -> int:
+        """Take what was erased out of the feed: what happened stays, not to whom. Return how many items changed."""
+        parts = _forgetting_parts(forgetting)
+        forgotten = sum(self._forget_where(tenant, forgetting, where, values) for where, values in parts)
         if forgetting.actor is not None:
-            self._run_many(tenant, FORGET_ACTOR, [(self._keys.tenant(tenant), forgetting.actor)])
+            whose = (self._keys.tenant(tenant), forgetting.actor)
+            forgotten += self._run(tenant, "SELECT count(*) FROM feed WHERE tenant = ? AND actor = ?", whose)[0][0]
+            self._run_many(tenant, FORGET_ACTOR, [whose])
+        return forgotten
 
-    def _forget_where(self, tenant: str, forgetting: lineage.Forgetting, where: str, values: Sequence[Any]) -> None:
-        place, last = self._keys.tenant(tenant), 0
+    def _forget_where(self, tenant: str, forgetting: lineage.Forgetting, where: str, values: Sequence[Any]) -> int:
+        place, last, forgotten = self._keys.tenant(tenant), 0, 0
         sql = f"SELECT {FEED} FROM feed WHERE tenant = ? AND position > ?{where} ORDER BY position LIMIT ?"
         while rows := self._run(tenant, sql, (place, last, *values, _PAGE)):
             changed = (commit for row in rows if (commit := forgetting.of(commit_from(row))) is not None)
             told = ((c.position, Published(c.time, c.actor, c.changes)) for c in changed)
             updates = [(*feed_row(place, at, one)[3:], place, at) for at, one in told]
             self._run_many(tenant, UPDATE_FEED, updates)
-            last = rows[-1][0]
+            last, forgotten = rows[-1][0], forgotten + len(updates)
+        return forgotten
 
     def finish(self, tenant: str, changes: Changes, position: int) -> None:
         """What follows once a plan's rows and its feed are written: ids forgotten, the feed trimmed, things counted."""

@@ -427,10 +427,10 @@ class _Writer:
         committing = False
         try:
             self._begin()
-            removed = self._tending.erase(job.tenant, erasure.scope, bury=erasure.bury, free=erasure.free)
-            if removed.counts:
+            removed, told = self._tending.erase(job.tenant, erasure.scope, bury=erasure.bury, free=erasure.free)
+            if told:
                 actor = lineage.actor_of(job.actor, erasure.scope)
-                self._publish(job.tenant, [Published(job.time, actor, lineage.erasure(removed))])
+                self._publish(job.tenant, [Published(job.time, actor, told)])
             position = self._position(job.tenant)
             committing = True
             self._end()

@@ -83,6 +83,7 @@ BY_CODE: dict[str, int] = {
     "stale": STALE,
     "unsupported": UNSUPPORTED,
     "misconfigured": MISCONFIGURED,
+    "file_gone": MISCONFIGURED,
 }
 
 
