@@ -12,7 +12,7 @@ from hashlib import blake2b
 from holdfast.engine.contract import Guard, Put, View
 from holdfast.errors import Conflict
 from holdfast.ids import Ids
-from holdfast.ledger.core import Core
+from holdfast.ledger.core import Core, compare_and_set
 
 KIND = "secret"
 _KEY, _ERASURES = "key", "erasures"
@@ -42,6 +42,15 @@ def hidden(key: bytes, name: str) -> str:
 def erased() -> Put:
     """The operation that goes with every erasure, in its commit or after it: whoever reads ground must look again."""
     return Put(KIND, _ERASURES, b"", derived=True)
+
+
+def count_erasure(core: Core) -> None:
+    """Raise the count by itself. With a guard, which makes it serial: no save can pass it that looked before."""
+
+    def commit(count: int) -> None:
+        core.write([unless_erased(count), erased()], core.clock.now())
+
+    compare_and_set(lambda: erasures(core.engine, core.tenant), commit, "the count of erasures")
 
 
 def erasures(view: View, tenant: str) -> int:
