@@ -557,7 +557,7 @@ def test_a_role_with_grants_alone_works_for_its_tenant_and_is_told_that_it_may_n
     with opened(clerk) as engine:
         engine.commit(TENANT, [say("b"), Put("note", "n", b"", tags=("y",))], 2)
         engine.commit("initech", [say("a")], 2)
-        assert engine.erase("initech", Scope(user="ana"), time=3) == 1
+        assert engine.erase("initech", Scope(user="ana"), time=3).counts == {"thread": 1}
         assert keys(engine) == ["a", "b"]
         for listing in (engine.tenants, engine.check):
             with pytest.raises(Misconfigured, match="role 'clerk' may not list tenants"):
