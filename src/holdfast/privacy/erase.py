@@ -22,7 +22,7 @@ import msgspec
 
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Delete, Op, Put, Query, Record, Removed, Scope, Scrubs
-from holdfast.errors import Conflict, Invalid
+from holdfast.errors import Conflict, Invalid, OutcomeUnknown, Unavailable
 from holdfast.ids import Ids
 from holdfast.ledger import secrets
 from holdfast.ledger.core import Core, scan_ever
@@ -105,7 +105,16 @@ class Eraser:
         return [record for record in self._rooms.learned(threads) if not _inside(record.scope, scope)]
 
     def _carried_out(self, id: str, run: _Run, learned: list[Record] | None = None) -> Erasure:
-        """Do what is left of a run. ``learned`` is what was found a moment ago; later it has to be looked for again."""
+        """Do what is left of a run. Where it breaks off, some of it may be done, and the next call does the rest."""
+        try:
+            return self._carry_out(id, run, learned)
+        except OutcomeUnknown:
+            raise
+        except Unavailable as error:
+            raise OutcomeUnknown(f"an erasure is not at its end: {error}; call erase again") from error
+
+    def _carry_out(self, id: str, run: _Run, learned: list[Record] | None) -> Erasure:
+        """Do one part after the other. ``learned`` was found a moment ago; later it has to be looked for again."""
         notes: tuple[str, ...] = ()
         found: _Run | None = run
         while found is not None:
