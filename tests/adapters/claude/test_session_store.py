@@ -232,7 +232,7 @@ def test_keys_are_told_apart_whatever_is_in_them(store: holdfast.Store, odd: str
     [
         {}, None, "proj/sess", {"project_key": "p"}, {"project_key": "", "session_id": "s"},
         {"project_key": "p", "session_id": 7}, {**KEY, "subpath": 7}, {**KEY, "subpath": "x" * 600},
-        {"project_key": "p\x00", "session_id": "s"}, {"project_key": "p", "session_id": "\ud800"},
+        {"project_key": "p", "session_id": "\ud800"},
     ],
 )  # fmt: skip
 def test_a_key_that_is_none_is_refused(store: holdfast.Store, key: Any) -> None:

@@ -24,6 +24,7 @@ from holdfast.adapters.adk.service import TAG, Place, Service
 from holdfast.adapters.opening import away
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Guard, Mark, Op, Put, Query, Receipt, Record, View
+from holdfast.errors import Erased, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import compare_and_set, fetch, fetch_events, scan_all
@@ -172,7 +173,12 @@ class HoldfastSessionService(Service, BaseSessionService):
         core = self._core
 
         def commit(time: int) -> Receipt:
-            return core.write(ops(time), time)
+            try:
+                return core.write(ops(time), time)
+            except Erased:
+                raise
+            except NotFound as error:  # deleted by another in between
+                raise SessionNotFoundError(f"Session {place.session} not found.") from error
 
         return compare_and_set(core.clock.now, commit, f"session {place.session!r}", thread=place.thread)
 
