@@ -10,10 +10,10 @@ from typing import Any
 
 import holdfast
 from benchmarks.measure import rounds, table
-from holdfast.transfer.archive import FORMAT, VERSION, Header, Manifest, Selection
-from holdfast.transfer.as_json import JsonWriter
-from holdfast.transfer.audit import Audit
-from holdfast.transfer.reach import reach
+from holdfast.archive.as_json import JsonWriter
+from holdfast.archive.audit import Audit
+from holdfast.archive.contents import FORMAT, VERSION, ArchiveHeader, ArchiveManifest, Selection
+from holdfast.archive.selection import reach
 
 COUNT = 500
 
@@ -30,7 +30,7 @@ def run(folder: Path) -> dict[str, Any]:
                 "holdfast, encoding": lambda: encode(_Sink()),
                 "json.dumps, as bytes": lambda: _drop(json.dumps(content).encode()),
                 "json.dumps, as UTF-8": lambda: _drop(json.dumps(content, ensure_ascii=False).encode()),
-                "holdfast, whole export": lambda: _drop(store.export_to(io.BytesIO(), thread="trip", format="json")),
+                "holdfast, whole export": lambda: _drop(store.export(io.BytesIO(), thread="trip", format="json")),
             },
             times=10,
             repeats=61,
@@ -52,11 +52,11 @@ def run(folder: Path) -> dict[str, Any]:
 def _encoding(store: holdfast.Store) -> Any:
     """A function that only encodes: what it writes was read and verified before."""
     selection = Selection(store.tenant, thread="trip")
-    header = Header(FORMAT, VERSION, 0, selection)
+    header = ArchiveHeader(FORMAT, VERSION, 0, selection)
     audit = Audit(header, of="the store")
     with store.core.engine.snapshot() as view:
         sections = [(section, audit.section(section)) for part in reach(view, selection) for section in part.sections()]
-    manifest: Manifest = audit.manifest()
+    manifest: ArchiveManifest = audit.manifest()
 
     def encode(out: Any) -> None:
         writer = JsonWriter(out)

@@ -25,8 +25,8 @@ import numpy as np
 from benchmarks.measure import percentile, table
 from benchmarks.sides import SIDES, USER, K, Ours, Side, version
 from benchmarks.texts import CHUNK, Question, Texts
-from holdfast.memories.ground import Place
 from holdfast.providers.choose import choose
+from holdfast.retrieval.documents import IndexScope
 from holdfast.retrieval.vector import Nearness
 
 SIZES = (10_000,)
@@ -267,7 +267,7 @@ class _Served:
         """How many of the exact nearest rows the approximate search finds; rows that are equally near count alike."""
         assert isinstance(self.side, Ours)
         self.side.open()
-        corpus = self.side.store._finding().library.index(Place(user=USER)).corpus()
+        corpus = self.side.store.wiring.recaller().indexes.index(IndexScope(user=USER)).corpus()
         embedder = choose("wordllama")
         assert embedder is not None
         shares, exact_s, quick_s = [], [], []

@@ -103,7 +103,7 @@ def _make(url: str, count: int) -> dict[str, float]:
 
 def _claim(url: str, count: int) -> dict[str, float]:
     store = holdfast.open(url, lease_s=3_600)
-    runs = store._runs
+    runs = store.wiring.runs
     begin = time.perf_counter()
     free = find(runs)
     middle = time.perf_counter()
@@ -126,7 +126,7 @@ def _resume(url: str, count: int) -> dict[str, float]:
     report = store.resume({"job": _handle})
     seconds = time.perf_counter() - begin
     assert sorted(one.result for one in report if one.outcome == "done") == list(range(count))
-    assert not find(store._runs)
+    assert not find(store.wiring.runs)
     return {"resume": seconds}
 
 

@@ -72,7 +72,7 @@ def tools(project: Path) -> list[holdfast.Step]:
     return [run_tests, read_file, edit_file]
 
 
-def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast.Reply:
+def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast.types.Reply:
     """Plays the language model. It knows nothing but what is in the messages, as a real one would."""
     if "one JSON object" in messages[0]["content"]:
         return "{}"  # asked for a handoff at the end of a session; it has nothing to add
@@ -94,8 +94,8 @@ def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast
     return f"Fixed: {results[1]}"
 
 
-def use(tool: str, **arguments: str) -> holdfast.Reply:
-    return holdfast.Reply(calls=(holdfast.ToolCall("1", tool, arguments),))
+def use(tool: str, **arguments: str) -> holdfast.types.Reply:
+    return holdfast.types.Reply(calls=(holdfast.types.ToolCall("1", tool, arguments),))
 
 
 def work(store: holdfast.Store, session: holdfast.Session, question: str) -> None:

@@ -65,7 +65,7 @@ def note(module: Module, finding: str) -> str:
     return f"Noted: {module} {finding}."
 
 
-def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast.Reply:
+def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast.types.Reply:
     """Plays the language model. It knows nothing but what is in the messages, as a real one would."""
     page = "\n".join(str(message["content"]) for message in messages)
     asked, last = messages[0]["content"], messages[-1]["content"]
@@ -88,13 +88,13 @@ def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast
     return "\n    ".join(done) if len(done) == 2 or not left else use("read_docs", module=left[0])
 
 
-def use(tool: str, **arguments: str) -> holdfast.Reply:
-    return holdfast.Reply(calls=(holdfast.ToolCall("1", tool, arguments),))
+def use(tool: str, **arguments: str) -> holdfast.types.Reply:
+    return holdfast.types.Reply(calls=(holdfast.types.ToolCall("1", tool, arguments),))
 
 
 def work(session: holdfast.Session, question: str, key: str, progress: Path) -> None:
     """One turn, and what became of the window."""
-    before = session.thread.count()
+    before = session.thread.logbook.head()
     answer = session.turn(question, key=key)  # with a key, it is asked once, however often this runs
     say(f"  {shorten(question, 60)} {answer.text}")
     if answer.repeated:
@@ -122,7 +122,7 @@ def main() -> None:
     clock = ManualClock(datetime(2026, 3, 2, 9, tzinfo=UTC))
     ways: Any = {"model": given.model} if given.model else {"model": stand_in, "learn": "rules"}
     ways |= {"tools": [read_docs, note], "state": Survey, "instructions": HOW, "budget": 1_650, "hand_off": 0.9}
-    ways |= {"shares": {"recalled": holdfast.Share(least=0.15, most=0.25)}}  # of a budget as small as this
+    ways |= {"shares": {"recalled": holdfast.types.Share(least=0.15, most=0.25)}}  # of a budget as small as this
     with holdfast.open(given.folder / "agent.db", clock=clock) as store:
         thread = store.thread("queue", user="ana", agent="research")
         if not thread.exists():

@@ -32,7 +32,7 @@ MONEY_BACK = "The new kettle leaks as well. I would like my money back."
 HOW = "You answer for a shop of kitchenware. Be short. Refund what is broken, once; say what you did."
 
 
-def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast.Reply:
+def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast.types.Reply:
     """Plays the language model. It knows nothing but what is in the messages, as a real one would."""
     page = "\n".join(str(message["content"]) for message in messages)
     if "one JSON object" in page:
@@ -42,7 +42,9 @@ def stand_in(messages: list[dict[str, Any]], tools: list[Any]) -> str | holdfast
         return f"{messages[-1]['content']}.{f' A letter to {to} confirms it.' if by_mail else ''}"
     if MONEY_BACK in page:
         order, euros = re.findall(r"order (\S+) leaks. It was (\d+) euros", page)[-1]
-        return holdfast.Reply(calls=(holdfast.ToolCall("1", "refund", {"order": order, "euros": int(euros)}),))
+        return holdfast.types.Reply(
+            calls=(holdfast.types.ToolCall("1", "refund", {"order": order, "euros": int(euros)}),)
+        )
     return "I am sorry. A new one is on its way."
 
 
@@ -115,7 +117,7 @@ def an_hour_later(store: holdfast.Store, given: argparse.Namespace) -> None:
     say(f"the bank paid {len(payments)} time(s)")
 
 
-def tell(answer: holdfast.Answer) -> None:
+def tell(answer: holdfast.types.Answer) -> None:
     say(f"  ana:  {answer.question.content['content']}\n  desk: {answer.text}")
     for memory in answer.learned:
         say(f"  (learned: {memory.text})")

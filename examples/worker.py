@@ -81,7 +81,7 @@ def work(folder: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())  # finish the run at hand, then go
     signal.signal(signal.SIGINT, lambda *_: stop.set())
 
-    def tell(run: holdfast.Resumed) -> None:
+    def tell(run: holdfast.types.Resumed) -> None:
         print(f"worker {os.getpid()}: {run.thread} {run.outcome}", flush=True)
 
     with open_store(folder) as store:

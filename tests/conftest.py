@@ -37,6 +37,12 @@ import holdfast
 from holdfast.clock import Clock
 from holdfast.ledger.core import Core
 from holdfast.testing import ManualClock
+from holdfast.wiring import Wiring
+
+pytest.register_assert_rewrite("session_suite", "langgraph_store_suite")
+SUPPORT = str(Path(__file__).parent / "support")
+# Programs that tests start find what tests share, too.
+os.environ["PYTHONPATH"] = os.pathsep.join([SUPPORT, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 collect_ignore = ["adapters"]  # each in an environment of its own: make test-adapters
 
@@ -165,7 +171,7 @@ def store(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path, cloc
     if engine_name == "postgres":
         _, engine = request.getfixturevalue("database")
         engine._clock = clock  # what has expired is hidden by the engine's clock
-        yield holdfast.Store(Core(engine, f"store-{next(_TENANTS)}", clock, holdfast.Registry()))
+        yield holdfast.Store(Wiring(Core(engine, f"store-{next(_TENANTS)}", clock, holdfast.Registry())))
         return
     url = "ram:" if engine_name == "ram" else str(tmp_path / "store.db")
     with holdfast.open(url, clock=clock, embedder="none") as opened:

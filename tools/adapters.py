@@ -73,7 +73,7 @@ def tested(name: str, args: list[str]) -> Outcome:
     began = time.monotonic()
     python = environment(name) / "bin" / "python"
     made = time.monotonic()
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT), str(ROOT / "tests" / "support")])}
     command = [str(python), "-m", "pytest", "-q", "--confcutdir", str(TESTS), str(TESTS / name), *args]
     done = subprocess.run(
         command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False

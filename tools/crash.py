@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.testing.faults import scenarios
-from holdfast.testing.faults.killing import Plan, kill
-from holdfast.testing.faults.laboratory import Findings, InFile, InMemory, Laboratory
-from holdfast.testing.faults.power import Trial
-from holdfast.testing.faults.runs_workload import Errands
-from holdfast.testing.faults.scenarios import SCENARIOS
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+
+from crashlab import scenarios
+from crashlab.killing import Plan, kill
+from crashlab.laboratory import Findings, InFile, InMemory, Laboratory
+from crashlab.power import Trial
+from crashlab.runs_workload import Errands
+from crashlab.scenarios import SCENARIOS
 
 YEAR_S = 365 * 86_400.0
 

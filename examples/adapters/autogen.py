@@ -20,7 +20,7 @@ from autogen_core.memory import MemoryContent, MemoryMimeType
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 import holdfast
-from holdfast.adapters.autogen import HoldfastMemory, Keeper
+from holdfast.adapters.autogen import HoldfastMemory, HoldfastStateKeeper
 
 
 def make_team(memory: HoldfastMemory) -> RoundRobinGroupChat:
@@ -32,7 +32,7 @@ def make_team(memory: HoldfastMemory) -> RoundRobinGroupChat:
 async def main() -> None:
     with holdfast.open("autogen.db", embedder="none") as store:
         memory = HoldfastMemory(store, user="ana", k=1)
-        team, keeper = make_team(memory), Keeper(store, "team-1", user="ana")
+        team, keeper = make_team(memory), HoldfastStateKeeper(store, "team-1", user="ana")
         revision = await keeper.restore(team)
         print(f"restored revision {revision}" if revision else "nothing was kept yet")
         if not revision:

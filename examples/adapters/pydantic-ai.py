@@ -55,7 +55,7 @@ async def main() -> None:
         for path in await notes.list_paths(limit=10):
             file = await notes.read(path, max_chars=1_000)
             print(f"Noted in {path}: {file.content.strip() if file else ''}")
-        print(f"Entries in the thread: {store.thread('trip').count()}")
+        print(f"Entries in the thread: {store.thread('trip').logbook.head()}")
 
 
 if __name__ == "__main__":

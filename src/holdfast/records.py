@@ -87,6 +87,16 @@ class ThreadInfo(msgspec.Struct, frozen=True):
     active: datetime
 
 
+class UserInfo(msgspec.Struct, frozen=True):
+    """What a listing says about a user. ``memories`` counts forgotten ones too."""
+
+    user: str
+    threads: int
+    memories: int
+    created: datetime
+    active: datetime
+
+
 class Revision(msgspec.Struct, frozen=True):
     """One saved version of a thread's state, without its value."""
 
@@ -304,7 +314,7 @@ class Erasure(int):
         return made
 
 
-class Report(msgspec.Struct, frozen=True):
+class VerifyReport(msgspec.Struct, frozen=True):
     """What ``verify`` found."""
 
     threads: int

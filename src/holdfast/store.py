@@ -1,4 +1,4 @@
-"""The store: opens an engine, wires the rooms to it, and is the only place that picks parts.
+"""The store: opens an engine, and the verbs that people call on what ``wiring`` put together.
 
 A store works in one tenant, which every read and write names. Deliberately absent: rules about threads, states or
 archives (their rooms have them), and any background thread of its own.
@@ -10,58 +10,51 @@ import logging
 import os
 import stat
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, Unpack
-from weakref import WeakSet
 
-from holdfast import atfork, config
+from holdfast import config
 from holdfast.checks import check_flag, check_function, check_part, is_seconds
 from holdfast.clock import Clock, SystemClock, to_micros
-from holdfast.engine.contract import Commit, Copies, Delete, Op, Problem, Query, Record, Scope
+from holdfast.engine.contract import Commit, Copies, Query, Record, Scope
 from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
-from holdfast.errors import Conflict, Corrupt, Invalid, Misconfigured, NotFound, Unavailable, Unsupported, quoted
+from holdfast.errors import Conflict, Invalid, Misconfigured, quoted
 from holdfast.ids import Ids, check_id
-from holdfast.ledger import checkpoints, expiry, feed, graphs, quotas, secrets
-from holdfast.ledger.core import Core, fetch, scan_all, scan_ever
+from holdfast.ledger import expiry, feed, quotas
+from holdfast.ledger.core import Core, scan_all
 from holdfast.ledger.expiry import Expired
 from holdfast.ledger.feed import Follower, FollowerInfo
-from holdfast.ledger.files import FILE, path_of, wrong
 from holdfast.ledger.folder import Folder, folders
+from holdfast.ledger.graphs import Graph, GraphInfo, graphs_of
 from holdfast.ledger.quotas import KEEP, Quota, QuotaUsage
 from holdfast.ledger.schema import DEFAULT, Registry
 from holdfast.ledger.thread import check_count, check_tags, to_info
-from holdfast.memories.handle import Memories
-from holdfast.memory.book import Book
-from holdfast.memory.checking import problems_of
-from holdfast.memory.names import BOOK, MEMORY, book_id, thread_tag
-from holdfast.memory.shelf import Shelf
-from holdfast.memory.stored import to_memory
-from holdfast.privacy.erase import Eraser, Rooms
+from holdfast.ledger.users import users
+from holdfast.memory.handle import Memories
+from holdfast.memory.names import BOOK, MEMORY, book_id
+from holdfast.privacy.verify import verify
 from holdfast.providers.choose import AUTO, Spec, choose
 from holdfast.providers.embedding import Embedder
-from holdfast.records import Erasure, FolderInfo, Report, ThreadInfo
+from holdfast.records import Erasure, FolderInfo, ThreadInfo, UserInfo, VerifyReport
 from holdfast.steps import resume
-from holdfast.steps.hold import HOLD
+from holdfast.steps.replay import Replayed
 from holdfast.steps.resume import Handlers, Resumed
 from holdfast.steps.run import Run
-from holdfast.steps.runs import LEASE_S, Runs
+from holdfast.steps.runs import LEASE_S, RunBook
 from holdfast.steps.timeline import RunInfo
-from holdfast.thread import Thread
+from holdfast.thread import Thread, replay
+from holdfast.wiring import Wiring
 
 if TYPE_CHECKING:
+    from holdfast.archive import ArchiveManifest, ImportReport, Progress, Restored
     from holdfast.context.report import Context
-    from holdfast.memories.library import IndexCache
-    from holdfast.memories.recall import Recaller
     from holdfast.providers.models.choose import Spec as ModelSpec
-    from holdfast.sessions.builder import Builder
-    from holdfast.sessions.gathering import Settings
-    from holdfast.sessions.session import Session, Ways
-    from holdfast.transfer import ImportReport, Manifest, Progress, Restored
+    from holdfast.sessions.context_source import Settings
+    from holdfast.sessions.session import Session, SessionSettings
 
 _log = logging.getLogger(__name__)
 
@@ -95,7 +88,7 @@ def open(
     schemas = check_part("schemas", DEFAULT if schemas is None else schemas, "schema", "named")
     vectors = _embedder(embedder)
     core = Core(open_engine(_address(url), clock, ids), name, clock, schemas, _actor(actor))
-    return Store(core, Runs(core, ids, lease_s), ids=ids, embedder=vectors)
+    return Store(Wiring(core, RunBook(core, ids, lease_s), ids=ids, embedder=vectors))
 
 
 def _embedder(spec: Spec) -> Embedder | None:
@@ -144,7 +137,7 @@ def restore(
 
     ``replace`` puts a restored SQLite file in the place of the old one; on other engines restore into an empty store.
     """
-    from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
+    from holdfast import archive  # noqa: PLC0415 - loaded when something moves
 
     clock, ids = SystemClock(), Ids()
     address, source = _address(url), _local(backup)
@@ -152,10 +145,10 @@ def restore(
     check_function("progress", progress)
     if scheme_of(address) == "sqlite":
         path = _local(sqlite_path(address))
-        return transfer.restore_file(source, path, clock=clock, ids=ids, replace=replace, progress=progress)
+        return archive.restore_file(source, path, clock=clock, ids=ids, replace=replace, progress=progress)
     engine = open_engine(address, clock, ids)
     try:
-        return transfer.restore_engine(source, engine, clock=clock, progress=progress)
+        return archive.restore_engine(source, engine, clock=clock, progress=progress)
     finally:
         engine.close()
 
@@ -163,25 +156,8 @@ def restore(
 class Store:
     """One tenant's threads in one durable place. Close it, or use it in a ``with`` block."""
 
-    def __init__(
-        self,
-        core: Core,
-        runs: Runs | None = None,
-        *,
-        ids: Ids | None = None,
-        embedder: Embedder | None = None,
-        root: Store | None = None,
-    ) -> None:
-        self._ids = ids or Ids()
-        self.core = core
-        self._runs = runs or Runs(core, self._ids)
-        self._embedder = embedder
-        self._root = root or self
-        self._lock = atfork.lock()
-        self._lent: WeakSet[Runs] = WeakSet()  # those of stores for other tenants and actors
-        self._cache: IndexCache | None = None
-        self._recaller: Recaller | None = None
-        self._builder: Builder | None = None
+    def __init__(self, wiring: Wiring) -> None:
+        self.wiring, self.core = wiring, wiring.core
 
     @property
     def tenant(self) -> str:
@@ -199,18 +175,11 @@ class Store:
         without one whoever acts through this store.
         """
         who = self.core.actor if actor is None else _actor(actor)
-        return self._view(self.core._replace(tenant=check_id(tenant, "tenant"), actor=who))
+        return Store(self.wiring.lend(self.core._replace(tenant=check_id(tenant, "tenant"), actor=who)))
 
     def acting_as(self, actor: str | None) -> Store:
         """Give a store for the same tenant in which somebody else acts."""
-        return self._view(self.core._replace(actor=_actor(actor)))
-
-    def _view(self, core: Core) -> Store:
-        root = self._root
-        runs = Runs(core, self._ids, root._runs.lease_s)
-        with root._lock:
-            root._lent.add(runs)
-        return Store(core, runs, ids=self._ids, embedder=self._embedder, root=root)
+        return Store(self.wiring.lend(self.core._replace(actor=_actor(actor))))
 
     def tenants(self) -> list[str]:
         """List every tenant that holds anything. On Postgres only the owner of the tables may; see the docs."""
@@ -230,37 +199,19 @@ class Store:
     def thread(self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()) -> Thread:
         """Give a handle of a thread. It is created by its first write; user, agent and tags count from then on."""
         name = check_id(id, "thread id")
-        return Thread(self.core, self._runs, name, _scope(user, agent, name), tuple(sorted(set(check_tags(tags)))))
+        return self.wiring.thread(name, _scope(user, agent, name), tuple(sorted(set(check_tags(tags)))))
 
-    def memory(self, *, user: str | None = None, agent: str | None = None) -> Memories:
+    def memory(self, user: str | None = None, *, agent: str | None = None) -> Memories:
         """Give a handle of what is known about a user, by an agent, or in common when neither is named."""
-        shelf = Shelf(self.core, self._ids, _scope(user, agent))
-        return Memories(self.core, shelf, self._finding, self._forget_kept)
+        return self.wiring.memory(_scope(user, agent))
 
     def folder(self, name: str, *, user: str | None = None, agent: str | None = None) -> Folder:
         """Give a handle of a folder: files by path, every version kept. It comes into being with its first file."""
-        return Folder(self.core, name, _scope(user, agent), self._finding)
+        return self.wiring.folder(name, _scope(user, agent))
 
     def folders(self, *, user: str | None = None, agent: str | None = None) -> list[FolderInfo]:
         """List the folders that hold files, by name, without reading what is in them."""
         return folders(self.core, _scope(user, agent))
-
-    def _finding(self) -> Recaller:
-        """What recalls, made when it is first asked for: it brings numpy, and many stores never recall."""
-        with self._lock:
-            if self._recaller is None:
-                from holdfast.memories import library, recall  # noqa: PLC0415
-
-                shelves = library.Library(self.core, self._ids, self._embedder, self._root._indexes())
-                self._recaller = recall.Recaller(self.core, shelves)
-            return self._recaller
-
-    def _indexes(self) -> IndexCache:
-        if self._cache is None:
-            from holdfast.memories.library import IndexCache  # noqa: PLC0415 - brings numpy
-
-            self._cache = IndexCache()
-        return self._cache
 
     def context(
         self,
@@ -284,8 +235,8 @@ class Store:
         given = self._thread_of(thread)
         scope = given.logbook.scope
         own = self.thread(given.id, user=scope.user, agent=scope.agent)  # what it loads, nobody has seen
-        limit = self._contexts().limit(model) if budget is None else budget
-        return self._contexts().build(own, input, limit, model, settings)
+        limit = self.wiring.contexts().limit(model) if budget is None else budget
+        return self.wiring.contexts().build(own, input, limit, model, settings)
 
     def session(
         self,
@@ -294,7 +245,7 @@ class Store:
         user: str | None = None,
         agent: str | None = None,
         model: ModelSpec = None,
-        **ways: Unpack[Ways],
+        **ways: Unpack[SessionSettings],
     ) -> Session:
         """Give a session: turns of an agent in a thread, from loading what was left to handing over.
 
@@ -310,7 +261,7 @@ class Store:
         if not isinstance(thread, str) and (user is not None or agent is not None):
             raise Invalid("user and agent go with the id of a thread; a thread that is given has its own")
         own = self.thread(thread, user=user, agent=agent) if isinstance(thread, str) else self._thread_of(thread)
-        return Session(own, self._contexts(), self.memory, choose_model(model), **ways)
+        return Session(own, self.wiring.contexts(), self.memory, choose_model(model), **ways)
 
     def _thread_of(self, thread: Thread | str) -> Thread:
         if isinstance(thread, str):
@@ -321,14 +272,9 @@ class Store:
             raise Invalid(f"thread {thread.id!r} is of another store; give its id, or ask the store that it is of")
         return thread
 
-    def _contexts(self) -> Builder:
-        with self._lock:
-            if self._builder is None:
-                from holdfast.providers.tokens.choose import counter_for  # noqa: PLC0415
-                from holdfast.sessions.builder import Builder  # noqa: PLC0415
-
-                self._builder = Builder(self.core, self.memory, counter_for)
-            return self._builder
+    def users(self) -> list[UserInfo]:
+        """List everyone who owns a thread or a memory, latest activity first."""
+        return users(self.core)
 
     def threads(
         self,
@@ -368,11 +314,13 @@ class Store:
         if limit is not None:
             check_count("limit", limit)
         scope = _scope(user, agent, thread)
-        return self._runs.listed(thread=scope.thread, user=scope.user, agent=scope.agent, status=status, limit=limit)
+        return self.wiring.runs.listed(
+            thread=scope.thread, user=scope.user, agent=scope.agent, status=status, limit=limit
+        )
 
     def due(self) -> list[RunInfo]:
         """List the runs that ``resume`` would carry on, those that wait longest first."""
-        return [self._runs.info(terms.thread, terms.run) for _, terms in resume.find(self._runs)]
+        return [self.wiring.runs.info(terms.thread, terms.run) for _, terms in resume.find(self.wiring.runs)]
 
     def resume(
         self,
@@ -391,10 +339,10 @@ class Store:
         one, which is carried on also when it had failed or stopped. ``on_run`` hears of each as it ends.
         """
         check_function("on_run", on_run)
-        resumer = resume.Resumer(self._runs, handlers, self.thread, self._tend)
+        resumer = self.wiring.resumer(handlers)
         report = []
         for found in resumer.taken(thread, run, limit):
-            report.append(found if isinstance(found, Resumed) else self._runs.drive(resumer.carry_on(found, Run)))
+            report.append(found if isinstance(found, Resumed) else self.wiring.runs.drive(resumer.carry_on(found, Run)))
             if on_run is not None:
                 on_run(report[-1])
         return report
@@ -412,8 +360,23 @@ class Store:
         Any number of processes may do this on one store: each run is held by one of them at a time.
         """
         stop = threading.Event() if stop is None else check_part("stop", stop, "is_set", "wait")
-        resumer = resume.Resumer(self._runs, handlers, self.thread, self._tend)
-        return resume.work_on(self._runs, resumer, stop=stop, poll_s=poll_s, on_run=on_run)
+        resumer = self.wiring.resumer(handlers)
+        return resume.work_on(self.wiring.runs, resumer, stop=stop, poll_s=poll_s, on_run=on_run)
+
+    def replay(self, thread: Thread | str, run: str, handler: Callable[[Run], Any]) -> Replayed:
+        """Go through a recorded run with today's code, without running or writing anything: does it still fit?"""
+        return replay(self._thread_of(thread), run, handler)
+
+    def graphs(self, thread: Thread | str) -> list[GraphInfo]:
+        """List the graphs that a framework keeps in a thread, latest activity first."""
+        return graphs_of(self._thread_of(thread).logbook)
+
+    def graph(self, thread: Thread | str, namespace: str = "") -> Graph:
+        """Give a handle of a graph that a framework keeps in a thread, to look at without the framework.
+
+        ``namespace`` names a graph inside another one.
+        """
+        return Graph(self._thread_of(thread).logbook, namespace)
 
     def watch(
         self,
@@ -494,125 +457,26 @@ class Store:
         """
         check_flag("forever", forever)
         check_flag("dry_run", dry_run)
-        return self._eraser().erase(_scope(user, agent, thread), forever=forever, dry_run=dry_run)
+        return self.wiring.eraser().erase(_scope(user, agent, thread), forever=forever, dry_run=dry_run)
 
     def finish_erasures(self) -> int:
         """Finish every erasure that was broken off, as by a crash; return how many there were.
 
         ``erase``, ``work`` and ``resume`` do so by themselves.
         """
-        return self._eraser().finish()
-
-    def _tend(self) -> None:
-        """Finish what was broken off. What cannot be done now must not keep runs from being carried on."""
-        try:
-            self.finish_erasures()
-        except Unavailable as error:
-            _log.warning("an erasure is not finished yet: %s", error)
-
-    def _eraser(self) -> Eraser:
-        rooms = Rooms((BOOK, FILE), self._learned, self._unlearn, self._holds, self._clean)
-        return Eraser(self.core, self._ids, rooms)
-
-    def _purge(self, owners: Collection[Scope]) -> None:
-        """Something of these owners was erased without an erasure's own run: the rest of that is done here."""
-        secrets.count_erasure(self.core)
-        self._clean(owners)
-
-    def _clean(self, owners: Collection[Scope]) -> None:
-        """Something of these owners was erased: neither indexes nor contexts know a word of it any more."""
-        if owners and self.core.engine.scan(self.core.tenant, Query("index", tag="manifest", limit=1)):
-            self._finding().library.purge(owners)
-        self._forget_kept()
-
-    def _forget_kept(self) -> None:
-        """Something was erased: contexts keep nothing of it for the next turn."""
-        if self._builder is not None:
-            self._builder.forget()
-
-    def _learned(self, threads: Collection[str]) -> Iterator[Record]:
-        """What was learned from some threads and from no other that is still here."""
-        engine, tenant, going = self.core.engine, self.core.tenant, set(threads)
-        seen = set[str]()
-        for thread in threads:
-            for record in scan_all(engine, tenant, Query(MEMORY, tag=thread_tag(thread))):
-                others = {entry.thread for entry in to_memory(record).origin.entries} - going
-                if record.id not in seen and not fetch(engine, tenant, "thread", sorted(others)):
-                    seen.add(record.id)
-                    yield record
-
-    def _unlearn(self, record: Record) -> None:
-        with suppress(NotFound):
-            Book(self.core, self._ids, record.scope).erase(record.id)
-
-    def _holds(self, threads: Sequence[str]) -> list[Op]:
-        """What deletes the holds of threads, also those that were taken before a thread had an owner."""
-        found = fetch(self.core.engine, self.core.tenant, HOLD, threads)
-        return [Delete(HOLD, id, erase=True) for id in found]
+        return self.wiring.eraser().finish()
 
     def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Make every saved index again from what is stored; return how many documents they hold."""
         check_function("progress", progress)
-        library = self._finding().library
-        return sum(library.index(place).rebuild(progress) for place in list(library.saved()))
+        indexes = self.wiring.recaller().indexes
+        return sum(indexes.index(place).rebuild(progress) for place in list(indexes.saved()))
 
-    def verify(self, *, tenant: str | None = None) -> Report:
+    def verify(self, *, tenant: str | None = None) -> VerifyReport:
         """Re-derive every digest and count in the whole store, or of one tenant, and name whatever does not agree."""
-        engine = self.core.engine
-        problems = engine.check(None if tenant is None else check_id(tenant, "tenant"))
-        threads = entries = 0
-        for name in engine.tenants() if tenant is None else [tenant]:
-            for record in scan_ever(engine, name, Query("thread")):
-                threads, entries = threads + 1, entries + record.head
-            problems += self._wrong_checkpoints(name)
-            problems += self._wrong_memories(name)
-            problems += self._wrong_files(name)
-            problems += self._wrong_graphs(name)
-            problems += self._wrong_indexes(name)
-        return Report(threads, entries, tuple(problems))
+        return verify(self.core, self.wiring.ids, None if tenant is None else check_id(tenant, "tenant"))
 
-    def _wrong_memories(self, tenant: str) -> Iterator[Problem]:
-        """Books that do not agree with their memories, and memories that cannot be read."""
-        with self.core.engine.snapshot() as view:
-            for book in scan_all(view, tenant, Query(BOOK)):
-                for what in problems_of(view, tenant, book):
-                    yield Problem(f"book {book.id!r}", what, tenant, BOOK, book.id)
-            for record in scan_all(view, tenant, Query(MEMORY)):
-                try:
-                    to_memory(record)
-                    if view.get(tenant, BOOK, book_id(record.scope)) is None:
-                        yield Problem(f"memory {record.id!r}", "its book is missing", tenant, MEMORY, record.id)
-                except (Corrupt, Unsupported) as error:
-                    yield Problem(f"memory {record.id!r}", str(error), tenant, MEMORY, record.id)
-
-    def _wrong_files(self, tenant: str) -> Iterator[Problem]:
-        """Files whose record does not agree with their newest version, or that cannot be read."""
-        with self.core.engine.snapshot() as view:
-            for record in scan_ever(view, tenant, Query(FILE)):
-                for event in view.read(tenant, record.mark, after=record.head - 1):
-                    if (what := wrong(record, event)) is not None:
-                        yield Problem(f"file {path_of(record)!r}", what, tenant, FILE, record.id)
-
-    def _wrong_graphs(self, tenant: str) -> Iterator[Problem]:
-        """Graphs of which something cannot be read: frames, lists whose elements are missing, blobs that are gone."""
-        with self.core.engine.snapshot() as view:
-            yield from graphs.problems(view, tenant)
-
-    def _wrong_indexes(self, tenant: str) -> Iterable[Problem]:
-        if not self.core.engine.scan(tenant, Query("index", limit=1)):
-            return ()
-        from holdfast.memories.library import Library  # noqa: PLC0415 - brings numpy
-
-        return Library(self.core._replace(tenant=tenant), self._ids, None).problems()
-
-    def _wrong_checkpoints(self, tenant: str) -> Iterator[Problem]:
-        engine = self.core.engine
-        for record in scan_all(engine, tenant, Query(checkpoints.KIND)):
-            what = checkpoints.problem(record, lambda stream: engine.strand(tenant, stream))
-            if what is not None:
-                yield Problem(f"checkpoint {record.id!r}", what, tenant, record.kind, record.id)
-
-    def export_to(
+    def export(
         self,
         target: str | Path | BinaryIO,
         *,
@@ -620,27 +484,27 @@ class Store:
         user: str | None = None,
         format: str | None = None,
         progress: Progress | None = None,
-    ) -> Manifest:
+    ) -> ArchiveManifest:
         """Write a thread, a user's threads, or all of this tenant to a file or stream, and return the manifest.
 
         ``format`` is json, yaml or msgpack; without it the file's suffix says which. The archive is of one moment,
         whatever others write meanwhile; a file appears whole or not at all, in place of one of the same name.
         """
-        from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
+        from holdfast import archive  # noqa: PLC0415 - loaded when something moves
 
         if isinstance(target, str | Path):
             target = _local(target)
         elif not callable(getattr(target, "write", None)):
             raise Invalid(f"an archive goes to a path or a binary file, not to {type(target).__name__}")
         check_function("progress", progress)
-        chosen = transfer.format_of(target) if format is None else format
+        chosen = archive.format_of(target) if format is None else format
         scope = _scope(user, None, thread)
-        selection = transfer.Selection(self.core.tenant, thread=scope.thread, user=scope.user)
+        selection = archive.Selection(self.core.tenant, thread=scope.thread, user=scope.user)
         now = self.core.clock.now()
-        with transfer.written(target) as out, self.core.engine.snapshot() as view:
-            return transfer.export(view, selection, out, chosen, time=now, progress=progress)
+        with archive.written(target) as out, self.core.engine.snapshot() as view:
+            return archive.export(view, selection, out, chosen, time=now, progress=progress)
 
-    def import_from(
+    def import_(
         self, source: str | Path | bytes | BinaryIO, *, dry_run: bool = False, progress: Progress | None = None
     ) -> ImportReport:
         """Take in an archive, checked whole before anything is written. Repeating it changes nothing.
@@ -649,7 +513,7 @@ class Store:
         ``Corrupt`` and says where; a thread that went another way here is ``Conflict``; nothing is imported then. What
         was erased here for good is left out, and counted in the report.
         """
-        from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
+        from holdfast import archive  # noqa: PLC0415 - loaded when something moves
 
         given = _local(source) if isinstance(source, str | Path) else source
         if not isinstance(given, Path | bytes) and not callable(getattr(given, "read", None)):
@@ -657,7 +521,7 @@ class Store:
         check_flag("dry_run", dry_run)
         check_function("progress", progress)
         now = self.core.clock.now()
-        return transfer.import_archive(
+        return archive.import_archive(
             self.core.engine,
             given,
             tenant=self.core.tenant,
@@ -673,7 +537,7 @@ class Store:
         On SQLite it is a database file; elsewhere an archive, which holds neither the feed nor the marks of what was
         erased. ``Conflict`` when the path exists. ``holdfast.restore`` brings either back.
         """
-        from holdfast import transfer  # noqa: PLC0415 - loaded when something moves
+        from holdfast import archive  # noqa: PLC0415 - loaded when something moves
 
         target = _local(path)
         check_function("progress", progress)
@@ -682,7 +546,7 @@ class Store:
         if isinstance(self.core.engine, Copies):
             self.core.engine.backup(target)
         else:
-            transfer.write_backup(self.core.engine, target, time=self.core.clock.now(), progress=progress)
+            archive.write_backup(self.core.engine, target, time=self.core.clock.now(), progress=progress)
         return target
 
     def close(self) -> None:
@@ -690,12 +554,7 @@ class Store:
 
         A store that came from ``for_tenant`` lets go of its runs alone.
         """
-        with self._lock:
-            lent = list(self._lent)
-        for runs in (*lent, self._runs):
-            runs.close()
-        if self._root is self:
-            self.core.engine.close()
+        self.wiring.close()
 
     def __enter__(self) -> Self:
         return self

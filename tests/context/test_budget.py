@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast.context.budget import DEFAULT, SECTIONS, Purse, Share, check_budget, shares, tokens
+from holdfast.context.budget import DEFAULT, SECTIONS, RemainingBudget, Share, check_budget, shares, tokens
 from holdfast.errors import BudgetTooSmall, Invalid
 from holdfast.providers.tokens.choose import counter_for
 from holdfast.testing import ManualClock
@@ -251,7 +251,7 @@ def test_sections_together_take_no_more_than_there_is(
         name: Share(share.least, share.most, priority)
         for (name, share), priority in zip(DEFAULT.items(), priorities, strict=True)
     }
-    purse = Purse(budget, chosen, min(spent, budget))
+    purse = RemainingBudget(budget, chosen, min(spent, budget))
     wanted = dict(zip(DEFAULT, uses, strict=True))
     for name in purse.order():
         room = purse.offer(name, wanted)
@@ -262,7 +262,7 @@ def test_sections_together_take_no_more_than_there_is(
 
 def test_a_section_gets_its_least_before_a_more_important_one_gets_its_most() -> None:
     chosen = dict.fromkeys(DEFAULT, Share(0, 0, 0)) | {"state": Share(0, 1.0, 9), "recent": Share(0.3, 1.0, 1)}
-    purse = Purse(1_000, chosen, 0)
+    purse = RemainingBudget(1_000, chosen, 0)
     wanted = {"state": 5_000, "recent": 5_000}
     assert purse.offer("state", wanted) == 700
     purse.take(700)
@@ -270,7 +270,7 @@ def test_a_section_gets_its_least_before_a_more_important_one_gets_its_most() ->
 
 
 def test_no_room_is_kept_for_what_has_nothing_to_show() -> None:
-    purse = Purse(1_000, DEFAULT, 0)
+    purse = RemainingBudget(1_000, DEFAULT, 0)
     assert purse.offer("instructions", {"state": 10}) == 250
     chosen = DEFAULT | {"instructions": Share(0, 1.0, 9)}
-    assert Purse(1_000, chosen, 0).offer("instructions", {"state": 10}) == 990
+    assert RemainingBudget(1_000, chosen, 0).offer("instructions", {"state": 10}) == 990

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.context import hits
-from holdfast.context.glimpse import glimpse
+from holdfast.context.excerpt import glimpse
 from holdfast.context.hits import extent, recalled
 from holdfast.context.sections import Count, arranged
 from holdfast.records import Entry, Hit

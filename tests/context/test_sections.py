@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.context import hits, sections
 from holdfast.context.sections import Piece, arranged
-from holdfast.handoff.document import Document, Item
+from holdfast.handoff.document import HandoffDocument, HandoffItem
 from holdfast.records import Entry, EntryRef, Hit, Loaded, Memory, Origin, StaleField
 from holdfast.when import ages
 
@@ -72,13 +72,13 @@ def test_who_somebody_is_stands_apart() -> None:
 
 
 def test_a_handoff_offers_what_is_next_before_what_is_done() -> None:
-    steps = (Item("one", True), Item("two", True), Item("three"))
-    document = Document(goal="g", steps=steps, blockers=("b",), next_action="n", context="c\nd")
+    steps = (HandoffItem("one", True), HandoffItem("two", True), HandoffItem("three"))
+    document = HandoffDocument(goal="g", steps=steps, blockers=("b",), next_action="n", context="c\nd")
     pieces = sections.handoff(document)
     assert [piece.text for piece in pieces][:2] == ["Goal: g", "Next: n"]
     assert [piece.text for piece in pieces][-2:] == ["- [x] two", "- [x] one"]
     assert arranged(pieces) == "Goal: g\n- [x] one\n- [x] two\n- [ ] three\n- Blocked: b\nNext: n\nContext:\nc\nd"
-    assert sections.handoff(Document()) == []
+    assert sections.handoff(HandoffDocument()) == []
 
 
 def test_summaries_stand_oldest_first_and_the_newest_is_offered_first() -> None:
@@ -222,7 +222,9 @@ def test_a_long_hit_is_an_excerpt_of_what_was_asked() -> None:
 def test_no_text_leaves_its_section(poison: str) -> None:
     bad = memory(poison, subject=poison, key=poison)
     said = entry(3, {"role": poison, "name": poison, "content": poison}, thread=poison)
-    document = Document(goal=poison, steps=(Item(poison),), blockers=(poison,), next_action=poison, context=poison)
+    document = HandoffDocument(
+        goal=poison, steps=(HandoffItem(poison),), blockers=(poison,), next_action=poison, context=poison
+    )
     stale = (StaleField(poison, 1.0, 1.0, None, "x", True),)
     for text in (
         arranged(sections.procedures([bad])),

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.context.sentences import ELLIPSIS
-from holdfast.context.summary import Line, summarise
+from holdfast.context.summary import SummaryLine, summarise
 
 COUNTERS: dict[str, Callable[[str], int]] = {
     "quarters": lambda text: len(text) // 4 + 1,
@@ -53,12 +53,12 @@ texts = (
     )
 )
 lines = st.lists(st.tuples(st.sampled_from(["user", "assistant", "Ana"]), texts), max_size=12).map(
-    lambda said: [Line(number, speaker, text) for number, (speaker, text) in enumerate(said, 1)]
+    lambda said: [SummaryLine(number, speaker, text) for number, (speaker, text) in enumerate(said, 1)]
 )
 
 
-def talk(*said: tuple[str, str]) -> list[Line]:
-    return [Line(number, speaker, text) for number, (speaker, text) in enumerate(said, 1)]
+def talk(*said: tuple[str, str]) -> list[SummaryLine]:
+    return [SummaryLine(number, speaker, text) for number, (speaker, text) in enumerate(said, 1)]
 
 
 def squeezed(text: str) -> str:
@@ -74,14 +74,14 @@ def quoted(line: str) -> list[str]:
 
 @pytest.mark.parametrize("counter", COUNTERS)
 @given(said=lines, limit=st.integers(-1, 400))
-def test_never_over_the_limit(counter: str, said: list[Line], limit: int) -> None:
+def test_never_over_the_limit(counter: str, said: list[SummaryLine], limit: int) -> None:
     count = COUNTERS[counter]
     summary = summarise(said, limit, count)
     assert summary == "" or count(summary) <= limit
 
 
 @given(said=lines, limit=st.integers(1, 400))
-def test_every_line_is_somebodys_words(said: list[Line], limit: int) -> None:
+def test_every_line_is_somebodys_words(said: list[SummaryLine], limit: int) -> None:
     numbers = []
     for line in summarise(said, limit, quarters).split("\n"):
         if not line:
@@ -100,16 +100,16 @@ def test_every_line_is_somebodys_words(said: list[Line], limit: int) -> None:
 
 
 @given(said=lines, limit=st.integers(1, 200))
-def test_the_same_again(said: list[Line], limit: int) -> None:
+def test_the_same_again(said: list[SummaryLine], limit: int) -> None:
     assert summarise(said, limit, quarters) == summarise(list(said), limit, quarters)
 
 
 def test_the_same_in_another_process() -> None:
     """Sets of text have another order in every process; that must not show."""
     program = (
-        "from holdfast.context.summary import Line, summarise\n"
+        "from holdfast.context.summary import SummaryLine, summarise\n"
         "places = 'Oslo Bergen Turku Gdansk Riga Kiel Malmo Visby'.split()\n"
-        "said = [Line(i, 'ab'[i % 2], f'The ferry to {p} leaves from pier {q}. Nobody sails to {q} via {p}.')\n"
+        "said = [SummaryLine(i, 'ab'[i % 2], f'The ferry to {p} leaves from pier {q}. Nobody sails to {q} via {p}.')\n"
         "        for i, (p, q) in enumerate((p, q) for p in places for q in places)]\n"
         "print(summarise(said, 300, lambda text: len(text) // 4 + 1))\n"
     )
@@ -145,7 +145,7 @@ def test_what_matters_stays_and_talk_goes() -> None:
 
 
 def test_one_line_is_as_promised() -> None:
-    said = [Line(17, "user", "Book the morning flight to Oslo, budget 400 EUR")]
+    said = [SummaryLine(17, "user", "Book the morning flight to Oslo, budget 400 EUR")]
     assert summarise(said, 100, quarters) == "- user: Book the morning flight to Oslo, budget 400 EUR (#17)"
 
 
@@ -195,7 +195,10 @@ def test_code_and_long_lists_are_mentioned() -> None:
 
 def test_a_day_is_told_when_it_begins() -> None:
     first = datetime(2024, 3, 15, 9, tzinfo=UTC)
-    said = [Line(n, "user", f"Meter {n * 11} shows {n * 137} units.", first + timedelta(hours=8 * n)) for n in range(6)]
+    said = [
+        SummaryLine(n, "user", f"Meter {n * 11} shows {n * 137} units.", first + timedelta(hours=8 * n))
+        for n in range(6)
+    ]
     summary = summarise(said, 500, quarters)
     assert [found for found in re.findall(r"\(#\d+(?:, ([-\d]+))?\)", summary)] == [
         *("2024-03-15", ""),
@@ -233,7 +236,7 @@ def test_one_long_entry_takes_no_long_time() -> None:
         return len(text) // 4 + 1
 
     text = " ".join(f"Sensor {n} in hall {n % 17} reads {n * 7919 % 1009} degrees." for n in range(3000))
-    summary = summarise([Line(1, "tool", text)], 12_000, count)
+    summary = summarise([SummaryLine(1, "tool", text)], 12_000, count)
     assert 40_000 < len(summary) < 48_000
     assert asked < 20 * len(text)
 

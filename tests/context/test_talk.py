@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.context.talk import EMPTY, MISSING, Message, Stretch, Told, as_object, conversation, tell
+from holdfast.context.talk import EMPTY, MISSING, ConversationSoFar, Message, Stretch, as_object, conversation, tell
 from holdfast.records import Draft, Entry, event, note, observation, tool_call
 
 
@@ -339,6 +339,6 @@ def test_what_is_settled_is_not_told_again() -> None:
 
 
 def test_what_was_told_of_another_log_is_told_anew() -> None:
-    assert tell(entries("a", "b"), Told([], [Stretch(1, 1, (Message("user", "x"),))], entries("x"))).stretches == talk(
-        "a", "b"
-    )
+    assert tell(
+        entries("a", "b"), ConversationSoFar([], [Stretch(1, 1, (Message("user", "x"),))], entries("x"))
+    ).stretches == talk("a", "b")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.context.masking import mask
-from holdfast.context.talk import Call, Message, Result, Stretch, conversation
-from holdfast.context.window import Viewing, Window, choose, clip, weigh
+from holdfast.context.talk import CallPart, Message, ResultPart, Stretch, conversation
+from holdfast.context.window import RecentTurns, Viewing, choose, clip, weigh
 from holdfast.records import Draft, Entry, observation, tool_call
 
 
@@ -31,15 +31,15 @@ def masked(text: str, number: int) -> str:
     return mask(text, fetch=f"t#{number}").text
 
 
-def chosen(stretches: list[Stretch], room: int, verbatim: int = 3, count: Any = words) -> Window:
+def chosen(stretches: list[Stretch], room: int, verbatim: int = 3, count: Any = words) -> RecentTurns:
     return choose(stretches, room, Viewing(verbatim, masked, room // 2), count)
 
 
-def window(items: list[Any], room: int, verbatim: int = 3, count: Any = words) -> Window:
+def window(items: list[Any], room: int, verbatim: int = 3, count: Any = words) -> RecentTurns:
     return chosen(conversation(entries(*items)), room, verbatim, count)
 
 
-def cost(found: Window, count: Any = words) -> int:
+def cost(found: RecentTurns, count: Any = words) -> int:
     return sum(weigh(message, count) for message in found.messages)
 
 
@@ -53,7 +53,7 @@ def turns(number: int, length: int = 8) -> list[Any]:
     return said
 
 
-def texts(found: Window) -> str:
+def texts(found: RecentTurns) -> str:
     parts = []
     for message in found.messages:
         parts.append(message.text)
@@ -227,7 +227,7 @@ def test_every_part_of_a_message_counts(parts: list[str]) -> None:
 
 
 def test_ids_count_where_they_are_sent() -> None:
-    call, result = Call("a", "f", "{}"), Result("a", "done")
+    call, result = CallPart("a", "f", "{}"), ResultPart("a", "done")
     short, long = (
         Message("assistant", calls=(call, call)),
         Message("assistant", calls=(call._replace(id="a" * 40), call)),

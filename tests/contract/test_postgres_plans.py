@@ -17,12 +17,12 @@ import holdfast
 from holdfast.clock import SystemClock
 from holdfast.engine import postgres as engine
 from holdfast.engine.contract import Append, Delete, Event, Guard, Op, Put, Query
-from holdfast.engine.lineage import Part
+from holdfast.engine.lineage import StreamPart
 from holdfast.engine.plan import Plan
-from holdfast.engine.postgres_commit import CALL, LOAD, FreshIds, Source, Wanted
+from holdfast.engine.postgres_commit import CALL, LOAD, FreshIds, LoadedRows, NeededRows
 from holdfast.engine.relational import Reads
 from holdfast.ids import Ids
-from holdfast.ledger.files import Writing
+from holdfast.ledger.files import FileWrite
 
 pytestmark = pytest.mark.slow
 SIZES = (20, 300, 3_000)  # of one page, of several, and of more than one level of an index
@@ -63,7 +63,7 @@ def filled(request: pytest.FixtureRequest, postgres: Any) -> Iterator[str]:
         for table in ("records", "tags", "strands", "events"):
             connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
     with holdfast.open(url, embedder="none") as store:
-        store.folder("notes").commit([Writing(f"n/{number}", number) for number in range(request.param)])
+        store.folder("notes").commit([FileWrite(f"n/{number}", number) for number in range(request.param)])
         store.thread("t").append(*({"role": "user", "content": "x"} for _ in range(request.param)))
         store.thread("t").append({"role": "user", "content": "x"}, key="k")
     yield url
@@ -116,13 +116,13 @@ def test_what_a_commit_reads_and_writes_is_found_by_name(filled: str) -> None:
         Guard("file", "absent", 0),
         Delete("note", "absent"),
     )
-    wanted = Wanted()
+    wanted = NeededRows()
     wanted.add(ops)
     with psycopg.connect(filled) as connection:
         for _ in range(8):  # after five times the server may settle for a plan that fits any values
             with connection.transaction(force_rollback=True):
                 looked = Looked(connection)
-                source = Source(fail, SystemClock(), engine._KEYS, wanted, FreshIds(Ids()))
+                source = LoadedRows(fail, SystemClock(), engine._KEYS, wanted, FreshIds(Ids()))
                 source.loaded(connection.execute(LOAD, wanted.values("default"), binary=True).fetchall())
                 assert looked.at() == (0, 4)  # the thread, once more for each key, and the event
                 plan = Plan("default", source, FreshIds(Ids()))
@@ -150,5 +150,5 @@ def test_a_part_of_a_log(plans: Plans) -> None:
     reads = Reads(plans.run, SystemClock())
     reads.strand("default", 7)
     assert plans.index("strands").startswith("strands_pkey:")
-    reads._read_part("default", Part(7, after=0, upto=100), 5, newest=True)
+    reads._read_part("default", StreamPart(7, after=0, upto=100), 5, newest=True)
     assert plans.index("events").startswith("events_pkey:")

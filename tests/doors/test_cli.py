@@ -61,7 +61,7 @@ def db(tmp_path: Path) -> Path:
             turn.append(holdfast.message("user", "A flight to Lisbon,\nplease."), key="hello")
             turn.append(holdfast.tool_call("search", {"to": "LIS"}), holdfast.observation([{"flight": "TP 533"}]))
             turn.append(holdfast.event("held", seat="14C"), holdfast.note("likes mornings"))
-            turn.state(state)
+            turn.save(state)
         trip.checkpoint("before-payment", note="nothing paid")
         state.unresolved_issues.append("may the cello come?")
         trip.save(state)
@@ -294,7 +294,7 @@ def test_rewind_asks_on_a_terminal(db: Path, answer: str, code: int, entries: in
     assert done.returncode == code
     assert "Take 'trip-42', now at 6 entries, back to 'before-payment'?" in done.stderr
     with holdfast.open(db) as store:
-        assert store.thread("trip-42").count() == entries
+        assert store.thread("trip-42").logbook.head() == entries
 
 
 @pytest.mark.parametrize("name", ["all.json", "all.yaml", "all.yml", "all.msgpack", "all.holdfast"])
@@ -559,7 +559,7 @@ def test_nothing_that_is_stored_can_steer_a_terminal(call: Call, tmp_path: Path)
         thread = store.thread(name, user=name, tags=[name])
         with thread.turn() as turn:
             turn.append(holdfast.message("user", nasty), holdfast.message(nasty, "x"))
-            turn.state({nasty: nasty})
+            turn.save({nasty: nasty})
         thread.checkpoint(name, note=nasty)
     for command in (
         ["threads"],
@@ -763,7 +763,7 @@ def test_ages(seconds: float, words: str) -> None:
     ],
 )  # fmt: skip
 def test_what_an_entry_says(kind: str, content: Any, said: str) -> None:
-    assert wording.words(holdfast.Entry("t", 1, kind, content, None, 0, b"")) == said
+    assert wording.words(holdfast.types.Entry("t", 1, kind, content, None, 0, b"")) == said
 
 
 def test_moments_are_utc_unless_they_say_otherwise() -> None:

@@ -30,7 +30,7 @@ def call(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "none")
     monkeypatch.setenv("HOLDFAST_DB", str(tmp_path / "agent.db"))
     with holdfast.open(tmp_path / "agent.db", embedder="none") as store:
-        store.import_from(DATA / "graph.json")
+        store.import_(DATA / "graph.json")
         store.thread("plain").append(holdfast.note("no graph here"))
 
     def call(*args: str) -> Done:

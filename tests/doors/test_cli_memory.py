@@ -445,7 +445,7 @@ def test_forget_one_memory(call: Call, db: Path) -> None:
     assert id in done.out
     assert "peanuts" not in call("recall", "peanuts", "--user", "ana", "--db", db).out
     with holdfast.open(db, embedder=None) as store:
-        assert store.memory(user="ana").restore(id).text == "Allergic to peanuts and shellfish"
+        assert store.memory(user="ana").unforget(id).text == "Allergic to peanuts and shellfish"
     assert call("forget", "maaaaaaaaaaaaa", "--user", "ana", "--db", db).code == exits.NOT_FOUND
 
 

@@ -23,10 +23,11 @@ pytest.importorskip("typer", reason="the command's extra is not installed")
 pytestmark = pytest.mark.slow
 
 from holdfast.clock import to_datetime  # noqa: E402
-from holdfast.doors.cli import demo, exits  # noqa: E402 - after the extra was looked for
-from holdfast.doors.cli.demo_claims import Booked, Played, Tried, claims  # noqa: E402
-from holdfast.doors.cli.demo_process import Child  # noqa: E402
-from holdfast.doors.cli.demo_tale import launcher  # noqa: E402
+from holdfast.doors.cli import exits  # noqa: E402 - after the extra was looked for
+from holdfast.doors.cli.demo import command  # noqa: E402
+from holdfast.doors.cli.demo.claims import Booked, Played, Tried, claims  # noqa: E402
+from holdfast.doors.cli.demo.process import AgentProcess  # noqa: E402
+from holdfast.doors.cli.demo.story import launcher  # noqa: E402
 from holdfast.steps.timeline import RunInfo, StepInfo, Timeline  # noqa: E402
 
 LOOK_AGAIN_S = 0.05
@@ -125,7 +126,7 @@ def test_it_tells_that_the_new_process_finds_what_the_killed_one_knew(
 
 def test_what_is_put_into_the_store_between_two_runs_changes_nothing(tmp_path: Path) -> None:
     """The store is left for people to play with, and the first agent's clock is set back: each run has its own Ana."""
-    with holdfast.open(tmp_path / demo.DATABASE) as store:
+    with holdfast.open(tmp_path / command.DATABASE) as store:
         for user in ("ana", "ana-2"):
             memory = store.memory(user=user)
             memory.remember("prefers to stand", key="seat")
@@ -161,12 +162,12 @@ def test_it_can_be_played_again_and_read_by_programs(tmp_path: Path) -> None:
         assert_booked_once(played["booked"])
         assert played["knew"]["must_verify"] == ["confirmed_facts.fare", "confirmed_facts.passport_name"]
     assert names == ["trip-lisbon", "trip-lisbon-2"]
-    with holdfast.open(tmp_path / demo.DATABASE) as store:
+    with holdfast.open(tmp_path / command.DATABASE) as store:
         assert store.verify().ok
         thread = store.thread("trip-lisbon")
         assert [entry.number for entry in thread.log()] == list(range(1, 40))
         assert not thread.state(holdfast.AgentState).must_verify
-        assert store.thread("trip-lisbon-by-train").count() == 16
+        assert store.thread("trip-lisbon-by-train").logbook.head() == 16
 
 
 def assert_booked_once(booked: dict[str, Any]) -> None:
@@ -356,7 +357,7 @@ def test_connections_are_counted() -> None:
     """In a process of its own, because nobody can take back a hook."""
     script = """if True:
         import socket
-        from holdfast.doors.cli.demo_memory import Connections
+        from holdfast.doors.cli.demo.memory import Connections
 
         with socket.create_server(("127.0.0.1", 0)) as server:
             counted = Connections()
@@ -380,7 +381,7 @@ def ask(port: int, method: str, path: str, key: str = "", body: Any = None) -> t
 
 def test_the_airline_is_as_careless_as_it_is_said_to_be(tmp_path: Path) -> None:
     wanted = {"flight": "TP 534", "passenger": "Ana"}
-    with Child("demo_airline", str(tmp_path / "book.jsonl")) as airline:
+    with AgentProcess("airline", str(tmp_path / "book.jsonl")) as airline:
         port = next(airline.events())["port"]
         for number, key in enumerate(("one", "one", "two"), 1):
             assert ask(port, "POST", "/bookings", key, wanted) == (201, {"booking": f"4TZ{number}K", **wanted})

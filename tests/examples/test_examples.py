@@ -226,7 +226,7 @@ def test_a_support_agent_that_dies_after_paying_answers_later_and_pays_once(tmp_
         assert home.text == "ana lives in Braga"
         assert [version.superseded_by is None for version in history] == [False, True]
         assert ["confirm refunds by mail" in how.text for how in memory.procedures()] == [True]
-        entries = [store.thread(thread).count() for thread in ("chat", "mail")]
+        entries = [store.thread(thread).logbook.head() for thread in ("chat", "mail")]
         assert store.verify().ok
 
     again = example("support_agent.py", folder=tmp_path)
@@ -234,7 +234,7 @@ def test_a_support_agent_that_dies_after_paying_answers_later_and_pays_once(tmp_
     assert "desk: 42 EUR for K-1042 were paid back. A letter to Braga confirms it." in again
     assert lines(tmp_path / "shop" / "bank.txt") == bank
     with holdfast.open(tmp_path / "shop" / "agent.db") as store:
-        assert [store.thread(thread).count() for thread in ("chat", "mail")] == entries
+        assert [store.thread(thread).logbook.head() for thread in ("chat", "mail")] == entries
 
 
 @pytest.mark.slow
@@ -278,13 +278,13 @@ def test_a_research_agent_hands_off_and_goes_on_from_there(tmp_path: Path) -> No
         assert all(last < first for (_, last), (first, _) in pairwise(covered))
         fresh = [one for one in thread.log() if one.kind == "event" and one.content.get("fresh")]
         assert len(fresh) == out.count("handed off")
-        entries = thread.count()
+        entries = thread.logbook.head()
         assert store.verify().ok
 
     again = example("research_agent.py", folder=tmp_path)
     assert "For 30 days." in again
     with holdfast.open(tmp_path / "survey" / "agent.db") as store:
-        assert store.thread("queue").count() == entries
+        assert store.thread("queue").logbook.head() == entries
 
 
 @pytest.mark.slow
@@ -333,4 +333,4 @@ def test_a_coding_agent_masks_old_output_and_looks_it_up(tmp_path: Path) -> None
     again = example("coding_agent.py", folder=tmp_path)
     assert "agent: 102 passed" in again
     with holdfast.open(tmp_path / "fix" / "agent.db") as store:
-        assert store.thread("prices").count() == len(log)
+        assert store.thread("prices").logbook.head() == len(log)

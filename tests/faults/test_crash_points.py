@@ -9,6 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from crashlab import scenarios
+from crashlab.laboratory import Findings, InFile, InMemory, Laboratory, Shared, Trial
+from crashlab.scenarios import SCENARIOS, Scenario
+from crashlab.world import World
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine.contract import Engine
@@ -17,11 +21,7 @@ from holdfast.engine.ram import RamEngine
 from holdfast.errors import Cancelled
 from holdfast.ids import Ids
 from holdfast.steps.resume import FRUITLESS
-from holdfast.testing.faults import scenarios
-from holdfast.testing.faults.laboratory import Findings, InFile, InMemory, Laboratory, Shared, Trial
-from holdfast.testing.faults.points import Fuse
-from holdfast.testing.faults.scenarios import SCENARIOS, Scenario
-from holdfast.testing.faults.world import World
+from holdfast.testing.crashing import Fuse
 from holdfast.testing.postgres import Server
 
 by_name = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

@@ -229,7 +229,7 @@ from holdfast.errors import FileGone
 
 path = Path(sys.argv[1])
 if sys.argv[2] == "number":  # as where the new file got the number of the old one, which nobody had open any more
-    sqlite_process.place_of = lambda path: sqlite_process.Place(1, 1) if os.path.exists(path) else None
+    sqlite_process.place_of = lambda path: sqlite_process.FileIdentity(1, 1) if os.path.exists(path) else None
 store = holdfast.open(path, embedder="none")
 store.thread("trip").append(holdfast.note("before"))
 said, told = os.pipe()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from holdfast.testing.faults.killing import Killed, Plan, kill
+from crashlab.killing import Killed, Plan, kill
 
 pytestmark = pytest.mark.slow
 

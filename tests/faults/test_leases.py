@@ -17,15 +17,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from crashlab import scenarios
+from crashlab.laboratory import InMemory, Laboratory
+from crashlab.promises import Ack, Promises, journals, wrong
+from crashlab.scenarios import Life, Scenario
+from crashlab.world import World
 
 import holdfast
 from holdfast.errors import Fenced, RunHeld
 from holdfast.testing import ManualClock
-from holdfast.testing.faults import scenarios
-from holdfast.testing.faults.laboratory import InMemory, Laboratory
-from holdfast.testing.faults.promises import Ack, Promises, journals, wrong
-from holdfast.testing.faults.scenarios import Life, Scenario
-from holdfast.testing.faults.world import World
 
 DAY, YEAR = 86_400.0, 365 * 86_400.0
 ONCE = Promises(once=frozenset({"charge"}))
@@ -37,9 +37,9 @@ PRELUDE = """
     import holdfast
     from holdfast.errors import Fenced
     from holdfast.testing import ManualClock
-    from holdfast.testing.faults.promises import Ack
-    from holdfast.testing.faults.scenarios import Life
-    from holdfast.testing.faults.world import World
+    from crashlab.promises import Ack
+    from crashlab.scenarios import Life
+    from crashlab.world import World
     url, place = sys.argv[1:]
     def say(*words):
         print(*words, flush=True)
@@ -195,11 +195,11 @@ def test_a_renewal_that_was_under_way_does_not_bring_the_lease_of_an_ended_run_b
     clock = Hooked()
     with holdfast.open("ram:", clock=clock) as store:
         run = store.thread("trip").run("book")
-        [lease] = store._runs.keeper.held()
+        [lease] = store.wiring.runs.keeper.held()
         clock.meanwhile = lambda: end(run)
         with suppress(Fenced):
             lease.renew()
-        assert [terms.holder for _, terms in store._runs.leases() if terms.holder] == []
+        assert [terms.holder for _, terms in store.wiring.runs.leases() if terms.holder] == []
 
 
 # Clocks

@@ -13,15 +13,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from crashlab import scenarios
+from crashlab.killing import Plan, kill
+from crashlab.promises import Ack, wrong
+from crashlab.proxy import Passage, Proxy
+from crashlab.scenarios import Life, Scenario
+from crashlab.world import World
 
 import holdfast
 from holdfast.errors import Unavailable
-from holdfast.testing.faults import scenarios
-from holdfast.testing.faults.killing import Plan, kill
-from holdfast.testing.faults.promises import Ack, wrong
-from holdfast.testing.faults.proxy import Passage, Proxy
-from holdfast.testing.faults.scenarios import Life, Scenario
-from holdfast.testing.faults.world import World
 from holdfast.testing.postgres import ROLE, Mode, Server
 
 pytestmark = pytest.mark.slow

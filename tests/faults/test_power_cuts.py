@@ -1,6 +1,6 @@
 """A power cut at any moment loses nothing that was acknowledged, and leaves a store that is whole.
 
-Cuts are simulated below SQLite (``holdfast.testing.faults.disk``): each unsynced write is kept, dropped or torn. The
+Cuts are simulated below SQLite (``crashlab.disk``): each unsynced write is kept, dropped or torn. The
 controls show that the simulation can tell: with ``synchronous=NORMAL`` the same cuts lose a suffix, with ``OFF`` they
 damage the store. ``HOLDFAST_TEST_CUTS`` sets how many cuts there are.
 """
@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from crashlab.disk import PowerDisk
+from crashlab.disk_platter import SECTOR, Chance, Platter, Write
+from crashlab.disk_workload import Gone, Said, converse, go_on, make, stands, superseded, unsound, wrong
+from crashlab.power import ProcessGone, Tally, Trial, Witness
 
 from holdfast.engine.sqlite_file import pragma
 from holdfast.errors import HoldfastError
 from holdfast.store import Store
 from holdfast.store import open as open_store
-from holdfast.testing.faults.disk import PowerDisk
-from holdfast.testing.faults.disk_platter import SECTOR, Chance, Platter, Write
-from holdfast.testing.faults.disk_workload import Gone, Said, converse, go_on, make, stands, superseded, unsound, wrong
-from holdfast.testing.faults.power import ProcessGone, Tally, Trial, Witness
 
 CUTS = int(os.environ.get("HOLDFAST_TEST_CUTS", "120"))
 SEEDS = range(200)

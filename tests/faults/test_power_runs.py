@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from holdfast.testing.faults.power import Trial
-from holdfast.testing.faults.runs_workload import Errands
+from crashlab.power import Trial
+from crashlab.runs_workload import Errands
 
 pytestmark = pytest.mark.slow
 

@@ -18,19 +18,20 @@ from typing import Any
 
 import msgspec
 import pytest
+from crashlab.laboratory import FATES, InFile, InMemory, Place
+from crashlab.world import Booking, World
 
 import holdfast
 from holdfast.errors import Conflict, HoldfastError, Unavailable
 from holdfast.ledger.core import Core
 from holdfast.providers.models.model import Reply, ToolCall, Usage
 from holdfast.sessions.session import Session
-from holdfast.steps.current import current_step
-from holdfast.steps.runs import Runs
+from holdfast.steps.runs import RunBook
+from holdfast.steps.step_context import current_step
 from holdfast.testing import ManualClock
+from holdfast.testing.crashing import Crash, Doubt, Fuse, MortalEngine
 from holdfast.testing.fakes import SeededIds
-from holdfast.testing.faults.laboratory import FATES, InFile, InMemory, Place
-from holdfast.testing.faults.points import Crash, Doubt, Fuse, MortalEngine
-from holdfast.testing.faults.world import Booking, World
+from holdfast.wiring import Wiring
 
 ASKED, OTHER = "Book the flight to Lisbon. I live in Porto.", "And a hotel?"
 LEASE_S = 30.0
@@ -99,7 +100,7 @@ class Life:
         return [charge, notify]
 
     @property
-    def log(self) -> list[holdfast.Entry]:
+    def log(self) -> list[holdfast.types.Entry]:
         return self.store.thread("trip").log()
 
     def asked(self, text: str = ASKED) -> bool:
@@ -168,7 +169,7 @@ def asking_more(life: Life) -> None:
 # What must hold
 
 
-def conversation(log: Sequence[holdfast.Entry]) -> list[str]:
+def conversation(log: Sequence[holdfast.types.Entry]) -> list[str]:
     """Who spoke, and each call with its result. A call without its result right behind it is no conversation."""
     found, open_call = [], ""
     for entry in log:
@@ -187,7 +188,7 @@ def conversation(log: Sequence[holdfast.Entry]) -> list[str]:
     return found
 
 
-def is_final(entry: holdfast.Entry) -> bool:
+def is_final(entry: holdfast.types.Entry) -> bool:
     """Whether this is an answer, and not what the agent says as it uses a tool."""
     spoken = entry.kind == "message" and entry.content["role"] == "assistant"
     return spoken and entry.content["content"].startswith(("Booked", "A hotel"))
@@ -247,7 +248,7 @@ class Trials:
             if doubt is None and fuse._instead is None:
                 raise
         finally:
-            life.store._runs.keeper.close()
+            life.store.wiring.runs.keeper.close()
         self.clock.advance(LEASE_S + 1)
 
     def _life(self, fuse: Fuse, doubt: Doubt | None = None) -> Life:
@@ -256,7 +257,7 @@ class Trials:
         engine = MortalEngine(self._place.open(self.clock, ids), fuse, doubt)
         core = Core(engine, "default", self.clock, holdfast.Registry())
         world = World(self._world, keyed=self._keyed, synced=False, honest=self._honest, point=fuse.point)
-        return Life(holdfast.Store(core, Runs(core, ids, LEASE_S)), world, fuse, self._told)
+        return Life(holdfast.Store(Wiring(core, RunBook(core, ids, LEASE_S))), world, fuse, self._told)
 
     def points(self, *before: int) -> list[str]:
         self.begin()
@@ -288,7 +289,7 @@ class Trials:
         life = self._life(Fuse())
         life.learns = self._program is resuming
         self.found += [f"{where}: {problem}" for problem in problems(life, ended, self._answers)]
-        life.store._runs.keeper.close()
+        life.store.wiring.runs.keeper.close()
 
     # Blows
 
@@ -322,7 +323,7 @@ class Trials:
         self.live(Fuse())
 
 
-def told(log: Sequence[holdfast.Entry], booking: Booking) -> bool:
+def told(log: Sequence[holdfast.types.Entry], booking: Booking) -> bool:
     """Whether something that was done is on record: with what came of it, or as something that nobody could tell."""
     results = [entry.content["content"] for entry in log if entry.kind == "observation"]
     return any(booking.ref in result or "not known" in result for result in results)
@@ -342,7 +343,7 @@ class GoingOn(Trials):
             found += [f"run {run.name} is {run.status}" for run in life.store.runs() if run.status not in over]
             found += [f"{booking.ref} is not on record" for booking in life.world.bookings() if not told(log, booking)]
         self.found += [f"{where}: {problem}" for problem in found]
-        life.store._runs.keeper.close()
+        life.store.wiring.runs.keeper.close()
 
 
 PROGRAMS: dict[str, tuple[Program, int]] = {
@@ -391,7 +392,7 @@ def test_a_probe_that_lies_is_found_out(tmp_path: Path) -> None:
 def test_an_answer_without_a_key_of_its_question_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another negative control: two who answer one question, with nothing that recognises the second."""
     numbers = count()
-    for module in ("exchange", "session"):
+    for module in ("turn", "session"):
         where = f"holdfast.sessions.{module}.answer_key"
         monkeypatch.setattr(where, lambda question: f"answer:{next(numbers)}", raising=False)
     trials = Trials(InMemory(), tmp_path, repeating)

@@ -129,7 +129,7 @@ def test_an_empty_file_becomes_a_store(path: Path) -> None:
     path.touch()
     furnish(path)
     with holdfast.open(path) as store:
-        assert store.thread("trip").count() == ENTRIES
+        assert store.thread("trip").logbook.head() == ENTRIES
 
 
 @pytest.mark.parametrize(
@@ -304,11 +304,11 @@ def test_a_store_at_its_size_limit_refuses_and_goes_on_once_there_is_room(path: 
         writer.execute(f"PRAGMA max_page_count = {pages + 2}").fetchall()
         with pytest.raises(Unavailable, match="full"):
             fill(thread)
-        written = thread.count()
+        written = thread.logbook.head()
         assert thread.entry(written).content == said(written)  # the last one that was acknowledged
         assert thread.append(said(written), key=f"k{written}").number == written
         with holdfast.open(path) as other:
-            assert other.thread("trip").count() == written
+            assert other.thread("trip").logbook.head() == written
             assert other.verify().ok
         writer.execute("PRAGMA max_page_count = 1000000").fetchall()
         assert thread.append(said(written + 1), key=f"k{written + 1}").number == written + 1
@@ -358,7 +358,7 @@ def test_a_full_disk_loses_nothing_acknowledged_and_the_same_store_goes_on(room:
     with holdfast.open(path) as store:
         thread = store.thread("trip")
         assert [entry.content for entry in thread.log()][: len(acknowledged)] == [said(n) for n in acknowledged]
-        assert thread.count() - len(acknowledged) in (0, 1)  # one may have an unknown outcome
+        assert thread.logbook.head() - len(acknowledged) in (0, 1)  # one may have an unknown outcome
         after = len(acknowledged) + 1
         assert thread.append(said(after), key=f"k{after}").number == after
         assert store.verify().ok
@@ -557,7 +557,7 @@ def test_a_backup_taken_while_another_thread_writes_is_sound(path: Path, tmp_pat
                 number += 1
                 with thread.turn() as turn:
                     turn.append(said(2 * number - 1), said(2 * number))
-                    turn.state({"turns": number})
+                    turn.save({"turns": number})
                 begun.set()
             return number
 
@@ -565,11 +565,11 @@ def test_a_backup_taken_while_another_thread_writes_is_sound(path: Path, tmp_pat
         assert begun.wait(30)
         copies = []
         for number in range(5):
-            before = thread.count()
-            copies.append((store.backup(tmp_path / f"copy-{number}.db"), before, thread.count()))
+            before = thread.logbook.head()
+            copies.append((store.backup(tmp_path / f"copy-{number}.db"), before, thread.logbook.head()))
         stop.set()
         turns = writing.result()
-        assert thread.count() == 2 * turns
+        assert thread.logbook.head() == 2 * turns
     for copy, before, after in copies:
         assert beside(copy).isdisjoint({f"{copy.name}{part}" for part in ABSENT})
         with holdfast.open(copy) as store:

@@ -120,13 +120,13 @@ SEED = 13
 
 
 GOOD: dict[str, Any] = {
-    "thread": "t", "input": "hello", "handlers": {}, "path": "a.txt", "url": "ram:", "backup": "backup.db",
+    "thread": "t", "run": "r", "input": "hello", "handlers": {}, "path": "a.txt", "url": "ram:", "backup": "backup.db",
     "target": Path("out.json"), "source": Path("backup.db"), "name": "n", "fn": lambda *given: 1,
     "handler": lambda *given: 1, "number": 1, "text": "a text", "id": "missing", "key": "k", "old": 1,
     "subject": "ana", "relation": "knows", "object": "Tom", "query": "where?", "items": ({"role": "user"},),
     "arguments": {}, "value": {"a": 1}, "to": "c", "step": "s", "happened": True, "version": 1, "from_version": 1,
     "to_version": 2, "role": "user", "content": "hello", "effect": "pure", "error": KeyError("k"), "reply": "hello",
-    "spec": "none", "changes": [holdfast.Writing("a.txt", "text")], "progress": 1, "change": lambda state: state,
+    "spec": "none", "changes": [holdfast.FileWrite("a.txt", "text")], "progress": 1, "change": lambda state: state,
     "entity": "ana", "attempt": 1, "moment": 1, "tags": ("a",), "drafts": (holdfast.note("a"),), "path_or_text": "a.md",
     "Memories.remember_all.items": ["a text"], "Folder.move.to": "b.txt", "Memories.use.name": "recall",
     "args": (), "at": datetime.now(UTC), "Run.subtask.fn": lambda *given: 1, "amounts": {},
@@ -186,7 +186,7 @@ class World:
 @contextmanager
 def _subtask(world: World) -> Iterator[holdfast.Subtask]:
     with world.fresh().run("r") as run:
-        yield holdfast.Subtask(run._work)
+        yield holdfast.Subtask(run.work)
 
 
 def _step_context(world: World) -> holdfast.StepContext:
@@ -211,9 +211,9 @@ WAYS: dict[type, Callable[[World], Any]] = {
     holdfast.Step: lambda world: nullcontext(holdfast.step(effect="pure")(lambda: 1)),
     holdfast.Retry: lambda world: nullcontext(holdfast.Retry(2)),
     holdfast.AgentState: lambda world: nullcontext(holdfast.AgentState()),
-    holdfast.Reply: lambda world: nullcontext(holdfast.Reply()),
-    holdfast.Link: lambda world: nullcontext(world.store.memory(user="ana").links()[0]),
-    holdfast.Version: lambda world: nullcontext(world.store.memory(user="ana").history("city")[0]),
+    holdfast.types.Reply: lambda world: nullcontext(holdfast.types.Reply()),
+    holdfast.types.Link: lambda world: nullcontext(world.store.memory(user="ana").links()[0]),
+    holdfast.types.FactVersion: lambda world: nullcontext(world.store.memory(user="ana").history("city")[0]),
 }
 """How to come by an object of each class that has methods. ``with`` begins and ends what has to be."""
 

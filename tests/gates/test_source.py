@@ -51,8 +51,8 @@ RULES: dict[str, tuple[str, str, dict[str, str]]] = {
 
 # A third-party package has one home, so that removing it means changing one place.
 HOMES = {
-    "apsw": ("engine/sqlite", "moving/", "testing/"),
-    "psycopg": ("engine/postgres", "moving/", "testing/"),
+    "apsw": ("engine/sqlite", "importers/", "testing/"),
+    "psycopg": ("engine/postgres", "importers/", "testing/"),
     "psycopg_pool": ("engine/postgres", "testing/"),
     "numpy": ("retrieval/", "providers/", "adapters/crewai.py", "adapters/langgraph/values.py", "testing/"),
     "snowballstemmer": ("text.py",),
@@ -70,11 +70,11 @@ HOMES = {
     "crewai": ("adapters/crewai.py",),
     "google": ("adapters/adk/",),
     "langchain_core": ("adapters/langgraph/", "testing/langgraph_store/"),
-    "langgraph": ("adapters/langgraph/", "moving/", "testing/langgraph_store/"),
+    "langgraph": ("adapters/langgraph/", "importers/", "testing/langgraph_store/"),
     "httpx2": ("providers/models/",),
     "xllamacpp": ("providers/models/",),
     "onnxruntime": ("providers/",),
-    "yaml": ("transfer/", "doors/"),
+    "yaml": ("archive/", "doors/"),
     "typer": ("doors/",),
     "click": ("doors/",),
     "rich": ("doors/",),

@@ -11,14 +11,14 @@ import pytest
 
 import holdfast
 from holdfast.engine.contract import Append, Put, Scope
-from holdfast.handoff import Handoff, Item
+from holdfast.handoff import Handoff, HandoffItem
 
 
 class Facts:
     """What the runs of a thread have done, as the test says."""
 
     def __init__(self) -> None:
-        self.items: list[Item] = []
+        self.items: list[HandoffItem] = []
         self.blockers: list[str] = []
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast import aio
 from holdfast.errors import Conflict, Erased, Invalid, NotFound, TooLarge, Unsupported
-from holdfast.handoff import Document, Handoff, Item, Section
+from holdfast.handoff import Handoff, HandoffDocument, HandoffItem, HandoffSection
 from holdfast.testing import ManualClock
 
 Make = Callable[..., Handoff]
@@ -28,7 +28,7 @@ Make = Callable[..., Handoff]
 
 
 def test_nothing_stored_is_an_empty_document(book: Handoff) -> None:
-    assert book.read() == Document()
+    assert book.read() == HandoffDocument()
     assert book.history() == []
 
 
@@ -42,9 +42,9 @@ def test_an_update_is_one_revision(book: Handoff, clock: ManualClock) -> None:
     assert book.update(goal="Lisbon", done="Asked", todo=["Search", "Book"], blockers="No card") == 1
     clock.advance(60)
     assert book.update(next_action="Ask for a card", done="Search", by="ana") == 2
-    steps = (Item("Asked", True), Item("Search", True), Item("Book"))
-    assert book.read() == Document("Lisbon", steps, ("No card",), "Ask for a card", revision=2)
-    assert book.read(revision=1).steps == (Item("Asked", True), Item("Search"), Item("Book"))
+    steps = (HandoffItem("Asked", True), HandoffItem("Search", True), HandoffItem("Book"))
+    assert book.read() == HandoffDocument("Lisbon", steps, ("No card",), "Ask for a card", revision=2)
+    assert book.read(revision=1).steps == (HandoffItem("Asked", True), HandoffItem("Search"), HandoffItem("Book"))
     first, second = book.history()
     assert [(item.number, item.by) for item in (first, second)] == [(1, "agent"), (2, "ana")]
     assert (second.time - first.time).total_seconds() == pytest.approx(60, abs=0.01)
@@ -167,7 +167,7 @@ def test_a_handoff_belongs_to_the_owner_of_its_thread(store: holdfast.Store, mak
     with pytest.raises(Invalid):
         make(store, "t", user="bob").update(goal="x")
     store.erase(user="ana")
-    assert make(store, "t").read() == Document()
+    assert make(store, "t").read() == HandoffDocument()
     with pytest.raises(Erased):
         make(store, "t").update(goal="late")
 
@@ -177,12 +177,12 @@ def test_erasing_a_thread_erases_its_handoff(store: holdfast.Store, book: Handof
     book.update(goal="g")
     make(store, "other").update(goal="stays")
     store.erase(thread="trip-42")
-    assert book.read() == Document()
+    assert book.read() == HandoffDocument()
     assert make(store, "other").read().goal == "stays"
 
 
 def test_a_revision_of_newer_code_is_refused(book: Handoff, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.handoff.book._VERSION", 2)
+    monkeypatch.setattr("holdfast.handoff.handoff._VERSION", 2)
     book.update(goal="g")
     monkeypatch.undo()
     with pytest.raises(Unsupported, match="upgrade holdfast"):
@@ -194,16 +194,16 @@ def test_a_revision_of_newer_code_is_refused(book: Handoff, monkeypatch: pytest.
 
 def test_what_runs_have_done_is_read_at_that_moment(book: Handoff, facts: Any) -> None:
     book.update(done="by hand", blockers=["mine"])
-    facts.items = [Item("r: a", True, "r/a"), Item("r: b", False, "r/b")]
+    facts.items = [HandoffItem("r: a", True, "r/a"), HandoffItem("r: b", False, "r/b")]
     facts.blockers = ["r waits for an answer"]
-    assert book.read().steps == (Item("by hand", True), *facts.items)
+    assert book.read().steps == (HandoffItem("by hand", True), *facts.items)
     assert book.read().blockers == ("mine", "r waits for an answer")
-    facts.items[1] = Item("r: b", True, "r/b")
+    facts.items[1] = HandoffItem("r: b", True, "r/b")
     facts.blockers = []
     assert book.read().steps[2].done
     assert book.read().blockers == ("mine",)
     assert len(book.history()) == 1
-    assert book.read(revision=1).steps == (Item("by hand", True),)
+    assert book.read(revision=1).steps == (HandoffItem("by hand", True),)
 
 
 def test_blockers_of_runs_do_not_stick(book: Handoff, facts: Any) -> None:
@@ -277,7 +277,7 @@ def test_two_processes_lose_nothing(tmp_path: Path, make: Make) -> None:
 
 
 def test_write_and_load_change_nothing(book: Handoff, facts: Any, tmp_path: Path) -> None:
-    facts.items = [Item("r: a", True, "r/a")]
+    facts.items = [HandoffItem("r: a", True, "r/a")]
     facts.blockers = ["r waits"]
     book.update(goal="g", todo="x\nmore", context="## not a heading")
     before = book.read()
@@ -313,7 +313,11 @@ def test_what_markdown_shows_is_what_is_written(book: Handoff, tmp_path: Path) -
 
 @pytest.mark.every_engine
 def test_a_person_edits_and_everything_comes_back(book: Handoff, facts: Any, tmp_path: Path) -> None:
-    facts.items = [Item("r: a", True, "r/a"), Item("r: b", False, "r/b"), Item("r: c", False, "r/c")]
+    facts.items = [
+        HandoffItem("r: a", True, "r/a"),
+        HandoffItem("r: b", False, "r/b"),
+        HandoffItem("r: c", False, "r/c"),
+    ]
     book.update(goal="g", todo="mine")
     path = tmp_path / "P.md"
     book.write(path)
@@ -325,16 +329,16 @@ def test_a_person_edits_and_everything_comes_back(book: Handoff, facts: Any, tmp
     )
     path.write_text(text.replace("\n", "\r\n"), encoding="utf-8")
     document = book.load(path)
-    assert document == Document(
+    assert document == HandoffDocument(
         "g",
-        (Item("mine"), Item("in my words", False, "r/b"), Item("r: c", False, "r/c")),
+        (HandoffItem("mine"), HandoffItem("in my words", False, "r/b"), HandoffItem("r: c", False, "r/c")),
         ("no key",),
-        extra=(Section("Links", "see there", "goal"),),
+        extra=(HandoffSection("Links", "see there", "goal"),),
         hidden=("r/a",),
         revision=3,
     )
     assert book.history()[-1].by == "person"
-    facts.items.append(Item("r: d", True, "r/d"))
+    facts.items.append(HandoffItem("r: d", True, "r/d"))
     assert [item.ref for item in book.read().steps] == [None, "r/b", "r/c", "r/d"]
     book.write(path)
     assert "## Links\nsee there\n" in path.read_text(encoding="utf-8")
@@ -342,18 +346,18 @@ def test_a_person_edits_and_everything_comes_back(book: Handoff, facts: Any, tmp
 
 
 def test_a_hidden_step_comes_back_when_a_person_writes_it_again(book: Handoff, facts: Any) -> None:
-    facts.items = [Item("r: a", True, "r/a")]
+    facts.items = [HandoffItem("r: a", True, "r/a")]
     book.load("## Steps\n1. [ ] r: a <!-- r/a -->\n")
     assert book.load("## Steps\n- x\n").hidden == ("r/a",)
-    assert book.load("## Steps\n- back <!-- r/a -->\n").steps == (Item("back", True, "r/a"),)
+    assert book.load("## Steps\n- back <!-- r/a -->\n").steps == (HandoffItem("back", True, "r/a"),)
 
 
 def test_steps_that_runs_did_after_the_file_was_written_are_not_hidden(
     book: Handoff, facts: Any, tmp_path: Path
 ) -> None:
-    facts.items = [Item("r: a", True, "r/a")]
+    facts.items = [HandoffItem("r: a", True, "r/a")]
     book.write(tmp_path / "P.md")
-    facts.items.append(Item("r: b", True, "r/b"))
+    facts.items.append(HandoffItem("r: b", True, "r/b"))
     assert [item.ref for item in book.load(tmp_path / "P.md").steps] == ["r/a", "r/b"]
 
 
@@ -470,7 +474,7 @@ def test_a_file_follows_the_runs(book: Handoff, facts: Any, tmp_path: Path) -> N
     """Facts that changed since the file was written are no edit."""
     path = tmp_path / "P.md"
     for done in (False, True):
-        facts.items = [Item("r: a", done, "r/a")]
+        facts.items = [HandoffItem("r: a", done, "r/a")]
         facts.blockers = [] if done else ["r waits"]
         assert book.write(path).changed
     assert "[x] r: a" in path.read_text(encoding="utf-8")
@@ -478,7 +482,7 @@ def test_a_file_follows_the_runs(book: Handoff, facts: Any, tmp_path: Path) -> N
 
 
 def test_bad_paths_are_refused_before_anything_is_stored(book: Handoff, facts: Any, tmp_path: Path) -> None:
-    facts.items = [Item("r: a", True, "r/a")]
+    facts.items = [HandoffItem("r: a", True, "r/a")]
     for path in (tmp_path, "", tmp_path / "a.db"):
         with pytest.raises(Invalid):
             book.write(path)

@@ -6,58 +6,90 @@ import pytest
 
 from holdfast.engine.codec import decode, encode
 from holdfast.errors import Invalid
-from holdfast.handoff.document import Changes, Document, Item, Section, from_plain, merge, revised, to_plain
+from holdfast.handoff.document import (
+    HandoffChanges,
+    HandoffDocument,
+    HandoffItem,
+    HandoffSection,
+    from_plain,
+    merge,
+    revised,
+    to_plain,
+)
 
 # Facts of runs
 
 
 def test_steps_of_runs_come_after_those_stored() -> None:
-    document = Document(steps=(Item("by hand"),))
-    merged = merge(document, [Item("r: a", True, "r/a"), Item("r: b", False, "r/b")], [])
-    assert merged.steps == (Item("by hand"), Item("r: a", True, "r/a"), Item("r: b", False, "r/b"))
+    document = HandoffDocument(steps=(HandoffItem("by hand"),))
+    merged = merge(document, [HandoffItem("r: a", True, "r/a"), HandoffItem("r: b", False, "r/b")], [])
+    assert merged.steps == (HandoffItem("by hand"), HandoffItem("r: a", True, "r/a"), HandoffItem("r: b", False, "r/b"))
 
 
 def test_a_stored_step_keeps_text_and_place_but_the_run_knows_whether_it_is_done() -> None:
-    document = Document(steps=(Item("my words", True, "r/a"), Item("by hand"), Item("gone", True, "old/x")))
-    merged = merge(document, [Item("r: a", False, "r/a")], [])
-    assert merged.steps == (Item("my words", False, "r/a"), Item("by hand"), Item("gone", True, "old/x"))
-
-
-def test_hidden_steps_stay_out() -> None:
-    assert merge(Document(hidden=("r/a",)), [Item("r: a", True, "r/a"), Item("r: b", ref="r/b")], []).steps == (
-        Item("r: b", ref="r/b"),
+    document = HandoffDocument(
+        steps=(HandoffItem("my words", True, "r/a"), HandoffItem("by hand"), HandoffItem("gone", True, "old/x"))
+    )
+    merged = merge(document, [HandoffItem("r: a", False, "r/a")], [])
+    assert merged.steps == (
+        HandoffItem("my words", False, "r/a"),
+        HandoffItem("by hand"),
+        HandoffItem("gone", True, "old/x"),
     )
 
 
+def test_hidden_steps_stay_out() -> None:
+    assert merge(
+        HandoffDocument(hidden=("r/a",)), [HandoffItem("r: a", True, "r/a"), HandoffItem("r: b", ref="r/b")], []
+    ).steps == (HandoffItem("r: b", ref="r/b"),)
+
+
 def test_blockers_of_runs_are_added_once() -> None:
-    assert merge(Document(blockers=("a",)), [], ["b", "a", "b"]).blockers == ("a", "b")
+    assert merge(HandoffDocument(blockers=("a",)), [], ["b", "a", "b"]).blockers == ("a", "b")
 
 
 # Changes
 
 
 def test_none_leaves_everything_alone() -> None:
-    document = Document("g", (Item("s"),), ("b",), "n", "c")
-    assert revised(document, Changes.of()) == document
-    assert revised(document, Changes.of(blockers=[], context="")) == Document("g", (Item("s"),), (), "n", "")
+    document = HandoffDocument("g", (HandoffItem("s"),), ("b",), "n", "c")
+    assert revised(document, HandoffChanges.of()) == document
+    assert revised(document, HandoffChanges.of(blockers=[], context="")) == HandoffDocument(
+        "g", (HandoffItem("s"),), (), "n", ""
+    )
 
 
 def test_done_ticks_an_open_step_of_the_same_text() -> None:
-    document = Document(steps=(Item("a"), Item("b"), Item("a")))
-    assert revised(document, Changes.of(done="a")).steps == (Item("a", True), Item("b"), Item("a"))
+    document = HandoffDocument(steps=(HandoffItem("a"), HandoffItem("b"), HandoffItem("a")))
+    assert revised(document, HandoffChanges.of(done="a")).steps == (
+        HandoffItem("a", True),
+        HandoffItem("b"),
+        HandoffItem("a"),
+    )
 
 
 def test_done_twice_is_done_once_and_todo_again_is_a_new_step() -> None:
-    document = revised(Document(), Changes.of(done=["a", "a"], todo=["b", "b"]))
-    assert document.steps == (Item("a", True), Item("b"))
-    assert revised(document, Changes.of(todo="a")).steps == (Item("a", True), Item("b"), Item("a"))
+    document = revised(HandoffDocument(), HandoffChanges.of(done=["a", "a"], todo=["b", "b"]))
+    assert document.steps == (HandoffItem("a", True), HandoffItem("b"))
+    assert revised(document, HandoffChanges.of(todo="a")).steps == (
+        HandoffItem("a", True),
+        HandoffItem("b"),
+        HandoffItem("a"),
+    )
 
 
 def test_replace_leaves_steps_of_runs_where_they_are() -> None:
-    document = Document(steps=(Item("r: a", ref="r/a"), Item("x"), Item("r: b", ref="r/b"), Item("y", True)))
-    changed = revised(document, Changes.of(done=["d"], todo="t", replace=True))
-    assert changed.steps == (Item("r: a", ref="r/a"), Item("d", True), Item("t"), Item("r: b", ref="r/b"))
-    assert revised(document, Changes.of(todo=[], replace=True)).steps == (document.steps[0], document.steps[2])
+    document = HandoffDocument(
+        steps=(HandoffItem("r: a", ref="r/a"), HandoffItem("x"), HandoffItem("r: b", ref="r/b"), HandoffItem("y", True))
+    )
+    changed = revised(document, HandoffChanges.of(done=["d"], todo="t", replace=True))
+    assert changed.steps == (
+        HandoffItem("r: a", ref="r/a"),
+        HandoffItem("d", True),
+        HandoffItem("t"),
+        HandoffItem("r: b", ref="r/b"),
+    )
+    assert revised(document, HandoffChanges.of(todo=[], replace=True)).steps == (document.steps[0], document.steps[2])
 
 
 @pytest.mark.parametrize(
@@ -77,15 +109,23 @@ def test_replace_leaves_steps_of_runs_where_they_are() -> None:
 )
 def test_wrong_types_are_refused_with_a_sentence(given: dict[str, object], sentence: str) -> None:
     with pytest.raises(Invalid, match=sentence):
-        Changes.of(**given)
+        HandoffChanges.of(**given)
 
 
 # Plain data
 
 
 def test_plain_data_comes_back() -> None:
-    document = Document(
-        "g", (Item("s", True, "r/a"), Item("t")), ("b",), "n", "c", "o", "m", (Section("h", "x", "goal", 1),), ("r/b",)
+    document = HandoffDocument(
+        "g",
+        (HandoffItem("s", True, "r/a"), HandoffItem("t")),
+        ("b",),
+        "n",
+        "c",
+        "o",
+        "m",
+        (HandoffSection("h", "x", "goal", 1),),
+        ("r/b",),
     )
     assert from_plain(decode(encode(to_plain(document)))) == document
 
@@ -106,9 +146,9 @@ def test_what_does_not_fit_is_refused_with_its_path(plain: object, sentence: str
 
 def test_a_ref_names_a_run_and_a_step() -> None:
     with pytest.raises(Invalid, match="RUN/STEP, not 'charge'"):
-        Item("a", ref="charge")
+        HandoffItem("a", ref="charge")
 
 
 def test_sections_are_in_the_order_in_which_they_are_shown() -> None:
-    last, first = Section("b", after="context"), Section("a", after="goal")
-    assert Document(extra=(last, first)) == Document(extra=(first, last))
+    last, first = HandoffSection("b", after="context"), HandoffSection("a", after="goal")
+    assert HandoffDocument(extra=(last, first)) == HandoffDocument(extra=(first, last))

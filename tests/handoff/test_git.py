@@ -14,7 +14,7 @@ import pytest
 
 import holdfast
 from holdfast.errors import Invalid
-from holdfast.handoff import Handoff, Written
+from holdfast.handoff import Handoff, HandoffFile
 from holdfast.handoff.git import commit_file
 
 
@@ -52,7 +52,7 @@ def _others(repository: Any) -> tuple[list[str], ...]:
     return tuple([line for line in text.splitlines() if "P.md" not in line] for text in (index, status))
 
 
-def _refused(written: Written, sentence: str) -> None:
+def _refused(written: HandoffFile, sentence: str) -> None:
     """The file is there, the commit is not, and the reason is said."""
     assert written.path.read_text(encoding="utf-8").startswith("# Handoff: trip-42\n")
     assert (written.committed, written.commit) == (False, None)
@@ -66,7 +66,7 @@ def _refused(written: Written, sentence: str) -> None:
 @pytest.mark.usefixtures("other_work")
 def test_only_the_file_is_committed(book: Handoff, repository: Any) -> None:
     written = book.write(repository.folder / "P.md", git=True)
-    assert written == Written(repository.folder / "P.md", True, True, repository.git("rev-parse", "HEAD").strip())
+    assert written == HandoffFile(repository.folder / "P.md", True, True, repository.git("rev-parse", "HEAD").strip())
     assert repository.git("show", "--name-status", "--format=%s%n%an").split("\n\n") == [
         "Handoff of trip-42: 3 of 5 done, next: Ask for another card.\nAna",
         "A\tP.md\n",

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import Invalid
-from holdfast.handoff.document import Document, Item, Section
+from holdfast.handoff.document import HandoffDocument, HandoffItem, HandoffSection
 from holdfast.handoff.markdown import MAX_BYTES, known, parse, render
 
 PIECES = [
@@ -24,9 +24,9 @@ PIECES = [
 CHARS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)
 TEXTS = st.lists(st.sampled_from(PIECES) | CHARS, max_size=9).map("".join)
 REFS = st.tuples(TEXTS, TEXTS).map("/".join)
-ITEMS = st.builds(Item, TEXTS, st.booleans(), st.none() | REFS)
+ITEMS = st.builds(HandoffItem, TEXTS, st.booleans(), st.none() | REFS)
 SECTIONS = st.builds(
-    Section,
+    HandoffSection,
     TEXTS | st.sampled_from(["Notes", "\\Notes", "Done", "Goal", "Next", "Blocked"]),
     TEXTS,
     st.sampled_from(["", "goal", "steps", "blockers", "next_action", "context"]),
@@ -38,7 +38,9 @@ def _few(strategy: Any) -> Any:
     return st.lists(strategy, max_size=3).map(tuple)
 
 
-DOCUMENTS = st.builds(Document, TEXTS, _few(ITEMS), _few(TEXTS), TEXTS, TEXTS, TEXTS, TEXTS, _few(SECTIONS), _few(REFS))
+DOCUMENTS = st.builds(
+    HandoffDocument, TEXTS, _few(ITEMS), _few(TEXTS), TEXTS, TEXTS, TEXTS, TEXTS, _few(SECTIONS), _few(REFS)
+)
 
 
 # Both promises
@@ -46,13 +48,17 @@ DOCUMENTS = st.builds(Document, TEXTS, _few(ITEMS), _few(TEXTS), TEXTS, TEXTS, T
 
 @settings(max_examples=2 * settings().max_examples)
 @given(DOCUMENTS, TEXTS.filter(bool), st.integers(0, 10**18 - 1))
-@example(Document(goal="## Steps\n1. [x] not a step"), "t", 1)
-@example(Document(context="```\n# a comment\n"), "t", 1)
-@example(Document(steps=(Item("[x] in its own text", ref="a --> b/c"),)), "t", 1)
-@example(Document(extra=(Section("Notes", "b", "context"), Section("Goal", "a", ""))), "t", 1)
-@example(Document(goal="<<<<<<< a\n\\>>>>>>> b", steps=(Item("<<<<<<< a\n>>>>>>> b"),), opening=">>>>>>> "), "t", 1)
-@example(Document(opening="\n", remarks="- no step\n### Done\n1. no step"), "Notes", 0)
-def test_every_document_comes_back_exactly(document: Document, thread: str, revision: int) -> None:
+@example(HandoffDocument(goal="## Steps\n1. [x] not a step"), "t", 1)
+@example(HandoffDocument(context="```\n# a comment\n"), "t", 1)
+@example(HandoffDocument(steps=(HandoffItem("[x] in its own text", ref="a --> b/c"),)), "t", 1)
+@example(HandoffDocument(extra=(HandoffSection("Notes", "b", "context"), HandoffSection("Goal", "a", ""))), "t", 1)
+@example(
+    HandoffDocument(goal="<<<<<<< a\n\\>>>>>>> b", steps=(HandoffItem("<<<<<<< a\n>>>>>>> b"),), opening=">>>>>>> "),
+    "t",
+    1,
+)
+@example(HandoffDocument(opening="\n", remarks="- no step\n### Done\n1. no step"), "Notes", 0)
+def test_every_document_comes_back_exactly(document: HandoffDocument, thread: str, revision: int) -> None:
     found = parse(render(document, thread, revision), thread)
     assert found.document == document
     assert (found.thread, found.revision) == (thread, revision)
@@ -90,7 +96,9 @@ def test_no_line_of_a_person_is_lost(text: str) -> None:
 @given(TEXTS)
 def test_a_text_survives_another_editor(text: str) -> None:
     """Line ends of another system and a byte order mark change nothing."""
-    document = Document(goal=text, steps=(Item(text, True, "a/b"),), blockers=(text,), extra=(Section(text, text),))
+    document = HandoffDocument(
+        goal=text, steps=(HandoffItem(text, True, "a/b"),), blockers=(text,), extra=(HandoffSection(text, text),)
+    )
     written = render(document, "t", 7)
     assert parse("\ufeff" + written.replace("\n", "\r\n"), "t").document == document
 
@@ -98,12 +106,12 @@ def test_a_text_survives_another_editor(text: str) -> None:
 # How it looks
 
 
-DOCUMENT = Document(
+DOCUMENT = HandoffDocument(
     goal="Book a morning flight to Lisbon.",
     steps=(
-        Item("Asked for the dates", True),
-        Item("book-flight: search", True, "book-flight/search"),
-        Item("book-flight: charge", False, "book-flight/charge"),
+        HandoffItem("Asked for the dates", True),
+        HandoffItem("book-flight: search", True, "book-flight/search"),
+        HandoffItem("book-flight: charge", False, "book-flight/charge"),
     ),
     blockers=("The card was declined",),
     next_action="Ask for another card.",
@@ -147,19 +155,19 @@ def test_it_looks_like_what_people_know() -> None:
 
 
 def test_an_empty_handoff_is_a_form_to_fill_in() -> None:
-    text = render(Document(), "t", 0)
+    text = render(HandoffDocument(), "t", 0)
     assert re.findall("^## (.*)$", text, re.M) == ["Goal", "Steps", "Blockers", "Next action", "Context"]
-    assert parse(text, "t").document == Document()
+    assert parse(text, "t").document == HandoffDocument()
 
 
 def test_only_what_would_be_structure_is_escaped() -> None:
-    text = render(Document(goal="C:\\new\n## x\n\\## y\n#tag\n### z", context="```\nopen"), "t", 1)
+    text = render(HandoffDocument(goal="C:\\new\n## x\n\\## y\n#tag\n### z", context="```\nopen"), "t", 1)
     assert "C:\\new\n\\## x\n\\\\## y\n#tag\n### z\n" in text
     assert "\\```\nopen\n" in text
 
 
 def test_a_ref_is_a_comment_for_every_viewer() -> None:
-    line = render(Document(steps=(Item("a", ref="x--y/-->z"),)), "t", 1).splitlines()[5]
+    line = render(HandoffDocument(steps=(HandoffItem("a", ref="x--y/-->z"),)), "t", 1).splitlines()[5]
     assert line == "1. [ ] a <!-- x-&#45;y/-&#45;&#62;z -->"
 
 
@@ -175,38 +183,39 @@ def test_a_ref_is_a_comment_for_every_viewer() -> None:
     ],
 )  # fmt: skip
 def test_headings_of_texts(heading: str, field: str) -> None:
-    assert parse(f"## {heading}\n\nabc\n").document == Document(**{field: "abc"})
+    assert parse(f"## {heading}\n\nabc\n").document == HandoffDocument(**{field: "abc"})
 
 
 @pytest.mark.parametrize("heading", ["Steps", "Progress", "Todo", "To do", "TASKS", "Remaining"])
 def test_plain_list_lines_are_open(heading: str) -> None:
-    assert parse(f"## {heading}\n- a\n* [X] b\n").document.steps == (Item("a"), Item("b", True))
+    assert parse(f"## {heading}\n- a\n* [X] b\n").document.steps == (HandoffItem("a"), HandoffItem("b", True))
 
 
 @pytest.mark.parametrize("heading", ["Done", "Completed", "Completed steps:", "✓"])
 def test_plain_list_lines_under_completed_are_done(heading: str) -> None:
     steps = parse(f"## {heading}\n- a\n- [ ] b\n").document.steps
-    assert steps == (() if heading == "✓" else (Item("a", True), Item("b")))
+    assert steps == (() if heading == "✓" else (HandoffItem("a", True), HandoffItem("b")))
 
 
 def test_every_kind_of_list() -> None:
     text = "## Steps\n- [ ] a\n* [x] b\n+ [X]\tc\n1. d\n2) [x]   e  \n-\tf\n"
     assert parse(text).document.steps == (
-        Item("a"), Item("b", True), Item("c", True), Item("d"), Item("e", True), Item("f"),
+        HandoffItem("a"), HandoffItem("b", True), HandoffItem("c", True),
+        HandoffItem("d"), HandoffItem("e", True), HandoffItem("f"),
     )  # fmt: skip
 
 
 def test_done_and_todo_are_one_list() -> None:
     text = "# Progress\n## Done\n- a\n\n## Todo\nThese are left:\n- b\n"
     document = parse(text).document
-    assert document.steps == (Item("a", True), Item("b"))
+    assert document.steps == (HandoffItem("a", True), HandoffItem("b"))
     assert document.remarks == "These are left:"
-    assert document.extra == (Section("Progress", level=1),)
+    assert document.extra == (HandoffSection("Progress", level=1),)
 
 
 def test_deeper_headings_say_done_too() -> None:
     text = "## Progress\n### Completed\n- a\n### Remaining\n- b\n### Phase 2\n- c\n"
-    assert parse(text).document.steps == (Item("a", True), Item("b\n### Phase 2"), Item("c"))
+    assert parse(text).document.steps == (HandoffItem("a", True), HandoffItem("b\n### Phase 2"), HandoffItem("c"))
 
 
 def test_lines_below_an_item_belong_to_it() -> None:
@@ -217,7 +226,7 @@ def test_lines_below_an_item_belong_to_it() -> None:
 
 
 def test_tabs_indent() -> None:
-    assert parse("## Steps\n- a\n\tb\n\t- c\n").document.steps == (Item("a\nb\n- c"),)
+    assert parse("## Steps\n- a\n\tb\n\t- c\n").document.steps == (HandoffItem("a\nb\n- c"),)
 
 
 def test_code_in_a_list_is_not_cut() -> None:
@@ -229,7 +238,9 @@ def test_code_in_a_list_is_not_cut() -> None:
 
 
 def test_code_beside_the_indentation_keeps_its_own() -> None:
-    assert parse("## Steps\n- a\n  more\n```\n    x\n```\n").document.steps == (Item("a\nmore\n```\n    x\n```"),)
+    assert parse("## Steps\n- a\n  more\n```\n    x\n```\n").document.steps == (
+        HandoffItem("a\nmore\n```\n    x\n```"),
+    )
 
 
 def test_blockers_in_any_form() -> None:
@@ -244,10 +255,10 @@ def test_unknown_headings_keep_their_place() -> None:
     )
     document = parse(text, "t").document
     assert document.extra == (
-        Section("Warning", "w", ""),
-        Section("Ideas", "i", "goal"),
-        Section("Links", "l", "steps"),
-        Section("Context", "second", "context"),
+        HandoffSection("Warning", "w", ""),
+        HandoffSection("Ideas", "i", "goal"),
+        HandoffSection("Links", "l", "steps"),
+        HandoffSection("Context", "second", "context"),
     )
     assert (document.opening, document.context) == ("Hello.", "n")
     headings = re.findall("^#+ (.*)$", render(document, "t", 1), re.M)
@@ -257,19 +268,19 @@ def test_unknown_headings_keep_their_place() -> None:
 
 
 def test_headings_of_the_first_level_count_when_there_are_no_others() -> None:
-    assert parse("# Goal\ng\n# Next\nn\n").document == Document(goal="g", next_action="n")
-    assert parse("# Goal\ng\n## Next\nn\n").document.extra == (Section("Goal", "g", level=1),)
+    assert parse("# Goal\ng\n# Next\nn\n").document == HandoffDocument(goal="g", next_action="n")
+    assert parse("# Goal\ng\n## Next\nn\n").document.extra == (HandoffSection("Goal", "g", level=1),)
 
 
 def test_a_title_of_another_thread_is_kept() -> None:
-    assert parse("# Handoff: t\n", "t").document == Document()
-    assert parse("# Handoff: u\n", "t").document.extra == (Section("Handoff: u", level=1),)
+    assert parse("# Handoff: t\n", "t").document == HandoffDocument()
+    assert parse("# Handoff: u\n", "t").document.extra == (HandoffSection("Handoff: u", level=1),)
 
 
 def test_a_comment_without_a_ref_is_text() -> None:
     assert parse("## Steps\n- a <!-- why? -->\n- b <!-- r/s -->\n").document.steps == (
-        Item("a <!-- why? -->"),
-        Item("b", ref="r/s"),
+        HandoffItem("a <!-- why? -->"),
+        HandoffItem("b", ref="r/s"),
     )
 
 
@@ -284,18 +295,21 @@ def test_code_is_never_a_heading(fence: str) -> None:
 
 
 def test_an_unclosed_fence_does_not_swallow_the_rest() -> None:
-    assert parse("## Goal\n```\nx\n## Next\ny\n").document == Document(goal="```\nx", next_action="y")
+    assert parse("## Goal\n```\nx\n## Next\ny\n").document == HandoffDocument(goal="```\nx", next_action="y")
 
 
 def test_no_final_newline_and_empty_sections() -> None:
-    assert parse("## Goal\n\n## Steps\n\n## Context").document == Document()
-    assert parse("## Goal\nx").document == Document(goal="x")
-    assert parse("").document == Document()
+    assert parse("## Goal\n\n## Steps\n\n## Context").document == HandoffDocument()
+    assert parse("## Goal\nx").document == HandoffDocument(goal="x")
+    assert parse("").document == HandoffDocument()
 
 
 def test_very_long_lines() -> None:
     long = "<!-- a/" * 50_000
-    assert parse(render(Document(goal=long, steps=(Item(long),)), "t", 1), "t").document.steps[0].text == long
+    assert (
+        parse(render(HandoffDocument(goal=long, steps=(HandoffItem(long),)), "t", 1), "t").document.steps[0].text
+        == long
+    )
 
 
 def test_many_unclosed_fences_take_no_time() -> None:

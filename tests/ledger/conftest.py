@@ -21,6 +21,7 @@ import holdfast
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core
 from holdfast.testing import ManualClock
+from holdfast.wiring import Wiring
 
 _NUMBERS = count(1)
 _DRAWS = count()
@@ -44,7 +45,7 @@ class Place:
         known, tenant = schemas or self.schemas, f"{tenant}-{self.number}"
         if self._shared is not None and not own:
             self._shared._clock = self.clock  # what has expired is hidden by the engine's clock
-            return holdfast.Store(Core(self._shared, tenant, self.clock, known))
+            return holdfast.Store(Wiring(Core(self._shared, tenant, self.clock, known)))
         store = holdfast.open(self.url, tenant=tenant, clock=self.clock, ids=_IDS, schemas=known)
         self._opened.append(store)
         if self.engine == "ram" and not own:

@@ -82,9 +82,9 @@ def story(clock: ManualClock) -> list[tuple[str, Callable[[Any, Any], Any]]]:
         ("entry by key", lambda store, thread: thread.entry(key="k")),
         ("no entry", lambda store, thread: thread.entry(99)),
         ("exists", lambda store, thread: thread.exists()),
-        ("count", lambda store, thread: thread.count()),
+        ("messages", lambda store, thread: thread.messages()),
         ("tag", lambda store, thread: thread.tag("x", "y")),
-        ("untag", lambda store, thread: thread.untag("x")),
+        ("untag", lambda store, thread: thread.tag(remove=["x"])),
         ("state before", lambda store, thread: thread.state(Flight, default="none")),
         ("save", lambda store, thread: thread.save(Flight(1), by="ana")),
         ("save blindly", lambda store, thread: store.thread("t").save(Flight(1))),
@@ -96,7 +96,6 @@ def story(clock: ManualClock) -> list[tuple[str, Callable[[Any, Any], Any]]]:
         ("later", lambda store, thread: later()),
         ("refresh", lambda store, thread: thread.refresh(Flight)),
         ("revisions", lambda store, thread: thread.revisions(2)),
-        ("diff", lambda store, thread: thread.diff(1)),
         ("checkpoint", lambda store, thread: thread.checkpoint("here", note="n")),
         ("checkpoint twice", lambda store, thread: thread.checkpoint("here")),
         ("rewind", lambda store, thread: thread.rewind(1)),
@@ -104,6 +103,8 @@ def story(clock: ManualClock) -> list[tuple[str, Callable[[Any, Any], Any]]]:
         ("fork", lambda store, thread: thread.fork("copy", at="here", user="eve")),
         ("info", lambda store, thread: thread.info()),
         ("threads", lambda store, thread: store.threads(user="eve")),
+        ("users", lambda store, thread: store.users()),
+        ("graphs", lambda store, thread: store.graphs(thread)),
         ("erase what would go", lambda store, thread: store.erase(user="eve", dry_run=True)),
         ("erase", lambda store, thread: store.erase(user="eve")),
         ("erase badly", lambda store, thread: store.erase(user="eve", forever="no")),
@@ -119,7 +120,7 @@ def story(clock: ManualClock) -> list[tuple[str, Callable[[Any, Any], Any]]]:
         ("resume on", lambda store, thread: store.resume([waiter], limit=5)),
         ("resume rightly", lambda store, thread: store.resume({"job": waiter})),
         ("timeline", lambda store, thread: thread.timeline("job")),
-        ("replay", lambda store, thread: thread.replay("job", waiter)),
+        ("replay", lambda store, thread: store.replay(thread, "job", waiter)),
         ("signal late", lambda store, thread: thread.signal("go", 4)),
         ("submit another", lambda store, thread: thread.submit("other")),
         ("cancel", lambda store, thread: thread.cancel("other", reason="no need")),
@@ -188,8 +189,8 @@ def test_the_story_leaves_out_no_method() -> None:
         "verify",
         "close",
         "thread",
-        "export_to",
-        "import_from",
+        "export",
+        "import_",
         "backup",
         "run",
         "work",
@@ -246,7 +247,7 @@ def test_an_async_turn_is_one_commit(opened: Opened) -> None:
             thread = store.thread("t")
             async with thread.turn() as turn:
                 turn.append(said("a"), said("b"))
-                turn.state({"n": 1})
+                turn.save({"n": 1})
                 assert (turn.entries, turn.revision, await thread.exists()) == ([], None, False)
             assert ([entry.number for entry in turn.entries], turn.revision) == ([1, 2], 1)
             async with thread.turn(expect=2) as entries_alone:
@@ -267,7 +268,7 @@ def test_an_async_turn_that_fails_leaves_nothing(opened: Opened) -> None:
     async def late(thread: aio.AsyncThread) -> None:
         async with thread.turn(expect=5) as turn:
             turn.append(said("a"))
-            turn.state({"n": 1})
+            turn.save({"n": 1})
 
     async def work() -> None:
         async with opened() as store:
@@ -288,7 +289,7 @@ def test_a_key_makes_an_async_turn_idempotent(opened: Opened, clock: ManualClock
     async def take(thread: aio.AsyncThread) -> tuple[Any, Any]:
         async with thread.turn(key="k") as turn:
             turn.append(said("a"))
-            turn.state({"n": 1})
+            turn.save({"n": 1})
         return turn.entries, turn.revision
 
     async def work() -> None:
@@ -358,7 +359,7 @@ def test_a_cancelled_append_is_there_whole_or_not_at_all(opened: Opened) -> None
                 found = [entry.content["content"] for entry in await thread.log()]
                 assert all(found.count(number) in (0, 3) for number in set(found))
             last = await thread.append(said("done"))
-            assert last.number == await thread.count() == len(await thread.log())
+            assert last.number == thread.blocking.logbook.head() == len(await thread.log())
             assert (await store.verify()).ok
 
     run(work())
@@ -369,7 +370,7 @@ def test_a_cancelled_turn_is_there_whole_or_not_at_all(opened: Opened) -> None:
     async def take(thread: aio.AsyncThread, number: int) -> None:
         async with thread.turn() as turn:
             turn.append(said(number))
-            turn.state({"last": number}, expect="any")
+            turn.save({"last": number}, expect="any")
 
     async def consistent(store: aio.AsyncStore) -> bool:
         """Every turn's entry and state have the same time, and there are as many of the one as of the other."""
@@ -400,9 +401,9 @@ def test_cancelling_one_of_many_does_not_touch_the_others(opened: Opened) -> Non
             for task in tasks[::3]:
                 task.cancel()
             outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-            kept = [n for n, outcome in enumerate(outcomes) if isinstance(outcome, holdfast.Entry)]
+            kept = [n for n, outcome in enumerate(outcomes) if isinstance(outcome, holdfast.types.Entry)]
             assert set(kept) >= {n for n in range(30) if n % 3}
-            assert [await store.thread(f"t{n}").count() for n in kept] == [1] * len(kept)
+            assert [store.thread(f"t{n}").blocking.logbook.head() for n in kept] == [1] * len(kept)
 
     run(work())
 
@@ -438,7 +439,7 @@ def test_fifty_concurrent_appends_share_their_commits(folder: Path) -> None:
     async def work() -> None:
         async with aio.open(url) as store:
             await store.thread("t").append(said("first"))
-            group = store._store.core.engine._group  # type: ignore[attr-defined]
+            group = store.blocking.core.engine._group  # type: ignore[attr-defined]
             run_jobs = group._run
             group._run = lambda jobs: (transactions.append(len(jobs)), run_jobs(jobs))
             holder = apsw.Connection(str(url))
@@ -466,7 +467,7 @@ def test_fifty_concurrent_appends_to_one_thread_are_numbered_without_gaps(opened
             assert sorted(entry.number for entry in entries) == list(range(1, 51))
             again = await asyncio.gather(*(thread.append(said(n), key=f"k{n}") for n in range(50)))
             assert again == entries
-            assert await thread.count() == 50
+            assert thread.blocking.logbook.head() == 50
 
     run(work())
 
@@ -493,7 +494,7 @@ def test_one_store_can_be_used_from_one_event_loop_after_the_other(opened: Opene
 
     async def go_on(store: aio.AsyncStore) -> list[int]:
         numbers = [(await store.thread("t").append(said(text))).number for text in "bc"]
-        return [*numbers, await store.thread("t").count()]
+        return [*numbers, store.thread("t").blocking.logbook.head()]
 
     async def finish(store: aio.AsyncStore) -> None:
         await store.close()
@@ -535,9 +536,9 @@ def test_closing_while_appends_are_under_way_loses_none_that_was_acknowledged(op
         tasks += [asyncio.create_task(store.thread(f"t{n}").append(said(moment))) for n in range(20)]
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         await closing
-        refused = [outcome for outcome in outcomes if not isinstance(outcome, holdfast.Entry)]
+        refused = [outcome for outcome in outcomes if not isinstance(outcome, holdfast.types.Entry)]
         assert all(type(outcome) is errors.Misconfigured for outcome in refused)
-        acknowledged.append(sum(isinstance(outcome, holdfast.Entry) for outcome in outcomes))
+        acknowledged.append(sum(isinstance(outcome, holdfast.types.Entry) for outcome in outcomes))
 
     acknowledged: list[int] = []
     for moment in range(6):

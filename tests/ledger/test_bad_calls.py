@@ -31,7 +31,7 @@ def test_what_is_no_file_is_no_database_and_no_backup(odd: dict[str, Path], tmp_
     with pytest.raises(HoldfastError):
         holdfast.restore(odd[what], tmp_path / "agent.db")
     with holdfast.open("ram:") as store:
-        for call in (store.import_from, store.backup, lambda path: store.export_to(path, format="json")):
+        for call in (store.import_, store.backup, lambda path: store.export(path, format="json")):
             with pytest.raises(HoldfastError):
                 call(odd[what])
     assert odd[what].exists()
@@ -64,12 +64,12 @@ def test_a_flag_is_true_or_false(store: holdfast.Store, flag: Any) -> None:
         lambda: memory.recall("tea", log=flag),
         lambda: store.thread("t").checkpoint("c", replace=flag),
         lambda: store.folder("f").delete("a", erase=flag),
-        lambda: store.import_from(b"", dry_run=flag),
+        lambda: store.import_(b"", dry_run=flag),
         lambda: store.thread("t").handoff.write("x.md", force=flag),
     ):
         with pytest.raises(Invalid, match="is True or False"):
             call()
-    assert store.thread("t").count() == 1
+    assert store.thread("t").logbook.head() == 1
     assert store.folder("f").read("a").content == "text"
 
 
@@ -78,8 +78,8 @@ def test_what_is_to_be_told_of_progress_can_be_called(store: holdfast.Store, tmp
     done = store.backup(tmp_path / "copy.db")
     for call in (
         lambda: store.backup(tmp_path / "other.db", progress=5),  # type: ignore[arg-type]
-        lambda: store.export_to(tmp_path / "a.json", progress=5),  # type: ignore[arg-type]
-        lambda: store.import_from(done, progress=5),  # type: ignore[arg-type]
+        lambda: store.export(tmp_path / "a.json", progress=5),  # type: ignore[arg-type]
+        lambda: store.import_(done, progress=5),  # type: ignore[arg-type]
         lambda: store.rebuild(progress=5),  # type: ignore[arg-type]
         lambda: store.memory().rebuild(progress=5),  # type: ignore[arg-type]
         lambda: holdfast.restore(done, "ram:", progress=5),  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def test_several_are_a_list(store: holdfast.Store) -> None:
             folder.commit(bad)  # type: ignore[arg-type]
         with pytest.raises(Invalid, match="must be a list"):
             memory.recall("tea", without=bad)  # type: ignore[arg-type]
-    assert [file.path for file in folder.commit(holdfast.Writing(name, "x") for name in "ab")] == ["a", "b"]  # type: ignore[arg-type]
+    assert [file.path for file in folder.commit(holdfast.FileWrite(name, "x") for name in "ab")] == ["a", "b"]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("part", ["clock", "ids", "schemas"])

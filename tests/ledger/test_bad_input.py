@@ -32,7 +32,7 @@ USES: dict[str, tuple[str, Callable[[holdfast.Store, Any], Any]]] = {
     "agent": ("agent", lambda store, bad: store.thread("t", agent=bad)),
     "tags": ("tag", lambda store, bad: store.thread("t", tags=[bad])),
     "tag": ("tag", lambda store, bad: store.thread("t").tag(bad)),
-    "untag": ("tag", lambda store, bad: store.thread("t").untag(bad)),
+    "untag": ("tag", lambda store, bad: store.thread("t").tag(remove=[bad])),
     "key of an append": ("key", lambda store, bad: store.thread("t").append(HELLO, key=bad)),
     "key of several": ("key", lambda store, bad: store.thread("t").append(HELLO, HELLO, key=bad)),
     "key of a draft": ("key", lambda store, bad: store.thread("t").append(holdfast.note("x", key=bad))),

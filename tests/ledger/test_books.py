@@ -15,10 +15,11 @@ from holdfast.clock import to_datetime
 from holdfast.engine.contract import Append, Op
 from holdfast.ledger import log
 from holdfast.ledger.core import Pending, compare_and_set
-from holdfast.ledger.files import Deleting, FileBook, Writing, path_of
+from holdfast.ledger.files import FileBook, FileDelete, FileWrite, path_of
 from holdfast.ledger.folder import Folder
 from holdfast.ledger.thread import LogBook
 from holdfast.testing import ManualClock
+from holdfast.wiring import Wiring
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ class Overtaken:
 
 def overtaken(store: holdfast.Store, *happening: Callable[[], Any]) -> Folder:
     engine: Any = Overtaken(store.core.engine, list(happening))
-    return holdfast.Store(store.core._replace(engine=engine)).folder("notes", user="ana")
+    return holdfast.Store(Wiring(store.core._replace(engine=engine))).folder("notes", user="ana")
 
 
 # Insisting
@@ -116,7 +117,7 @@ def test_a_change_of_a_file_joins_a_commit_with_other_things(
     store: holdfast.Store, notes: Folder, files: FileBook, logbook: LogBook, clock: ManualClock
 ) -> None:
     notes.write("a", 1)
-    ops = files.ops(Writing("a", 2, tags=("t",)), files.record("a"), clock.now())
+    ops = files.ops(FileWrite("a", 2, tags=("t",)), files.record("a"), clock.now())
     append = logbook.append(log.drafts([said("hello")], "message", None), clock.now())
     before = len(list(store.watch(timeout_s=0)))
     logbook.commit((append, *ops))
@@ -126,9 +127,9 @@ def test_a_change_of_a_file_joins_a_commit_with_other_things(
 
 
 def test_operations_hold_for_the_file_as_it_was_read(notes: Folder, files: FileBook, logbook: LogBook) -> None:
-    stale: list[list[Op]] = [files.ops(Writing("new", 1), files.record("new"), 1)]
+    stale: list[list[Op]] = [files.ops(FileWrite("new", 1), files.record("new"), 1)]
     notes.write("new", "theirs")
-    stale += [files.ops(change, files.record("new"), 1) for change in (Writing("new", 2), Deleting("new"))]
+    stale += [files.ops(change, files.record("new"), 1) for change in (FileWrite("new", 2), FileDelete("new"))]
     notes.write("new", "theirs again")
     for ops in stale:
         with pytest.raises(errors.Conflict):
@@ -139,10 +140,10 @@ def test_operations_hold_for_the_file_as_it_was_read(notes: Folder, files: FileB
 def test_an_expectation_is_refused_before_there_are_operations(notes: Folder, files: FileBook) -> None:
     notes.write("a", 1)
     with pytest.raises(errors.Conflict, match="is at version 1, not 0"):
-        files.ops(Writing("a", 2, 0), files.record("a"), 1)
-    assert files.ops(Deleting("b"), files.record("b"), 1) == []
+        files.ops(FileWrite("a", 2, 0), files.record("a"), 1)
+    assert files.ops(FileDelete("b"), files.record("b"), 1) == []
     with pytest.raises(errors.Conflict, match="is at version 0, not 1"):
-        files.ops(Deleting("b", 1), files.record("b"), 1)
+        files.ops(FileDelete("b", 1), files.record("b"), 1)
 
 
 def test_what_is_there_and_what_ever_was(
@@ -195,15 +196,15 @@ def test_several_files_are_erased_together_or_not_at_all(store: holdfast.Store, 
         notes.write(path, f"the word of {path}")
     assert notes.search("word", 5).hits
     with pytest.raises(errors.Conflict):
-        files.erase([Deleting("a"), Deleting("b", expect=7)])
+        files.erase([FileDelete("a"), FileDelete("b", expect=7)])
     assert notes.paths() == ["a", "b", "c"]
     before = len(list(store.watch(timeout_s=0)))
-    assert files.erase([Deleting("a", expect=1), Deleting("b"), Deleting("never there")]) == 2
+    assert files.erase([FileDelete("a", expect=1), FileDelete("b"), FileDelete("never there")]) == 2
     changed = [commit for commit in list(store.watch(timeout_s=0))[before:] if commit.changes[0].kind == "file"]
     assert len(changed) == 1
     assert [path_of(record) for record in files.ever()] == ["c"]
     assert [hit.file.path for hit in notes.search("word", 5).hits if hit.file] == ["c"]
-    assert files.erase([Deleting("a")]) == 0
+    assert files.erase([FileDelete("a")]) == 0
 
 
 def test_a_repetition_under_a_key_that_was_overtaken_by_itself_is_no_conflict(

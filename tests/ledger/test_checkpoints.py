@@ -14,6 +14,7 @@ import holdfast
 from holdfast import errors
 from holdfast.engine.contract import Scope
 from holdfast.testing import ManualClock
+from holdfast.wiring import Wiring
 
 
 def said(text: str) -> dict[str, str]:
@@ -31,7 +32,7 @@ def thread(store: holdfast.Store) -> holdfast.Thread:
     for number in (1, 2, 3):
         with thread.turn() as turn:
             turn.append(said(str(number)), key=f"k{number}")
-            turn.state({"n": number})
+            turn.save({"n": number})
     return thread
 
 
@@ -223,7 +224,7 @@ def test_a_rewind_to_a_number_is_right_also_when_the_clock_was_put_back(
         clock.set(datetime(2026, 3, 1, hour, tzinfo=UTC))
         with thread.turn() as turn:
             turn.append(said(str(number)))
-            turn.state({"n": number})
+            turn.save({"n": number})
     copies = [thread.fork(f"copy-{number}", at=number) for number in (1, 2, 3, 4)]
     assert [copy.state().value["n"] for copy in copies] == [1, 2, 3, 4]
     times = [entry.time for entry in thread.log()]
@@ -263,21 +264,21 @@ class Interrupted:
 def interrupted(store: holdfast.Store, happening: Callable[[], Any]) -> holdfast.Thread:
     """The thread, for someone who is slow between reading and writing."""
     engine: Any = Interrupted(store.core.engine, [happening])
-    return holdfast.Store(store.core._replace(engine=engine)).thread("trip-42")
+    return holdfast.Store(Wiring(store.core._replace(engine=engine))).thread("trip-42")
 
 
 def another_turn(thread: holdfast.Thread) -> Callable[[], None]:
     def take() -> None:
         with thread.turn() as turn:
             turn.append(said("4"))
-            turn.state({"n": 4})
+            turn.save({"n": 4})
 
     return take
 
 
 def test_a_checkpoint_never_falls_into_the_middle_of_a_turn(store: holdfast.Store, thread: holdfast.Thread) -> None:
     made = interrupted(store, another_turn(thread)).checkpoint("here")
-    assert thread.count() == 4
+    assert thread.logbook.head() == 4
     assert made.entries == made.revision
 
 
@@ -286,8 +287,8 @@ def test_a_fork_never_falls_into_the_middle_of_a_turn(
     store: holdfast.Store, thread: holdfast.Thread, at: int | None
 ) -> None:
     copy = interrupted(store, another_turn(thread)).fork("copy", at=at)
-    assert thread.count() == 4
-    assert copy.count() == copy.state().revision
+    assert thread.logbook.head() == 4
+    assert copy.logbook.head() == copy.state().revision
 
 
 @pytest.mark.every_engine
@@ -324,7 +325,7 @@ def test_a_first_state_that_comes_late_is_not_cut_off_unseen(store: holdfast.Sto
     thread.append(said("1"), said("2"))
     with pytest.raises(errors.Conflict):
         interrupted(store, lambda: thread.save({"n": 1})).rewind(1)
-    assert (thread.count(), thread.state().value) == (2, {"n": 1})
+    assert (thread.logbook.head(), thread.state().value) == (2, {"n": 1})
 
 
 @pytest.mark.every_engine

@@ -234,7 +234,7 @@ def test_a_thousand_async_watchers_need_one_thread(tmp_path: Path) -> None:
     async def work() -> None:
         async with aio.open(tmp_path / "s.db", embedder="none") as store:
             tasks = [asyncio.create_task(watch_one(store, n)) for n in range(1_000)]
-            engine: Any = store._store.core.engine
+            engine: Any = store.blocking.core.engine
             while len(engine._waiters._waiting) < 1_000:
                 await asyncio.sleep(0.01)
             waiting = [t for t in threading.enumerate() if t.name == "holdfast-waiting"]
@@ -320,7 +320,7 @@ def test_a_waiting_reader_holds_no_thread(tmp_path: Path) -> None:
     async def work() -> None:
         async with aio.open(tmp_path / "s.db", embedder="none") as store:
             readers = [asyncio.create_task(store.follower(f"f{n}").read(timeout_s=PATIENCE_S)) for n in range(20)]
-            engine: Any = store._store.core.engine
+            engine: Any = store.blocking.core.engine
             while len(engine._waiters._waiting) < 20:
                 await asyncio.sleep(0.01)
             assert await asyncio.wait_for(store.feed_head(), PATIENCE_S) == 0

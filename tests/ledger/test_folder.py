@@ -14,7 +14,7 @@ import pytest
 import holdfast
 from holdfast import aio, errors
 from holdfast.engine.contract import Put
-from holdfast.ledger.files import LONGEST_BYTES, Deleting, Writing, text_of
+from holdfast.ledger.files import LONGEST_BYTES, FileDelete, FileWrite, text_of
 from holdfast.ledger.folder import Folder
 from holdfast.testing import ManualClock
 
@@ -237,9 +237,9 @@ def test_eight_threads_under_one_key_write_once(notes: Folder) -> None:
 def test_a_commit_is_all_or_nothing(notes: Folder) -> None:
     notes.write("a", 1)
     with pytest.raises(errors.Conflict):
-        notes.commit([Writing("b", 2), Writing("a", 3, expect=7)])
+        notes.commit([FileWrite("b", 2), FileWrite("a", 3, expect=7)])
     assert contents(notes) == {"a": 1}
-    done = notes.commit([Writing("b", 2), Deleting("a"), Deleting("never there")])
+    done = notes.commit([FileWrite("b", 2), FileDelete("a"), FileDelete("never there")])
     assert [(file.path, file.version, file.deleted) for file in done] == [
         ("b", 1, False), ("a", 2, True), ("never there", 0, True),
     ]  # fmt: skip
@@ -249,7 +249,7 @@ def test_a_commit_is_all_or_nothing(notes: Folder) -> None:
 
 def test_one_commit_changes_a_file_once(notes: Folder) -> None:
     with pytest.raises(errors.Invalid, match="one change of each file"):
-        notes.commit([Writing("a", 1), Deleting("a")])
+        notes.commit([FileWrite("a", 1), FileDelete("a")])
     assert notes.commit([]) == []
 
 
@@ -297,7 +297,7 @@ def test_files_are_listed_by_path(notes: Folder) -> None:
 
 @pytest.mark.every_engine
 def test_more_files_than_one_page_are_listed(notes: Folder) -> None:
-    notes.commit([Writing(f"{number:04}", number) for number in range(1_201)])
+    notes.commit([FileWrite(f"{number:04}", number) for number in range(1_201)])
     assert [file.content for file in notes.files()] == list(range(1_201))
 
 
@@ -519,7 +519,7 @@ def test_async_callers_have_the_same() -> None:
         async with aio.open("ram:", embedder="none") as store:
             notes = store.folder("notes", user="ana")
             first = await notes.write("a", "the heron", tags=iter(["t"]), expect=0)
-            assert [file.path for file in await notes.commit([Writing("b", 1), Writing("c", 2)])] == ["b", "c"]
+            assert [file.path for file in await notes.commit([FileWrite("b", 1), FileWrite("c", 2)])] == ["b", "c"]
             assert (await notes.move("b", "d")).content == 1
             assert await notes.read("a") == await notes.find("a") == first
             assert await notes.version("a") == 1
@@ -543,11 +543,11 @@ def test_a_users_files_go_along(store: holdfast.Store, notes: Folder, place: Any
     notes.write("gone", 1)
     notes.delete("gone")
     store.folder("notes", user="bo").write("b", "not ana's")
-    manifest = store.export_to(tmp_path / "ana.json", user="ana")
+    manifest = store.export(tmp_path / "ana.json", user="ana")
     assert manifest.counts.files == 2
     with holdfast.open("ram:", embedder="none") as other:
-        assert other.import_from(tmp_path / "ana.json").records == 2
-        other.import_from(tmp_path / "ana.json")
+        assert other.import_(tmp_path / "ana.json").records == 2
+        other.import_(tmp_path / "ana.json")
         copy = other.folder("notes", user="ana")
         assert copy.history("a") == notes.history("a")
         assert [file.path for file in copy.files(tag="u")] == ["a"]

@@ -11,9 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 import holdfast
 from holdfast import errors
-from holdfast.ledger.files import Deleting, Writing
+from holdfast.ledger.files import FileDelete, FileWrite
 from holdfast.ledger.folder import Folder
 from holdfast.testing import ManualClock
+from holdfast.wiring import Wiring
 
 PATHS = st.sampled_from(["a", "a/b", "a/c", "b", "ä\U0001f980"])
 CONTENT = st.one_of(
@@ -41,7 +42,7 @@ class Folders(RuleBasedStateMachine):
         super().__init__()
         self.clock = ManualClock()
         core = self.core._replace(clock=self.clock, tenant=f"model-{next(_TENANTS)}")
-        self.store = holdfast.Store(core)
+        self.store = holdfast.Store(Wiring(core))
         self.folder: Folder = self.store.folder("notes", user="ana")
         self.model: dict[str, list[Version]] = {}
 
@@ -110,7 +111,7 @@ class Folders(RuleBasedStateMachine):
     def commit(self, paths: list[str], content: Any) -> None:
         first, *others = paths
         was_there = self.there(first) is not None
-        self.folder.commit([Deleting(first), *(Writing(path, content) for path in others)])
+        self.folder.commit([FileDelete(first), *(FileWrite(path, content) for path in others)])
         if was_there:
             self.model[first].append(Version(None, gone=True))
         for path in others:

@@ -15,7 +15,7 @@ from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Event, Put, Record, Scope
 from holdfast.errors import Corrupt, Unsupported
 from holdfast.ledger import frames
-from holdfast.ledger.frames import ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Channel, Frame, Write, Written
+from holdfast.ledger.frames import ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Channel, Frame, TaskWrite, TaskWrites
 
 
 def uuid6(number: int) -> str:
@@ -31,7 +31,7 @@ class Graph:
         self.engine, self.tenant = store.core.engine, store.tenant
         self.head = 0
         self.frames: list[Frame] = []
-        self.written: dict[str, dict[tuple[str, int], Write]] = {}
+        self.written: dict[str, dict[tuple[str, int], TaskWrite]] = {}
         self.bytes = 0
 
     def add(self, event: Event) -> None:
@@ -40,7 +40,7 @@ class Graph:
         self.head += 1
         self.bytes += len(event.body)
 
-    def save(self, frame: Frame, parent: Frame | None, carried: list[Written] | None = None) -> Frame:
+    def save(self, frame: Frame, parent: Frame | None, carried: list[TaskWrites] | None = None) -> Frame:
         highest = max((each.id for each in self.frames), default="")
         new = frame._replace(position=self.head + 1, strays=frame.id <= highest)
         event, full = frames.frame_event(new, parent, 0, carried or ())
@@ -48,7 +48,7 @@ class Graph:
         self.frames.append(new._replace(full=full))
         return self.frames[-1]
 
-    def write(self, frame: Frame, written: Written) -> None:
+    def write(self, frame: Frame, written: TaskWrites) -> None:
         late = None
         if frame != self.frames[-1]:
             number = 1
@@ -58,7 +58,7 @@ class Graph:
         self.add(frames.writes_event(frame.position, written, 0, late))
         self.note(frame, written)
 
-    def note(self, frame: Frame, written: Written) -> None:
+    def note(self, frame: Frame, written: TaskWrites) -> None:
         held = self.written.setdefault(frame.id, {})
         held.update({(write.task, write.number): write for write in written.writes})
 
@@ -143,8 +143,8 @@ def test_any_sequence_of_frames_and_writes_reads_back(saves: list[dict[str, Any]
         graph = Graph(store)
         for number, save in enumerate(saves, 1):
             frame, parent = made(graph, number, save)
-            written = Written(f"task {number}", save["path"], [
-                Write(f"task {number}", save["path"], place, channel, ref)
+            written = TaskWrites(f"task {number}", save["path"], [
+                TaskWrite(f"task {number}", save["path"], place, channel, ref)
                 for place, (channel, _, ref) in {each[1]: each for each in save["writes"]}.items()
             ])  # fmt: skip
             early, last = save["how"] == "early", parent is not None and parent == graph.frames[-1]

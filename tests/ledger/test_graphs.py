@@ -22,7 +22,19 @@ from holdfast.engine.codec import MSGPACK, encode
 from holdfast.engine.contract import Append, Delete, Event, Op, Put, Query, Record, Scope
 from holdfast.errors import Corrupt, Invalid, NotFound, Unsupported
 from holdfast.ledger import frames
-from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Channel, Frame, Write, Written
+from holdfast.ledger.frames import (
+    BLOB,
+    ENTRIES,
+    GRAPH,
+    INLINE,
+    KEPT,
+    LIST,
+    PAIRS,
+    Channel,
+    Frame,
+    TaskWrite,
+    TaskWrites,
+)
 from holdfast.ledger.segments import SEGMENT
 
 DATA = Path(__file__).parent / "data"
@@ -34,7 +46,7 @@ TIME = 1_767_225_600_000_000
 @pytest.fixture
 def kept(store: holdfast.Store) -> holdfast.Store:
     """A store with the graphs that LangGraph saved."""
-    store.import_from(DATA / "graph.json")
+    store.import_(DATA / "graph.json")
     return store
 
 
@@ -59,7 +71,7 @@ def of(thread: str, namespace: str) -> list[dict[str, Any]]:
 @pytest.mark.every_engine
 def test_every_frame_is_as_langgraph_says(kept: holdfast.Store) -> None:
     for said in SAID:
-        frame = kept.thread(said["thread"]).graph(said["namespace"]).frame(said["id"])
+        frame = kept.graph(said["thread"], said["namespace"]).frame(said["id"])
         assert (frame.id, frame.parent, frame.step, frame.source, frame.time.isoformat()) == (
             said["id"], said["parent"], said["step"], said["source"], said["time"],
         )  # fmt: skip
@@ -71,7 +83,7 @@ def test_every_frame_is_as_langgraph_says(kept: holdfast.Store) -> None:
 
 def test_every_value_and_write_is_as_langgraph_says(kept: holdfast.Store) -> None:
     for said in SAID:
-        graph = kept.thread(said["thread"]).graph(said["namespace"])
+        graph = kept.graph(said["thread"], said["namespace"])
         assert short(graph.values(said["id"])) == said["values"]
         assert [[each.task, each.channel, short(each.value)] for each in graph.writes(said["id"])] == said["writes"]
 
@@ -90,7 +102,7 @@ def test_the_archive_holds_values_in_all_their_ways(kept: holdfast.Store) -> Non
 
 @pytest.mark.parametrize(("thread", "namespace"), GRAPHS, ids=lambda name: name.partition(":")[0] or "outermost")
 def test_frames_are_listed_newest_first(kept: holdfast.Store, thread: str, namespace: str) -> None:
-    graph = kept.thread(thread).graph(namespace)
+    graph = kept.graph(thread, namespace)
     every = [graph.frame(said["id"]) for said in of(thread, namespace)]
     assert graph.frames() == every
     for last in range(len(every) + 2):
@@ -98,7 +110,7 @@ def test_frames_are_listed_newest_first(kept: holdfast.Store, thread: str, names
 
 
 def test_without_an_id_the_newest_frame_is_meant(kept: holdfast.Store) -> None:
-    graph = kept.thread("visa").graph()
+    graph = kept.graph("visa")
     newest = of("visa", "")[0]["id"]
     assert (graph.frame(), graph.values(), graph.writes()) == (
         graph.frame(newest), graph.values(newest), graph.writes(newest),
@@ -107,23 +119,23 @@ def test_without_an_id_the_newest_frame_is_meant(kept: holdfast.Store) -> None:
 
 def test_who_wrote_is_told_by_node(kept: holdfast.Store) -> None:
     """Also of tasks that something was sent to, one of which waits for a person."""
-    graph = kept.thread("visa").graph()
+    graph = kept.graph("visa")
     assert graph.frame().tasks == ("check", "check")
     assert [(each.node, each.channel) for each in graph.writes()] == [("check", "checked"), ("check", "__interrupt__")]
     assert [frame.tasks for frame in graph.frames()[1:]] == [("ask",), ("__start__",)]
 
 
 def test_graphs_are_listed_with_those_inside(kept: holdfast.Store) -> None:
-    found = kept.thread("trip").graphs()
+    found = kept.graphs("trip")
     assert found[0].namespace == ""
     assert {("trip", each.namespace) for each in found} == {pair for pair in GRAPHS if pair[0] == "trip"}
     assert found == sorted(found, key=lambda each: each.active, reverse=True)
-    assert kept.thread("nobody").graphs() == []
+    assert kept.graphs("nobody") == []
 
 
 def test_a_message_that_got_its_id_later_has_it(kept: holdfast.Store) -> None:
     """Its entry was written before it had one, and stays as it was."""
-    shown = [each for each in kept.thread("trip").graph().values()["messages"] if each["content"] == "Or by the sea?"]
+    shown = [each for each in kept.graph("trip").values()["messages"] if each["content"] == "Or by the sea?"]
     entries = [each.content for each in kept.thread("trip").log() if each.content["content"] == "Or by the sea?"]
     assert "id" not in entries[0]
     assert shown == [{**entries[0], "id": shown[0]["id"]}]
@@ -132,16 +144,16 @@ def test_a_message_that_got_its_id_later_has_it(kept: holdfast.Store) -> None:
 def test_async_callers_see_the_same(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with holdfast.open(path) as store:
-        store.import_from(DATA / "graph.json")
-        graph = store.thread("visa").graph()
-        expected = (store.thread("visa").graphs(), graph.frames(), graph.frame(), graph.values(), graph.writes())
+        store.import_(DATA / "graph.json")
+        graph = store.graph("visa")
+        expected = (store.graphs(store.thread("visa")), graph.frames(), graph.frame(), graph.values(), graph.writes())
 
     async def read() -> tuple[Any, ...]:
         async with aio.open(path) as store:
             thread = store.thread("visa")
-            graph = thread.graph()
+            graph = store.graph(thread)
             return (
-                await thread.graphs(), await graph.frames(), await graph.frame(), await graph.values(),
+                await store.graphs(thread), await graph.frames(), await graph.frame(), await graph.values(),
                 await graph.writes(),
             )  # fmt: skip
 
@@ -154,11 +166,11 @@ def test_async_callers_see_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("look", "words"),
     [
-        (lambda store: store.thread("nobody").graph().frames(), "no thread 'nobody'"),
-        (lambda store: store.thread("plain").graph().values(), "thread 'plain' has no graph"),
-        (lambda store: store.thread("trip").graph("other").frame(), "no graph in namespace 'other'"),
-        (lambda store: store.thread("trip").graph().frame("nothing"), "no frame 'nothing'"),
-        (lambda store: store.thread("trip").graph().writes("1f1e1348-0000-6000-8000-000000000000"), "no frame"),
+        (lambda store: store.graph("nobody").frames(), "no thread 'nobody'"),
+        (lambda store: store.graph("plain").values(), "thread 'plain' has no graph"),
+        (lambda store: store.graph("trip", "other").frame(), "no graph in namespace 'other'"),
+        (lambda store: store.graph("trip").frame("nothing"), "no frame 'nothing'"),
+        (lambda store: store.graph("trip").writes("1f1e1348-0000-6000-8000-000000000000"), "no frame"),
     ],
 )
 def test_what_is_not_there_is_said_so(
@@ -172,13 +184,13 @@ def test_what_is_not_there_is_said_so(
 @pytest.mark.parametrize(
     "look",
     [
-        lambda store: store.thread("trip").graph(7),
-        lambda store: store.thread("trip").graph().frame(7),
-        lambda store: store.thread("trip").graph().frame("\ud800"),
-        lambda store: store.thread("trip").graph("\ud800").frame(),
-        lambda store: store.thread("trip").graph().frames(-1),
-        lambda store: store.thread("trip", user="ben").graph().values(),
-        lambda store: store.thread("trip", user="ben").graphs(),
+        lambda store: store.graph("trip", 7),
+        lambda store: store.graph("trip").frame(7),
+        lambda store: store.graph("trip").frame("\ud800"),
+        lambda store: store.graph("trip", "\ud800").frame(),
+        lambda store: store.graph("trip").frames(-1),
+        lambda store: store.graph(store.thread("trip", user="ben")).values(),
+        lambda store: store.graphs(store.thread("trip", user="ben")),
     ],
     ids=["namespace", "id", "no id", "no namespace", "count", "another user's graph", "another user's graphs"],
 )
@@ -190,10 +202,10 @@ def test_a_wrong_question_is_refused(kept: holdfast.Store, look: Callable[[holdf
 @pytest.mark.every_engine
 def test_what_was_erased_is_gone(kept: holdfast.Store) -> None:
     kept.erase(thread="trip")
-    assert kept.thread("trip").graphs() == []
+    assert kept.graphs("trip") == []
     for kind in (SEGMENT, BLOB):
         assert not [each for each in kept.core.engine.scan(kept.tenant, Query(kind)) if each.scope.thread == "trip"]
-    assert len(kept.thread("visa").graphs()) == 1
+    assert len(kept.graphs("visa")) == 1
 
 
 # Made by hand
@@ -216,7 +228,7 @@ def saved(
     thread: str = "made",
     id: str = "one",
     parent: Frame | None = None,
-    written: list[Written] | None = None,
+    written: list[TaskWrites] | None = None,
     **more: Any,
 ) -> Frame:
     """Save a frame whose values are held in the ways that are given, or in the frame itself."""
@@ -292,7 +304,7 @@ READABLE = [
 @pytest.mark.usefixtures("any_engine")
 def test_values_are_readable(store: holdfast.Store, stored: Any, shown: Any) -> None:
     saved(store, {"inline": stored, "deep": {"a": [stored]}, "kept": blob(store, [stored])})
-    assert store.thread("made").graph().values() == {"inline": shown, "deep": {"a": [shown]}, "kept": [shown]}
+    assert store.graph("made").values() == {"inline": shown, "deep": {"a": [shown]}, "kept": [shown]}
     json.dumps(shown)
 
 
@@ -304,14 +316,14 @@ def test_a_list_may_have_its_elements_anywhere(store: holdfast.Store) -> None:
     listed(store, "xs", ("item", "a"), ("item", tag("entry", [0, 1])), noted, ("item", "b"))
     listed(store, "pairs", ("item", ["k", 1]), ("item", [2, tag("set", [])]))
     first, second = ({"role": "user", "content": text} for text in ("first", "second"))
-    assert store.thread("made").graph().values() == {"xs": [first, first, second, "a", "b"], "pairs": {"k": 1, "2": []}}
+    assert store.graph("made").values() == {"xs": [first, first, second, "a", "b"], "pairs": {"k": 1, "2": []}}
     assert store.verify().ok
 
 
 @pytest.mark.usefixtures("any_engine")
 def test_a_frame_says_little_where_little_is_told(store: holdfast.Store) -> None:
     saved(store, {"x": 1}, source=None, step=None)
-    frame = store.thread("made").graph().frame()
+    frame = store.graph("made").frame()
     assert (frame.id, frame.step, frame.source, frame.parent) == ("one", None, None, None)
     assert frame.time.timestamp() == TIME / 1_000_000  # the framework's own time does not read as one
 
@@ -319,15 +331,15 @@ def test_a_frame_says_little_where_little_is_told(store: holdfast.Store) -> None
 @pytest.mark.usefixtures("any_engine")
 def test_nodes_that_join_are_next_when_all_have_come(store: holdfast.Store) -> None:
     saved(store, {"join:a+b:c": tag("set", ["a"]), "join:a+b:d": tag("set", ["b", "a"]), "branch:to:e": None})
-    assert store.thread("made").graph().frame().next == ("d", "e")
+    assert store.graph("made").frame().next == ("d", "e")
 
 
 @pytest.mark.usefixtures("any_engine")
 def test_a_task_whose_node_is_not_told_is_named_by_its_id(store: holdfast.Store) -> None:
     first = saved(store, {"x": 1})
-    wrote = Written("task-7", "somewhere", [Write("task-7", "somewhere", 0, "x", (INLINE, 2))])
+    wrote = TaskWrites("task-7", "somewhere", [TaskWrite("task-7", "somewhere", 0, "x", (INLINE, 2))])
     saved(store, {"x": 2}, id="two", parent=first, written=[wrote])
-    graph = store.thread("made").graph()
+    graph = store.graph("made")
     assert graph.frame("one").tasks == ("task-7",)
     assert [(each.task, each.node, each.value) for each in graph.writes("one")] == [("task-7", "", 2)]
 
@@ -339,7 +351,7 @@ def test_a_long_line_of_differences_is_read_from_anywhere(store: holdfast.Store)
     for number in range(1, 120):
         parent = made[max(0, number - 1 - 3 * (number % 4 == 0))]
         made.append(saved(store, {"n": number, "same": "x"}, id=f"f{number:03}", parent=parent))
-    graph = store.thread("made").graph()
+    graph = store.graph("made")
     every = graph.frames()
     assert [(each.id, each.parent) for each in every] == [(each.id, each.parent) for each in reversed(made)]
     for last in (1, 5, 47, 48, 49, 119):
@@ -426,7 +438,7 @@ def test_verify_names_what_cannot_be_read(store: holdfast.Store, case: str) -> N
     found = [each for each in store.verify().problems if each.kind == GRAPH]
     assert any(words in each.what for each in found), found
     assert {(each.where, each.id) for each in found} == {("graph of thread 'made'", frames.graph_id("made", ""))}
-    graph = store.thread("made").graph()
+    graph = store.graph("made")
     with pytest.raises(error):
         graph.values()
 
@@ -449,8 +461,8 @@ def test_verify_names_what_is_missing_of_real_graphs(kept: holdfast.Store) -> No
         (f"graph {namespace!r} of thread 'trip'", "a value of '__start__' is gone") for namespace in inside
     }
     with pytest.raises(Corrupt, match="is gone"):
-        kept.thread("trip").graph().values()
-    assert len(kept.thread("trip").graph().frames()) == len(of("trip", ""))  # what does not need them is there
+        kept.graph("trip").values()
+    assert len(kept.graph("trip").frames()) == len(of("trip", ""))  # what does not need them is there
 
 
 # With other tools

@@ -22,7 +22,7 @@ def said(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-def texts(entries: list[holdfast.Entry]) -> list[str]:
+def texts(entries: list[holdfast.types.Entry]) -> list[str]:
     return [entry.content["content"] for entry in entries]
 
 
@@ -195,14 +195,14 @@ def test_the_log_must_be_as_long_as_expected(ten: holdfast.Thread) -> None:
     assert ten.append(HELLO, expect=10).number == 11
     with pytest.raises(errors.Conflict) as caught:
         ten.append(HELLO, expect=10)
-    assert (caught.value.expected, caught.value.actual, ten.count()) == (10, 11, 11)
+    assert (caught.value.expected, caught.value.actual, ten.logbook.head()) == (10, 11, 11)
 
 
 def test_a_new_thread_is_expected_with_zero(thread: holdfast.Thread) -> None:
     thread.append(HELLO, expect=0)
     with pytest.raises(errors.Conflict):
         thread.append(HELLO, expect=0)
-    assert thread.count() == 1
+    assert thread.logbook.head() == 1
 
 
 @pytest.mark.usefixtures("any_engine")
@@ -219,7 +219,7 @@ def test_the_same_key_and_content_is_the_same_entry(thread: holdfast.Thread) -> 
     first = thread.append(HELLO, key="msg-1")
     thread.append(said("between"))
     assert thread.append(HELLO, key="msg-1") == first
-    assert thread.count() == 2
+    assert thread.logbook.head() == 2
 
 
 def test_the_order_of_fields_does_not_make_another_content(thread: holdfast.Thread) -> None:
@@ -234,7 +234,7 @@ def test_the_same_key_with_other_content_is_refused(thread: holdfast.Thread) -> 
     for other in ({"n": 2}, {"n": 1.0}, {"n": True}, {"n": "1"}, {"n": 1, "m": None}, {"m": 1}):
         with pytest.raises(errors.KeyReused) as caught:
             thread.append(other, key="k")
-        assert (caught.value.key, caught.value.position, thread.count()) == ("k", 1, 1)
+        assert (caught.value.key, caught.value.position, thread.logbook.head()) == ("k", 1, 1)
 
 
 @pytest.mark.usefixtures("any_engine")
@@ -316,7 +316,7 @@ def test_a_key_is_remembered_over_a_restart(
 
 def test_a_thread_nobody_wrote_to_is_empty_but_no_error(thread: holdfast.Thread) -> None:
     assert (thread.log(), thread.log(5), thread.log(after=3, limit=2)) == ([], [], [])
-    assert (thread.count(), thread.exists(), thread.checkpoints(), thread.revisions()) == (0, False, [], [])
+    assert (thread.logbook.head(), thread.exists(), thread.checkpoints(), thread.revisions()) == (0, False, [], [])
 
 
 def test_what_needs_a_thread_says_that_there_is_none(thread: holdfast.Thread) -> None:

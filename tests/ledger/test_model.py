@@ -309,7 +309,7 @@ class Ledger(RuleBasedStateMachine):
         thread.state()
         with thread.turn(key=key) as turn:
             turn.append({"text": text})
-            turn.state(value)
+            turn.save(value)
             if broken:
                 raise Broken
         return turn.entries[0].number, turn.revision
@@ -325,7 +325,7 @@ class Ledger(RuleBasedStateMachine):
     @rule(id=ids, to=points.filter(lambda point: point is not None))
     def rewind(self, id: str, to: str | int) -> None:
         left: list[Copy] = []
-        made: list[holdfast.Checkpoint] = []
+        made: list[holdfast.types.Checkpoint] = []
 
         def simply() -> tuple[int, int]:
             left.append(self.model.rewind(id, to))

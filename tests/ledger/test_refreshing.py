@@ -119,7 +119,7 @@ def test_a_confirmation_survives_a_restart(
 def test_a_confirmation_is_a_revision_of_its_own(thread: holdfast.Thread, clock: ManualClock) -> None:
     thread.confirm("price", by="ben")
     assert [revision.by for revision in thread.revisions()] == ["ana", "ben"]
-    assert thread.diff(1, 2) == []
+    assert thread.statebook.diff(1, 2) == []
 
 
 @pytest.mark.usefixtures("any_engine")

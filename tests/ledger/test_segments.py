@@ -13,7 +13,7 @@ import holdfast
 from holdfast.engine.contract import Append, Event, Mark, Put
 from holdfast.errors import Corrupt, Unsupported
 from holdfast.ledger import segments
-from holdfast.ledger.segments import EMPTY, SEGMENT, Element, Place, Version
+from holdfast.ledger.segments import EMPTY, SEGMENT, Element, ElementRef, ListVersion
 
 
 class Lists:
@@ -22,7 +22,7 @@ class Lists:
     def __init__(self, store: holdfast.Store) -> None:
         self.engine, self.tenant = store.core.engine, store.tenant
         self.head = 0
-        self.saved: list[tuple[Version, list[bytes]]] = [(EMPTY, [])]
+        self.saved: list[tuple[ListVersion, list[bytes]]] = [(EMPTY, [])]
         self.bytes = 0
         log = tuple(Event("message", b"entry %d" % number, 0) for number in range(20))
         self.engine.commit(self.tenant, (Append("thread", "log", log, 0, Put("thread", "log", b"")),), 0)
@@ -33,13 +33,13 @@ class Lists:
     def elements(self, values: Sequence[bytes]) -> list[Element]:
         """Values as elements; those that are entries of the log are where they are."""
         return [
-            Element(value, b"", Place(self.log, int(value[6:]) + 1))
+            Element(value, b"", ElementRef(self.log, int(value[6:]) + 1))
             if value.startswith(b"entry ")
             else Element(segments.digest_of(value), value)
             for value in values
         ]
 
-    def save(self, values: Sequence[bytes], before: int = -1) -> Version:
+    def save(self, values: Sequence[bytes], before: int = -1) -> ListVersion:
         events, version = segments.saved(self.saved[before][0], self.head, self.elements(values), 0)
         if events:
             op = Append(SEGMENT, "list", tuple(events), self.head, Put(SEGMENT, "list", b""))
@@ -111,7 +111,7 @@ def test_a_writer_that_read_a_version_goes_on_like_one_that_wrote_it(steps: list
             known, values = lists.saved[before]
             places, noted = segments.places_at(lists.engine, lists.tenant, lists.stream, known.position)
             digests = tuple(element.digest for element in lists.elements(values))
-            lists.saved[before] = Version(known.position, places, digests, noted), values
+            lists.saved[before] = ListVersion(known.position, places, digests, noted), values
             lists.save(changed(values, what, more, number), before)
         lists.check()
 
@@ -192,7 +192,7 @@ def test_a_version_that_is_not_there_is_corrupt(lists: Lists) -> None:
     with pytest.raises(Corrupt):
         segments.places_at(lists.engine, lists.tenant, lists.stream + 1, 3)
     with pytest.raises(Corrupt):
-        segments.bodies_at(lists.engine, lists.tenant, lists.stream, [Place(0, 99)])
+        segments.bodies_at(lists.engine, lists.tenant, lists.stream, [ElementRef(0, 99)])
 
 
 def test_an_event_of_an_unknown_kind_is_refused(lists: Lists) -> None:
@@ -202,8 +202,8 @@ def test_an_event_of_an_unknown_kind_is_refused(lists: Lists) -> None:
         segments.places_at(lists.engine, lists.tenant, lists.stream, lists.head + 1)
 
 
-@given(places=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9)).map(lambda pair: Place(*pair))))
-def test_ranges_say_exactly_which_places(places: list[Place]) -> None:
+@given(places=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9)).map(lambda pair: ElementRef(*pair))))
+def test_ranges_say_exactly_which_places(places: list[ElementRef]) -> None:
     ranges = segments.ranges_of(places)
-    assert [Place(stream, at) for stream, first, last in ranges for at in range(first, last + 1)] == places
+    assert [ElementRef(stream, at) for stream, first, last in ranges for at in range(first, last + 1)] == places
     assert len(ranges) <= len(places)

@@ -16,8 +16,9 @@ import pytest
 import holdfast
 from holdfast import errors
 from holdfast.engine.contract import Append, Event
-from holdfast.ledger.paths import Difference
+from holdfast.ledger.json_path import Difference
 from holdfast.testing import ManualClock
+from holdfast.wiring import Wiring
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -159,7 +160,7 @@ def test_what_needs_a_state_says_that_there_is_none(thread: holdfast.Thread) -> 
         lambda: thread.patch("a", 1),
         lambda: thread.confirm("a"),
         thread.refresh,
-        lambda: thread.diff(1),
+        lambda: thread.statebook.diff(1),
         lambda: thread.state(revision=1),
     ):
         with pytest.raises(errors.NotFound, match="trip-42"):
@@ -168,7 +169,7 @@ def test_what_needs_a_state_says_that_there_is_none(thread: holdfast.Thread) -> 
 
 def test_saving_makes_the_thread(store: holdfast.Store, thread: holdfast.Thread) -> None:
     thread.save({"a": 1})
-    assert (thread.count(), [info.user for info in store.threads()]) == (0, ["ana"])
+    assert (thread.logbook.head(), [info.user for info in store.threads()]) == (0, ["ana"])
 
 
 # Compare and set
@@ -453,21 +454,21 @@ def test_one_way_to_name_an_old_state_at_a_time(three: holdfast.Thread) -> None:
 
 @pytest.mark.usefixtures("any_engine")
 def test_a_diff_says_what_changed(three: holdfast.Thread) -> None:
-    assert three.diff(1, 2) == [
+    assert three.statebook.diff(1, 2) == [
         Difference("ana", "removed", old=True),
         Difference("ben", "added", new=True),
         Difference("day", "changed", old=0, new=1),
     ]
-    assert three.diff(2) == three.diff(2, 3)
-    assert three.diff(3) == []
-    assert [change.path for change in three.diff(3, 1)] == ["ana", "cem", "day"]
+    assert three.statebook.diff(2) == three.statebook.diff(2, 3)
+    assert three.statebook.diff(3) == []
+    assert [change.path for change in three.statebook.diff(3, 1)] == ["ana", "cem", "day"]
 
 
 @pytest.mark.usefixtures("any_engine")
 @pytest.mark.parametrize(("old", "new"), [(0, 1), (1, 4), (4, None)])
 def test_a_diff_of_a_revision_that_is_not_there_is_not_found(three: holdfast.Thread, old: int, new: int | None) -> None:
     with pytest.raises(errors.NotFound, match="has revisions 1 to 3"):
-        three.diff(old, new)
+        three.statebook.diff(old, new)
 
 
 @pytest.mark.usefixtures("any_engine")
@@ -512,7 +513,7 @@ class Busy:
 @pytest.mark.usefixtures("any_engine")
 def test_any_overwrites_also_what_came_at_the_last_moment(store: holdfast.Store) -> None:
     engine: Any = Busy(store, 3)
-    thread = holdfast.Store(store.core._replace(engine=engine)).thread("t")
+    thread = holdfast.Store(Wiring(store.core._replace(engine=engine))).thread("t")
     assert thread.save({"n": "ours"}, expect="any") == 4
     assert store.thread("t").state().value == {"n": "ours"}
 
@@ -522,7 +523,7 @@ def test_who_never_gets_through_is_told_so_in_the_end(store: holdfast.Store, mon
     monkeypatch.setattr("holdfast.ledger.state._TRIES", 5)
     store.thread("t").save({"n": 1})
     engine: Any = Busy(store, 10**9)
-    thread = holdfast.Store(store.core._replace(engine=engine)).thread("t")
+    thread = holdfast.Store(Wiring(store.core._replace(engine=engine))).thread("t")
     for write in (lambda: thread.save({"n": 2}, expect="any"), lambda: thread.patch("n", 2)):
         with pytest.raises(errors.Conflict, match="keeps changing"):
             write()
@@ -569,7 +570,7 @@ class Forgetful:
 def test_a_revision_that_is_lost_is_corrupt(store: holdfast.Store) -> None:
     store.thread("t").save({"n": 1})
     engine: Any = Forgetful(store.core.engine)
-    thread = holdfast.Store(store.core._replace(engine=engine)).thread("t")
+    thread = holdfast.Store(Wiring(store.core._replace(engine=engine))).thread("t")
     with pytest.raises(errors.Corrupt, match="revision 1 of thread 't' is missing"):
         thread.state()
     assert thread.state(as_of=START, default="none").value == "none"

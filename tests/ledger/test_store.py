@@ -14,6 +14,7 @@ import pytest
 import holdfast
 from holdfast import errors
 from holdfast.testing import ManualClock
+from holdfast.wiring import Wiring
 
 pytestmark = pytest.mark.every_engine  # watching, erasing, proving and closing are where engines differ
 
@@ -144,7 +145,7 @@ def test_erasing_needs_to_be_told_what(people: holdfast.Store) -> None:
 def _turn(thread: holdfast.Thread) -> None:
     with thread.turn() as turn:
         turn.append(said("late"))
-        turn.state({"late": True})
+        turn.save({"late": True})
 
 
 LATE: dict[str, Callable[[holdfast.Thread], Any]] = {
@@ -158,7 +159,7 @@ LATE: dict[str, Callable[[holdfast.Thread], Any]] = {
     "checkpoint": lambda thread: thread.checkpoint("late"),
     "rewind": lambda thread: thread.rewind(0),
     "fork": lambda thread: thread.fork("copy"),
-    "fork into it": lambda thread: holdfast.Store(thread.logbook.core).thread("b1").fork("a1"),
+    "fork into it": lambda thread: holdfast.Store(Wiring(thread.logbook.core)).thread("b1").fork("a1"),
 }
 
 
@@ -231,7 +232,7 @@ def test_a_state_erased_while_it_is_read_is_gone_and_not_damaged(people: holdfas
 
     engine: Any = Slow(people.core.engine, erase)
     with pytest.raises(errors.NotFound, match="was erased while"):
-        holdfast.Store(people.core._replace(engine=engine)).thread("a1").state()
+        holdfast.Store(Wiring(people.core._replace(engine=engine))).thread("a1").state()
 
 
 def test_a_first_save_minds_a_thread_that_someone_else_makes_meanwhile(store: holdfast.Store) -> None:
@@ -244,7 +245,7 @@ def test_a_first_save_minds_a_thread_that_someone_else_makes_meanwhile(store: ho
             return self._engine.commit(*args)
 
     engine: Any = Late(store.core.engine, lambda: store.thread("t", user="ana").append(said("mine")))
-    thread = holdfast.Store(store.core._replace(engine=engine)).thread("t")
+    thread = holdfast.Store(Wiring(store.core._replace(engine=engine))).thread("t")
     with pytest.raises(errors.Conflict):
         thread.save({"n": 1})
     assert thread.save({"n": 1}) == 1

@@ -87,12 +87,12 @@ def test_nothing_of_a_turn_over_quota_is_written(store: holdfast.Store) -> None:
         with thread.turn() as turn:
             turn.append(said("two"))
             turn.append(said("three"))
-            turn.state({"x": 2})
+            turn.save({"x": 2})
 
     with pytest.raises(QuotaExceeded) as caught:
         too_much()
     assert (caught.value.most, caught.value.used) == (2, 1)
-    assert (thread.count(), thread.state().value, store.feed_head()) == (1, {"x": 1}, head)
+    assert (thread.logbook.head(), thread.state().value, store.feed_head()) == (1, {"x": 1}, head)
     thread.append(said("two"))
     usage = store.usage().entries
     assert usage is not None

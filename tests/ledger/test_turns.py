@@ -30,7 +30,7 @@ def take(
         for item in items:
             turn.append(item)
         if state is not None:
-            turn.state(state)
+            turn.save(state)
         last()
     return turn
 
@@ -44,7 +44,7 @@ def test_entries_and_state_are_one_commit(store: holdfast.Store, thread: holdfas
     with thread.turn() as turn:
         turn.append(said("a"), said("b"))
         turn.append(holdfast.note("c"))
-        turn.state({"n": 1})
+        turn.save({"n": 1})
     assert [entry.number for entry in turn.entries] == [1, 2, 3]
     assert (turn.revision, thread.state().value) == (1, {"n": 1})
     (commit,) = store.watch(timeout_s=0)
@@ -55,17 +55,17 @@ def test_entries_and_state_are_one_commit(store: holdfast.Store, thread: holdfas
 def test_everything_in_a_turn_has_one_time(thread: holdfast.Thread) -> None:
     with thread.turn() as turn:
         turn.append(said("a"), said("b"))
-        turn.state({"n": 1})
+        turn.save({"n": 1})
     assert {entry.time for entry in thread.log()} == {thread.revisions()[0].time}
 
 
 def test_nothing_is_written_before_the_end(store: holdfast.Store, thread: holdfast.Thread) -> None:
     with thread.turn() as turn:
         turn.append(said("a"))
-        turn.state({"n": 1})
+        turn.save({"n": 1})
         assert (turn.entries, turn.revision) == ([], None)
         assert not store.thread("trip-42").exists()
-    assert thread.count() == 1
+    assert thread.logbook.head() == 1
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit])
@@ -106,7 +106,7 @@ def test_when_someone_else_saved_the_entries_stay_out(store: holdfast.Store, thr
     other = store.thread("trip-42")
     with pytest.raises(errors.Conflict):
         take(thread, said("a"), state={"n": 1}, last=lambda: other.save({"n": 2}, expect=1))
-    assert (thread.count(), thread.state().value) == (0, {"n": 2})
+    assert (thread.logbook.head(), thread.state().value) == (0, {"n": 2})
 
 
 @pytest.mark.usefixtures("any_engine")
@@ -129,8 +129,8 @@ def test_an_empty_turn_is_refused(store: holdfast.Store, thread: holdfast.Thread
 @pytest.mark.usefixtures("any_engine")
 def test_of_two_states_the_later_one_counts(thread: holdfast.Thread) -> None:
     with thread.turn() as turn:
-        turn.state({"n": 1})
-        turn.state({"n": 2}, by="ben")
+        turn.save({"n": 1})
+        turn.save({"n": 2}, by="ben")
     assert (thread.state().value, [revision.by for revision in thread.revisions()]) == ({"n": 2}, ["ben"])
 
 
@@ -139,14 +139,14 @@ def test_the_state_of_a_turn_follows_what_the_handle_saw(store: holdfast.Store, 
     for number in range(3):
         with thread.turn() as turn:
             turn.append(said(str(number)))
-            turn.state({"n": number})
+            turn.save({"n": number})
         assert turn.revision == number + 1
     with pytest.raises(errors.Conflict):
         take(store.thread("trip-42"), state={"n": 9})
     with store.thread("trip-42").turn() as turn:
-        turn.state({"n": 9}, expect=3)
+        turn.save({"n": 9}, expect=3)
     with store.thread("trip-42").turn() as turn:
-        turn.state({"n": 10}, expect="any")
+        turn.save({"n": 10}, expect="any")
     assert turn.revision == 5
 
 
@@ -158,10 +158,10 @@ def test_a_turn_is_used_once(thread: holdfast.Thread) -> None:
     turn = thread.turn()
     with turn:
         turn.append(said("a"))
-    for use in (turn.__enter__, lambda: turn.append(said("b")), lambda: turn.state({}), lambda: turn.save({})):
+    for use in (turn.__enter__, lambda: turn.append(said("b")), lambda: turn.save({}), lambda: turn.save({})):
         with pytest.raises(errors.Invalid, match="this turn is committed"):
             use()
-    assert thread.count() == 1
+    assert thread.logbook.head() == 1
 
 
 @pytest.mark.usefixtures("any_engine")
@@ -170,7 +170,7 @@ def test_a_turn_does_not_nest_in_itself(thread: holdfast.Thread) -> None:
         turn.append(said("a"))
         with pytest.raises(errors.Invalid, match="this turn is open, not new"):
             turn.__enter__()
-    assert thread.count() == 1
+    assert thread.logbook.head() == 1
 
 
 @pytest.mark.usefixtures("any_engine")
@@ -205,14 +205,14 @@ def test_turns_of_one_thread_do_not_nest(store: holdfast.Store, thread: holdfast
     with thread.turn() as after:
         after.append(said("after"))
     assert [entry.content["content"] for entry in thread.log()] == ["outer", "after"]
-    assert other.count() == 1
+    assert other.logbook.head() == 1
 
 
 def test_a_turn_keeps_what_it_was_given_not_what_became_of_it(thread: holdfast.Thread) -> None:
     message, state = said("a"), {"inner": {"n": 1}}
     with thread.turn() as turn:
         turn.append(message)
-        turn.state(state)
+        turn.save(state)
         message["content"] = "changed"
         state["inner"]["n"] = 2
     assert (thread.entry(1).content, thread.state().value) == (said("a"), {"inner": {"n": 1}})
@@ -225,8 +225,8 @@ def test_what_cannot_be_kept_is_refused_when_it_is_given(thread: holdfast.Thread
         with pytest.raises(errors.Invalid, match="nan"):
             turn.append({"n": float("nan")})
         with pytest.raises(errors.Invalid, match="cannot be copied"):
-            turn.state({"n": (number for number in [1])})
-    assert (thread.count(), thread.revisions()) == (1, [])
+            turn.save({"n": (number for number in [1])})
+    assert (thread.logbook.head(), thread.revisions()) == (1, [])
 
 
 # Expectation
@@ -238,7 +238,7 @@ def test_the_log_must_be_as_long_as_the_turn_expects(thread: holdfast.Thread) ->
     with pytest.raises(errors.Conflict) as caught:
         take(thread, said("c"), state={"n": 1}, expect=1)
     assert (caught.value.expected, caught.value.actual) == (1, 2)
-    assert (thread.count(), thread.revisions()) == (2, [])
+    assert (thread.logbook.head(), thread.revisions()) == (2, [])
 
 
 def test_a_turn_that_only_saves_minds_its_expectation_too(thread: holdfast.Thread) -> None:
@@ -283,7 +283,7 @@ def buy(thread: holdfast.Thread, price: int = 100, **options: Any) -> holdfast.T
     with thread.turn(key="turn-7", **options) as turn:
         turn.append(said("buy it"))
         turn.append(holdfast.tool_call("buy", {"price": price}), holdfast.note("done"))
-        turn.state(Flight(price))
+        turn.save(Flight(price))
     return turn
 
 
@@ -309,7 +309,7 @@ def test_a_keyed_turn_can_be_repeated_after_a_restart_with_its_expectation(
     later.append(said("meanwhile"))
     again = buy(later, expect=0)
     assert (again.entries, again.revision) == (first.entries, 1)
-    assert (later.count(), len(later.revisions())) == (4, 1)
+    assert (later.logbook.head(), len(later.revisions())) == (4, 1)
 
 
 def test_a_keyed_turn_is_recognised_after_others_saved(
@@ -349,4 +349,4 @@ def test_the_same_key_twice_in_one_turn_is_one_entry(thread: holdfast.Thread) ->
     assert [entry.number for entry in turn.entries] == [1, 1]
     with pytest.raises(errors.KeyReused):
         take(thread, holdfast.note("b", key="l"), holdfast.note("c", key="l"))
-    assert thread.count() == 1
+    assert thread.logbook.head() == 1

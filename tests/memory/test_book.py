@@ -15,20 +15,20 @@ import holdfast
 from holdfast.engine.contract import Put, Query, Scope
 from holdfast.errors import Conflict, Corrupt, Erased, Invalid, KeyReused, NotFound, TooLarge, Unsupported
 from holdfast.ids import Ids
-from holdfast.memory.book import Book, id_of
+from holdfast.memory.collection import MemoryCollection, id_of
 from holdfast.memory.drafts import Remembering, checked
 from holdfast.memory.names import MEMORY, book_id, memory_id, number_of, thread_tag
-from holdfast.memory.shelf import Shelf
+from holdfast.memory.visible import VisibleMemories
 from holdfast.records import EntryRef, Memory, Origin
 from holdfast.testing import ManualClock
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 DAY = timedelta(days=1)
-MakeBook = Callable[..., Book]
-MakeShelf = Callable[..., Shelf]
+MakeBook = Callable[..., MemoryCollection]
+MakeShelf = Callable[..., VisibleMemories]
 
 
-def one(book: Book, text: str = "likes tea", **more: Any) -> Memory:
+def one(book: MemoryCollection, text: str = "likes tea", **more: Any) -> Memory:
     return book.remember([Remembering(text, **more)])[0]
 
 
@@ -36,7 +36,7 @@ def texts(memories: list[Memory]) -> list[str]:
     return [memory.text for memory in memories]
 
 
-def told(book: Book) -> list[tuple[str, str | None]]:
+def told(book: MemoryCollection) -> list[tuple[str, str | None]]:
     """What happened to a book, and to which memory."""
     record, core = book.record(), book._core
     events = [] if record is None else core.engine.read(core.tenant, record.mark)
@@ -122,7 +122,7 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.every_engine
-def test_a_large_text_is_kept_and_one_that_is_too_large_refused(book: Book) -> None:
+def test_a_large_text_is_kept_and_one_that_is_too_large_refused(book: MemoryCollection) -> None:
     large = "ж" * 500_000
     assert book.get(one(book, large).id).text == large
     with pytest.raises(TooLarge):
@@ -131,7 +131,7 @@ def test_a_large_text_is_kept_and_one_that_is_too_large_refused(book: Book) -> N
 
 @pytest.mark.every_engine
 @pytest.mark.parametrize("text", ["a\x00b", "  spaces stay ", "日本語 🦊 العربية", '"quoted" AND *'])
-def test_any_text_comes_back_as_it_was(book: Book, text: str) -> None:
+def test_any_text_comes_back_as_it_was(book: MemoryCollection, text: str) -> None:
     assert book.get(one(book, text).id).text == text
 
 
@@ -151,7 +151,7 @@ def test_origins_are_written_in_several_ways() -> None:
 
 
 @pytest.mark.every_engine
-def test_everything_that_was_said_comes_back(book: Book) -> None:
+def test_everything_that_was_said_comes_back(book: MemoryCollection) -> None:
     origin = Origin("ana", "mail", "reader", (EntryRef("trip", 3),))
     made = one(
         book, "lives in Bern", kind="episodic", subject="Ana B.", key="home", tags=("b", "a", "a"), importance=1,
@@ -164,7 +164,7 @@ def test_everything_that_was_said_comes_back(book: Book) -> None:
     assert book.get(made.id) == made
 
 
-def test_what_is_not_said_is_filled_in(book: Book, clock: ManualClock) -> None:
+def test_what_is_not_said_is_filled_in(book: MemoryCollection, clock: ManualClock) -> None:
     clock.set(MONDAY)
     made = one(book)
     assert (made.subject, made.valid_from, made.kind, made.trust) == ("ana", made.recorded_at, "semantic", "stated")
@@ -173,7 +173,7 @@ def test_what_is_not_said_is_filled_in(book: Book, clock: ManualClock) -> None:
 
 
 @pytest.mark.every_engine
-def test_a_batch_is_one_commit_in_order(store: holdfast.Store, book: Book) -> None:
+def test_a_batch_is_one_commit_in_order(store: holdfast.Store, book: MemoryCollection) -> None:
     before = len(store.core.engine.feed(store.tenant))
     made = book.remember([Remembering(f"fact {number}", key="same") for number in range(40)])
     assert len(store.core.engine.feed(store.tenant)) - before == 1
@@ -185,13 +185,13 @@ def test_a_batch_is_one_commit_in_order(store: holdfast.Store, book: Book) -> No
 
 def test_a_number_that_is_taken_is_not_used_again(store: holdfast.Store) -> None:
     draws = iter([7, 7, 7, 8])
-    book = Book(store.core, Ids(lambda bits: next(draws)), Scope("ana"))
+    book = MemoryCollection(store.core, Ids(lambda bits: next(draws)), Scope("ana"))
     first, second = one(book, "first"), one(book, "second")
     assert first.id != second.id
     assert texts(book.memories()) == ["second", "first"]
 
 
-def test_times_do_not_fall_when_the_clock_does(shelf: Shelf, clock: ManualClock) -> None:
+def test_times_do_not_fall_when_the_clock_does(shelf: VisibleMemories, clock: ManualClock) -> None:
     clock.set(MONDAY)
     first = one(shelf.own, "Bern", key="home")
     clock.set(MONDAY - DAY)
@@ -202,7 +202,7 @@ def test_times_do_not_fall_when_the_clock_does(shelf: Shelf, clock: ManualClock)
 
 
 @pytest.mark.every_engine
-def test_many_at_once_are_all_kept_and_the_last_one_wins(shelf: Shelf) -> None:
+def test_many_at_once_are_all_kept_and_the_last_one_wins(shelf: VisibleMemories) -> None:
     ready = threading.Barrier(8)
     made: list[Memory] = []
 
@@ -226,7 +226,7 @@ def test_many_at_once_are_all_kept_and_the_last_one_wins(shelf: Shelf) -> None:
 # Once
 
 
-def test_remembering_once_is_remembering_once(book: Book) -> None:
+def test_remembering_once_is_remembering_once(book: MemoryCollection) -> None:
     first = one(book, once="n-1", tags=("t",))
     again = book.remember([Remembering("other"), Remembering("likes tea", once="n-1", tags=("t",))])
     assert again[1] == first
@@ -234,7 +234,7 @@ def test_remembering_once_is_remembering_once(book: Book) -> None:
     assert [what for what, _ in told(book)] == ["remember"] * 2
 
 
-def test_another_content_under_the_same_name_is_refused_whole(book: Book) -> None:
+def test_another_content_under_the_same_name_is_refused_whole(book: MemoryCollection) -> None:
     one(book, once="n-1")
     with pytest.raises(KeyReused):
         book.remember([Remembering("new"), Remembering("likes coffee", once="n-1")])
@@ -243,7 +243,7 @@ def test_another_content_under_the_same_name_is_refused_whole(book: Book) -> Non
     assert texts(book.memories()) == ["likes tea"]
 
 
-def test_a_name_twice_in_one_batch_is_one_memory(book: Book) -> None:
+def test_a_name_twice_in_one_batch_is_one_memory(book: MemoryCollection) -> None:
     first, second = book.remember([Remembering("x", once="n"), Remembering("x", once="n")])
     assert first == second
     assert len(book.memories()) == 1
@@ -253,7 +253,7 @@ def test_names_are_a_book_s_own(store: holdfast.Store, book_of: MakeBook) -> Non
     assert one(book_of(store, user="ana"), once="n").id != one(book_of(store, user="ben"), "other", once="n").id
 
 
-def test_what_happened_since_is_not_other_content(book: Book) -> None:
+def test_what_happened_since_is_not_other_content(book: MemoryCollection) -> None:
     made = one(book, once="n")
     book.used(made.id, helped=True)
     book.forget(made.id)
@@ -262,7 +262,7 @@ def test_what_happened_since_is_not_other_content(book: Book) -> None:
     assert again.uses == 1
 
 
-def test_what_was_erased_does_not_come_back_by_its_name(book: Book) -> None:
+def test_what_was_erased_does_not_come_back_by_its_name(book: MemoryCollection) -> None:
     made = one(book, once="n")
     book.erase(made.id)
     with pytest.raises(Erased):
@@ -271,7 +271,7 @@ def test_what_was_erased_does_not_come_back_by_its_name(book: Book) -> None:
 
 
 @pytest.mark.every_engine
-def test_many_who_remember_the_same_once_get_the_same(book: Book) -> None:
+def test_many_who_remember_the_same_once_get_the_same(book: MemoryCollection) -> None:
     ready, made = threading.Barrier(8), []
 
     def work() -> None:
@@ -292,7 +292,7 @@ def test_many_who_remember_the_same_once_get_the_same(book: Book) -> None:
 
 
 @pytest.mark.every_engine
-def test_listings_by_kind_subject_and_tag(book: Book) -> None:
+def test_listings_by_kind_subject_and_tag(book: MemoryCollection) -> None:
     book.remember(
         [
             Remembering("a", kind="episodic", tags=("x",)),
@@ -312,7 +312,7 @@ def test_listings_by_kind_subject_and_tag(book: Book) -> None:
         book.memories(kind="belief")
 
 
-def test_a_short_list_is_of_the_latest_recorded_whatever_was_used_since(book: Book) -> None:
+def test_a_short_list_is_of_the_latest_recorded_whatever_was_used_since(book: MemoryCollection) -> None:
     made = [one(book, f"{number}", kind=kind) for number, kind in enumerate(["semantic", "procedural"] * 60)]
     for memory in made[:100]:
         book.used(memory.id)
@@ -320,7 +320,7 @@ def test_a_short_list_is_of_the_latest_recorded_whatever_was_used_since(book: Bo
 
 
 @pytest.mark.every_engine
-def test_long_lists_are_the_same_by_any_way(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lists_are_the_same_by_any_way(book: MemoryCollection, monkeypatch: pytest.MonkeyPatch) -> None:
     made = [memory for turn in range(4) for memory in book.remember(_some(turn))]
     for memory in made[::7]:
         book.forget(memory.id)
@@ -331,7 +331,7 @@ def test_long_lists_are_the_same_by_any_way(book: Book, monkeypatch: pytest.Monk
     for limit in (1, 59, 61, 150, 1_000):
         assert book.memories(limit=limit) == every[:limit]
         assert book.memories(limit=limit, tag="x") == every[:limit]
-    monkeypatch.setattr("holdfast.memory.book._PAGE", 7)  # as when there are more than fit into a page
+    monkeypatch.setattr("holdfast.memory.collection._PAGE", 7)  # as when there are more than fit into a page
     assert book.memories(limit=None) == every
 
 
@@ -360,7 +360,7 @@ def test_what_is_asked_for_must_be_text(ram: holdfast.Store, shelf_of: MakeShelf
             call()
 
 
-def test_procedures_come_by_usefulness(shelf: Shelf) -> None:
+def test_procedures_come_by_usefulness(shelf: VisibleMemories) -> None:
     book = shelf.own
     names = ("plain", "important", "helped", "failed", "newest")
     made = {name: one(book, name, kind="procedural", importance=0.9 if name == "important" else 0.5) for name in names}
@@ -373,17 +373,17 @@ def test_procedures_come_by_usefulness(shelf: Shelf) -> None:
     assert texts(shelf.procedures(limit=2)) == ["helped", "newest"]
 
 
-def test_what_comes_from_a_thread_is_found_by_it(store: holdfast.Store, book: Book) -> None:
+def test_what_comes_from_a_thread_is_found_by_it(store: holdfast.Store, book: MemoryCollection) -> None:
     made = one(book, origin={"entries": [("trip", 1), ("trip", 2)]})
     one(book)
     found = store.core.engine.scan(store.tenant, Query(MEMORY, tag=thread_tag("trip")))
     assert [record.id for record in found] == [made.id]
 
 
-def test_the_stream_tells_what_happened_in_order(book: Book) -> None:
+def test_the_stream_tells_what_happened_in_order(book: MemoryCollection) -> None:
     first, second = one(book), one(book, "other")
     book.forget(first.id)
-    book.restore(first.id)
+    book.unforget(first.id)
     book.used(second.id)
     book.erase(second.id)
     assert told(book) == [
@@ -395,7 +395,7 @@ def test_the_stream_tells_what_happened_in_order(book: Book) -> None:
 # Forgetting
 
 
-def test_forgetting_can_be_undone(shelf: Shelf) -> None:
+def test_forgetting_can_be_undone(shelf: VisibleMemories) -> None:
     made = one(shelf.own, key="drink", relation="likes", object="tea", kind="procedural")
     forgotten = shelf.forget(made.id)
     assert forgotten.forgotten_at is not None
@@ -404,13 +404,13 @@ def test_forgetting_can_be_undone(shelf: Shelf) -> None:
         assert found == []
     assert shelf.memories(forgotten=True) == [forgotten]
     assert shelf.forget(made.id) == forgotten, "twice is once"
-    assert shelf.restore(made.id) == made
-    assert shelf.restore(made.id) == made
+    assert shelf.unforget(made.id) == made
+    assert shelf.unforget(made.id) == made
     assert shelf.facts() == [made]
     assert [what for what, _ in told(shelf.own)] == ["remember", "forget", "restore"]
 
 
-def test_without_what_was_forgotten_the_value_before_it_holds_on(shelf: Shelf) -> None:
+def test_without_what_was_forgotten_the_value_before_it_holds_on(shelf: VisibleMemories) -> None:
     one(shelf.own, "Bern", key="home")
     second = one(shelf.own, "Basel", key="home")
     shelf.forget(second.id)
@@ -418,10 +418,10 @@ def test_without_what_was_forgotten_the_value_before_it_holds_on(shelf: Shelf) -
 
 
 @pytest.mark.every_engine
-def test_what_was_erased_is_really_gone(store: holdfast.Store, shelf: Shelf) -> None:
+def test_what_was_erased_is_really_gone(store: holdfast.Store, shelf: VisibleMemories) -> None:
     made = one(shelf.own, "a secret", key="k", tags=("t",))
     shelf.erase(made.id)
-    for call in (shelf.get, shelf.forget, shelf.restore, shelf.erase, shelf.used, shelf.correct, shelf.end):
+    for call in (shelf.get, shelf.forget, shelf.unforget, shelf.erase, shelf.used, shelf.correct, shelf.end):
         with pytest.raises(NotFound):
             call(made.id)
     assert shelf.memories(tag="t") == shelf.facts() == []
@@ -430,7 +430,7 @@ def test_what_was_erased_is_really_gone(store: holdfast.Store, shelf: Shelf) -> 
 
 
 @pytest.mark.every_engine
-def test_uses_are_counted_by_many_at_once(book: Book) -> None:
+def test_uses_are_counted_by_many_at_once(book: MemoryCollection) -> None:
     made = one(book)
     threads = [threading.Thread(target=book.used, args=(made.id, number % 2 == 0)) for number in range(8)]
     for thread in threads:
@@ -447,7 +447,7 @@ def test_uses_are_counted_by_many_at_once(book: Book) -> None:
 # Facts
 
 
-def test_history_is_the_same_whatever_came_first(shelf: Shelf, clock: ManualClock) -> None:
+def test_history_is_the_same_whatever_came_first(shelf: VisibleMemories, clock: ManualClock) -> None:
     clock.set(MONDAY + 100 * DAY)
     book = shelf.own
     one(book, "Basel", key="home", valid_from=MONDAY + 10 * DAY)
@@ -467,7 +467,7 @@ def test_history_is_the_same_whatever_came_first(shelf: Shelf, clock: ManualCloc
             shelf.facts(**naive)
 
 
-def test_history_without_a_subject(shelf: Shelf) -> None:
+def test_history_without_a_subject(shelf: VisibleMemories) -> None:
     assert shelf.history("home") == []
     one(shelf.own, "Ben is in Bern", subject="Ben", key="home")
     assert [version.memory.subject for version in shelf.history("Home")] == ["Ben"]
@@ -480,13 +480,13 @@ def test_history_without_a_subject(shelf: Shelf) -> None:
     assert shelf.history("home", "nobody") == []
 
 
-def test_facts_of_one_subject(shelf: Shelf) -> None:
+def test_facts_of_one_subject(shelf: VisibleMemories) -> None:
     shelf.remember([Remembering("a", key="k"), Remembering("b", key="k", subject="Ben")])
     assert texts(shelf.facts()) == ["a", "b"]
     assert texts(shelf.facts(subject="BEN")) == ["b"]
 
 
-def test_a_correction_is_not_a_change(shelf: Shelf, clock: ManualClock) -> None:
+def test_a_correction_is_not_a_change(shelf: VisibleMemories, clock: ManualClock) -> None:
     clock.set(MONDAY)
     wrong = one(shelf.own, "Bern", key="home")
     clock.set(MONDAY + DAY)
@@ -499,7 +499,7 @@ def test_a_correction_is_not_a_change(shelf: Shelf, clock: ManualClock) -> None:
     assert second.memory == right
 
 
-def test_a_correction_with_nothing_instead_leaves_what_was_before(shelf: Shelf) -> None:
+def test_a_correction_with_nothing_instead_leaves_what_was_before(shelf: VisibleMemories) -> None:
     one(shelf.own, "Bern", key="home")
     wrong = one(shelf.own, "Mars", key="home")
     denial = shelf.correct(wrong.id)
@@ -511,7 +511,7 @@ def test_a_correction_with_nothing_instead_leaves_what_was_before(shelf: Shelf) 
     assert [version.memory.text for version in shelf.history("home")] == ["Bern", "Mars"]
 
 
-def test_a_fact_can_end(shelf: Shelf, clock: ManualClock) -> None:
+def test_a_fact_can_end(shelf: VisibleMemories, clock: ManualClock) -> None:
     clock.set(MONDAY)
     job = one(shelf.own, "works at Acme", key="job")
     clock.set(MONDAY + 9 * DAY)
@@ -526,7 +526,7 @@ def test_a_fact_can_end(shelf: Shelf, clock: ManualClock) -> None:
     assert texts(shelf.facts()) == ["works at Bolt"]
 
 
-def test_what_ends_must_have_begun(shelf: Shelf, clock: ManualClock) -> None:
+def test_what_ends_must_have_begun(shelf: VisibleMemories, clock: ManualClock) -> None:
     clock.set(MONDAY)
     made = one(shelf.own, valid_from=MONDAY + DAY)
     for at in (None, MONDAY, MONDAY + DAY):
@@ -539,7 +539,7 @@ def test_what_ends_must_have_begun(shelf: Shelf, clock: ManualClock) -> None:
     assert (ended.corrects, ended.ended) == (made.id, True)
 
 
-def test_a_value_that_is_over_cannot_end_what_came_after_it(shelf: Shelf, clock: ManualClock) -> None:
+def test_a_value_that_is_over_cannot_end_what_came_after_it(shelf: VisibleMemories, clock: ManualClock) -> None:
     clock.set(MONDAY + 90 * DAY)
     silver = one(shelf.own, "Silver", key="plan", valid_from=MONDAY)
     gold = one(shelf.own, "Gold", key="plan", valid_from=MONDAY + 10 * DAY)
@@ -554,13 +554,13 @@ def test_a_value_that_is_over_cannot_end_what_came_after_it(shelf: Shelf, clock:
     assert shelf.facts() == []
 
 
-def test_what_is_no_value_any_more_cannot_end(shelf: Shelf, clock: ManualClock) -> None:
+def test_what_is_no_value_any_more_cannot_end(shelf: VisibleMemories, clock: ManualClock) -> None:
     clock.set(MONDAY)
     one(shelf.own, "Bern", key="home")
     wrong, gone = one(shelf.own, "Mars", key="home"), one(shelf.own, "Basel", key="home")
     denial = shelf.correct(wrong.id)
     shelf.forget(gone.id)
-    for id, why in ((wrong.id, f"never true, as '{denial.id}' says"), (gone.id, "restore it first")):
+    for id, why in ((wrong.id, f"never true, as '{denial.id}' says"), (gone.id, "unforget it first")):
         with pytest.raises(Invalid, match=why):
             shelf.end(id)
     assert texts(shelf.facts()) == ["Bern"]
@@ -581,7 +581,7 @@ def test_a_value_that_another_book_replaced_cannot_end(store: holdfast.Store, sh
 
 
 @pytest.mark.every_engine
-def test_of_an_end_and_a_new_value_at_once_none_is_lost(shelf: Shelf) -> None:
+def test_of_an_end_and_a_new_value_at_once_none_is_lost(shelf: VisibleMemories) -> None:
     """Either the end came first, or it is refused: the new value stays."""
     for turn in range(8):
         old, ready = one(shelf.own, f"old {turn}", key="plan"), threading.Barrier(2)
@@ -601,7 +601,7 @@ def test_of_an_end_and_a_new_value_at_once_none_is_lost(shelf: Shelf) -> None:
 
 @pytest.mark.every_engine
 def test_a_value_that_comes_between_the_look_and_the_end_is_seen(
-    book: Book, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    book: MemoryCollection, shelf: VisibleMemories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, prepare = one(book, "Silver", key="plan"), book.remembering
     late = iter(["Gold"])
@@ -617,20 +617,20 @@ def test_a_value_that_comes_between_the_look_and_the_end_is_seen(
     assert texts(shelf.facts()) == ["Gold"]
 
 
-def test_an_end_of_a_caller_s_own_name_is_said_once(shelf: Shelf) -> None:
+def test_an_end_of_a_caller_s_own_name_is_said_once(shelf: VisibleMemories) -> None:
     job = one(shelf.own, "works at Acme", key="job")
     ended = shelf.end(job.id, None, Remembering("left Acme", once="n"))
     assert shelf.end(job.id, None, Remembering("left Acme", once="n")) == ended
     assert len(shelf.history("job")) == 2
 
 
-def test_only_an_id_can_be_corrected(book: Book) -> None:
+def test_only_an_id_can_be_corrected(book: MemoryCollection) -> None:
     with pytest.raises(Invalid, match="not the id of a memory"):
         one(book, corrects="the last one")
     assert book.memories() == []
 
 
-def test_contradictions_are_told_until_they_are_settled(shelf: Shelf) -> None:
+def test_contradictions_are_told_until_they_are_settled(shelf: VisibleMemories) -> None:
     first = one(shelf.own, "Ana lives in Bern")
     second = one(shelf.own, "Ana lives in Basel")
     one(shelf.own, "Ben lives in Chur", subject="Ben")
@@ -680,7 +680,7 @@ def test_a_book_has_its_own_memories_alone(store: holdfast.Store, book_of: MakeB
     ana, with_bot = book_of(store, user="ana"), book_of(store, user="ana", agent="bot")
     made = one(with_bot)
     assert ana.find(made.id) is None
-    for call in (ana.get, ana.forget, ana.restore, ana.erase, ana.used, ana.correct, ana.end):
+    for call in (ana.get, ana.forget, ana.unforget, ana.erase, ana.used, ana.correct, ana.end):
         with pytest.raises(NotFound):
             call(made.id)
     assert with_bot.get(made.id) == made
@@ -720,9 +720,9 @@ def test_erasing_a_user_erases_what_is_remembered_of_them(store: holdfast.Store,
 
 
 @pytest.mark.every_engine
-def test_a_memory_of_another_tenant_is_not_there(store: holdfast.Store, shelf: Shelf) -> None:
+def test_a_memory_of_another_tenant_is_not_there(store: holdfast.Store, shelf: VisibleMemories) -> None:
     made = one(shelf.own)
-    elsewhere = Shelf(store.core._replace(tenant="elsewhere"), Ids(), Scope("ana"))
+    elsewhere = VisibleMemories(store.core._replace(tenant="elsewhere"), Ids(), Scope("ana"))
     with pytest.raises(NotFound):
         elsewhere.get(made.id)
     assert elsewhere.memories() == []
@@ -753,7 +753,7 @@ def test_what_is_no_memory_is_said_to_be_none(
         book.get(made.id)
 
 
-def test_a_conflict_of_the_pending_write_is_the_caller_s_to_settle(book: Book) -> None:
+def test_a_conflict_of_the_pending_write_is_the_caller_s_to_settle(book: MemoryCollection) -> None:
     """Async callers hand the pending write over, and call ``remember`` when it says that something is there."""
     first = one(book, once="n")
     core: Any = book._core

@@ -15,7 +15,7 @@ from holdfast.errors import Corrupt, NotFound, Unsupported
 from holdfast.memory.checking import problems_of
 from holdfast.memory.drafts import Remembering
 from holdfast.memory.names import BOOK, MEMORY
-from holdfast.memory.shelf import Shelf
+from holdfast.memory.visible import VisibleMemories
 from holdfast.records import Memory
 
 DAMAGE: list[tuple[str, Any]] = [
@@ -50,7 +50,7 @@ def links(number: int) -> Remembering:
     )  # fmt: skip
 
 
-def listings(shelf: Shelf) -> list[list[str]]:
+def listings(shelf: VisibleMemories) -> list[list[str]]:
     every: list[list[Any]] = [
         shelf.memories(), shelf.memories(limit=None), shelf.memories(limit=9, tag="t"), shelf.facts(), shelf.links(),
         shelf.links(entity="ana", hops=2), shelf.procedures(), shelf.values("home 1"),
@@ -60,7 +60,7 @@ def listings(shelf: Shelf) -> list[list[str]]:
 
 @pytest.mark.parametrize(("part", "value"), DAMAGE)
 def test_a_damaged_memory_is_left_out_of_listings_and_can_be_erased(
-    ram: holdfast.Store, shelf_of: Callable[..., Shelf], part: str, value: Any
+    ram: holdfast.Store, shelf_of: Callable[..., VisibleMemories], part: str, value: Any
 ) -> None:
     shelf = shelf_of(ram, user="ana")
     good, bad = shelf.remember([links(1), links(2)])
@@ -76,7 +76,9 @@ def test_a_damaged_memory_is_left_out_of_listings_and_can_be_erased(
         shelf.get(bad.id)
 
 
-def test_a_body_that_is_nothing_at_all(store: holdfast.Store, shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_body_that_is_nothing_at_all(
+    store: holdfast.Store, shelf: VisibleMemories, caplog: pytest.LogCaptureFixture
+) -> None:
     good, bad = shelf.remember([links(1), links(2)])
     rewrite(store, found(store, bad.id), b"")
     with caplog.at_level(logging.WARNING, "holdfast.memory"):
@@ -87,7 +89,7 @@ def test_a_body_that_is_nothing_at_all(store: holdfast.Store, shelf: Shelf, capl
 
 
 def test_what_is_left_out_is_told_once(
-    ram: holdfast.Store, shelf_of: Callable[..., Shelf], caplog: pytest.LogCaptureFixture
+    ram: holdfast.Store, shelf_of: Callable[..., VisibleMemories], caplog: pytest.LogCaptureFixture
 ) -> None:
     shelf = shelf_of(ram, user="ana")
     (bad,) = shelf.remember([links(1)])
@@ -98,7 +100,7 @@ def test_what_is_left_out_is_told_once(
     assert [bad.id in record.getMessage() for record in caplog.records] == [True]
 
 
-def test_a_damaged_event_hides_no_memory(ram: holdfast.Store, shelf_of: Callable[..., Shelf]) -> None:
+def test_a_damaged_event_hides_no_memory(ram: holdfast.Store, shelf_of: Callable[..., VisibleMemories]) -> None:
     shelf = shelf_of(ram, user="ana")
     one = shelf.remember([links(1)])[0]
     tell(ram, shelf, Event("remember", b"j1[]", 1), Event("remember", b"", 1))
@@ -113,21 +115,21 @@ def texts(memories: list[Memory]) -> list[str]:
     return [memory.text for memory in memories]
 
 
-def tell(store: holdfast.Store, shelf: Shelf, *events: Event) -> None:
+def tell(store: holdfast.Store, shelf: VisibleMemories, *events: Event) -> None:
     store.core.engine.commit(store.tenant, [Append(BOOK, shelf.own.id, events)], 1)
 
 
-def problems(store: holdfast.Store, shelf: Shelf) -> list[str]:
+def problems(store: holdfast.Store, shelf: VisibleMemories) -> list[str]:
     with store.core.engine.snapshot() as view:
         record = shelf.own.record(view)
         assert record is not None
         return list(problems_of(view, store.tenant, record))
 
 
-def test_a_book_in_order_has_no_problems(store: holdfast.Store, shelf: Shelf) -> None:
+def test_a_book_in_order_has_no_problems(store: holdfast.Store, shelf: VisibleMemories) -> None:
     made = shelf.remember([links(number) for number in range(20)])
     shelf.forget(made[0].id)
-    shelf.restore(made[0].id)
+    shelf.unforget(made[0].id)
     shelf.forget(made[1].id)
     shelf.erase(made[1].id)
     shelf.erase(made[2].id)
@@ -138,7 +140,9 @@ def test_a_book_in_order_has_no_problems(store: holdfast.Store, shelf: Shelf) ->
 
 
 @pytest.mark.every_engine
-def test_every_book_of_a_store_is_checked_by_itself(store: holdfast.Store, shelf_of: Callable[..., Shelf]) -> None:
+def test_every_book_of_a_store_is_checked_by_itself(
+    store: holdfast.Store, shelf_of: Callable[..., VisibleMemories]
+) -> None:
     shelves = [shelf_of(store), shelf_of(store, user="ana"), shelf_of(store, user="ana", agent="bot")]
     made = [shelf.remember([links(1)])[0] for shelf in shelves]
     assert [problems(store, shelf) for shelf in shelves] == [[], [], []]
@@ -147,7 +151,7 @@ def test_every_book_of_a_store_is_checked_by_itself(store: holdfast.Store, shelf
 
 
 @pytest.mark.every_engine
-def test_a_lost_memory_is_named(store: holdfast.Store, shelf: Shelf) -> None:
+def test_a_lost_memory_is_named(store: holdfast.Store, shelf: VisibleMemories) -> None:
     made = shelf.remember([links(1), links(2)])
     store.core.engine.commit(store.tenant, [Delete(MEMORY, made[0].id)], 1)
     (problem,) = problems(store, shelf)
@@ -155,7 +159,7 @@ def test_a_lost_memory_is_named(store: holdfast.Store, shelf: Shelf) -> None:
     assert "lost" in problem
 
 
-def test_a_memory_under_another_name_is_told(ram: holdfast.Store, shelf_of: Callable[..., Shelf]) -> None:
+def test_a_memory_under_another_name_is_told(ram: holdfast.Store, shelf_of: Callable[..., VisibleMemories]) -> None:
     shelf = shelf_of(ram, user="ana")
     record = found(ram, shelf.remember([links(1)])[0].id)
     moved = [Delete(MEMORY, record.id), Put(MEMORY, record.id, record.body, scope=Scope("ben"), tags=record.tags)]
@@ -164,7 +168,9 @@ def test_a_memory_under_another_name_is_told(ram: holdfast.Store, shelf_of: Call
     assert "another user or agent" in problem
 
 
-def test_a_memory_that_the_stream_does_not_know_is_told(ram: holdfast.Store, shelf_of: Callable[..., Shelf]) -> None:
+def test_a_memory_that_the_stream_does_not_know_is_told(
+    ram: holdfast.Store, shelf_of: Callable[..., VisibleMemories]
+) -> None:
     shelf = shelf_of(ram, user="ana")
     first, second = shelf.remember([links(1), links(2)])
     record = found(ram, first.id)

@@ -9,10 +9,10 @@ import pytest
 
 import holdfast
 from holdfast.errors import Invalid
-from holdfast.memory.book import Book
+from holdfast.memory.collection import MemoryCollection
 from holdfast.memory.drafts import Remembering
 from holdfast.memory.graph import Link, neighbours, to_links
-from holdfast.memory.shelf import Shelf
+from holdfast.memory.visible import VisibleMemories
 from holdfast.testing import ManualClock
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
@@ -71,12 +71,12 @@ def test_hops_are_one_or_two(hops: int) -> None:
 # In a store
 
 
-def remember(book: Book, subject: str, relation: str, object: str, key: str | None = None) -> str:
+def remember(book: MemoryCollection, subject: str, relation: str, object: str, key: str | None = None) -> str:
     draft = Remembering(subject=subject, relation=relation, object=object, key=key)
     return book.remember([draft])[0].id
 
 
-def test_links_are_listed_whole_or_by_entity(shelf: Shelf) -> None:
+def test_links_are_listed_whole_or_by_entity(shelf: VisibleMemories) -> None:
     remember(shelf.own, "Ana", "knows", "Ben")
     remember(shelf.own, "Ben", "lives in", "Bern")
     shelf.remember([Remembering("no link", subject="Ben")])
@@ -87,7 +87,9 @@ def test_links_are_listed_whole_or_by_entity(shelf: Shelf) -> None:
     assert shelf.own.links("nobody") == []
 
 
-def test_links_without_a_key_stand_side_by_side_and_with_one_supersede(shelf: Shelf, clock: ManualClock) -> None:
+def test_links_without_a_key_stand_side_by_side_and_with_one_supersede(
+    shelf: VisibleMemories, clock: ManualClock
+) -> None:
     clock.set(MONDAY)
     remember(shelf.own, "Ana", "knows", "Ben")
     remember(shelf.own, "Ana", "knows", "Cleo")
@@ -102,13 +104,13 @@ def test_links_without_a_key_stand_side_by_side_and_with_one_supersede(shelf: Sh
     )
 
 
-def test_a_value_that_is_no_link_supersedes_one_that_is(shelf: Shelf) -> None:
+def test_a_value_that_is_no_link_supersedes_one_that_is(shelf: VisibleMemories) -> None:
     remember(shelf.own, "Ana", "lives in", "Bern", "home")
     shelf.remember([Remembering("on the road", subject="Ana", key="home")])
     assert [one.until is None for one in shelf.links()] == [False]
 
 
-def test_links_end_are_corrected_and_forgotten_like_any_memory(shelf: Shelf, clock: ManualClock) -> None:
+def test_links_end_are_corrected_and_forgotten_like_any_memory(shelf: VisibleMemories, clock: ManualClock) -> None:
     clock.set(MONDAY)
     ended = remember(shelf.own, "Ana", "works at", "Acme")
     wrong = remember(shelf.own, "Ana", "knows", "Nobody")
@@ -120,19 +122,19 @@ def test_links_end_are_corrected_and_forgotten_like_any_memory(shelf: Shelf, clo
     (left,) = shelf.links()
     assert (left.object, left.until) == ("Acme", MONDAY + 5 * DAY)
     assert told(shelf.links(known_at=MONDAY + DAY)) == ["Ana works at Acme", "Ana knows Nobody"]
-    shelf.restore(gone)
+    shelf.unforget(gone)
     assert told(shelf.links()) == ["Ana works at Acme", "Ana knows Ben"]
 
 
 @pytest.mark.every_engine
-def test_links_of_all_books_that_a_handle_sees(store: holdfast.Store, shelf_of: Callable[..., Shelf]) -> None:
+def test_links_of_all_books_that_a_handle_sees(store: holdfast.Store, shelf_of: Callable[..., VisibleMemories]) -> None:
     remember(shelf_of(store, user="ana", agent="bot").own, "Ana", "knows", "Ben")
     remember(shelf_of(store).own, "Bern", "part of", "Switzerland")
     remember(shelf_of(store, user="ben").own, "Ben", "hides", "a secret")
     assert told(shelf_of(store, user="ana").links()) == ["Ana knows Ben", "Bern part of Switzerland"]
 
 
-def test_what_says_that_a_link_is_over_is_no_link(shelf: Shelf) -> None:
+def test_what_says_that_a_link_is_over_is_no_link(shelf: VisibleMemories) -> None:
     remember(shelf.own, "Ana", "lives in", "Bern", "home")
     over = Remembering(subject="Ana", relation="no longer lives in", object="Bern", key="home", ended=True)
     shelf.remember([over])

@@ -16,11 +16,11 @@ from holdfast.memory import stored
 from holdfast.memory.drafts import Remembering
 from holdfast.memory.facts import fact_of, timeline
 from holdfast.memory.graph import neighbours
-from holdfast.memory.shelf import Shelf
+from holdfast.memory.visible import VisibleMemories
 from holdfast.records import TRUST, Memory
 from holdfast.testing import ManualClock
 
-MakeShelf = Callable[..., Shelf]
+MakeShelf = Callable[..., VisibleMemories]
 DAY = timedelta(days=1)
 
 
@@ -46,12 +46,12 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     return Reads(monkeypatch)
 
 
-def one(shelf: Shelf, text: str = "x", **more: Any) -> Memory:
+def one(shelf: VisibleMemories, text: str = "x", **more: Any) -> Memory:
     return shelf.remember([Remembering(text, **more)])[0]
 
 
 @pytest.fixture
-def full(store: holdfast.Store, shelf_of: MakeShelf) -> Shelf:
+def full(store: holdfast.Store, shelf_of: MakeShelf) -> VisibleMemories:
     """A book of many facts, links and corrections, of which hardly any matters."""
     shelf = shelf_of(store, user="ana")
     made = shelf.remember(
@@ -62,7 +62,7 @@ def full(store: holdfast.Store, shelf_of: MakeShelf) -> Shelf:
     return shelf
 
 
-def test_a_fact_is_read_alone(full: Shelf, reads: Reads) -> None:
+def test_a_fact_is_read_alone(full: VisibleMemories, reads: Reads) -> None:
     wrong = one(full, "Bern", key="home")
     first = full.correct(wrong.id)
     second = full.correct(first.id)
@@ -77,13 +77,13 @@ def test_a_fact_is_read_alone(full: Shelf, reads: Reads) -> None:
     ]
 
 
-def test_a_fact_of_another_subject_is_found_by_its_key(full: Shelf, reads: Reads) -> None:
+def test_a_fact_of_another_subject_is_found_by_its_key(full: VisibleMemories, reads: Reads) -> None:
     assert reads.of(lambda: full.history("key 300")) == 1
     assert [version.memory.subject for version in full.history("KEY  300")] == ["s6"]
     assert reads.of(lambda: full.history("no such key")) == 0
 
 
-def test_procedures_read_themselves_and_what_decides_on_them(full: Shelf, reads: Reads) -> None:
+def test_procedures_read_themselves_and_what_decides_on_them(full: VisibleMemories, reads: Reads) -> None:
     loose, wrong = one(full, "a", kind="procedural"), one(full, "b", kind="procedural")
     old = one(full, "c", kind="procedural", key="way")
     one(full, "d", kind="semantic", key="way")
@@ -105,7 +105,7 @@ def test_a_procedure_superseded_in_another_book_is_left_out(store: holdfast.Stor
 
 
 @pytest.mark.every_engine
-def test_links_of_an_entity_are_read_hop_by_hop(full: Shelf, reads: Reads) -> None:
+def test_links_of_an_entity_are_read_hop_by_hop(full: VisibleMemories, reads: Reads) -> None:
     one(full, relation="lives in", object="Bern", subject="n5", key="home")
     one(full, "somewhere", subject="n5", key="home")
     assert reads.of(lambda: full.links(entity="N5", hops=2)) <= 30
@@ -122,7 +122,7 @@ def test_links_by_entity_are_those_of_all_links(
 ) -> None:
     random, shelves = Random(seed), [shelf_of(ram, user="ana"), shelf_of(ram, user="ana", agent="bot"), shelf_of(ram)]
     names = ["Ana", "ANA", "Ben", "Cleo", "Dan", "Eve"]
-    made: list[tuple[Shelf, Memory]] = []
+    made: list[tuple[VisibleMemories, Memory]] = []
     for _ in range(40):
         clock.advance(86_400)
         shelf = random.choice(shelves)
@@ -151,7 +151,7 @@ def _ends(link: Any) -> tuple[str, str]:
     return link.subject.lower(), link.object.lower()
 
 
-def clock_moment(shelf: Shelf) -> Any:
+def clock_moment(shelf: VisibleMemories) -> Any:
     return shelf.moment()
 
 
@@ -162,7 +162,7 @@ def test_one_fact_is_what_all_facts_say_of_it(
 ) -> None:
     """However corrections and values are looked up, one by one or all at once."""
     for name, count in (("_FEW", few), ("_SOME", some), ("_MANY", many)):
-        monkeypatch.setattr(f"holdfast.memory.book.{name}", count)
+        monkeypatch.setattr(f"holdfast.memory.collection.{name}", count)
     random, shelf, made = Random(seed), shelf_of(ram, user="ana"), list[Memory]()
     for _ in range(50):
         draft = Remembering(
@@ -199,7 +199,7 @@ def test_values_of_a_fact_in_all_books_and_of_what_was_forgotten(store: holdfast
     assert ana.values("home", "nobody") == ana.values("nothing") == []
 
 
-def test_values_are_of_the_subject_that_history_takes(shelf: Shelf) -> None:
+def test_values_are_of_the_subject_that_history_takes(shelf: VisibleMemories) -> None:
     ben = one(shelf, "Ben is in Bern", subject="Ben", key="home")
     assert shelf.values("home") == [ben]
     cleo = one(shelf, "Cleo is in Chur", subject="Cleo", key="home")

@@ -646,11 +646,11 @@ SILENT: dict[str, list[str]] = {
 }
 
 
-def _read(text: str, **more: object) -> list[rules.Found]:
+def _read(text: str, **more: object) -> list[rules.Extraction]:
     return rules.extract(text, speaker="Ana", role="user", time=TIME, subject="ana", **more)  # type: ignore[arg-type]
 
 
-def _says(found: rules.Found, fact: tuple[str | None, str]) -> bool:
+def _says(found: rules.Extraction, fact: tuple[str | None, str]) -> bool:
     name, value = fact
     named = name in {found.key, found.relation} if name else found.key is None
     return named and (found.object == value if found.object is not None else value in found.text)

@@ -12,7 +12,7 @@ from holdfast.errors import Invalid
 from holdfast.memory.drafts import Remembering
 from holdfast.memory.facts import corrections, facts, outdated, timeline
 from holdfast.memory.names import memory_id
-from holdfast.memory.shelf import Shelf
+from holdfast.memory.visible import VisibleMemories
 from holdfast.records import TRUST, Memory
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -74,7 +74,7 @@ def test_in_a_chain_each_correction_is_measured_by_what_it_corrects() -> None:
 # In a store
 
 
-def one(shelf: Shelf, text: str, **more: Any) -> Memory:
+def one(shelf: VisibleMemories, text: str, **more: Any) -> Memory:
     return shelf.remember([Remembering(text, **more)])[0]
 
 
@@ -83,7 +83,7 @@ def texts(memories: list[Memory]) -> list[str]:
 
 
 @pytest.mark.every_engine
-def test_facts_history_and_procedures_by_trust(shelf: Shelf) -> None:
+def test_facts_history_and_procedures_by_trust(shelf: VisibleMemories) -> None:
     one(shelf, "DE1", key="iban", trust="trusted")
     one(shelf, "EVIL", key="iban", trust="untrusted")
     one(shelf, "do good", kind="procedural", key="rule")
@@ -101,7 +101,7 @@ def test_facts_history_and_procedures_by_trust(shelf: Shelf) -> None:
             call(trust="blind")
 
 
-def test_a_subject_is_found_by_what_is_trusted_that_much(shelf: Shelf) -> None:
+def test_a_subject_is_found_by_what_is_trusted_that_much(shelf: VisibleMemories) -> None:
     one(shelf, "Ben has DE1", key="iban", subject="Ben", trust="trusted")
     one(shelf, "EVIL", key="iban", trust="untrusted")
     assert [version.memory.text for version in shelf.history("iban")] == ["EVIL"]
@@ -109,7 +109,7 @@ def test_a_subject_is_found_by_what_is_trusted_that_much(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "iban"])
-def test_who_is_trusted_less_can_neither_correct_nor_end(shelf: Shelf, key: str | None) -> None:
+def test_who_is_trusted_less_can_neither_correct_nor_end(shelf: VisibleMemories, key: str | None) -> None:
     made = one(shelf, "DE1", key=key, trust="trusted")
     for trust in ("untrusted", "stated"):
         with pytest.raises(Invalid, match=f"what is only {trust} cannot correct it.* trust='trusted'"):
@@ -124,7 +124,7 @@ def test_who_is_trusted_less_can_neither_correct_nor_end(shelf: Shelf, key: str 
     assert shelf.correct(made.id, Remembering("DE2", trust="trusted")).text == "DE2"
 
 
-def test_a_correction_written_around_that_rule_still_counts_for_nothing(shelf: Shelf) -> None:
+def test_a_correction_written_around_that_rule_still_counts_for_nothing(shelf: VisibleMemories) -> None:
     made = one(shelf, "DE1", key="iban", trust="trusted")
     one(shelf, "that was never true", corrects=made.id, trust="untrusted")
     assert texts(shelf.facts()) == ["DE1"]

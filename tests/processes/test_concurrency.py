@@ -142,7 +142,7 @@ def test_turns_on_threads_of_their_own_do_not_disturb_each_other(path: Path) -> 
         for number in range(50):
             with thread.turn(expect=number) as turn:
                 turn.append({"number": number})
-                turn.state({"done": number})
+                turn.save({"done": number})
         store.close()
         """,
     )
@@ -213,12 +213,12 @@ WRITER = """
     store = holdfast.open(path)
     thread = store.thread("trip")
     together()
-    number = thread.count() // 2
+    number = thread.logbook.head() // 2
     while True:
         number += 1
         with thread.turn(key=f"turn-{number}") as turn:
             turn.append({"number": number, "part": 1}, {"number": number, "part": 2, "text": "x" * (number % 7 * 900)})
-            turn.state({"turns": number}, expect="any")
+            turn.save({"turns": number}, expect="any")
         say(number)
 """
 
@@ -230,7 +230,7 @@ def test_a_killed_writer_loses_nothing_that_it_was_told_is_stored(path: Path) ->
     for _ in range(12):
         with children(path, WRITER) as (writer,):
             with holdfast.open(path) as store:
-                before = store.thread("trip").count() // 2
+                before = store.thread("trip").logbook.head() // 2
             writer.go()
             acknowledged = [int(writer.line()) for _ in range(chance.randrange(1, 30))]
             for _ in range(chance.randrange(20_000)):  # a while, but shorter than a sleep can be
@@ -296,7 +296,7 @@ def test_a_reader_sees_whole_turns_only(path: Path) -> None:
             state = thread.state()
             assert not log or state.value["turns"] >= len(log) // 2  # read later, so never older
             count = 2 * state.value["turns"] if state else 0
-            assert thread.count() >= count
+            assert thread.logbook.head() >= count
             seen = len(log)
         store.close()
         """
@@ -340,7 +340,7 @@ def test_a_follower_in_another_process_hears_of_every_commit_once(path: Path) ->
 APPENDING = """
     store = holdfast.open(path)
     thread = store.thread("trip")
-    count = thread.count()
+    count = thread.logbook.head()
     together()
     try:
         thread.append({"by": name}, expect=count)
@@ -352,7 +352,7 @@ APPENDING = """
 REWINDING = """
     store = holdfast.open(path)
     thread = store.thread("trip")
-    count = thread.count()
+    count = thread.logbook.head()
     together()
     try:
         before = thread.rewind(2)
@@ -414,7 +414,7 @@ def test_what_one_process_was_told_is_stored_another_reads_at_once(path: Path) -
         """
     with holdfast.open(path) as store, children(path, writer) as (child,):
         thread = store.thread("trip")
-        assert thread.count() == 0
+        assert thread.logbook.head() == 0
         for number in range(1, 21):
             child.go()
             assert child.line() == "ready"

@@ -160,7 +160,7 @@ append(store, "1", "gone")
 
 def child():
     store.backup(url + ".copy")
-    store.export_to(url + ".json")
+    store.export(url + ".json")
     say(store.erase(thread="gone"))
 
 ended(fork(child))
@@ -518,14 +518,14 @@ def progress(*_):
     if not pids:
         pids.append(fork(child))
 
-store.export_to(url + ".json", progress=progress)
+store.export(url + ".json", progress=progress)
 store.thread("trip").submit("job")
 store.resume({"job": lambda run: 1}, on_run=lambda _: pids.append(fork(lambda: own("2"))))
 ended(*pids)
 say(len(pids), keys(store), store.verify().ok)
 store.close()
 with holdfast.open("ram:", embedder="none") as other:
-    other.import_from(url + ".json")
+    other.import_(url + ".json")
     say(keys(other))
 """,
         path,
@@ -724,7 +724,7 @@ hold.take()
 goes_on = threading.Event()
 
 def child():
-    say(store._runs.holder.pid == os.getpid(), store._runs.keeper.held())
+    say(store.wiring.runs.holder.pid == os.getpid(), store.wiring.runs.keeper.held())
     hold.release()
     run.release()
     store.close()
@@ -733,7 +733,7 @@ def child():
         tell("run", lambda: other.thread("trip").run("book"))
 
 ended(fork(child))
-say(len(store._runs.keeper.held()))
+say(len(store.wiring.runs.keeper.held()))
 hold.release()
 run.finish()
 ended(fork(lambda: opened().thread("trip").hold().take()))

@@ -46,13 +46,13 @@ say("seen", len(seen))
 store.close()
 """
 SAVE = """
-from holdfast.retrieval.depot import Depot
-real = Depot.commit
+from holdfast.retrieval.index_store import IndexStore
+real = IndexStore.commit
 def noisy(self, manifest, ops):
     say("saving")
     real(self, manifest, ops)
     say("saved")
-Depot.commit = noisy
+IndexStore.commit = noisy
 for number in range(count):
     memory.remember_all([f"{own(number)} {part}" for part in range(4)])
     memory.recall("animal")

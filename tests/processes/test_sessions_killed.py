@@ -23,7 +23,7 @@ import pytest
 
 import holdfast
 from holdfast.providers.models.model import ToolCall
-from holdfast.sessions.marks import summary_of
+from holdfast.sessions.log_events import summary_of
 from holdfast.testing.models import Scripted
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ CHILD = '''
 import json, os, sys
 import holdfast
 from holdfast.providers.models.model import Reply, ToolCall, Usage
-from holdfast.steps.current import current_step
+from holdfast.steps.step_context import current_step
 
 db, world, how, stop, name = sys.argv[1:6]
 

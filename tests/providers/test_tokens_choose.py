@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import Invalid, Misconfigured, Unsupported
 from holdfast.providers.tokens import choose, exact
 from holdfast.providers.tokens.choose import counter_for
-from holdfast.providers.tokens.counting import Counted, Counter
+from holdfast.providers.tokens.counting import Counted, TokenCounter
 from holdfast.providers.tokens.exact import Exact
 
 TEXT = "The ferry leaves at half past six, said the woman at the counter."
@@ -45,7 +45,7 @@ def without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_name_becomes_a_counter(model: str | None, name: str, is_exact: bool) -> None:
     counter = counter_for(model)
     assert (counter.name, counter.exact) == (name, is_exact)
-    assert isinstance(counter, Counter)
+    assert isinstance(counter, TokenCounter)
     assert 10 <= counter.count(TEXT) <= 40
 
 

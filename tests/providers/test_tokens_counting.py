@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.providers.tokens import counting
-from holdfast.providers.tokens.counting import Counted, Counter
+from holdfast.providers.tokens.counting import Counted, TokenCounter
 from holdfast.providers.tokens.estimate import Estimate
 
 
@@ -36,7 +36,7 @@ def test_it_counts_as_the_counter_does_and_says_so() -> None:
     assert counted.count("one two three") == 3
     assert counted.count("") == 0
     assert (counted.name, counted.exact) == ("words", True)
-    assert isinstance(counted, Counter)
+    assert isinstance(counted, TokenCounter)
 
 
 def test_a_short_text_is_counted_once() -> None:

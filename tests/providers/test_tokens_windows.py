@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.errors import Invalid
 from holdfast.providers.tokens.estimate import FAMILIES
 from holdfast.providers.tokens.exact import ENCODINGS
-from holdfast.providers.tokens.windows import _FAMILY_OF, _WINDOWS, Window, family_of, window_of
+from holdfast.providers.tokens.windows import _FAMILY_OF, _WINDOWS, ModelWindow, family_of, window_of
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_every_entry_makes_sense() -> None:
 
 
 def test_overrides_go_first() -> None:
-    assert window_of("gpt-4o-mini", {"gpt-4o": 64_000}) == Window("gpt-4o", 64_000, 16_384, "o200k_base")
-    assert window_of("openai:gpt-4o", {"GPT-4o": 8_000}) == Window("gpt-4o", 8_000, 8_000, "o200k_base")
-    assert window_of("my-own-model-v2", {"my-own-model": 4_096}) == Window("my-own-model", 4_096, 4_096, None)
+    assert window_of("gpt-4o-mini", {"gpt-4o": 64_000}) == ModelWindow("gpt-4o", 64_000, 16_384, "o200k_base")
+    assert window_of("openai:gpt-4o", {"GPT-4o": 8_000}) == ModelWindow("gpt-4o", 8_000, 8_000, "o200k_base")
+    assert window_of("my-own-model-v2", {"my-own-model": 4_096}) == ModelWindow("my-own-model", 4_096, 4_096, None)
     assert window_of("gpt-4o", {"gpt-4o-mini": 1}) == window_of("gpt-4o")
 
 

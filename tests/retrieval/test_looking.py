@@ -9,7 +9,7 @@ from holdfast.retrieval import lexical, vector
 from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.lexical import Lexical
 from holdfast.retrieval.segment import Document, Segment, Vectors, build, hashed
-from holdfast.retrieval.source import Reach
+from holdfast.retrieval.source import StreamRange
 
 WORDS = ("anchor", "boat", "cliff", "dune", "eel", "fog", "gull", "harbour")
 LONG = " ".join(f"{word} sails far away today." for word in WORDS * 40)
@@ -29,7 +29,7 @@ def corpus() -> Corpus:
         return Segment(made.arrays(), Vectors("m", rows, np.ones(len(texts), dtype=bool)))
 
     segments = [segment(1, range(1, 80)), segment(1, range(80, 121)), segment(2, range(1, 60))]
-    return Corpus(segments, [Reach(1, 0, 120, "a"), Reach(2, 0, 59, "b")])
+    return Corpus(segments, [StreamRange(1, 0, 120, "a"), StreamRange(2, 0, 59, "b")])
 
 
 def some(corpus: Corpus, count: int, *, none: bool = False) -> Rows:

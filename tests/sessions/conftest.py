@@ -18,8 +18,9 @@ from holdfast.engine.registry import open_engine
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core
 from holdfast.steps.lease import Holder
-from holdfast.steps.runs import Runs
+from holdfast.steps.runs import RunBook
 from holdfast.testing import ManualClock
+from holdfast.wiring import Wiring
 
 _NUMBERS = count(1)
 _DRAWS = count()
@@ -57,12 +58,12 @@ class Place:
             engine = self._shared
         engine = engine if through is None else through(engine)
         core = Core(engine, tenant or self.tenant, clock or self.clock, holdfast.Registry())
-        runs = Runs(core, _IDS, _LEASE_S)
+        runs = RunBook(core, _IDS, _LEASE_S)
         runs.now = core.clock.now  # the clock of the test counts, also where the engine has one of its own
         if own:
             name = f"process {len(self._stores) + 1}"
             runs.holder = Holder(name, f"machine of {name}", runs.holder.pid, runs.holder.born)
-        self._stores.append(holdfast.Store(core, runs))
+        self._stores.append(holdfast.Store(Wiring(core, runs)))
         return self._stores[-1]
 
     def lapse(self) -> None:
@@ -71,7 +72,7 @@ class Place:
 
     def close(self) -> None:
         for store in self._stores:
-            store._runs.keeper.close()
+            store.wiring.runs.keeper.close()
         for engine in self._engines:
             engine.close()
 
@@ -115,7 +116,7 @@ def told() -> Callable[[holdfast.Thread], list[str]]:
     return lambda thread: [_told(entry) for entry in thread.log()]
 
 
-def _told(entry: holdfast.Entry) -> str:
+def _told(entry: holdfast.types.Entry) -> str:
     content = entry.content
     if entry.kind == "message":
         return f"{content['role']}: {content['content']}"

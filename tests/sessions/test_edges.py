@@ -81,7 +81,7 @@ def test_what_was_erased_is_not_kept_in_memory(store: holdfast.Store) -> None:
     store.session(thread, learn="off").turn("the password is xyzzy-42").reply("noted")
     store.context(thread, "and?")
     store.erase(user="ana")
-    builder = store._contexts()
+    builder = store.wiring.contexts()
     kept = [str(page) for page in builder._pages.values()]
     kept += [str(tail) for tail in builder._kept.tails._kept.values()]
     kept += [text for counter in builder._counters.values() for text in (*counter._young, *counter._old)]

@@ -10,9 +10,10 @@ import pytest
 
 import holdfast
 from holdfast.errors import Conflict, Fenced, Invalid, KeyReused, RunHeld
+from holdfast.ledger.thread import sibling
 from holdfast.providers.models.model import ToolCall, Usage
-from holdfast.sessions.exchange import Answer, Exchange
 from holdfast.sessions.session import Session
+from holdfast.sessions.turn import Answer, Exchange
 from holdfast.testing.models import Scripted
 
 Told = Callable[[holdfast.Thread], list[str]]
@@ -78,7 +79,7 @@ def test_a_client_s_answer_is_recorded_with_its_usage(session: Session, thread: 
 def test_a_state_is_saved_with_the_answer_or_not_at_all(session: Session, thread: holdfast.Thread, told: Told) -> None:
     session.turn("a").reply("b", state={"n": 1})
     assert thread.state().value == {"n": 1}
-    other = thread._sibling("t", thread.logbook.scope, ())
+    other = sibling(thread, "t", thread.logbook.scope)
     other.state()
     other.save({"n": 2})
     turn = session.turn("c")

@@ -31,7 +31,7 @@ def told(store: holdfast.Store, **settings: Any) -> str:
     return store.context("trip", "where to?", budget=2_000, recall=False, **settings).section("instructions")
 
 
-def rule(memory: holdfast.Memories, text: str, **details: Any) -> holdfast.Memory:
+def rule(memory: holdfast.Memories, text: str, **details: Any) -> holdfast.types.Memory:
     return memory.remember(text, kind="procedural", trust="stated", **details)
 
 

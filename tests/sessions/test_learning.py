@@ -13,7 +13,7 @@ import holdfast
 from holdfast.errors import Invalid, ModelFailed, StepChanged
 from holdfast.records import TRUST, note, observation, tool_call
 from holdfast.sessions import learning
-from holdfast.sessions.learning import MOST, Learned, is_quoted, learn, normal
+from holdfast.sessions.learning import MOST_FACTS, Learned, is_quoted, learn, normal
 from holdfast.testing import ManualClock
 from holdfast.testing.models import Scripted
 
@@ -482,9 +482,9 @@ def test_what_ends_before_it_begins_is_refused(store: holdfast.Store, dates: dic
 def test_five_hundred_facts_are_twenty(store: holdfast.Store) -> None:
     many = [fact(f"Ana likes the number {number}", 1, "I like numbers") for number in range(500)]
     learned = taught(store, [user("I like numbers a lot")], *many)
-    assert len(learned.memories) == MOST == len(store.memory(user="ana").memories(limit=None))
+    assert len(learned.memories) == MOST_FACTS == len(store.memory(user="ana").memories(limit=None))
     assert any("400 more facts" in one.why for one in learned.refused)
-    assert any(f"at most {MOST}" in one.why for one in learned.refused)
+    assert any(f"at most {MOST_FACTS}" in one.why for one in learned.refused)
 
 
 @pytest.mark.parametrize(

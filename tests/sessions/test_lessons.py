@@ -22,10 +22,10 @@ import holdfast
 from holdfast import aio
 from holdfast.errors import Unavailable
 from holdfast.providers.models.model import Reply, Usage
-from holdfast.sessions import lessons
-from holdfast.sessions.marks import USAGE, is_event
+from holdfast.sessions import learning
+from holdfast.sessions.log_events import USAGE, is_event
 from holdfast.sessions.session import Session
-from holdfast.testing.faults.points import Crash, Fuse, MortalEngine
+from holdfast.testing.crashing import Crash, Fuse, MortalEngine
 
 HOME = "I live in Porto."
 ANSWERED = 3  # the points of a turn: before and after the commit of the question, and so of the answer
@@ -315,7 +315,7 @@ def test_a_turn_after_one_that_was_learned_from_looks_for_nothing(home: House, w
 def earlier(thread: holdfast.Thread) -> list[str]:
     """The names of the lessons so far, whether there are such runs or not."""
     usages = [entry for entry in thread.log() if is_event(entry, USAGE)]
-    return [lessons.run_name(thread.entry(usage.content["question"]), usage) for usage in usages]
+    return [learning.run_name(thread.entry(usage.content["question"]), usage) for usage in usages]
 
 
 def test_the_log_says_how_far_it_was_learned_from(home: House) -> None:
@@ -325,8 +325,8 @@ def test_the_log_says_how_far_it_was_learned_from(home: House) -> None:
     session.end()
     log = home.thread.log()
     assert [(usage["learn"], usage["learned"]) for usage in home.usages()] == [("model", 1), ("model", 4), ("model", 7)]
-    assert lessons.missed(log, ()) == []
-    assert [entry.number for entry in lessons.missed(log[:-1], ())] == [9]
+    assert learning.missed(log, ()) == []
+    assert [entry.number for entry in learning.missed(log[:-1], ())] == [9]
 
 
 # Forks, rewinds, and what fails
@@ -371,7 +371,7 @@ def test_a_mark_of_entries_that_are_gone_counts_for_nothing(home: House) -> None
     log = home.thread.log()
     late = holdfast.event(USAGE, question=1, learn="rules", learned=90)
     home.thread.append(late)
-    found = lessons.missed(home.thread.log(), ())
+    found = learning.missed(home.thread.log(), ())
     assert [entry.number for entry in found] == [log[-1].number, log[-1].number + 1]
 
 
@@ -380,21 +380,21 @@ def test_what_cannot_be_learned_fails_no_turn_is_tried_again_and_given_up_at_las
 ) -> None:
     home.ways = {"learn": "rules"}
     home.killed()
-    real, tried = lessons.by_rules, list[int]()
+    real, tried = learning.by_rules, list[int]()
 
-    def away(memory: Any, entries: Sequence[holdfast.Entry]) -> Any:
+    def away(memory: Any, entries: Sequence[holdfast.types.Entry]) -> Any:
         tried.append(entries[0].number)
         if entries[0].number == 1:
             raise Unavailable("the store is away")
         return real(memory, entries)
 
-    monkeypatch.setattr(lessons, "by_rules", away)
+    monkeypatch.setattr(learning, "by_rules", away)
     session = home.session()
-    for number in range(lessons.MOST + 3):
+    for number in range(learning.MOST_ANSWERS + 3):
         answer = session.turn(f"And now, {number}?")
         assert answer.text == "Good to know."
     assert answer.notes == ()
-    assert 1 < tried.count(1) <= lessons.MOST + 1
+    assert 1 < tried.count(1) <= learning.MOST_ANSWERS + 1
     monkeypatch.undo()
 
 

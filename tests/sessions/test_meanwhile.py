@@ -19,7 +19,7 @@ import holdfast
 from holdfast.errors import Fenced, ModelFailed, RunHeld
 from holdfast.providers.models.model import Reply, ToolCall, Usage
 from holdfast.sessions.session import Session
-from holdfast.steps.current import current_step
+from holdfast.steps.step_context import current_step
 
 ASKED = "Charge me for flight"
 DOCUMENTED = (RunHeld, Fenced, ModelFailed)

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import Invalid
 from holdfast.providers.models.model import Reply, ToolCall, Usage
-from holdfast.sessions.replies import reply_of
+from holdfast.sessions.turn import reply_of
 
 OPENAI = {
     "id": "1", "object": "chat.completion", "model": "gpt-4o-2024", "created": 1,

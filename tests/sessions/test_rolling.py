@@ -14,7 +14,7 @@ import holdfast
 from holdfast.errors import ModelFailed
 from holdfast.providers.models.model import Reply
 from holdfast.records import Draft, observation, tool_call
-from holdfast.sessions.marks import Summary, summary_of
+from holdfast.sessions.log_events import Summary, summary_of
 from holdfast.sessions.session import Session
 from holdfast.testing import ManualClock
 from holdfast.testing.models import Scripted

@@ -16,8 +16,8 @@ from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Event, Query
 from holdfast.errors import Conflict, Erased, Fenced, HoldfastError, Invalid, KeyReused, ModelFailed, SchemaTooNew
 from holdfast.providers.models.model import Reply, ToolCall, Usage
-from holdfast.sessions.exchange import Answer
 from holdfast.sessions.session import Session
+from holdfast.sessions.turn import Answer
 from holdfast.testing import ManualClock
 from holdfast.testing.models import Broken, Scripted
 
@@ -366,7 +366,7 @@ def test_a_lesson_that_was_left_does_not_stand_in_the_way_of_a_question(
     def fail(*args: Any, **more: Any) -> Any:
         raise OSError("the disk of the index is full")
 
-    monkeypatch.setattr("holdfast.sessions.lessons.by_rules", fail)
+    monkeypatch.setattr("holdfast.sessions.learning.by_rules", fail)
     monkeypatch.setattr("holdfast.sessions.learning.learn", fail)
     assert ram.session(thread, model=Scripted("two")).turn("q2").text == "two"
 
@@ -647,7 +647,7 @@ def test_the_answer_stands_whatever_comes_after_it(ram: holdfast.Store, monkeypa
     def fail(*args: Any, **more: Any) -> Any:
         raise OSError("the disk of the index is full")
 
-    monkeypatch.setattr("holdfast.sessions.lessons.by_rules", fail)
+    monkeypatch.setattr("holdfast.sessions.learning.by_rules", fail)
     answer = session.turn("I live in Porto.")
     assert answer.text == "Good."
     assert "the disk" in " ".join(answer.notes)

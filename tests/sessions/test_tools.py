@@ -20,7 +20,7 @@ import holdfast
 from holdfast.errors import Invalid, ModelFailed, StepUnknown
 from holdfast.providers.models.model import Reply, ToolCall
 from holdfast.sessions.session import Session
-from holdfast.steps.current import current_step
+from holdfast.steps.step_context import current_step
 from holdfast.testing.models import Scripted
 
 Told = Callable[[holdfast.Thread], list[str]]

@@ -21,8 +21,9 @@ from holdfast.engine.registry import open_engine
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core
 from holdfast.steps.lease import Holder
-from holdfast.steps.runs import Runs
+from holdfast.steps.runs import RunBook
 from holdfast.testing import ManualClock
+from holdfast.wiring import Wiring
 
 LEASE_S = 30.0
 _NUMBERS = count(1)
@@ -95,17 +96,17 @@ class Process:
     def die(self) -> None:
         """Reach nothing any more, and let go of nothing."""
         self.wire.dead = True
-        self.store._runs.keeper.close()
+        self.store.wiring.runs.keeper.close()
 
     def lapse(self) -> None:
         """Let the leases of those who give no sign of life run out."""
-        self.clock.advance(self.store._runs.lease_s + 1)
+        self.clock.advance(self.store.wiring.runs.lease_s + 1)
 
     def close(self) -> None:
         if self.wire.dead:
-            self.store._runs.keeper.close()
+            self.store.wiring.runs.keeper.close()
         else:
-            self.store._runs.close()
+            self.store.wiring.runs.close()
 
 
 class Place:
@@ -123,10 +124,10 @@ class Place:
         """A further process. ``seat`` and ``pid`` say on which machine, and as what, when not on one of its own."""
         wire = Wire(self._reach())
         core = Core(wire, self.tenant, clock or self.clock, holdfast.Registry())  # type: ignore[arg-type]
-        runs = Runs(core, _IDS, lease_s)
+        runs = RunBook(core, _IDS, lease_s)
         mine = runs.holder
         runs.holder = Holder(name, seat or f"machine of {name}", pid or mine.pid, "" if pid else mine.born)
-        process = Process(name, holdfast.Store(core, runs), wire, self.clock)
+        process = Process(name, holdfast.Store(Wiring(core, runs)), wire, self.clock)
         self._processes.append(process)
         return process
 

@@ -50,7 +50,7 @@ class Landing:
 
     def __init__(self, store: aio.AsyncStore, kind: str) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
-        engine = store._store.core.engine
+        engine = store.blocking.core.engine
         commit = engine.commit
 
         def held(tenant: str, ops: Any, *given: Any) -> Any:
@@ -128,7 +128,7 @@ def test_one_that_is_cancelled_again_while_it_is_let_go(play: Play) -> None:
 
         task = asyncio.ensure_future(work())
         await entered.wait()
-        async with busy(store._hands._executor):
+        async with busy(store._offload._executor):
             for _ in range(3):  # what is not begun yet is dropped by a cancellation, but this must not be
                 task.cancel()
                 await asyncio.sleep(0)

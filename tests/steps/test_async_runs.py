@@ -251,7 +251,7 @@ def test_the_worker_loop_ends_when_told_and_reports(play: Callable[..., Any]) ->
         for number in range(5):
             await store.thread(f"t{number}").submit("job", handler="async" if number % 2 else "blocking", input=number)
 
-        def note(found: holdfast.Resumed) -> None:
+        def note(found: holdfast.types.Resumed) -> None:
             seen.append((found.thread, found.result))
             if len(seen) == 5:
                 stop.set()
@@ -282,7 +282,7 @@ def test_a_replay_runs_nothing(play: Callable[..., Any]) -> None:
         await thread.signal("go", 4)
         await store.resume({"r": handler})
         before = [commit.position async for commit in store.watch(timeout_s=0)]
-        same, other = await thread.replay("r", handler), await thread.replay("r", changed)
+        same, other = await store.replay(thread, "r", handler), await store.replay(thread, "r", changed)
         assert (same.same, same.result) == (True, 5)
         assert not other.same
         assert "ReplayDiverged" in other.error
@@ -397,7 +397,7 @@ class Held:
     """Keeps the first commit that adds an event of this kind to a run from landing, until the test lets it."""
 
     def __init__(self, store: aio.AsyncStore, kind: str) -> None:
-        self.engine = store._store.core.engine
+        self.engine = store.blocking.core.engine
         self.begun, self.go = threading.Event(), threading.Event()
         self._kind, self._commit = kind, self.engine.commit
         self.engine.commit = self.commit  # type: ignore[method-assign]
@@ -475,13 +475,13 @@ def test_a_function_that_took_too_long_counts_as_running_until_it_has_ended(
         try:
             with pytest.raises(errors.StepFailed, match="StepTimeout"):
                 await run.step("s", stubborn, effect="idempotent", timeout_s=0.01)
-            assert run._work.is_running("s")
+            assert run.work.is_running("s")
         finally:
             go.set()  # else nothing ends here
         await ended.wait()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert not run._work.is_running("s")
+        assert not run.work.is_running("s")
 
     play(main)
 
@@ -509,7 +509,7 @@ def test_a_cancellation_that_a_step_made_itself_is_a_failure_and_ends_no_worker(
             await store.thread(f"t{number}").submit("r", input=number)
         await store.thread("t2").submit("bare")
 
-        def note(found: holdfast.Resumed) -> None:
+        def note(found: holdfast.types.Resumed) -> None:
             seen.append(found)
             if len(seen) == 3:
                 stop.set()
@@ -572,7 +572,7 @@ def test_a_worker_mentions_once_what_it_cannot_carry_on_and_rests(
     stop, seen, looks = threading.Event(), [], []
 
     async def main(store: aio.AsyncStore) -> int:
-        thread, core, shared = store.thread("t"), store._store.core, store._store._runs
+        thread, core, shared = store.thread("t"), store.blocking.core, store.blocking.wiring.runs
         for name in ("unknown", "newer"):
             await thread.submit(name)
         event = Event("teleported", b"j1{}", core.clock.now())
@@ -584,12 +584,12 @@ def test_a_worker_mentions_once_what_it_cannot_carry_on_and_rests(
             if len(looks) == 2:
                 raise errors.Unavailable("the network is down")
             if len(looks) == 4:
-                store._store.thread("t").submit("good")
+                store.blocking.thread("t").submit("good")
             return listed()
 
         shared.leases = look  # type: ignore[method-assign]
 
-        def note(found: holdfast.Resumed) -> None:
+        def note(found: holdfast.types.Resumed) -> None:
             seen.append((found.run, found.outcome))
             stop.set()
 

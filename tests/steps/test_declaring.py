@@ -9,6 +9,7 @@ import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.thread import replay
 
 pytestmark = pytest.mark.usefixtures("any_engine")
 
@@ -233,7 +234,7 @@ def test_an_input_that_cannot_be_stored_begins_nothing(thread: holdfast.Thread) 
 
 @pytest.mark.parametrize(
     "act",
-    [lambda t: t.timeline("r"), lambda t: t.replay("r", three), lambda t: t.cancel("r"), lambda t: t.signal("s")],
+    [lambda t: t.timeline("r"), lambda t: replay(t, "r", three), lambda t: t.cancel("r"), lambda t: t.signal("s")],
 )
 def test_a_run_that_is_not_there_is_not_found(thread: holdfast.Thread, act: Callable[[Any], Any]) -> None:
     with pytest.raises(errors.NotFound):

@@ -9,6 +9,7 @@ import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.wiring import Wiring
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def _declined() -> None:
 
 
 def store_resume(thread: holdfast.Thread, handlers: dict[str, object]) -> None:
-    holdfast.Store(thread.logbook.core, thread._runs).resume(handlers)
+    holdfast.Store(Wiring(thread.logbook.core, thread.runbook)).resume(handlers)
 
 
 def test_a_person_edits_the_file_and_the_run_goes_on(thread: holdfast.Thread, tmp_path: Path) -> None:
@@ -98,8 +99,8 @@ def test_it_goes_with_its_thread(thread: holdfast.Thread, tmp_path: Path) -> Non
     thread.handoff.update(goal="Fly")
     work(thread)
     with holdfast.open(tmp_path / "agent.db") as store, holdfast.open(tmp_path / "other.db") as other:
-        store.export_to(tmp_path / "all.json")
-        other.import_from(tmp_path / "all.json")
+        store.export(tmp_path / "all.json")
+        other.import_(tmp_path / "all.json")
         there = other.thread("trip-42")
         assert there.handoff.read() == thread.handoff.read()
         assert there.timeline("book").steps == thread.timeline("book").steps

@@ -15,6 +15,7 @@ import pytest
 import holdfast
 from holdfast import errors
 from holdfast.engine.contract import Append, Op
+from holdfast.thread import replay
 
 Kinds = Callable[..., list[str]]
 Told = Callable[..., list[dict[str, Any]]]
@@ -487,7 +488,7 @@ def test_what_a_step_could_not_save_is_told_on_every_resume_until_the_failed_run
     assert str(again.value) == str(first.value)
     assert first.value.facts == again.value.facts
     assert again.value.facts["result"] == "booked"
-    assert thread.replay("r", handler).same
+    assert replay(thread, "r", handler).same
     assert other.thread().run("r").carry_out(handler) == "booked"
     assert (world.times(), thread.state().value) == (1, {"a": 5})
 
@@ -583,7 +584,7 @@ def test_closing_a_store_does_not_free_a_run_whose_function_still_runs(
     worker = threading.Thread(target=run.carry_out, args=(handler,))
     worker.start()
     assert slow.begun.wait(ENOUGH_S)
-    process.store._runs.close()
+    process.store.wiring.runs.close()
     found = other.store.resume({"r": handler, "idle": lambda run: None})
     slow.end()
     worker.join()

@@ -38,7 +38,7 @@ def test_what_goes_wrong_inside_lets_it_go(process: Any, other: Any) -> None:
 def test_it_keeps_nobody_out_who_does_not_ask(process: Any, other: Any) -> None:
     with process.thread().hold():
         other.thread().append(holdfast.note("hello"))
-    assert process.thread().count() == 1
+    assert process.thread().logbook.head() == 1
     assert [run.name for run in process.store.runs()] == []
 
 
@@ -81,8 +81,8 @@ def test_who_waits_gets_it_when_it_is_let_go(process: Any, other: Any) -> None:
 
     def wait() -> None:
         hold = other.thread().hold(wait_s=60)
-        listen = other.store._runs.listen
-        other.store._runs.listen = lambda seconds: (tried.set(), listen(seconds))
+        listen = other.store.wiring.runs.listen
+        other.store.wiring.runs.listen = lambda seconds: (tried.set(), listen(seconds))
         with hold:
             order.append("second")
 
@@ -97,7 +97,7 @@ def test_who_waits_gets_it_when_it_is_let_go(process: Any, other: Any) -> None:
 
 def test_closing_a_store_lets_go(process: Any, other: Any) -> None:
     held = process.thread().hold().take()
-    process.store._runs.close()
+    process.store.wiring.runs.close()
     other.thread().hold().take()
     del held
 
@@ -117,7 +117,7 @@ def test_closing_a_store_leaves_what_another_holds_since_an_erasure(process: Any
     held = process.thread().hold().take()
     other.store.erase(thread="trip-42", forever=False)
     with other.thread().hold():
-        process.store._runs.close()
+        process.store.wiring.runs.close()
         with pytest.raises(errors.ThreadHeld):
             process.thread().hold().take()
     del held
@@ -239,7 +239,7 @@ def test_a_thread_is_let_go_however_often_its_task_is_cancelled_and_however_busy
 
             task = asyncio.ensure_future(work())
             await inside.wait()
-            others = [asyncio.ensure_future(store._hands.run(busy.wait)) for _ in range(64)]
+            others = [asyncio.ensure_future(store._offload.run(busy.wait)) for _ in range(64)]
             try:
                 while not task.done():  # as cancel scopes do it
                     task.cancel()

@@ -82,7 +82,7 @@ def test_an_expired_lease_is_taken_over(process: Any, other: Any) -> None:
 def test_a_holder_that_is_dead_on_this_machine_is_not_waited_for(place: Any) -> None:
     nobody = 2**22 + 5  # over what Linux gives
     dead = place.process("dead", seat="here", pid=nobody)
-    dead.store._runs.holder = type(dead.store._runs.holder)("dead", "here", nobody, "long ago")
+    dead.store.wiring.runs.holder = type(dead.store.wiring.runs.holder)("dead", "here", nobody, "long ago")
     dead.thread().run("r").step("s", one, effect="pure")
     far = place.process("far", seat="there")
     with pytest.raises(errors.RunHeld):
@@ -307,7 +307,7 @@ def test_leases_are_by_the_clock_of_the_engine_where_it_has_one(place: Any, cloc
     early, late = place.process("early", clock=ManualClock(0)), place.process("late", clock=ManualClock(2**50))
     for process in (early, late):
         process.wire.now = clock.now
-        process.store._runs.now = clock.now
+        process.store.wiring.runs.now = clock.now
     early.thread().run("r")
     with pytest.raises(errors.RunHeld):
         late.thread().run("r")
@@ -350,7 +350,7 @@ def test_a_run_that_nobody_refers_to_is_not_kept(place: Any) -> None:
     del run
     gc.collect()
     time.sleep(0.8)
-    assert process.store._runs.keeper.held() == []
+    assert process.store.wiring.runs.keeper.held() == []
     other.thread().run("r")
 
 
@@ -367,7 +367,7 @@ def test_a_renewal_that_meets_the_end_of_its_own_run_is_no_takeover(
     process: Any, kind: str, end: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = process.thread().run("r")
-    lease, met = run._work.lease, []
+    lease, met = run.work.lease, []
 
     def renews(ops: Any) -> None:
         if kind in [event.kind for event in facts_of(ops)]:
@@ -392,9 +392,9 @@ def test_a_renewal_after_a_takeover_says_so_whatever_the_other_did_since(
     if end is not None:
         end(taken)
     with caplog.at_level(logging.WARNING):
-        leases._renew(run._work.lease)
+        leases._renew(run.work.lease)
     assert "taken over" in caplog.text
-    assert run._work.lease.lost
+    assert run.work.lease.lost
 
 
 @pytest.mark.usefixtures("any_engine")
@@ -408,7 +408,7 @@ def test_functions_that_refer_to_their_run_do_not_keep_it(thread: holdfast.Threa
 
         run.step("a", lambda: run.name, effect="pure", compensate=lambda result: run.name)
         run.step("b", declared)
-        return weakref.ref(run._work.lease)
+        return weakref.ref(run.work.lease)
 
     lease = abandoned()
     gc.collect()
@@ -423,7 +423,7 @@ def test_the_keeper_finds_out_that_a_run_was_taken_over(place: Any, caplog: pyte
     process = place.process("a", clock=clock, lease_s=0.6)
     other = place.process("b", clock=clock)
     run = process.thread().run("r")
-    other.store._runs.now = lambda: clock.now() + 10_000_000  # for it, the lease is over already
+    other.store.wiring.runs.now = lambda: clock.now() + 10_000_000  # for it, the lease is over already
     with caplog.at_level(logging.WARNING):
         other.thread().run("r")
         ends = time.monotonic() + 5
@@ -438,7 +438,7 @@ def test_closing_a_store_lets_its_runs_go(process: Any, other: Any) -> None:
     left, held = process.thread().run("left"), process.thread().run("held")
     with process.thread().run("done"):
         pass
-    process.store._runs.close()
+    process.store.wiring.runs.close()
     assert {info.name: info.status for info in other.store.runs()} == {
         "left": "interrupted", "done": "done", "held": "interrupted"
     }  # fmt: skip

@@ -194,7 +194,7 @@ class Machine(RuleBasedStateMachine):
     def by_name(self, thread: str, name: str) -> None:
         try:
             with self.process.thread(thread).run(name) as run:
-                run._work.parks = True
+                run.work.parks = True
                 self.handler(run)
         except (errors.RunHeld, errors.Cancelled, errors.RunEnded, holdfast.Suspended):
             return
@@ -278,17 +278,17 @@ class Machine(RuleBasedStateMachine):
             self.ended_as_it_should(info)
         self.what_is_recorded_as_done_happened_and_reads_as_it_was_returned()
 
-    def infos(self) -> list[holdfast.RunInfo]:
+    def infos(self) -> list[holdfast.types.RunInfo]:
         wanted = set(self.runs)
         return [info for info in self.process.store.runs(limit=None) if (info.thread, info.name) in wanted]
 
-    def ended_as_it_should(self, info: holdfast.RunInfo) -> None:
+    def ended_as_it_should(self, info: holdfast.types.RunInfo) -> None:
         steps = {step.name: step for step in self.process.thread(info.thread).timeline(info.name).steps}
         if info.status == "done":
             assert {"a", "b", "sub", "c"} <= set(steps)
             assert {step.standing for step in steps.values()} == {"completed"}
             return
-        runs = self.process.store._runs
+        runs = self.process.store.wiring.runs
         record = runs.record(info.thread, info.name)
         journal = runs.journal(record, record.head)
         for step in journal.to_undo():  # of a fork only its own; what it shares is its origin's

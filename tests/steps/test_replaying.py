@@ -10,6 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.thread import replay
 
 
 def never(*_: Any) -> Any:
@@ -46,7 +47,7 @@ def stored(process: Any) -> Any:
 
 @pytest.mark.every_engine
 def test_the_same_code_goes_the_same_way(process: Any, thread: holdfast.Thread) -> None:
-    replayed = thread.replay("r", again)
+    replayed = replay(thread, "r", again)
     assert replayed.same
     assert (replayed.steps, replayed.unvisited, replayed.error) == (("a", "b", "c"), (), "")
     assert replayed.result == replayed.recorded == {"all": [2, "deep", "signal"]}
@@ -106,7 +107,7 @@ def unstorable(run: Any) -> Any:
 def test_code_that_goes_another_way_is_told(
     process: Any, thread: holdfast.Thread, handler: Any, error: str, unvisited: tuple[str, ...]
 ) -> None:
-    replayed = thread.replay("r", handler)
+    replayed = replay(thread, "r", handler)
     assert not replayed.same
     assert error in replayed.error
     assert bool(error) == bool(replayed.error)
@@ -120,7 +121,7 @@ def test_code_that_goes_another_way_is_told(
 )  # fmt: skip
 def test_a_replay_touches_nothing(process: Any, thread: holdfast.Thread, handler: Any) -> None:
     before = stored(process)
-    thread.replay("r", handler)
+    replay(thread, "r", handler)
     assert stored(process) == before
 
 
@@ -134,7 +135,7 @@ def test_declared_steps_replay_too(process: Any) -> None:
 
     with process.thread().run("r") as run:
         run.finish(book())
-    assert process.thread().replay("r", lambda run: book()).same
+    assert replay(process.thread(), "r", lambda run: book()).same
     assert calls == [1]
 
 
@@ -146,8 +147,8 @@ class Ticket:
 def test_a_typed_result_is_compared_as_it_is_stored(process: Any) -> None:
     process.thread().submit("r")
     process.store.resume({"r": lambda run: Ticket(5)})
-    assert process.thread().replay("r", lambda run: Ticket(5)).same
-    assert not process.thread().replay("r", lambda run: Ticket(6)).same
+    assert replay(process.thread(), "r", lambda run: Ticket(5)).same
+    assert not replay(process.thread(), "r", lambda run: Ticket(6)).same
 
 
 def test_a_failed_run_replays_to_the_same_failure(process: Any) -> None:
@@ -160,8 +161,8 @@ def test_a_failed_run_replays_to_the_same_failure(process: Any) -> None:
     for name, code in (("step", handler), ("itself", itself)):
         process.thread().submit(name)
         process.store.resume({name: code})
-        assert process.thread().replay(name, code).same
-        mended = process.thread().replay(name, lambda run: None)
+        assert replay(process.thread(), name, code).same
+        mended = replay(process.thread(), name, lambda run: None)
         assert not mended.same
     assert "recorded to have ended with ValueError: in the handler" in mended.error
 
@@ -174,7 +175,7 @@ def test_an_unfinished_run_replays_as_far_as_it_got(process: Any, other: Any) ->
         run.step("a", never, effect="pure")
         run.step("b", never, effect="pure")
 
-    replayed = other.thread().replay("r", handler)
+    replayed = replay(other.thread(), "r", handler)
     assert (replayed.steps, replayed.same) == (("a", "b"), False)
     assert "'b' is not in the records" in replayed.error
     run.step("b", lambda: 2, effect="pure")  # it was not disturbed
@@ -184,13 +185,13 @@ def test_an_unfinished_run_replays_as_far_as_it_got(process: Any, other: Any) ->
 def test_a_cancelled_run_replays_to_its_cancellation(process: Any) -> None:
     def handler(run: Any) -> None:
         run.step("a", lambda: 1, effect="pure", compensate=lambda result: None)
-        if run._work.replaying is False:
+        if run.work.replaying is False:
             process.thread().cancel("r")
         run.step("b", never, effect="pure")
 
     process.thread().submit("r")
     assert [one.outcome for one in process.store.resume({"r": handler})] == ["cancelled"]
-    assert process.thread().replay("r", handler).same
+    assert replay(process.thread(), "r", handler).same
 
 
 def test_yesterdays_failed_run_can_be_read_today(process: Any, other: Any, clock: Any) -> None:

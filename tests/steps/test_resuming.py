@@ -191,7 +191,7 @@ def test_a_run_that_gets_on_is_not_given_up(place: Any, died: Any) -> None:
 
     def slow(run: Any) -> str:
         for number in range(20):
-            if run._work.journal.steps.get(f"s{number}") is None:
+            if run.work.journal.steps.get(f"s{number}") is None:
                 run.step(f"s{number}", one, effect="pure")
                 raise died
         return "at last"
@@ -318,7 +318,7 @@ def test_what_is_not_begun_behind_a_slow_run_is_given_back(
 @pytest.mark.usefixtures("any_engine")
 def test_what_was_taken_and_never_begun_is_given_back(process: Any, other: Any) -> None:
     process.thread().submit("r")
-    claimed = resume.Resumer(process.store._runs, {"r": one_handler}, process.store.thread).claimed()
+    claimed = resume.Resumer(process.store.wiring.runs, {"r": one_handler}, process.store.thread).claimed()
     next(claimed)
     assert [info.status for info in other.thread().runs()] == ["running"]
     claimed.close()
@@ -423,7 +423,7 @@ def test_a_run_that_is_named_is_tried_again_although_it_failed(process: Any, oth
 def test_a_worker_carries_on_until_it_is_told_to_stop(process: Any, other: Any) -> None:
     stop, seen = threading.Event(), []
 
-    def on_run(resumed: holdfast.Resumed) -> None:
+    def on_run(resumed: holdfast.types.Resumed) -> None:
         seen.append((resumed.run, resumed.result))
         if len(seen) == 4:
             stop.set()

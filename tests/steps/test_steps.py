@@ -58,7 +58,7 @@ def test_completion_result_log_entry_and_state_are_one_commit(process: Any) -> N
         step.append(holdfast.note("half way"))
         step.state({"booked": True})
         assert thread.state().revision == 0
-        assert thread.count() == 0
+        assert thread.logbook.head() == 0
         return {"ticket": 7}
 
     run = thread.run("r")
@@ -441,7 +441,7 @@ def test_what_a_function_appends_is_checked_inside_it(thread: holdfast.Thread) -
         return "fine"
 
     assert thread.run("r").step("s", work, effect="pure") == "fine"
-    assert thread.count() == 1
+    assert thread.logbook.head() == 1
 
 
 def test_an_entry_whose_key_names_other_content_does_not_undo_the_step(thread: holdfast.Thread) -> None:

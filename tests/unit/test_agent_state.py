@@ -28,7 +28,7 @@ def full() -> AgentState:
     )
 
 
-def report(state: AgentState, saved: datetime, now: datetime) -> freshness.Report:
+def report(state: AgentState, saved: datetime, now: datetime) -> freshness.FreshnessReport:
     schema = schemas.find(DEFAULT, state)
     plain = schemas.prepare(schema, state, HERE)
     marks = freshness.carry(schema, None, {}, plain, now=to_micros(saved), by="agent")
@@ -78,7 +78,7 @@ def test_with_fact_leaves_the_state_as_it_was() -> None:
 
 def test_facts_go_stale_by_their_own_date_and_must_then_be_verified() -> None:
     saved = MORNING + timedelta(days=20)  # saving does not confirm a fact that says when it was confirmed
-    assert report(full(), saved, MORNING + timedelta(days=20)) == freshness.Report()
+    assert report(full(), saved, MORNING + timedelta(days=20)) == freshness.FreshnessReport()
     late = report(full(), saved, MORNING + timedelta(days=20, hours=1) + timedelta(days=10))
     assert late.must_verify == ('confirmed_facts["home.airport"]',)
     fact = next(item for item in late.stale if item.critical)
@@ -89,7 +89,7 @@ def test_a_task_that_nobody_touched_for_a_day_is_reported_but_stops_nothing() ->
     found = report(AgentState(active_task=Task("book")), MORNING, MORNING + timedelta(hours=25))
     assert [(item.path, item.critical) for item in found.stale] == [("active_task.status", False)]
     assert found.must_verify == ()
-    assert report(AgentState(), MORNING, MORNING + timedelta(days=400)) == freshness.Report()
+    assert report(AgentState(), MORNING, MORNING + timedelta(days=400)) == freshness.FreshnessReport()
 
 
 def test_a_subclass_adds_fields_and_chooses_its_own_limits() -> None:

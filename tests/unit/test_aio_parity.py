@@ -29,11 +29,10 @@ TWINS = [
 ]
 # What waits for nothing stays an ordinary call.
 NOT_AWAITED = {
-    ("Store", "for_tenant"), ("Store", "acting_as"), ("Store", "follower"),
+    ("Store", "for_tenant"), ("Store", "acting_as"), ("Store", "follower"), ("Store", "graph"),
     ("Store", "memory"), ("Store", "folder"), ("Store", "session"), ("Memories", "tools"), ("Exchange", "append"),
     ("Session", "turn"), ("Session", "resume"),  # what they give is awaited, or used in ``async with``
-    ("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "state"), ("Turn", "save"),
-    ("Thread", "graph"),
+    ("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "save"),
     ("Thread", "run"), ("Thread", "hold"),  # what they give is awaited, or used in ``async with``
 }  # fmt: skip
 RETURNS = {
@@ -53,7 +52,10 @@ RETURNS = {
 }
 TAKES = {"Thread | str": "AsyncThread | str"}
 # No callers' names: what is built on the store stands on these, and waits in ways of its own.
-BENEATH = {"core", "logbook", "statebook", "filebook", "page", "only", "known"}
+BENEATH = {
+    "core", "wiring", "blocking", "logbook", "statebook", "filebook", "runbook", "visible", "work", "draft", "page",
+    "only", "known",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +71,13 @@ def instances() -> Iterator[dict[type, Any]]:
         twin_thread = twin.thread("t")
         run = thread.run("r")
         made = (store, thread, thread.turn(), run, twin, twin_thread, twin_thread.turn())
-        runs = (AsyncRun(run._work, twin._hands), holdfast.Subtask(run._work), AsyncSubtask(run._work, twin._hands))
+        runs = (AsyncRun(run.work, twin._offload), holdfast.Subtask(run.work), AsyncSubtask(run.work, twin._offload))
         twins = (*runs, thread.handoff, twin_thread.handoff, store.memory(), twin.memory())
-        twins += (store.folder("f"), twin.folder("f"), thread.graph(), twin_thread.graph())
+        twins += (store.folder("f"), twin.folder("f"), store.graph(thread), twin.graph("t"))
         session = store.session("talk")
         exchange = session.turn("hello")
         twins += (store.follower("f"), twin.follower("f"))
-        twins += (session, exchange, twin.session("talk"), aio.AsyncExchange(exchange, twin._hands))
+        twins += (session, exchange, twin.session("talk"), aio.AsyncExchange(exchange, twin._offload))
         yield {type(each): each for each in (*made, *twins)}
         asyncio.run(twin.close())
 

@@ -16,19 +16,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast
+from holdfast.archive import ArchiveManifest, Selection, as_yaml, check_archive, export
+from holdfast.archive.as_msgpack import MAX_FRAME_BYTES
+from holdfast.archive.audit import Audit
+from holdfast.archive.contents import FORMAT, VERSION, ArchiveHeader, ArchiveSection
+from holdfast.archive.formats import OpenedArchive, writer
 from holdfast.engine import chain
 from holdfast.engine.codec import MAX_BODY_BYTES, encode
 from holdfast.engine.contract import GENESIS, Event, Record, Scope, Strand
 from holdfast.errors import Corrupt, HoldfastError, Invalid, NotFound, Unsupported
 from holdfast.testing import ManualClock, SeededIds
-from holdfast.transfer import Manifest, Selection, as_yaml, check_archive, export
-from holdfast.transfer.archive import FORMAT, VERSION, Header, Section
-from holdfast.transfer.as_msgpack import MAX_FRAME_BYTES
-from holdfast.transfer.audit import Audit
-from holdfast.transfer.formats import Reading, writer
 
 FORMATS = ("json", "yaml", "msgpack")
-HEADER = Header(FORMAT, VERSION, 1, Selection("default"))
+HEADER = ArchiveHeader(FORMAT, VERSION, 1, Selection("default"))
 REFUSED = (Corrupt, Invalid, Unsupported)
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -45,7 +45,7 @@ values = st.recursive(
 )
 
 
-def section(*bodies: bytes, keys: tuple[str | None, ...] = (), thread: str = "t") -> Section:
+def section(*bodies: bytes, keys: tuple[str | None, ...] = (), thread: str = "t") -> ArchiveSection:
     """One thread whose entries have these bodies."""
     events: list[Event] = []
     digest = GENESIS
@@ -69,10 +69,10 @@ def section(*bodies: bytes, keys: tuple[str | None, ...] = (), thread: str = "t"
         len(bodies),
         digest,
     )
-    return Section("default", thread, (record,), (Strand(stream, "thread", thread, events=tuple(events)),), {})
+    return ArchiveSection("default", thread, (record,), (Strand(stream, "thread", thread, events=tuple(events)),), {})
 
 
-def archive(fmt: str, *sections: Section) -> bytes:
+def archive(fmt: str, *sections: ArchiveSection) -> bytes:
     out = io.BytesIO()
     document, audit = writer(fmt, out), Audit(HEADER)
     document.header(HEADER)
@@ -82,8 +82,8 @@ def archive(fmt: str, *sections: Section) -> bytes:
     return out.getvalue()
 
 
-def reread(data: bytes) -> list[Section]:
-    return list(Reading(io.BytesIO(data)))
+def reread(data: bytes) -> list[ArchiveSection]:
+    return list(OpenedArchive(io.BytesIO(data)))
 
 
 def sample() -> Any:
@@ -108,7 +108,7 @@ def samples() -> dict[str, bytes]:
     with sample() as store:
         for fmt in FORMATS:
             out = io.BytesIO()
-            store.export_to(out, format=fmt)
+            store.export(out, format=fmt)
             found[fmt] = out.getvalue()
     return found
 
@@ -411,18 +411,18 @@ def test_a_length_that_lies_costs_nothing() -> None:
             check_archive(header + b"\xc6" + size.to_bytes(4, "big"))
 
 
-def unsound(change: Callable[[Section], Section]) -> str:
+def unsound(change: Callable[[ArchiveSection], ArchiveSection]) -> str:
     """The complaint about a section that is consistent with its own hash, as a forger would write it."""
     with pytest.raises(Corrupt) as caught:
         Audit(HEADER).section(change(section(encode(1), encode(2), keys=("a", "b"))))
     return str(caught.value)
 
 
-def with_record(**fields: Any) -> Callable[[Section], Section]:
+def with_record(**fields: Any) -> Callable[[ArchiveSection], ArchiveSection]:
     return lambda old: msgspec.structs.replace(old, records=(msgspec.structs.replace(old.records[0], **fields),))
 
 
-def with_strand(**fields: Any) -> Callable[[Section], Section]:
+def with_strand(**fields: Any) -> Callable[[ArchiveSection], ArchiveSection]:
     return lambda old: msgspec.structs.replace(old, strands=(msgspec.structs.replace(old.strands[0], **fields),))
 
 
@@ -453,7 +453,9 @@ def with_strand(**fields: Any) -> Callable[[Section], Section]:
         (with_strand(events=()), "does not end where its history does"),
     ],
 )
-def test_a_section_that_cannot_be_is_refused(change: Callable[[Section], Section], complaint: str) -> None:
+def test_a_section_that_cannot_be_is_refused(
+    change: Callable[[ArchiveSection], ArchiveSection], complaint: str
+) -> None:
     assert complaint in unsound(change)
 
 
@@ -477,7 +479,7 @@ def test_a_repeated_position_is_refused_though_its_chain_holds() -> None:
     body = encode(1)
     first = Event("message", body, 1, None, 1, chain.link(GENESIS, 1, "message", None, 1, body))
     again = Event("message", body, 1, None, 1, chain.link(first.digest, 1, "message", None, 1, body))
-    forged = Section("default", "t", (), (Strand(5, "thread", "t", events=(first, again)),), {})
+    forged = ArchiveSection("default", "t", (), (Strand(5, "thread", "t", events=(first, again)),), {})
     with pytest.raises(Corrupt, match="stands where entry 2 should"):
         Audit(HEADER).section(forged)
 
@@ -488,7 +490,7 @@ def test_a_fork_must_continue_what_it_shares() -> None:
     for given_, fits in ((digest, True), (b"x" * 16, False)):
         audit = Audit(HEADER)
         audit.section(parent)
-        fork = Section("default", "f", (), (Strand(9, "thread", "f", 2**62 + 1, 1, given_),), {})
+        fork = ArchiveSection("default", "f", (), (Strand(9, "thread", "f", 2**62 + 1, 1, given_),), {})
         if fits:
             audit.section(fork)
         else:
@@ -553,7 +555,7 @@ def test_any_source_will_do(tmp_path: Any, samples: dict[str, bytes]) -> None:
     for data in samples.values():
         path.write_bytes(data)
         expected = check_archive(data)
-        assert isinstance(expected, Manifest)
+        assert isinstance(expected, ArchiveManifest)
         assert check_archive(path) == expected
         assert check_archive(io.BytesIO(data)) == expected
         assert check_archive(io.BufferedReader(Pipe(data))) == expected
@@ -571,7 +573,7 @@ def test_the_same_content_gives_the_same_bytes(fmt: str) -> None:
     outs = (io.BytesIO(), io.BytesIO())
     for out in outs:
         with sample() as store:
-            store.export_to(out, format=fmt)
+            store.export(out, format=fmt)
     assert outs[0].getvalue() == outs[1].getvalue()
 
 

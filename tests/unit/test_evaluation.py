@@ -16,7 +16,7 @@ import pytest
 import holdfast
 from holdfast import errors, evaluation
 from holdfast.evaluation import LADDER, Group, Scores, measures, picture
-from holdfast.evaluation.measures import Answer
+from holdfast.evaluation.measures import FoundTurns
 from holdfast.testing.embedders import HashEmbedder
 
 Write = Callable[..., Path]
@@ -147,8 +147,10 @@ def test_percentiles_lie_between_the_nearest_values() -> None:
     assert measures.percentile([], 0.5) == 0.0
 
 
-def answer(kind: str, gold: str, found: str) -> Answer:
-    return Answer(kind, frozenset(gold), tuple(found), 1.0, True, {name: place for place, name in enumerate("abcdef")})
+def answer(kind: str, gold: str, found: str) -> FoundTurns:
+    return FoundTurns(
+        kind, frozenset(gold), tuple(found), 1.0, True, {name: place for place, name in enumerate("abcdef")}
+    )
 
 
 def test_newer_first_asks_only_updates_of_which_two_were_found() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from holdfast.clock import to_datetime, to_micros
 from holdfast.errors import Invalid
-from holdfast.ledger import freshness, paths
-from holdfast.ledger.freshness import Marks, Report, carry, confirmed, tracked
+from holdfast.ledger import freshness, json_path
+from holdfast.ledger.freshness import FreshnessReport, Marks, carry, confirmed, tracked
 from holdfast.ledger.schema import PLAIN, Registry, Schema, Where, find, prepare
 from holdfast.records import StaleField
 
@@ -46,7 +46,7 @@ def marks_of(value: Any, at: int = START, by: str = "ana", schema: Schema = SCHE
     return carry(schema, None, {}, value, now=at, by=by)
 
 
-def report(value: Any, marks: Marks, now: int) -> Report:
+def report(value: Any, marks: Marks, now: int) -> FreshnessReport:
     return freshness.report(SCHEMA, value, marks, now)
 
 
@@ -115,8 +115,8 @@ def test_a_fact_with_its_own_date_is_not_confirmed_by_saving_it() -> None:
 def test_what_is_past_its_limit_is_stale() -> None:
     value = {"seat": "aisle", "facts": {"home": "LIS"}, "note": "x"}
     marks = marks_of(value)
-    assert report(value, marks, START + 10 * MINUTE) == Report()
-    assert report(value, marks, START + 10 * MINUTE + 1) == Report(
+    assert report(value, marks, START + 10 * MINUTE) == FreshnessReport()
+    assert report(value, marks, START + 10 * MINUTE + 1) == FreshnessReport(
         (StaleField("seat", 600.000001, 600.0, to_datetime(START), "ana", False),), ()
     )
     late = report(value, marks, START + 61 * MINUTE)
@@ -134,12 +134,12 @@ def test_what_was_never_confirmed_is_not_fresh() -> None:
 
 def test_critical_without_a_limit_is_confirmed_once_and_for_all() -> None:
     value = {"passport": "X1"}
-    assert report(value, marks_of(value), START + 10**15) == Report()
+    assert report(value, marks_of(value), START + 10**15) == FreshnessReport()
 
 
 def test_a_clock_that_went_back_makes_nothing_older_than_now() -> None:
     value = {"seat": "aisle"}
-    assert report(value, marks_of(value), START - 10**12) == Report()
+    assert report(value, marks_of(value), START - 10**12) == FreshnessReport()
     field = report(value, {"seat": {"at": START, "by": ""}}, START + 10**12).stale[0]
     assert field.age_s > 0
 
@@ -149,7 +149,7 @@ def test_an_object_is_believed_about_its_own_confirmation() -> None:
     fact = {"value": 1, "confirmed_at": "2026-03-01T09:30:00+01:00"}
     value = {"facts": {"home": fact}}
     mark = {"facts.home": {"at": now - 10**12, "by": "ana"}}
-    assert report(value, mark, now) == Report()
+    assert report(value, mark, now) == FreshnessReport()
     found = report(value, mark, now + 31 * MINUTE).stale[0]
     assert (found.confirmed_at, found.by, found.age_s) == (datetime(2026, 3, 1, 8, 30, tzinfo=UTC), "ana", 61 * 60)
     found = report({"facts": {"home": {**fact, "confirmed_by": "eve"}}}, mark, now + 31 * MINUTE).stale[0]
@@ -166,13 +166,13 @@ def test_a_date_from_the_future_does_not_stay_fresh_until_then() -> None:
     value = {"facts": {"home": {"confirmed_at": "9999-01-01T00:00:00Z"}}}
     marks = marks_of(value)
     assert marks["facts.home"]["at"] == START
-    assert report(value, marks, START + MINUTE) == Report()
+    assert report(value, marks, START + MINUTE) == FreshnessReport()
     assert report(value, marks, START + 61 * MINUTE).must_verify == ("facts.home",)
-    assert report(value, {}, START) == Report()
+    assert report(value, {}, START) == FreshnessReport()
 
 
 def test_a_plain_dict_tracks_nothing() -> None:
-    assert freshness.report(PLAIN, {"a": 1}, {}, START) == Report()
+    assert freshness.report(PLAIN, {"a": 1}, {}, START) == FreshnessReport()
     assert carry(PLAIN, None, {}, {"a": 1}, now=START, by="ana") == {}
 
 
@@ -199,7 +199,7 @@ def test_confirming_an_object_renews_its_own_date() -> None:
     assert report(new, marks, START).must_verify == ("facts.bare",)
     new, marks = confirmed(SCHEMA, new, marks, "facts.bare", now=START, by="bob")
     assert new["facts"]["bare"] == {"confirmed_at": "2026-03-01T09:00:00Z"}
-    assert report(new, marks, START) == Report()
+    assert report(new, marks, START) == FreshnessReport()
 
 
 def test_confirming_a_whole_confirms_what_is_tracked_in_it() -> None:
@@ -289,7 +289,7 @@ def test_a_mark_is_kept_or_made_now(old: Any, new: Any, now: int) -> None:
     earlier = marks_of(old)
     kept = list(earlier.values())
     for path, mark in carry(SCHEMA, old, earlier, new, now=now, by="bob").items():
-        item = paths.get(new, path)
+        item = json_path.get(new, path)
         assert mark in kept or mark["by"] == "bob"
         assert mark["at"] == now or mark in kept or "confirmed_at" in item
 
@@ -316,6 +316,6 @@ def test_confirming_everything_leaves_nothing_stale(value: Any, now: int) -> Non
     if not tracked(SCHEMA, value):
         return
     new, marks = confirmed(SCHEMA, value, {}, "", now=now, by="bob")
-    assert report(new, marks, now) == Report()
+    assert report(new, marks, now) == FreshnessReport()
     assert set(marks) == set(tracked(SCHEMA, new))
     assert carry(SCHEMA, new, marks, new, now=now + 1, by="eve") == marks

@@ -63,7 +63,7 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
-def measured(data: Path, embedder: Any = None) -> evaluation.Held:
+def measured(data: Path, embedder: Any = None) -> evaluation.ContextScores:
     with evaluation.opened(evaluation.read(data), "ram:", embedder=embedder) as trial:
         return evaluation.ask_for_contexts(trial)
 

@@ -10,8 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import Invalid
-from holdfast.ledger import paths
-from holdfast.ledger.paths import Difference, Origins, Sign, diff, get, has, match, parse, render, with_value, without
+from holdfast.ledger import json_path
+from holdfast.ledger.json_path import (
+    Difference,
+    Origins,
+    Sign,
+    diff,
+    get,
+    has,
+    match,
+    parse,
+    render,
+    with_value,
+    without,
+)
 
 TRIP: dict[str, Any] = {
     "active_task": {"status": "open", "steps": ["search", "book"]},
@@ -66,7 +78,7 @@ def test_text_is_written_one_way() -> None:
 
 
 @given(steps)
-def test_every_path_survives_being_text(path: paths.Path) -> None:
+def test_every_path_survives_being_text(path: json_path.Path) -> None:
     assert parse(render(path)) == path
 
 
@@ -193,9 +205,9 @@ def test_match_finds_the_places_of_a_pattern_in_order() -> None:
 
 def test_covers_needs_no_document() -> None:
     pattern = parse("facts.*.value", pattern=True)
-    assert paths.covers(pattern, ("facts", "x", "value"))
-    assert not paths.covers(pattern, ("facts", "x"))
-    assert not paths.covers(pattern, ("facts", "x", "other"))
+    assert json_path.covers(pattern, ("facts", "x", "value"))
+    assert not json_path.covers(pattern, ("facts", "x"))
+    assert not json_path.covers(pattern, ("facts", "x", "other"))
 
 
 @given(documents)
@@ -203,7 +215,9 @@ def test_every_match_is_there(document: Any) -> None:
     for pattern in ("*", "*.*", "*.*.*"):
         found = match(pattern, document)
         assert len(found) == len(set(found))
-        assert all(has(document, path) and paths.covers(parse(pattern, pattern=True), parse(path)) for path in found)
+        assert all(
+            has(document, path) and json_path.covers(parse(pattern, pattern=True), parse(path)) for path in found
+        )
 
 
 # Differences
@@ -274,8 +288,8 @@ def test_diff_of_long_lists_stays_quick_and_right() -> None:
 def test_applying_the_diff_to_old_gives_new(old: Any, new: Any) -> None:
     before = deepcopy((old, new))
     differences = diff(old, new)
-    assert paths.same(applied(old, differences), new)
-    assert (differences == []) == paths.same(old, new)
+    assert json_path.same(applied(old, differences), new)
+    assert (differences == []) == json_path.same(old, new)
     assert (old, new) == before
 
 

@@ -14,6 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.archive import (
+    Selection,
+    check_archive,
+    contents,
+    export,
+    import_archive,
+    importing,
+    restore_engine,
+    restore_file,
+    write_backup,
+)
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Engine, Event, Fork, Put, Query, Scope, View
 from holdfast.engine.registry import open_engine
@@ -30,17 +41,7 @@ from holdfast.ledger.core import Core
 from holdfast.ledger.schema import Registry
 from holdfast.store import Store
 from holdfast.testing import ManualClock, SeededIds
-from holdfast.transfer import (
-    Selection,
-    archive,
-    check_archive,
-    export,
-    import_archive,
-    importer,
-    restore_engine,
-    restore_file,
-    write_backup,
-)
+from holdfast.wiring import Wiring
 
 FORMATS = ("json", "yaml", "msgpack")
 KINDS = ("thread", "state", "checkpoint")
@@ -92,7 +93,7 @@ def say(content: Any) -> dict[str, Any]:
 
 def opened(engine: Engine, tenant: str = "default") -> Store:
     """A store over an engine that is already there."""
-    return Store(Core(engine, tenant, ManualClock(), Registry()))
+    return Store(Wiring(Core(engine, tenant, ManualClock(), Registry())))
 
 
 def fill(engine: Engine, tenant: str = "default") -> Store:
@@ -349,7 +350,7 @@ def test_an_older_archive_does_not_undo_a_rewind_here(make: Make) -> None:
     older = archive_of(source)
     thread.rewind(1)
     import_archive(source, older, time=6)
-    assert thread.count() == 1
+    assert thread.logbook.head() == 1
 
 
 def test_both_sides_gone_on_after_a_rewind_are_a_conflict(make: Make) -> None:
@@ -388,20 +389,20 @@ def test_a_damaged_store_gives_no_archive() -> None:
 
 
 def test_a_large_archive_is_committed_in_batches(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importer, "BATCH_EVENTS", 1)
+    monkeypatch.setattr(importing, "BATCH_EVENTS", 1)
     source, target = make(), make()
     fill(source)
     data = archive_of(source)
     import_archive(target, data, time=5)
     assert len(target.feed("default", limit=100)) == 3
     assert picture(target) == picture(source)
-    monkeypatch.setattr(importer, "BATCH_EVENTS", 1000)
-    monkeypatch.setattr(importer, "BATCH_BYTES", 10)
+    monkeypatch.setattr(importing, "BATCH_EVENTS", 1000)
+    monkeypatch.setattr(importing, "BATCH_BYTES", 10)
     assert import_archive(target, data, time=6).events == 0
 
 
 def test_conflicts_are_found_before_the_first_batch(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importer, "BATCH_EVENTS", 1)
+    monkeypatch.setattr(importing, "BATCH_EVENTS", 1)
     source, target = make(), make()
     fill(source)
     opened(target).thread("plain").append(say("mine"))
@@ -429,7 +430,7 @@ class Failing:
 
 
 def test_an_interrupted_import_is_finished_by_repeating_it(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importer, "BATCH_EVENTS", 1)
+    monkeypatch.setattr(importing, "BATCH_EVENTS", 1)
     source, target = make(), make()
     fill(source)
     for commits in (0, 1, 2):
@@ -520,7 +521,7 @@ def test_expired_records_stay_behind() -> None:
 
 
 def test_many_records_are_paged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.transfer.reach._PAGE", 3)
+    monkeypatch.setattr("holdfast.archive.selection._PAGE", 3)
     source, target = ram(1), ram(2)
     store = opened(source)
     for number in range(10):
@@ -695,7 +696,7 @@ def test_a_backup_holds_every_tenant_and_is_proved(backup: Path) -> None:
     manifest = check_archive(backup)
     assert (list(manifest.tenants), manifest.selection) == (
         ["default", "other"],
-        Selection(kinds=(*archive.KINDS, archive.LEASE)),
+        Selection(kinds=(*contents.KINDS, contents.LEASE)),
     )
     assert leftovers(backup.parent) == []
 
@@ -714,7 +715,7 @@ def test_a_backup_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
     def fail(*args: Any, **kwargs: Any) -> None:
         raise Corrupt
 
-    monkeypatch.setattr("holdfast.transfer.backup.check_archive", fail)
+    monkeypatch.setattr("holdfast.archive.backup.check_archive", fail)
     with pytest.raises(Corrupt):
         write_backup(engine, tmp_path / "b", time=5)
     with pytest.raises(Unavailable):

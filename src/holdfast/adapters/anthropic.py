@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.adapters.opening import Given, Held, away
+from holdfast.adapters.opening import Given, OpenedStore, away
 from holdfast.clock import to_micros
 from holdfast.engine.codec import encode
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.ledger.core import compare_and_set
-from holdfast.ledger.files import Deleting, Writing, path_of
+from holdfast.ledger.files import FileDelete, FileWrite, path_of
 from holdfast.ledger.folder import Folder
 from holdfast.records import File
 
@@ -197,7 +197,7 @@ class _Shelf:
     """What the commands do and answer, for both tools. A refusal is an error of ours with the words a model knows."""
 
     def __init__(self, store: Given, user: str | None, agent: str | None, folder: str) -> None:
-        self._held = Held(store)
+        self._held = OpenedStore(store)
         with self._held.begun() as begun:
             self._folder: Folder = begun.folder(folder, user=user, agent=agent)
 
@@ -253,9 +253,9 @@ class _Shelf:
         if not place:
             raise Invalid(f"Cannot delete the {_ROOT} directory itself")
 
-        def changes() -> list[Writing | Deleting]:
+        def changes() -> list[FileWrite | FileDelete]:
             files = self._found(place, path)
-            return [*(Deleting(file.path, file.version) for file in files), *self._left_empty(place)]
+            return [*(FileDelete(file.path, file.version) for file in files), *self._left_empty(place)]
 
         self._commit(changes, path)
         return f"Successfully deleted {path}"
@@ -266,14 +266,14 @@ class _Shelf:
         if not place:
             raise Invalid(f"Cannot rename the {_ROOT} directory itself")
 
-        def changes() -> list[Writing | Deleting]:
+        def changes() -> list[FileWrite | FileDelete]:
             if self._exists(target):
                 raise Conflict(f"The destination {to} already exists")
             files = self._found(place, path)
             if target.startswith(f"{place}/"):
                 raise Invalid(f"The path {path} cannot be moved into itself")
             self._refuse_inside_file(target, to)
-            gone = [Deleting(file.path, file.version) for file in files]
+            gone = [FileDelete(file.path, file.version) for file in files]
             return [*gone, *(self._moved(file, place, target) for file in files), *self._left_empty(place, target)]
 
         self._commit(changes, path)
@@ -305,7 +305,7 @@ class _Shelf:
     def erase(self, path: str) -> int:
         """In one commit, so that a crash leaves all of it or nothing."""
         paths = self._ever(_place(path))
-        self._folder.filebook.erase([Deleting(at) for at in paths])
+        self._folder.filebook.erase([FileDelete(at) for at in paths])
         return sum(not at.endswith("/") for at in paths)
 
     def clear(self) -> str:
@@ -318,7 +318,7 @@ class _Shelf:
         """Change the text of a file and answer; who was overtaken does it again, on the text as it is then."""
         place, answer = _place(path), ""
 
-        def changes() -> list[Writing | Deleting]:
+        def changes() -> list[FileWrite | FileDelete]:
             nonlocal answer
             file = self._folder.find(place) if place else None
             if file is None:
@@ -329,27 +329,27 @@ class _Shelf:
         self._commit(changes, path)
         return answer
 
-    def _commit(self, changes: Callable[[], list[Writing | Deleting]], path: str) -> None:
+    def _commit(self, changes: Callable[[], list[FileWrite | FileDelete]], path: str) -> None:
         compare_and_set(changes, self._folder.commit, f"The path {path}", path=path)
 
     def _bring(self, files: Iterable[File]) -> None:
-        self._folder.commit([Writing(file.path, file.content, 0, file.tags) for file in files])
+        self._folder.commit([FileWrite(file.path, file.content, 0, file.tags) for file in files])
 
-    def _written(self, file: File, place: str, content: Any, expect: int) -> Writing:
+    def _written(self, file: File, place: str, content: Any, expect: int) -> FileWrite:
         """The next version of a file, or the same one elsewhere, with the tags and the end that others gave it."""
         expires = None if file.expires is None else to_micros(file.expires)
-        return Writing(place, content, expect, file.tags, expires)
+        return FileWrite(place, content, expect, file.tags, expires)
 
-    def _moved(self, file: File, place: str, target: str) -> Writing:
+    def _moved(self, file: File, place: str, target: str) -> FileWrite:
         return self._written(file, target + file.path[len(place) :], file.content, 0)
 
-    def _left_empty(self, place: str, target: str = "") -> list[Writing]:
+    def _left_empty(self, place: str, target: str = "") -> list[FileWrite]:
         """The mark of a directory, where nothing else keeps the one that a place is in."""
         parent = _parent(place)
         if not parent or target.startswith(_under(parent)):
             return []
         others = [at for at in self._folder.paths(_under(parent)) if at != place and not at.startswith(_under(place))]
-        return [] if others else [Writing(_under(parent), None)]
+        return [] if others else [FileWrite(_under(parent), None)]
 
     # Looking
 

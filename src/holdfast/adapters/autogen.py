@@ -1,9 +1,9 @@
 """AutoGen on Holdfast: a memory for agents, and a place where agents and teams keep their state.
 
 ``HoldfastMemory`` is the memories of a user or an agent: recalled before each answer, seen by every other part of the
-store. ``Keeper`` keeps the state of an agent or a team in a thread. AutoGen's states repeat the whole conversation, for
-the team and once more for each agent. Here each message is an entry of the log, stored a single time, and the state is
-the rest with the numbers of the entries, so keeping a long conversation again costs what is new in it.
+store. ``HoldfastStateKeeper`` keeps the state of an agent or a team in a thread. AutoGen's states repeat the whole
+conversation, for the team and once more for each agent. Here each message is an entry of the log, stored a single time,
+and the state is the rest with the numbers of the entries, so keeping a long conversation again costs what is new in it.
 Deliberately absent: running agents, and a state that is kept while they run (AutoGen's own would not fit together).
 """
 
@@ -20,15 +20,15 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
-from holdfast.adapters.opening import Given, Held, away, kept_address, whole_address
+from holdfast.adapters.opening import Given, OpenedStore, away, kept_address, whole_address
 from holdfast.engine.codec import encode
 from holdfast.errors import Conflict, Corrupt, Invalid, TooLarge, Unsupported, quoted
 from holdfast.ledger.core import compare_and_set
 from holdfast.ledger.folder import Folder
-from holdfast.ledger.said import OURS
-from holdfast.memories.recall import MOST
+from holdfast.ledger.speech import OURS
 from holdfast.records import MEMORY_KINDS, Draft, Entry, Hit, Revision
 from holdfast.records import Memory as Remembered
+from holdfast.retrieval.recall import MOST
 from holdfast.thread import Thread
 
 try:
@@ -90,7 +90,7 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
         self._address = kept_address(store) if isinstance(store, str | Path) else None
         self._options: dict[str, Any] = {"k": k, "log": log, "files": files}
         self._scope: dict[str, Any] = {"user": user, "agent": agent}
-        self._held = Held(store)
+        self._held = OpenedStore(store)
         with self._held.begun() as begun:
             self._memory = begun.memory(user=user, agent=agent)
             self._forms = begun.folder("autogen", user=user, agent=agent)
@@ -230,15 +230,15 @@ class Stateful(Protocol):
     async def load_state(self, state: Mapping[str, Any]) -> None: ...
 
 
-class Keeper:
-    """Keeps the state of one agent or team in a thread: ``Keeper("agent.db", "team-1", user="ana")``.
+class HoldfastStateKeeper:
+    """Keeps the state of one agent or team in a thread: ``HoldfastStateKeeper("agent.db", "team-1", user="ana")``.
 
     Every state that was kept stays a revision. Of two programs that go on from the same one, the second to keep its
     state gets ``Conflict`` instead of overwriting the first.
     """
 
     def __init__(self, store: Given, thread: str, *, user: str | None = None, agent: str | None = None) -> None:
-        self._held = Held(store)
+        self._held = OpenedStore(store)
         with self._held.begun() as begun:
             self._thread = begun.thread(thread, user=user, agent=agent, tags=("autogen",))
 
@@ -288,7 +288,7 @@ class Keeper:
                     turn.save(folded, by="autogen")
                 return turn.revision
             except Conflict:
-                if self._thread.count() != folding.count:
+                if self._thread.logbook.head() != folding.count:
                     raise  # something was appended, so the entries get other numbers
                 return None
 

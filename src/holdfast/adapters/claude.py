@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from holdfast.adapters.naming import escaped, unescaped
-from holdfast.adapters.opening import Given, Held, away
+from holdfast.adapters.opening import Given, OpenedStore, away
 from holdfast.clock import to_micros
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Event, Op, Put, Record
@@ -27,7 +27,7 @@ from holdfast.errors import Invalid, quoted
 from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import compare_and_set, fetch
-from holdfast.ledger.said import OURS
+from holdfast.ledger.speech import OURS
 from holdfast.records import Draft, Entry, ThreadInfo
 from holdfast.thread import Thread
 
@@ -60,7 +60,7 @@ class HoldfastSessionStore(SessionStore):
     """
 
     def __init__(self, store: Given, *, user: str | None = None, agent: str | None = None) -> None:
-        self._held = Held(store)
+        self._held = OpenedStore(store)
         self.store = self._held.store
         self._user, self._agent, self._core = user, agent, self.store.core
         self._queues: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock] = WeakValueDictionary()
@@ -75,7 +75,7 @@ class HoldfastSessionStore(SessionStore):
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         """Add entries to a transcript in one commit, in the order of the calls; one whose uuid it has already is left
         out. A session that was deleted takes no more: ``Erased``."""
-        place, drafts = _Place.of(key), [_draft(entry) for entry in entries]
+        place, drafts = _TranscriptPlace.of(key), [_draft(entry) for entry in entries]
         if not drafts:
             return
         queue = self._queues.setdefault((asyncio.get_running_loop(), place.id), asyncio.Lock())
@@ -84,12 +84,12 @@ class HoldfastSessionStore(SessionStore):
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """The entries of a transcript, as they were given; None where nothing was ever appended."""
-        return await away(self._load, _Place.of(key)) or None
+        return await away(self._load, _TranscriptPlace.of(key)) or None
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
         """The sessions of a project, the one that was active last first."""
         found = await away(self._sessions, _project(project_key))
-        return [{"session_id": _Place.at(info.id).session, "mtime": _milliseconds(info)} for info in found]
+        return [{"session_id": _TranscriptPlace.at(info.id).session, "mtime": _milliseconds(info)} for info in found]
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
         """The SDK's summaries of the sessions of a project. They always tell what is in the transcripts."""
@@ -97,17 +97,17 @@ class HoldfastSessionStore(SessionStore):
 
     async def delete(self, key: SessionKey) -> None:
         """Erase a transcript; a session goes with the transcripts of all its subagents, also those yet to come."""
-        await away(self._delete, _Place.of(key))
+        await away(self._delete, _TranscriptPlace.of(key))
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         """The subpaths of the transcripts that belong to a session, in order."""
-        return await away(self._subpaths, _Place.of({**key, "subpath": None}))
+        return await away(self._subpaths, _TranscriptPlace.of({**key, "subpath": None}))
 
     # What it can do beyond that
 
     def thread(self, key: SessionKey) -> Thread:
         """The thread that a transcript is kept in."""
-        return self._thread(_Place.of(key))
+        return self._thread(_TranscriptPlace.of(key))
 
     def close(self) -> None:
         """Close the store, if this session store opened it."""
@@ -123,7 +123,7 @@ class HoldfastSessionStore(SessionStore):
 
     # Writing
 
-    def _append(self, place: _Place, drafts: list[Draft]) -> None:
+    def _append(self, place: _TranscriptPlace, drafts: list[Draft]) -> None:
         """Append what is new, and fold it into the summary; who was overtaken looks again at what is new."""
         thread = self._thread(place)
 
@@ -140,7 +140,7 @@ class HoldfastSessionStore(SessionStore):
 
         compare_and_set(look, commit, f"session {place.session!r}", thread=place.id)
 
-    def _append_below(self, place: _Place, drafts: list[Draft]) -> None:
+    def _append_below(self, place: _TranscriptPlace, drafts: list[Draft]) -> None:
         """Append to a subagent's transcript, unless its session was deleted: the same commit touches that."""
         self._commit(self._thread(place), drafts, None, self._thread(place.main).logbook.touch())
 
@@ -164,7 +164,7 @@ class HoldfastSessionStore(SessionStore):
     def _holds(self, record: Record | None, key: str) -> bool:
         return record is not None and bool(self._core.engine.read(self._core.tenant, record.mark, key=key))
 
-    def _delete(self, place: _Place) -> None:
+    def _delete(self, place: _TranscriptPlace) -> None:
         thread = self._thread(place)
         if thread.exists():  # and is not somebody else's
             self.store.erase(thread=place.id)
@@ -174,18 +174,18 @@ class HoldfastSessionStore(SessionStore):
 
     # Reading
 
-    def _load(self, place: _Place) -> list[Any]:
+    def _load(self, place: _TranscriptPlace) -> list[Any]:
         return _entries(self._thread(place).log())
 
     def _sessions(self, project: str) -> list[ThreadInfo]:
         infos = self.store.threads(user=self._user, agent=self._agent, tag=_tag(project), limit=None)
         return [info for info in infos if info.entries]  # one without entries was made by a subagent's
 
-    def _below(self, main: _Place) -> list[ThreadInfo]:
+    def _below(self, main: _TranscriptPlace) -> list[ThreadInfo]:
         return self.store.threads(user=self._user, agent=self._agent, tag=main.id, limit=None)
 
-    def _subpaths(self, main: _Place) -> list[str]:
-        return sorted(_Place.at(info.id).subpath or "" for info in self._below(main))
+    def _subpaths(self, main: _TranscriptPlace) -> list[str]:
+        return sorted(_TranscriptPlace.at(info.id).subpath or "" for info in self._below(main))
 
     # Summaries
 
@@ -195,12 +195,12 @@ class HoldfastSessionStore(SessionStore):
         return [self._summary(info, kept.get(info.id)) for info in sessions]
 
     def _summary(self, info: ThreadInfo, record: Record | None) -> SessionSummaryEntry:
-        place, data = _Place.at(info.id), _data(record, info.entries)
+        place, data = _TranscriptPlace.at(info.id), _data(record, info.entries)
         if data is None:
             data = fold_session_summary(None, place.key(), self._load(place))["data"]
         return {"session_id": place.session, "mtime": _milliseconds(info), "data": data}
 
-    def _folded(self, place: _Place, thread: Thread, head: int, more: list[Any]) -> SessionSummaryEntry:
+    def _folded(self, place: _TranscriptPlace, thread: Thread, head: int, more: list[Any]) -> SessionSummaryEntry:
         """The summary of a session's first ``head`` entries, with more of them folded in."""
         record = self._core.engine.get(self._core.tenant, SUMMARY, place.id)
         data = _data(record, head)
@@ -209,7 +209,7 @@ class HoldfastSessionStore(SessionStore):
         prev: Any = None if data is None else {"session_id": place.session, "mtime": 0, "data": data}
         return fold_session_summary(prev, place.key(), more)
 
-    def _thread(self, place: _Place) -> Thread:
+    def _thread(self, place: _TranscriptPlace) -> Thread:
         return self.store.thread(place.id, user=self._user, agent=self._agent, tags=[place.tag])
 
 
@@ -231,7 +231,7 @@ def _by_key(stored: Event, offered: Event) -> bool:
 # Keys
 
 
-class _Place(NamedTuple):
+class _TranscriptPlace(NamedTuple):
     """Which transcript, and the thread it is in. No two of them have the same id, and an id tells which it is."""
 
     project: str
@@ -239,19 +239,19 @@ class _Place(NamedTuple):
     subpath: str | None = None
 
     @staticmethod
-    def of(key: Any) -> _Place:
+    def of(key: Any) -> _TranscriptPlace:
         fields = key if isinstance(key, dict) else {}
         project, session, subpath = (fields.get(name) or None for name in ("project_key", "session_id", "subpath"))
         if not isinstance(project, str) or not isinstance(session, str):
             raise Invalid(f"a session's key has a project_key and a session_id, which are text; not {quoted(key)}")
         if subpath is not None and not isinstance(subpath, str):
             raise Invalid(f"the subpath of a session's key is text, not {type(subpath).__name__}")
-        return _Place(project, session, subpath)
+        return _TranscriptPlace(project, session, subpath)
 
     @staticmethod
-    def at(id: str) -> _Place:
+    def at(id: str) -> _TranscriptPlace:
         _, project, session, *below = id.split("/", 3)
-        return _Place(unescaped(project), unescaped(session), *below)
+        return _TranscriptPlace(unescaped(project), unescaped(session), *below)
 
     @property
     def id(self) -> str:
@@ -259,7 +259,7 @@ class _Place(NamedTuple):
         return main if self.subpath is None else f"{main}/{self.subpath}"
 
     @property
-    def main(self) -> _Place:
+    def main(self) -> _TranscriptPlace:
         return self._replace(subpath=None)
 
     @property

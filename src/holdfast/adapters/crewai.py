@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import atfork
-from holdfast.adapters.opening import Given, Held, away, kept_address, whole_address
+from holdfast.adapters.opening import Given, OpenedStore, away, kept_address, whole_address
 from holdfast.errors import Corrupt, FeedTrimmed, Invalid, Misconfigured
 from holdfast.ids import check_id
 from holdfast.ledger.core import compare_and_set
-from holdfast.ledger.files import FILE, Deleting, Writing
-from holdfast.ledger.said import OURS
+from holdfast.ledger.files import FILE, FileDelete, FileWrite
+from holdfast.ledger.speech import OURS
 from holdfast.records import Entry, File, event
 from holdfast.store import Store
 from holdfast.thread import Thread
@@ -58,7 +58,7 @@ def install(store: Given, *, user: str | None = None, agent: str | None = None) 
     A ``Memory`` with a storage of its own, and a flow with a persistence of its own, keep it. Returned is the store,
     which is the caller's to close, after the last crew and flow.
     """
-    held = Held(store)
+    held = OpenedStore(store)
     with held.begun() as used:
         storage = HoldfastStorage(used, user=user, agent=agent)
         persistence = HoldfastFlowPersistence(used, user=user, agent=agent)
@@ -82,7 +82,7 @@ class HoldfastStorage:
     def __init__(
         self, store: Given, *, user: str | None = None, agent: str | None = None, folder: str = "crewai"
     ) -> None:
-        self._held = Held(store)
+        self._held = OpenedStore(store)
         self._store = self._held.store
         with self._held.begun() as begun:
             self._folder = begun.folder(folder, user=user, agent=agent)
@@ -113,7 +113,7 @@ class HoldfastStorage:
             return
         given = {record.id: record for record in records}
 
-        def changes() -> list[Writing | Deleting]:
+        def changes() -> list[FileWrite | FileDelete]:
             """Anew, where one of them was changed or deleted meanwhile, perhaps with its vector."""
             with self._lock:
                 self._catch_up()
@@ -139,13 +139,13 @@ class HoldfastStorage:
         """
         wanted = _Wanted(scope_prefix, categories, metadata_filter, record_ids, older_than)
 
-        def going() -> list[list[Deleting]]:
+        def going() -> list[list[FileDelete]]:
             """Anew, where one of them was changed meanwhile, and may not be wanted any more."""
             with self._lock:
                 self._catch_up()
                 return [list(self._deletions(kept)) for kept in self._kept.values() if wanted.has(kept.record)]
 
-        def commit(gone: list[list[Deleting]]) -> int:
+        def commit(gone: list[list[FileDelete]]) -> int:
             self._folder.commit([change for changes in gone for change in changes])
             return len(gone)
 
@@ -321,9 +321,9 @@ class HoldfastStorage:
         copy.embedding = None if vector is None else vector.tolist()
         return copy
 
-    def _writings(self, records: Iterable[MemoryRecord]) -> list[Writing | Deleting]:
+    def _writings(self, records: Iterable[MemoryRecord]) -> list[FileWrite | FileDelete]:
         """What saving these comes to. A vector that is there already is not written again, if it is there still."""
-        changes: list[Writing | Deleting] = []
+        changes: list[FileWrite | FileDelete] = []
         size = self._vectors.size
         for record in records:
             vector = _vector(record.embedding or (), f"the record {record.id!r}")
@@ -336,17 +336,17 @@ class HoldfastStorage:
             anew = len(vector) > 0 and not same
             # With a vector it is whole, whatever was there; without, it relies on what there is of one.
             expect = None if anew else 0 if kept is None else kept.version
-            changes.append(Writing(_RECORD + id, _content(record), expect))
+            changes.append(FileWrite(_RECORD + id, _content(record), expect))
             if anew:
-                changes.append(Writing(_VECTOR + id, _FORM + vector.astype(_STORED).tobytes()))
+                changes.append(FileWrite(_VECTOR + id, _FORM + vector.astype(_STORED).tobytes()))
             elif not len(vector) and known is not None:
-                changes.append(Deleting(_VECTOR + id))
+                changes.append(FileDelete(_VECTOR + id))
         return changes
 
-    def _deletions(self, kept: _Kept) -> Iterator[Deleting]:
-        yield Deleting(_RECORD + kept.record.id, kept.version)
+    def _deletions(self, kept: _Kept) -> Iterator[FileDelete]:
+        yield FileDelete(_RECORD + kept.record.id, kept.version)
         if self._vectors.get(kept.record.id) is not None:
-            yield Deleting(_VECTOR + kept.record.id)
+            yield FileDelete(_VECTOR + kept.record.id)
 
 
 class _Kept(NamedTuple):
@@ -503,7 +503,7 @@ class HoldfastFlowPersistence(FlowPersistence):
     address: str | None = None
     user: str | None = None
     agent: str | None = None
-    _held: Held = PrivateAttr()
+    _held: OpenedStore = PrivateAttr()
 
     def __init__(self, store: Given | None = None, /, **fields: Any) -> None:
         kept = store if isinstance(store, str | Path) else fields.get("address")
@@ -514,7 +514,7 @@ class HoldfastFlowPersistence(FlowPersistence):
         if given is None:
             raise Misconfigured("a persistence made from an open store cannot be made again from its fields: "
                                 "give HoldfastFlowPersistence the address of the store")  # fmt: skip
-        self._held = Held(given)
+        self._held = OpenedStore(given)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self

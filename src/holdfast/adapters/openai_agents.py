@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from holdfast.adapters.opening import Given, Held, away
+from holdfast.adapters.opening import Given, OpenedStore, away
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Append, Event, Fork, Mark, Op, Put, Record
 from holdfast.errors import Invalid, NotFound, quoted
 from holdfast.ledger import checkpoints, log
 from holdfast.ledger.checkpoints import Point
 from holdfast.ledger.core import Pending, compare_and_set
-from holdfast.ledger.said import OURS
+from holdfast.ledger.speech import OURS
 from holdfast.records import Draft
 from holdfast.thread import Thread
 
@@ -78,7 +78,7 @@ class HoldfastSession:
         settings = {} if session_settings is None else session_settings
         self.session_settings = SessionSettings().resolve(settings) if isinstance(settings, dict) else settings
         self.session_id = session_id
-        self._held = Held(store)
+        self._held = OpenedStore(store)
         self.store = self._held.store
         with self._held.begun() as begun:
             self.thread: Thread = begun.thread(session_id, user=user, agent=agent)

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from holdfast import config
-from holdfast.aio.hands import to_end
 from holdfast.aio.hold import AsyncHold
+from holdfast.aio.offload import to_end
 from holdfast.aio.store import AsyncStore
 from holdfast.engine.contract import Scope
 from holdfast.errors import Invalid
@@ -40,7 +40,7 @@ def opened(given: Given) -> Store:
     if isinstance(given, Store):
         return given
     if isinstance(given, AsyncStore):
-        return given._store
+        return given.blocking
     if isinstance(given, str | Path):
         return open_store(given)
     raise Invalid(f"give a store, or the address of one, not {type(given).__name__}")
@@ -63,7 +63,7 @@ def whole_address(kept: str) -> str:
     return known if known is not None and kept_address(known) == kept else kept
 
 
-class Held:
+class OpenedStore:
     """The store of an adapter: one that was given stays open, one that was opened for it is closed with it."""
 
     def __init__(self, given: Given) -> None:
@@ -86,11 +86,11 @@ class Held:
 
     def folder(self, name: str, scope: Scope) -> Folder:
         """A folder whose files are erased with the thread that the scope names."""
-        return Folder(self.store.core, name, scope, self.store._finding)
+        return self.store.wiring.folder(name, scope)
 
     def purge(self, owner: Scope) -> None:
         """The adapter erased something of an owner by itself: neither indexes nor contexts know it any more."""
-        self.store._purge({owner})
+        self.store.wiring.purge({owner})
 
 
 class Alone(AsyncHold):

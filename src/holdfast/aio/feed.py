@@ -8,21 +8,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 
-from holdfast.aio.hands import Hands
+from holdfast.aio.offload import Offload
 from holdfast.engine.contract import Commit, Interest, Listens
 from holdfast.ledger.core import Core
-from holdfast.ledger.feed import Follower, Patience, check_timeout, page_of
+from holdfast.ledger.feed import Deadline, Follower, check_timeout, page_of
 
 _POLL_S = 0.05  # of an engine that calls nobody
 
 
 async def watching(
-    core: Core, hands: Hands, after: int, only: Interest | None, timeout_s: float | None
+    core: Core, offload: Offload, after: int, only: Interest | None, timeout_s: float | None
 ) -> AsyncGenerator[Commit, None]:
     """Yield commits of interest after a position; end after ``timeout_s`` without one."""
-    patience, came = Patience(timeout_s), list[Commit]()
+    patience, came = Deadline(timeout_s), list[Commit]()
     while True:
-        commits, upto = (came, 0) if came else await hands.run(page_of, core.engine, core.tenant, after, only)
+        commits, upto = (came, 0) if came else await offload.run(page_of, core.engine, core.tenant, after, only)
         for commit in commits:
             yield commit
         after = max(upto, commits[-1].position if commits else after)
@@ -58,33 +58,33 @@ async def _coming(core: Core, after: int, only: Interest | None, wait_s: float) 
 class AsyncFollower:
     """A ``Follower`` whose methods are awaited."""
 
-    def __init__(self, follower: Follower, hands: Hands) -> None:
-        self._follower, self._hands = follower, hands
+    def __init__(self, follower: Follower, offload: Offload) -> None:
+        self._follower, self._offload = follower, offload
         self.name = follower.name
 
     def __repr__(self) -> str:
         return f"AsyncFollower({self.name!r})"
 
     async def position(self) -> int:
-        return await self._hands.run(lambda: self._follower.position)
+        return await self._offload.run(lambda: self._follower.position)
 
     async def lag(self) -> int:
-        return await self._hands.run(lambda: self._follower.lag)
+        return await self._offload.run(lambda: self._follower.lag)
 
     async def read(self, *, timeout_s: float | None = 0.0) -> list[Commit]:
         check_timeout(timeout_s)
-        follower, patience = self._follower, Patience(timeout_s)
+        follower, patience = self._follower, Deadline(timeout_s)
         while True:
-            commits, upto = await self._hands.run(follower.page)
+            commits, upto = await self._offload.run(follower.page)
             if commits or not patience.left_s:
                 return commits
             await _coming(follower.core, upto, follower.only, patience.left_s)
 
     async def follow(self, *, timeout_s: float | None = None) -> AsyncIterator[Commit]:
         check_timeout(timeout_s)
-        follower, patience = self._follower, Patience(timeout_s)
+        follower, patience = self._follower, Deadline(timeout_s)
         while True:
-            commits, upto = await self._hands.run(follower.page)
+            commits, upto = await self._offload.run(follower.page)
             for commit in commits:
                 at = follower.known
                 yield commit
@@ -99,10 +99,10 @@ class AsyncFollower:
                 return
 
     async def advance(self, position: int) -> None:
-        await self._hands.run(self._follower.advance, position)
+        await self._offload.run(self._follower.advance, position)
 
     async def reset(self, position: int = 0) -> None:
-        await self._hands.run(self._follower.reset, position)
+        await self._offload.run(self._follower.reset, position)
 
     async def remove(self) -> None:
-        await self._hands.run(self._follower.remove)
+        await self._offload.run(self._follower.remove)

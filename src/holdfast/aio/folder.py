@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.aio.hands import Hands
-from holdfast.ledger.files import Deleting, Writing
+from holdfast.aio.offload import Offload
+from holdfast.ledger.files import FileDelete, FileWrite
 from holdfast.ledger.folder import Folder
 from holdfast.records import File, Recalled
 
@@ -17,30 +17,30 @@ from holdfast.records import File, Recalled
 class AsyncFolder:
     """A ``Folder`` whose methods are awaited."""
 
-    def __init__(self, folder: Folder, hands: Hands) -> None:
-        self._folder, self._hands = folder, hands
+    def __init__(self, folder: Folder, offload: Offload) -> None:
+        self._folder, self._offload = folder, offload
         self.name = folder.name
 
     def __repr__(self) -> str:
         return f"Async{self._folder!r}"
 
     async def read(self, path: str, *, version: int | None = None) -> File:
-        return await self._hands.run(self._folder.read, path, version=version)
+        return await self._offload.run(self._folder.read, path, version=version)
 
     async def find(self, path: str) -> File | None:
-        return await self._hands.run(self._folder.find, path)
+        return await self._offload.run(self._folder.find, path)
 
     async def version(self, path: str) -> int:
-        return await self._hands.run(self._folder.version, path)
+        return await self._offload.run(self._folder.version, path)
 
     async def files(self, prefix: str = "", *, tag: str | None = None, limit: int | None = None) -> list[File]:
-        return await self._hands.run(self._folder.files, prefix, tag=tag, limit=limit)
+        return await self._offload.run(self._folder.files, prefix, tag=tag, limit=limit)
 
     async def paths(self, prefix: str = "") -> list[str]:
-        return await self._hands.run(self._folder.paths, prefix)
+        return await self._offload.run(self._folder.paths, prefix)
 
     async def history(self, path: str) -> list[File]:
-        return await self._hands.run(self._folder.history, path)
+        return await self._offload.run(self._folder.history, path)
 
     async def search(
         self,
@@ -53,7 +53,7 @@ class AsyncFolder:
         explain: bool = False,
         within_ms: float | None = None,
     ) -> Recalled:
-        return await self._hands.run(
+        return await self._offload.run(
             self._folder.search, query, k, prefix=prefix, tag=tag, among=among, explain=explain, within_ms=within_ms
         )
 
@@ -67,17 +67,17 @@ class AsyncFolder:
         expires: int | None = None,
         key: str | None = None,
     ) -> File:
-        return await self._hands.to_end(
+        return await self._offload.to_end(
             self._folder.write, path, content, expect=expect, tags=tags, expires=expires, key=key
         )
 
     async def delete(
         self, path: str, *, expect: int | None = None, key: str | None = None, erase: bool = False
     ) -> bool:
-        return await self._hands.to_end(self._folder.delete, path, expect=expect, key=key, erase=erase)
+        return await self._offload.to_end(self._folder.delete, path, expect=expect, key=key, erase=erase)
 
     async def move(self, path: str, to: str) -> File:
-        return await self._hands.to_end(self._folder.move, path, to)
+        return await self._offload.to_end(self._folder.move, path, to)
 
-    async def commit(self, changes: Sequence[Writing | Deleting]) -> list[File]:
-        return await self._hands.to_end(self._folder.commit, changes)
+    async def commit(self, changes: Sequence[FileWrite | FileDelete]) -> list[File]:
+        return await self._offload.to_end(self._folder.commit, changes)

@@ -8,27 +8,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 
-from holdfast.aio.hands import Hands
-from holdfast.handoff import Document, Handoff, HandoffRevision, Written
+from holdfast.aio.offload import Offload
+from holdfast.handoff import Handoff, HandoffDocument, HandoffFile, HandoffRevision
 
 
 class AsyncHandoff:
     """A ``Handoff`` whose methods are awaited."""
 
-    def __init__(self, handoff: Handoff, hands: Hands) -> None:
-        self._handoff, self._hands = handoff, hands
+    def __init__(self, handoff: Handoff, offload: Offload) -> None:
+        self._handoff, self._offload = handoff, offload
 
     def __repr__(self) -> str:
         return f"Async{self._handoff!r}"
 
-    async def read(self, revision: int | None = None) -> Document:
-        return await self._hands.run(self._handoff.read, revision)
+    async def read(self, revision: int | None = None) -> HandoffDocument:
+        return await self._offload.run(self._handoff.read, revision)
 
     async def markdown(self) -> str:
-        return await self._hands.run(self._handoff.markdown)
+        return await self._offload.run(self._handoff.markdown)
 
     async def history(self, last: int | None = None) -> list[HandoffRevision]:
-        return await self._hands.run(self._handoff.history, last)
+        return await self._offload.run(self._handoff.history, last)
 
     async def update(  # noqa: PLR0913 - as in its blocking twin
         self,
@@ -43,7 +43,7 @@ class AsyncHandoff:
         expect: int | None = None,
         by: str = "agent",
     ) -> int:
-        return await self._hands.run(
+        return await self._offload.run(
             self._handoff.update,
             goal=goal, done=done, todo=todo, blockers=blockers, next_action=next_action, context=context,
             replace=replace, expect=expect, by=by,
@@ -57,10 +57,10 @@ class AsyncHandoff:
         message: str | None = None,
         force: bool = False,
         by: str = "agent",
-    ) -> Written:
-        return await self._hands.run(self._handoff.write, path, git=git, message=message, force=force, by=by)
+    ) -> HandoffFile:
+        return await self._offload.run(self._handoff.write, path, git=git, message=message, force=force, by=by)
 
     async def load(
         self, path_or_text: str | bytes | PathLike[str], *, by: str = "person", force: bool = False
-    ) -> Document:
-        return await self._hands.run(self._handoff.load, path_or_text, by=by, force=force)
+    ) -> HandoffDocument:
+        return await self._offload.run(self._handoff.load, path_or_text, by=by, force=force)

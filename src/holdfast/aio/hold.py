@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
 
-from holdfast.aio.hands import surely
+from holdfast.aio.offload import surely
 from holdfast.steps.hold import Hold
 
 _LOOK_S = 0.05

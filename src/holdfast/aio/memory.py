@@ -9,20 +9,20 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any, Unpack
 
-from holdfast.aio.hands import Hands
+from holdfast.aio.offload import Offload
 from holdfast.checks import check_several
-from holdfast.memories.handle import Details, Memories, Only, Progress
 from holdfast.memory.conflicts import Contradiction
-from holdfast.memory.facts import Version
+from holdfast.memory.facts import FactVersion
 from holdfast.memory.graph import Link
+from holdfast.memory.handle import Details, Memories, Only, Progress
 from holdfast.records import Memory, Origin, Recalled
 
 
 class AsyncMemories:
     """A ``Memories`` whose methods are awaited."""
 
-    def __init__(self, memories: Memories, hands: Hands) -> None:
-        self._memories, self._hands = memories, hands
+    def __init__(self, memories: Memories, offload: Offload) -> None:
+        self._memories, self._offload = memories, offload
 
     def __repr__(self) -> str:
         return f"Async{self._memories!r}"
@@ -37,18 +37,18 @@ class AsyncMemories:
         origin: str | dict[str, Any] | Origin | None = None,
         **details: Unpack[Details],
     ) -> Memory:
-        return await self._hands.to_end(
+        return await self._offload.to_end(
             self._memories.remember, text, kind=kind, subject=subject, key=key, origin=origin, **details
         )
 
     async def remember_all(self, items: Iterable[str | dict[str, Any]]) -> list[Memory]:
-        return await self._hands.to_end(self._memories.remember_all, check_several("items", items))
+        return await self._offload.to_end(self._memories.remember_all, check_several("items", items))
 
     async def link(self, subject: str, relation: str, object: str, **details: Any) -> Memory:
-        return await self._hands.to_end(self._memories.link, subject, relation, object, **details)
+        return await self._offload.to_end(self._memories.link, subject, relation, object, **details)
 
     async def get(self, id: str) -> Memory:
-        return await self._hands.run(self._memories.get, id)
+        return await self._offload.run(self._memories.get, id)
 
     async def memories(
         self,
@@ -59,7 +59,7 @@ class AsyncMemories:
         limit: int | None = 100,
         forgotten: bool = False,
     ) -> list[Memory]:
-        return await self._hands.run(
+        return await self._offload.run(
             self._memories.memories, kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten
         )
 
@@ -71,7 +71,9 @@ class AsyncMemories:
         known_at: datetime | None = None,
         trust: str | None = None,
     ) -> list[Memory]:
-        return await self._hands.run(self._memories.facts, subject=subject, as_of=as_of, known_at=known_at, trust=trust)
+        return await self._offload.run(
+            self._memories.facts, subject=subject, as_of=as_of, known_at=known_at, trust=trust
+        )
 
     async def fact(
         self,
@@ -82,21 +84,21 @@ class AsyncMemories:
         known_at: datetime | None = None,
         trust: str | None = None,
     ) -> Memory | None:
-        return await self._hands.run(self._memories.fact, key, subject, as_of=as_of, known_at=known_at, trust=trust)
+        return await self._offload.run(self._memories.fact, key, subject, as_of=as_of, known_at=known_at, trust=trust)
 
     async def history(
         self, key: str, subject: str | None = None, *, known_at: datetime | None = None, trust: str | None = None
-    ) -> list[Version]:
-        return await self._hands.run(self._memories.history, key, subject, known_at=known_at, trust=trust)
+    ) -> list[FactVersion]:
+        return await self._offload.run(self._memories.history, key, subject, known_at=known_at, trust=trust)
 
     async def links(self, entity: str | None = None, *, hops: int = 1, as_of: datetime | None = None) -> list[Link]:
-        return await self._hands.run(self._memories.links, entity, hops=hops, as_of=as_of)
+        return await self._offload.run(self._memories.links, entity, hops=hops, as_of=as_of)
 
     async def procedures(self, limit: int | None = None, *, trust: str | None = None) -> list[Memory]:
-        return await self._hands.run(self._memories.procedures, limit, trust=trust)
+        return await self._offload.run(self._memories.procedures, limit, trust=trust)
 
     async def contradictions(self, *, subject: str | None = None, limit: int | None = 100) -> list[Contradiction]:
-        return await self._hands.run(self._memories.contradictions, subject=subject, limit=limit)
+        return await self._offload.run(self._memories.contradictions, subject=subject, limit=limit)
 
     async def correct(
         self,
@@ -106,10 +108,10 @@ class AsyncMemories:
         origin: str | dict[str, Any] | Origin | None = None,
         **details: Unpack[Details],
     ) -> Memory:
-        return await self._hands.to_end(self._memories.correct, id, text, origin=origin, **details)
+        return await self._offload.to_end(self._memories.correct, id, text, origin=origin, **details)
 
     async def end(self, id: str, at: datetime | None = None) -> Memory:
-        return await self._hands.to_end(self._memories.end, id, at)
+        return await self._offload.to_end(self._memories.end, id, at)
 
     async def forget(
         self,
@@ -122,15 +124,15 @@ class AsyncMemories:
         dry_run: bool = False,
         erase: bool = False,
     ) -> list[Memory]:
-        return await self._hands.to_end(
+        return await self._offload.to_end(
             self._memories.forget, id, key=key, subject=subject, tag=tag, kind=kind, dry_run=dry_run, erase=erase
         )
 
-    async def restore(self, id: str) -> Memory:
-        return await self._hands.to_end(self._memories.restore, id)
+    async def unforget(self, id: str) -> Memory:
+        return await self._offload.to_end(self._memories.unforget, id)
 
     async def used(self, id: str, *, helped: bool | None = None) -> Memory:
-        return await self._hands.to_end(self._memories.used, id, helped=helped)
+        return await self._offload.to_end(self._memories.used, id, helped=helped)
 
     async def recall(
         self,
@@ -143,7 +145,7 @@ class AsyncMemories:
         without: Collection[str] = (),
         **only: Unpack[Only],
     ) -> Recalled:
-        return await self._hands.run(
+        return await self._offload.run(
             self._memories.recall,
             query,
             k,
@@ -155,7 +157,7 @@ class AsyncMemories:
         )
 
     async def learn(self, thread: str, *, after: int = 0) -> list[Memory]:
-        return await self._hands.to_end(self._memories.learn, thread, after=after)
+        return await self._offload.to_end(self._memories.learn, thread, after=after)
 
     def tools(self, format: str = "openai") -> list[dict[str, Any]]:
         return self._memories.tools(format)
@@ -169,13 +171,13 @@ class AsyncMemories:
         trust: str = "stated",
         once: str | None = None,
     ) -> str:
-        return await self._hands.to_end(self._memories.use, name, arguments, origin=origin, trust=trust, once=once)
+        return await self._offload.to_end(self._memories.use, name, arguments, origin=origin, trust=trust, once=once)
 
     async def rebuild(self, progress: Progress | None = None) -> int:
-        return await self._hands.run(self._memories.rebuild, progress)
+        return await self._offload.run(self._memories.rebuild, progress)
 
     async def reembed(self, progress: Progress | None = None) -> int:
-        return await self._hands.run(self._memories.reembed, progress)
+        return await self._offload.run(self._memories.reembed, progress)
 
     async def rollback(self) -> str | None:
-        return await self._hands.run(self._memories.rollback)
+        return await self._offload.run(self._memories.rollback)

@@ -16,21 +16,22 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from holdfast.aio.hands import Hands, surely, to_end
+from holdfast.aio.offload import Offload, surely, to_end
 from holdfast.checks import check_part
 from holdfast.clock import Sleeps
 from holdfast.errors import Unavailable
-from holdfast.steps import budget, ending, waiting
-from holdfast.steps.context import StepContext
-from holdfast.steps.current import in_step, reset_run, set_run, set_step
+from holdfast.steps import budget, lifecycle, signals
 from holdfast.steps.declare import Effect, OnUnknown, Retry, is_async
-from holdfast.steps.flow import Ask, Call, Do, Flow, Listen, Nap, call, overdue
+from holdfast.steps.flow import Ask, CallFunction, Flow, RunBlocking, Sleep, WaitForCommit, call, overdue
 from holdfast.steps.replay import Replayed, replayed
 from holdfast.steps.resume import Claimed, Resumed, Resumer, Shift
 from holdfast.steps.run import Run, Subtask, check_handler, leaving
+from holdfast.steps.step_context import StepContext, in_step, reset_run, set_run, set_step
 from holdfast.steps.subtask import spend, subtask
 from holdfast.steps.timeline import StepInfo
 from holdfast.steps.work import Work
+from holdfast.thread import replay as replay_blocking
+from holdfast.thread import replaying
 
 if TYPE_CHECKING:
     from holdfast.store import Store
@@ -41,13 +42,13 @@ _LOOK_S = 0.05
 _GRACE_S = 1.0  # for a step that took too long to come to its end
 
 
-async def drive(flow: Flow[T], work: Work, hands: Hands) -> T:
+async def drive(flow: Flow[T], work: Work, offload: Offload) -> T:
     """Carry a flow out, awaiting."""
     try:
         ask = next(flow)
         while True:
             try:
-                answer = await _perform(ask, work, hands)
+                answer = await _perform(ask, work, offload)
             except BaseException as error:
                 ask = flow.throw(error)
             else:
@@ -57,25 +58,25 @@ async def drive(flow: Flow[T], work: Work, hands: Hands) -> T:
         return result
 
 
-async def _perform(ask: Ask, work: Work, hands: Hands) -> Any:
+async def _perform(ask: Ask, work: Work, offload: Offload) -> Any:
     match ask:
-        case Do():
-            return await (surely(ask.work) if ask.surely else hands.to_end(ask.work))
-        case Call():
-            return await _call(ask, hands)
-        case Listen():
+        case RunBlocking():
+            return await (surely(ask.work) if ask.surely else offload.to_end(ask.work))
+        case CallFunction():
+            return await _call(ask, offload)
+        case WaitForCommit():
             return await asyncio.sleep(min(ask.seconds, _LOOK_S))  # a blocked thread for each would use the executor up
-        case Nap():
+        case Sleep():
             clock = work.runs.core.clock
             if isinstance(clock, Sleeps):
                 return clock.sleep(ask.seconds)
             return await asyncio.sleep(ask.seconds)
 
 
-async def _call(ask: Call, hands: Hands) -> Any:
+async def _call(ask: CallFunction, offload: Offload) -> Any:
     try:
         if is_async(ask.fn):
-            return await _awaited(ask, hands)
+            return await _awaited(ask, offload)
         # Not on the store's own threads: a step may take long, and commits must go on meanwhile.
         return await to_end(None, functools.partial(call, ask))
     except asyncio.CancelledError as error:
@@ -86,8 +87,8 @@ async def _call(ask: Call, hands: Hands) -> Any:
         raise RuntimeError(f"{ask.what} ended with a cancellation of its own") from error
 
 
-async def _awaited(ask: Call, hands: Hands) -> Any:
-    task, ended = _begin(ask, hands)
+async def _awaited(ask: CallFunction, offload: Offload) -> Any:
+    task, ended = _begin(ask, offload)
     try:
         done, _ = await asyncio.wait({task}, timeout=ask.timeout_s)
         if not done:
@@ -101,7 +102,7 @@ async def _awaited(ask: Call, hands: Hands) -> Any:
     return task.result()
 
 
-def _begin(ask: Call, hands: Hands) -> tuple[asyncio.Task[Any], Callable[[asyncio.Task[Any]], None]]:
+def _begin(ask: CallFunction, offload: Offload) -> tuple[asyncio.Task[Any], Callable[[asyncio.Task[Any]], None]]:
     """Begin an async function; also give what notes that it has ended, also when nobody waits for it any more."""
     over = False
 
@@ -114,7 +115,7 @@ def _begin(ask: Call, hands: Hands) -> tuple[asyncio.Task[Any], Callable[[asynci
         over = True
 
     context = contextvars.copy_context()
-    context.run(_enter, ask, hands)
+    context.run(_enter, ask, offload)
     coroutine = ask.fn(*ask.args, **ask.kwargs)
     if ask.lasting is not None:
         ask.lasting(True)
@@ -133,34 +134,34 @@ async def _stopped(task: asyncio.Task[Any]) -> None:
             task.cancel()
 
 
-def _enter(ask: Call, hands: Hands) -> None:
+def _enter(ask: CallFunction, offload: Offload) -> None:
     if ask.within is not None:
         ask.within()
     step = in_step()
     if isinstance(step, StepContext):
-        set_step(AsyncStepContext(step, hands))
+        set_step(AsyncStepContext(step, offload))
 
 
 class AsyncStepContext(StepContext):
     """A ``StepContext`` in an async function: ``heartbeat`` and ``record`` are awaited, the rest only collects."""
 
-    def __init__(self, step: StepContext, hands: Hands) -> None:
+    def __init__(self, step: StepContext, offload: Offload) -> None:
         self.__dict__ = step.__dict__  # one and the same step, so that what is collected here is committed there
-        self._hands = hands
+        self._offload = offload
 
     async def heartbeat(self) -> None:  # type: ignore[override]
-        await self._hands.to_end(StepContext.heartbeat, self)
+        await self._offload.to_end(StepContext.heartbeat, self)
 
     async def record(self, progress: Any) -> None:  # type: ignore[override]
-        await self._hands.to_end(StepContext.record, self, progress)
+        await self._offload.to_end(StepContext.record, self, progress)
 
 
 class RunOpening:
     """What ``AsyncThread.run`` gives: await it for a run, or use it in ``async with``."""
 
-    def __init__(self, thread: Thread, name: str, handler: str | None, input: Any, hands: Hands) -> None:
+    def __init__(self, thread: Thread, name: str, handler: str | None, input: Any, offload: Offload) -> None:
         self._open = functools.partial(thread.run, name, handler=handler, input=input)
-        self._hands = hands
+        self._offload = offload
         self._run: AsyncRun | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncRun]:
@@ -169,12 +170,12 @@ class RunOpening:
     async def _opened(self) -> AsyncRun:
         opened: list[Work] = []
         try:
-            await self._hands.to_end(lambda: opened.append(self._open()._work))
+            await self._offload.to_end(lambda: opened.append(self._open().work))
         except asyncio.CancelledError as error:
             for work in opened:  # as the caller went
-                await drive(leaving(work, error), work, self._hands)
+                await drive(leaving(work, error), work, self._offload)
             raise
-        return AsyncRun(opened[0], self._hands)
+        return AsyncRun(opened[0], self._offload)
 
     async def __aenter__(self) -> AsyncRun:
         self._run = await self._opened()
@@ -190,41 +191,41 @@ class RunOpening:
 class AsyncRun:
     """A ``Run`` whose methods are awaited."""
 
-    def __init__(self, work: Work, hands: Hands) -> None:
-        self._work, self._hands = work, hands
+    def __init__(self, work: Work, offload: Offload) -> None:
+        self.work, self._offload = work, offload
         self._tokens: list[Any] = []
         work.awaits = True
 
     def __repr__(self) -> str:
-        return f"Async{Run(self._work)!r}"
+        return f"Async{Run(self.work)!r}"
 
     @property
     def name(self) -> str:
-        return self._work.header.name
+        return self.work.header.name
 
     @property
     def thread(self) -> Any:
         """The run's thread, as an ``AsyncThread``."""
         from holdfast.aio.thread import AsyncThread  # noqa: PLC0415 - a thread gives runs, and a run its thread
 
-        thread: Any = self._work.thread
-        return AsyncThread(thread, self._hands)
+        thread: Any = self.work.thread
+        return AsyncThread(thread, self._offload)
 
     @property
     def input(self) -> Any:
-        return Run(self._work).input
+        return Run(self.work).input
 
     @property
     def status(self) -> str:
-        return self._work.header.status
+        return self.work.header.status
 
     @property
     def steps(self) -> list[StepInfo]:
-        return Run(self._work).steps
+        return Run(self.work).steps
 
     @property
     def result(self) -> Any:
-        return Run(self._work).result
+        return Run(self.work).result
 
     async def step(  # noqa: PLR0913 - a declaration has many words, each by name
         self,
@@ -247,45 +248,45 @@ class AsyncRun:
             "effect": effect, "probe": probe, "on_unknown": on_unknown, "retry": retry, "timeout_s": timeout_s,
             "probe_timeout_s": probe_timeout_s, "compensate": compensate, "returns": returns, "log": log,
         }  # fmt: skip
-        return await self._drive(self._work.step(name, fn, args, kwargs, options))
+        return await self._drive(self.work.step(name, fn, args, kwargs, options))
 
     async def wait(self, name: str, *, timeout_s: float | None = None, park: bool | None = None) -> Any:
-        return await self._drive(waiting.wait(self._work, name, timeout_s, park))
+        return await self._drive(signals.wait(self.work, name, timeout_s, park))
 
     async def subtask(
         self, name: str, fn: Callable[..., Any], /, *args: Any, budget: dict[str, float] | None = None, **kwargs: Any
     ) -> Any:
-        inner = functools.partial(AsyncSubtask, hands=self._hands) if is_async(fn) else Subtask
-        return await self._drive(subtask(self._work, name, fn, args, kwargs, budget, inner))
+        inner = functools.partial(AsyncSubtask, offload=self._offload) if is_async(fn) else Subtask
+        return await self._drive(subtask(self.work, name, fn, args, kwargs, budget, inner))
 
     async def settle(self, step: str, *, happened: bool, result: Any = None) -> None:
-        await self._drive(ending.settle(self._work, step, happened, result))
+        await self._drive(lifecycle.settle(self.work, step, happened, result))
 
     async def finish(self, result: Any = None) -> Any:
-        return await self._drive(ending.finish(self._work, result))
+        return await self._drive(lifecycle.finish(self.work, result))
 
     async def fail(self, error: BaseException) -> None:
-        await self._drive(ending.fail(self._work, error))
+        await self._drive(lifecycle.fail(self.work, error))
 
     async def abandon(self, reason: str = "") -> None:
-        await self._drive(ending.abandon(self._work, reason))
+        await self._drive(lifecycle.abandon(self.work, reason))
 
     async def release(self, why: str = "released") -> None:
-        self._work.refuse_inside("letting the run go")
-        await self._drive(ending.release(self._work, why))
+        self.work.refuse_inside("letting the run go")
+        await self._drive(lifecycle.release(self.work, why))
 
     async def carry_out(self, handler: Callable[[Self], Any]) -> Any:
-        self._work.refuse_inside("carrying the run out")
+        self.work.refuse_inside("carrying the run out")
         check_handler(handler)
         async with self:
             result = handler(self)
             return await self.finish(await result if inspect.isawaitable(result) else result)
 
     async def heartbeat(self) -> None:
-        await self._hands.to_end(Run(self._work).heartbeat)
+        await self._offload.to_end(Run(self.work).heartbeat)
 
     async def _drive(self, flow: Flow[Any]) -> Any:
-        return await drive(flow, self._work, self._hands)
+        return await drive(flow, self.work, self._offload)
 
     async def __aenter__(self) -> Self:
         self._tokens.append(set_run(self))
@@ -295,33 +296,33 @@ class AsyncRun:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         reset_run(self._tokens.pop())
-        await self._drive(leaving(self._work, error))
+        await self._drive(leaving(self.work, error))
 
 
 class AsyncSubtask(AsyncRun):
     """A ``Subtask`` whose methods are awaited."""
 
     async def spend(self, **amounts: float) -> dict[str, float]:
-        left: dict[str, float] = await self._drive(spend(self._work, amounts))
+        left: dict[str, float] = await self._drive(spend(self.work, amounts))
         return left
 
     @property
     def left(self) -> dict[str, float]:
-        return budget.left(self._work)
+        return budget.left(self.work)
 
     @property
     def spent(self) -> dict[str, float]:
-        return budget.used(self._work)
+        return budget.used(self.work)
 
 
-async def replay(thread: Thread, name: str, handler: Callable[..., Any], hands: Hands) -> Replayed:
+async def replay(thread: Thread, name: str, handler: Callable[..., Any], offload: Offload) -> Replayed:
     """Go through a recorded run with today's handler, blocking or async."""
     if not is_async(handler):
-        return await hands.run(thread.replay, name, handler)
-    work = await hands.run(thread._replaying, name)
+        return await offload.run(replay_blocking, thread, name, handler)
+    work = await offload.run(replaying, thread, name)
     result, raised = None, None
     try:
-        async with AsyncRun(work, hands) as run:
+        async with AsyncRun(work, offload) as run:
             result = await handler(run)
     except Exception as error:
         raised = error
@@ -331,32 +332,32 @@ async def replay(thread: Thread, name: str, handler: Callable[..., Any], hands: 
 async def resuming(
     store: Store,
     handlers: Any,
-    hands: Hands,
+    offload: Offload,
     *,
     thread: str | None = None,
     run: str | None = None,
     limit: int | None = None,
 ) -> AsyncGenerator[Resumed, None]:
     """Carry on every run that may be taken now, or the one that is named, and tell of each."""
-    resumer = Resumer(store._runs, handlers, store.thread, store._tend)
-    claimed = await hands.to_end(resumer.taken, thread, run, limit)
-    async with aclosing(_each(claimed, hands)) as each:
+    resumer = store.wiring.resumer(handlers)
+    claimed = await offload.to_end(resumer.taken, thread, run, limit)
+    async with aclosing(_each(claimed, offload)) as each:
         async for found in each:
-            yield found if isinstance(found, Resumed) else await _carry_on(resumer, found, hands)
+            yield found if isinstance(found, Resumed) else await _carry_on(resumer, found, offload)
 
 
-async def _each(claimed: Claimed, hands: Hands) -> AsyncGenerator[Work | Resumed, None]:
+async def _each(claimed: Claimed, offload: Offload) -> AsyncGenerator[Work | Resumed, None]:
     try:
-        while (found := await hands.to_end(next, claimed, None)) is not None:
+        while (found := await offload.to_end(next, claimed, None)) is not None:
             yield found
     finally:
-        if not hands.closed:
+        if not offload.closed:
             await surely(claimed.close)  # what was taken and not begun, others may begin
 
 
-async def _carry_on(resumer: Resumer, found: Work, hands: Hands) -> Resumed:
-    made = functools.partial(AsyncRun, hands=hands) if is_async(resumer.handler_of(found)) else Run
-    return await drive(resumer.carry_on(found, made), found, hands)
+async def _carry_on(resumer: Resumer, found: Work, offload: Offload) -> Resumed:
+    made = functools.partial(AsyncRun, offload=offload) if is_async(resumer.handler_of(found)) else Run
+    return await drive(resumer.carry_on(found, made), found, offload)
 
 
 async def work(
@@ -365,19 +366,19 @@ async def work(
     stop: threading.Event | None,
     poll_s: float,
     on_run: Callable[[Resumed], Any] | None,
-    hands: Hands,
+    offload: Offload,
 ) -> int:
     ends = threading.Event() if stop is None else check_part("stop", stop, "is_set", "wait")
-    shift = Shift(Resumer(store._runs, handlers, store.thread, store._tend), poll_s, on_run)
+    shift = Shift(store.wiring.resumer(handlers), poll_s, on_run)
     while not ends.is_set():
         shift.begin()
         try:
-            async with aclosing(_each(shift.resumer.claimed(), hands)) as each:
+            async with aclosing(_each(shift.resumer.claimed(), offload)) as each:
                 async for found in each:
                     if isinstance(found, Resumed):
                         shift.mention(found)
                         continue
-                    shift.note(await _carry_on(shift.resumer, found, hands))
+                    shift.note(await _carry_on(shift.resumer, found, offload))
                     if ends.is_set():
                         break
         except Unavailable:

@@ -15,14 +15,14 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from holdfast.aio.hands import Hands, surely, to_end
+from holdfast.aio.offload import Offload, surely, to_end
 from holdfast.aio.thread import AsyncThread
 from holdfast.context.report import Context
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.providers.models.model import Model, Usage
 from holdfast.records import Draft, Entry, Hit
-from holdfast.sessions.exchange import Answer, Exchange
 from holdfast.sessions.session import Opening, Session
+from holdfast.sessions.turn import Answer, Exchange
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,8 +32,8 @@ _DONE = object()
 class AsyncExchange:
     """An ``Exchange`` whose methods are awaited."""
 
-    def __init__(self, exchange: Exchange, hands: Hands) -> None:
-        self._exchange, self._hands = exchange, hands
+    def __init__(self, exchange: Exchange, offload: Offload) -> None:
+        self._exchange, self._offload = exchange, offload
 
     def __repr__(self) -> str:
         return f"Async{self._exchange!r}"
@@ -55,13 +55,13 @@ class AsyncExchange:
         return self._exchange.messages
 
     async def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-        return await _apart(self._hands, self._exchange.step, name, fn, *args, **options)
+        return await _apart(self._offload, self._exchange.step, name, fn, *args, **options)
 
     def append(self, *drafts: Draft) -> None:
         self._exchange.append(*drafts)
 
     async def reply(self, reply: Any, *, usage: Usage | None = None, state: Any = None) -> Answer:
-        return await _apart(self._hands, self._exchange.reply, reply, usage=usage, state=state)
+        return await _apart(self._offload, self._exchange.reply, reply, usage=usage, state=state)
 
     async def __aenter__(self) -> Self:
         self._exchange.__enter__()
@@ -79,8 +79,8 @@ class Turning(Coroutine[Any, Any, Any]):
     ``async with session.turn("…") as turn``: nothing is asked before that.
     """
 
-    def __init__(self, turn: Callable[[], Any], hands: Hands) -> None:
-        self._turn, self._hands = turn, hands
+    def __init__(self, turn: Callable[[], Any], offload: Offload) -> None:
+        self._turn, self._offload = turn, offload
         self._exchange: AsyncExchange | None = None
         self._work: Coroutine[Any, Any, Any] | None = None
 
@@ -100,8 +100,8 @@ class Turning(Coroutine[Any, Any, Any]):
             self._work.close()
 
     async def _taken(self) -> Any:
-        found = await _apart(self._hands, self._turn)
-        return AsyncExchange(found, self._hands) if isinstance(found, Exchange) else found
+        found = await _apart(self._offload, self._turn)
+        return AsyncExchange(found, self._offload) if isinstance(found, Exchange) else found
 
     async def __aenter__(self) -> AsyncExchange:
         found = await self._taken()
@@ -120,15 +120,15 @@ class Turning(Coroutine[Any, Any, Any]):
 class AsyncSession:
     """A ``Session`` whose methods are awaited."""
 
-    def __init__(self, session: Session, hands: Hands) -> None:
-        self._session, self._hands = session, hands
+    def __init__(self, session: Session, offload: Offload) -> None:
+        self._session, self._offload = session, offload
 
     def __repr__(self) -> str:
         return f"Async{self._session!r}"
 
     @property
     def thread(self) -> AsyncThread:
-        return AsyncThread(self._session.thread, self._hands)
+        return AsyncThread(self._session.thread, self._offload)
 
     @property
     def model(self) -> Model | None:
@@ -151,10 +151,10 @@ class AsyncSession:
         return self._session.answer
 
     async def start(self) -> Opening:
-        return await self._hands.run(self._session.start)
+        return await self._offload.run(self._session.start)
 
     def turn(self, input: Any, *, key: str | None = None) -> Any:
-        return Turning(functools.partial(self._session.turn, input, key=key), self._hands)
+        return Turning(functools.partial(self._session.turn, input, key=key), self._offload)
 
     async def stream(self, input: Any, *, key: str | None = None) -> AsyncIterator[str]:
         """The text of the answer as it comes. Whoever stops listening leaves the question open, to be resumed."""
@@ -178,7 +178,7 @@ class AsyncSession:
 
         async def speaking() -> None:
             try:
-                await _apart(self._hands, speak)
+                await _apart(self._offload, speak)
             finally:
                 pieces.put_nowait(_DONE)
 
@@ -193,7 +193,7 @@ class AsyncSession:
             await task
 
     def resume(self) -> Any:
-        return Turning(self._session.resume, self._hands)
+        return Turning(self._session.resume, self._offload)
 
     async def resume_stream(self) -> AsyncIterator[str]:
         async with aclosing(self._spoken(self._session.resume_stream)) as pieces:
@@ -201,22 +201,22 @@ class AsyncSession:
                 yield piece
 
     async def recalled_for(self, number: int) -> list[Hit]:
-        return await self._hands.run(self._session.recalled_for, number)
+        return await self._offload.run(self._session.recalled_for, number)
 
     async def context(self, input: Any) -> Context:
-        return await self._hands.run(self._session.context, input)
+        return await self._offload.run(self._session.context, input)
 
     async def roll(self) -> Entry | None:
-        return await _apart(self._hands, self._session.roll)
+        return await _apart(self._offload, self._session.roll)
 
     async def hand_off(self) -> int:
-        return await _apart(self._hands, self._session.hand_off)
+        return await _apart(self._offload, self._session.hand_off)
 
     async def end(self) -> int:
-        return await _apart(self._hands, self._session.end)
+        return await _apart(self._offload, self._session.end)
 
     async def fullness(self) -> float:
-        return await self._hands.run(self._session.fullness)
+        return await self._offload.run(self._session.fullness)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -225,11 +225,11 @@ class AsyncSession:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await _apart(self._hands, self._session.__exit__, kind, error, trace)
+        await _apart(self._offload, self._session.__exit__, kind, error, trace)
 
 
-async def _apart(hands: Hands, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _apart(offload: Offload, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run what may take long in a thread of the loop's own pool, to its end."""
-    if hands.closed:
+    if offload.closed:
         raise Misconfigured("this store is closed")
     return await to_end(None, functools.partial(work, *args, **kwargs))

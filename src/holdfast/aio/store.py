@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar, Unpac
 from holdfast import store as blocking
 from holdfast.aio.feed import AsyncFollower, watching
 from holdfast.aio.folder import AsyncFolder
-from holdfast.aio.hands import Hands, workers
+from holdfast.aio.graph import AsyncGraph
 from holdfast.aio.memory import AsyncMemories
-from holdfast.aio.runs import resuming, work
+from holdfast.aio.offload import Offload, workers
+from holdfast.aio.runs import replay, resuming, work
 from holdfast.aio.thread import AsyncThread
 from holdfast.checks import check_function
 from holdfast.clock import Clock
@@ -31,22 +32,25 @@ from holdfast.ids import Ids
 from holdfast.ledger import feed
 from holdfast.ledger.expiry import Expired
 from holdfast.ledger.feed import FollowerInfo
+from holdfast.ledger.graphs import GraphInfo
 from holdfast.ledger.quotas import KEEP, Quota, QuotaUsage
 from holdfast.ledger.schema import Registry
 from holdfast.ledger.thread import check_count
 from holdfast.providers.choose import AUTO, Spec
-from holdfast.records import Erasure, FolderInfo, Report, ThreadInfo
+from holdfast.records import Erasure, FolderInfo, ThreadInfo, UserInfo, VerifyReport
+from holdfast.steps.replay import Replayed
 from holdfast.steps.resume import Handlers, Resumed
+from holdfast.steps.run import Run
 from holdfast.steps.runs import LEASE_S
 from holdfast.steps.timeline import RunInfo
 
 if TYPE_CHECKING:
     from holdfast.aio.session import AsyncSession
+    from holdfast.archive import ArchiveManifest, ImportReport, Progress
     from holdfast.context.report import Context
     from holdfast.providers.models.choose import Spec as ModelSpec
-    from holdfast.sessions.gathering import Settings
-    from holdfast.sessions.session import Ways
-    from holdfast.transfer import ImportReport, Manifest, Progress
+    from holdfast.sessions.context_source import Settings
+    from holdfast.sessions.session import SessionSettings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,7 +81,7 @@ class StoreOpening:
             opening.add_done_callback(_close_unwanted)
             executor.shutdown(wait=False)
             raise
-        return AsyncStore(store, Hands(store.core, executor))
+        return AsyncStore(store, Offload(store.core, executor))
 
     async def __aenter__(self) -> AsyncStore:
         self._store = await self._open()
@@ -130,50 +134,50 @@ def _awaited(model: Callable[..., Any], loop: asyncio.AbstractEventLoop) -> Call
 class AsyncStore:
     """A ``Store`` whose methods are awaited."""
 
-    def __init__(self, store: blocking.Store, hands: Hands) -> None:
-        self._store = store
-        self._hands = hands
+    def __init__(self, store: blocking.Store, offload: Offload) -> None:
+        self.blocking = store
+        self._offload = offload
 
     @property
     def tenant(self) -> str:
-        return self._store.tenant
+        return self.blocking.tenant
 
     @property
     def actor(self) -> str | None:
-        return self._store.actor
+        return self.blocking.actor
 
     def for_tenant(self, tenant: str, *, actor: str | None = None) -> AsyncStore:
-        return self._view(self._store.for_tenant(tenant, actor=actor))
+        return self._view(self.blocking.for_tenant(tenant, actor=actor))
 
     def acting_as(self, actor: str | None) -> AsyncStore:
-        return self._view(self._store.acting_as(actor))
+        return self._view(self.blocking.acting_as(actor))
 
     def _view(self, store: blocking.Store) -> AsyncStore:
         """A store on the same engine and the same executor, which end with the one that it came from."""
-        return AsyncStore(store, self._hands.of(store.core))
+        return AsyncStore(store, self._offload.of(store.core))
 
     async def tenants(self) -> list[str]:
-        return await self._hands.run(self._store.tenants)
+        return await self._offload.run(self.blocking.tenants)
 
     async def set_quota(self, *, entries: Quota = KEEP, memories: Quota = KEEP, bytes: Quota = KEEP) -> QuotaUsage:
-        return await self._hands.run(self._store.set_quota, entries=entries, memories=memories, bytes=bytes)
+        return await self._offload.run(self.blocking.set_quota, entries=entries, memories=memories, bytes=bytes)
 
     async def usage(self) -> QuotaUsage:
-        return await self._hands.run(self._store.usage)
+        return await self._offload.run(self.blocking.usage)
 
     def thread(
         self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()
     ) -> AsyncThread:
-        return AsyncThread(self._store.thread(id, user=user, agent=agent, tags=tags), self._hands)
+        return AsyncThread(self.blocking.thread(id, user=user, agent=agent, tags=tags), self._offload)
 
-    def memory(self, *, user: str | None = None, agent: str | None = None) -> AsyncMemories:
-        return AsyncMemories(self._store.memory(user=user, agent=agent), self._hands)
+    def memory(self, user: str | None = None, *, agent: str | None = None) -> AsyncMemories:
+        return AsyncMemories(self.blocking.memory(user, agent=agent), self._offload)
 
     def folder(self, name: str, *, user: str | None = None, agent: str | None = None) -> AsyncFolder:
-        return AsyncFolder(self._store.folder(name, user=user, agent=agent), self._hands)
+        return AsyncFolder(self.blocking.folder(name, user=user, agent=agent), self._offload)
 
     async def folders(self, *, user: str | None = None, agent: str | None = None) -> list[FolderInfo]:
-        return await self._hands.run(self._store.folders, user=user, agent=agent)
+        return await self._offload.run(self.blocking.folders, user=user, agent=agent)
 
     async def context(
         self,
@@ -184,8 +188,8 @@ class AsyncStore:
         model: str | None = None,
         **settings: Unpack[Settings],
     ) -> Context:
-        own: Any = thread._thread if isinstance(thread, AsyncThread) else thread
-        return await self._hands.run(self._store.context, own, input, budget, model=model, **settings)
+        own: Any = thread.blocking if isinstance(thread, AsyncThread) else thread
+        return await self._offload.run(self.blocking.context, own, input, budget, model=model, **settings)
 
     def session(
         self,
@@ -194,14 +198,17 @@ class AsyncStore:
         user: str | None = None,
         agent: str | None = None,
         model: ModelSpec = None,
-        **ways: Unpack[Ways],
+        **ways: Unpack[SessionSettings],
     ) -> AsyncSession:
         from holdfast.aio.session import AsyncSession  # noqa: PLC0415 - it brings all that a session needs
 
-        own: Any = thread._thread if isinstance(thread, AsyncThread) else thread
+        own: Any = thread.blocking if isinstance(thread, AsyncThread) else thread
         if inspect.iscoroutinefunction(model):
             model = _awaited(model, asyncio.get_running_loop())
-        return AsyncSession(self._store.session(own, user=user, agent=agent, model=model, **ways), self._hands)
+        return AsyncSession(self.blocking.session(own, user=user, agent=agent, model=model, **ways), self._offload)
+
+    async def users(self) -> list[UserInfo]:
+        return await self._offload.run(self.blocking.users)
 
     async def threads(
         self,
@@ -213,8 +220,8 @@ class AsyncStore:
         until: datetime | None = None,
         limit: int | None = 100,
     ) -> list[ThreadInfo]:
-        return await self._hands.run(
-            self._store.threads, user=user, agent=agent, tag=tag, since=since, until=until, limit=limit
+        return await self._offload.run(
+            self.blocking.threads, user=user, agent=agent, tag=tag, since=since, until=until, limit=limit
         )
 
     async def runs(
@@ -226,12 +233,25 @@ class AsyncStore:
         status: str | None = None,
         limit: int | None = 100,
     ) -> list[RunInfo]:
-        return await self._hands.run(
-            self._store.runs, thread=thread, user=user, agent=agent, status=status, limit=limit
+        return await self._offload.run(
+            self.blocking.runs, thread=thread, user=user, agent=agent, status=status, limit=limit
         )
 
     async def due(self) -> list[RunInfo]:
-        return await self._hands.run(self._store.due)
+        return await self._offload.run(self.blocking.due)
+
+    async def replay(self, thread: AsyncThread | str, run: str, handler: Callable[[Run], Any]) -> Replayed:
+        """Go through a recorded run; a handler that is async gets an ``AsyncRun``."""
+        own = thread.blocking if isinstance(thread, AsyncThread) else self.blocking.thread(thread)
+        return await replay(own, run, handler, self._offload)
+
+    async def graphs(self, thread: AsyncThread | str) -> list[GraphInfo]:
+        own: Any = thread.blocking if isinstance(thread, AsyncThread) else thread
+        return await self._offload.run(self.blocking.graphs, own)
+
+    def graph(self, thread: AsyncThread | str, namespace: str = "") -> AsyncGraph:
+        own: Any = thread.blocking if isinstance(thread, AsyncThread) else thread
+        return AsyncGraph(self.blocking.graph(own, namespace), self._offload)
 
     async def resume(
         self,
@@ -246,7 +266,7 @@ class AsyncStore:
         check_function("on_run", on_run)
         report = []
         async with aclosing(
-            resuming(self._store, handlers, self._hands, thread=thread, run=run, limit=limit)
+            resuming(self.blocking, handlers, self._offload, thread=thread, run=run, limit=limit)
         ) as resumed:
             async for found in resumed:
                 report.append(found)
@@ -263,7 +283,7 @@ class AsyncStore:
         on_run: Callable[[Resumed], Any] | None = None,
     ) -> int:
         """Resume again and again until ``stop`` is set or this task is cancelled."""
-        return await work(self._store, handlers, stop, poll_s, on_run, self._hands)
+        return await work(self.blocking, handlers, stop, poll_s, on_run, self._offload)
 
     async def watch(
         self,
@@ -278,12 +298,12 @@ class AsyncStore:
         check_count("after", after)
         feed.check_timeout(timeout_s)
         only = feed.interest(kinds, user, agent, thread)
-        async with aclosing(watching(self._store.core, self._hands, after, only, timeout_s)) as commits:
+        async with aclosing(watching(self.blocking.core, self._offload, after, only, timeout_s)) as commits:
             async for commit in commits:
                 yield commit
 
     async def feed_head(self) -> int:
-        return await self._hands.run(self._store.feed_head)
+        return await self._offload.run(self.blocking.feed_head)
 
     def follower(
         self,
@@ -295,21 +315,21 @@ class AsyncStore:
         thread: str | None = None,
         after: int = 0,
     ) -> AsyncFollower:
-        own = self._store.follower(name, kinds=kinds, user=user, agent=agent, thread=thread, after=after)
-        return AsyncFollower(own, self._hands)
+        own = self.blocking.follower(name, kinds=kinds, user=user, agent=agent, thread=thread, after=after)
+        return AsyncFollower(own, self._offload)
 
     async def followers(self) -> list[FollowerInfo]:
-        return await self._hands.run(self._store.followers)
+        return await self._offload.run(self.blocking.followers)
 
     async def trim_feed(
         self, *, older_than: timedelta | None = None, keep: int | None = None, past_followers: bool = False
     ) -> int:
-        return await self._hands.run(
-            self._store.trim_feed, older_than=older_than, keep=keep, past_followers=past_followers
+        return await self._offload.run(
+            self.blocking.trim_feed, older_than=older_than, keep=keep, past_followers=past_followers
         )
 
     async def expired(self, *, before: datetime | None = None, limit: int | None = 100) -> list[Expired]:
-        return await self._hands.run(self._store.expired, before=before, limit=limit)
+        return await self._offload.run(self.blocking.expired, before=before, limit=limit)
 
     async def erase(
         self,
@@ -320,20 +340,20 @@ class AsyncStore:
         forever: bool = True,
         dry_run: bool = False,
     ) -> Erasure:
-        return await self._hands.run(
-            self._store.erase, thread=thread, user=user, agent=agent, forever=forever, dry_run=dry_run
+        return await self._offload.run(
+            self.blocking.erase, thread=thread, user=user, agent=agent, forever=forever, dry_run=dry_run
         )
 
     async def finish_erasures(self) -> int:
-        return await self._hands.run(self._store.finish_erasures)
+        return await self._offload.run(self.blocking.finish_erasures)
 
     async def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
-        return await self._hands.run(self._store.rebuild, progress=progress)
+        return await self._offload.run(self.blocking.rebuild, progress=progress)
 
-    async def verify(self, *, tenant: str | None = None) -> Report:
-        return await self._hands.run(self._store.verify, tenant=tenant)
+    async def verify(self, *, tenant: str | None = None) -> VerifyReport:
+        return await self._offload.run(self.blocking.verify, tenant=tenant)
 
-    async def export_to(
+    async def export(
         self,
         target: str | Path | BinaryIO,
         *,
@@ -341,24 +361,24 @@ class AsyncStore:
         user: str | None = None,
         format: str | None = None,
         progress: Progress | None = None,
-    ) -> Manifest:
-        return await self._hands.run(
-            self._store.export_to, target, thread=thread, user=user, format=format, progress=progress
+    ) -> ArchiveManifest:
+        return await self._offload.run(
+            self.blocking.export, target, thread=thread, user=user, format=format, progress=progress
         )
 
-    async def import_from(
+    async def import_(
         self, source: str | Path | bytes | BinaryIO, *, dry_run: bool = False, progress: Progress | None = None
     ) -> ImportReport:
-        return await self._hands.run(self._store.import_from, source, dry_run=dry_run, progress=progress)
+        return await self._offload.run(self.blocking.import_, source, dry_run=dry_run, progress=progress)
 
     async def backup(self, path: str | Path, *, progress: Progress | None = None) -> Path:
-        return await self._hands.run(self._store.backup, path, progress=progress)
+        return await self._offload.run(self.blocking.backup, path, progress=progress)
 
     async def close(self) -> None:
-        if self._hands.borrowed:
-            await self._hands.run(self._store.close)
-        elif not self._hands.closed:
-            await self._hands.end(self._store.close)
+        if self._offload.borrowed:
+            await self._offload.run(self.blocking.close)
+        elif not self._offload.closed:
+            await self._offload.end(self.blocking.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -5,26 +5,21 @@ Deliberately absent: rules of their own. Each class wraps its blocking twin, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
-from holdfast.aio.graph import AsyncGraph
 from holdfast.aio.handoff import AsyncHandoff
-from holdfast.aio.hands import Hands
 from holdfast.aio.hold import AsyncHold
-from holdfast.aio.runs import RunOpening, replay
+from holdfast.aio.offload import Offload
+from holdfast.aio.runs import RunOpening
 from holdfast.ledger import log
-from holdfast.ledger.graphs import GraphInfo
-from holdfast.ledger.paths import Difference
 from holdfast.ledger.state import Expect, OnStale
-from holdfast.ledger.turn import Turn
+from holdfast.ledger.turn import TurnDraft
 from holdfast.records import Checkpoint, Entry, Loaded, Revision, ThreadInfo
-from holdfast.steps.replay import Replayed
-from holdfast.steps.run import Run
+from holdfast.steps.signals import Signal
 from holdfast.steps.timeline import RunInfo, Timeline
-from holdfast.steps.waiting import Signal
 from holdfast.thread import Thread
 
 T = TypeVar("T")
@@ -33,13 +28,13 @@ T = TypeVar("T")
 class AsyncThread:
     """A ``Thread`` whose methods are awaited."""
 
-    def __init__(self, thread: Thread, hands: Hands) -> None:
-        self._thread = thread
-        self._hands = hands
+    def __init__(self, thread: Thread, offload: Offload) -> None:
+        self.blocking = thread
+        self._offload = offload
         self.id = thread.id
 
     def __repr__(self) -> str:
-        return f"Async{self._thread!r}"
+        return f"Async{self.blocking!r}"
 
     @overload
     async def append(
@@ -52,32 +47,29 @@ class AsyncThread:
     async def append(
         self, *items: Any, kind: str = "message", key: str | None = None, expect: int | None = None
     ) -> Entry | list[Entry]:
-        pending = self._thread.logbook.appending(log.drafts(items, kind, key), expect, whole=key is not None)
-        return pending.finish(await self._hands.commit(pending))
+        pending = self.blocking.logbook.appending(log.drafts(items, kind, key), expect, whole=key is not None)
+        return pending.finish(await self._offload.commit(pending))
 
     async def log(self, last: int | None = None, *, after: int = 0, limit: int | None = None) -> list[Entry]:
-        return await self._hands.run(self._thread.log, last, after=after, limit=limit)
+        return await self._offload.run(self.blocking.log, last, after=after, limit=limit)
+
+    async def messages(self, last: int | None = None) -> list[dict[str, Any]]:
+        return await self._offload.run(self.blocking.messages, last)
+
+    async def tag(self, *tags: str, remove: Iterable[str] = ()) -> ThreadInfo:
+        return await self._offload.run(self.blocking.tag, *tags, remove=remove)
 
     async def entry(self, number: int | None = None, *, key: str | None = None) -> Entry:
-        return await self._hands.run(self._thread.entry, number, key=key)
+        return await self._offload.run(self.blocking.entry, number, key=key)
 
     async def info(self) -> ThreadInfo:
-        return await self._hands.run(self._thread.info)
+        return await self._offload.run(self.blocking.info)
 
     async def exists(self) -> bool:
-        return await self._hands.run(self._thread.exists)
-
-    async def count(self) -> int:
-        return await self._hands.run(self._thread.count)
-
-    async def tag(self, *tags: str) -> ThreadInfo:
-        return await self._hands.run(self._thread.tag, *tags)
-
-    async def untag(self, *tags: str) -> ThreadInfo:
-        return await self._hands.run(self._thread.untag, *tags)
+        return await self._offload.run(self.blocking.exists)
 
     def turn(self, *, key: str | None = None, expect: int | None = None) -> AsyncTurn:
-        return AsyncTurn(self._thread.turn(key=key, expect=expect), self._hands)
+        return AsyncTurn(self.blocking.turn(key=key, expect=expect).draft, self._offload)
 
     @overload
     async def state(
@@ -108,121 +100,106 @@ class AsyncThread:
         as_of: datetime | None = None,
         on_stale: OnStale = "report",
     ) -> Loaded[Any]:
-        return await self._hands.run(
-            self._thread.state, type, default=default, revision=revision, as_of=as_of, on_stale=on_stale
+        return await self._offload.run(
+            self.blocking.state, type, default=default, revision=revision, as_of=as_of, on_stale=on_stale
         )
 
     async def save(
         self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent", key: str | None = None
     ) -> int:
-        return await self._hands.run(self._thread.save, value, expect=expect, schema=schema, by=by, key=key)
+        return await self._offload.run(self.blocking.save, value, expect=expect, schema=schema, by=by, key=key)
 
     async def patch(self, path: str, value: Any, *, expect: int | None = None, by: str = "agent") -> int:
-        return await self._hands.run(self._thread.patch, path, value, expect=expect, by=by)
+        return await self._offload.run(self.blocking.patch, path, value, expect=expect, by=by)
 
     async def confirm(self, path: str, *, by: str = "agent") -> int:
-        return await self._hands.run(self._thread.confirm, path, by=by)
+        return await self._offload.run(self.blocking.confirm, path, by=by)
 
     async def refresh(self, type: Any = None) -> Loaded[Any]:
-        return await self._hands.run(self._thread.refresh, type)
+        return await self._offload.run(self.blocking.refresh, type)
 
     async def revisions(self, last: int | None = None) -> list[Revision]:
-        return await self._hands.run(self._thread.revisions, last)
-
-    async def diff(self, old: int, new: int | None = None) -> list[Difference]:
-        return await self._hands.run(self._thread.diff, old, new)
+        return await self._offload.run(self.blocking.revisions, last)
 
     async def checkpoint(self, name: str, *, note: str = "", replace: bool = False) -> Checkpoint:
-        return await self._hands.run(self._thread.checkpoint, name, note=note, replace=replace)
+        return await self._offload.run(self.blocking.checkpoint, name, note=note, replace=replace)
 
     async def checkpoints(self) -> list[Checkpoint]:
-        return await self._hands.run(self._thread.checkpoints)
+        return await self._offload.run(self.blocking.checkpoints)
 
     async def rewind(self, to: str | int) -> Checkpoint:
-        return await self._hands.run(self._thread.rewind, to)
+        return await self._offload.run(self.blocking.rewind, to)
 
     async def fork(
         self, id: str, *, at: str | int | None = None, user: str | None = None, agent: str | None = None
     ) -> AsyncThread:
-        forked = await self._hands.run(self._thread.fork, id, at=at, user=user, agent=agent)
-        return AsyncThread(forked, self._hands)
+        forked = await self._offload.run(self.blocking.fork, id, at=at, user=user, agent=agent)
+        return AsyncThread(forked, self._offload)
 
     def hold(self, *, wait_s: float = 0.0) -> AsyncHold:
-        return AsyncHold(self._thread.hold(wait_s=wait_s), self._hands.to_end)
+        return AsyncHold(self.blocking.hold(wait_s=wait_s), self._offload.to_end)
 
     def run(self, name: str, *, handler: str | None = None, input: Any = None) -> RunOpening:
         """Await it for a run, or use it in ``async with``."""
-        return RunOpening(self._thread, name, handler, input, self._hands)
+        return RunOpening(self.blocking, name, handler, input, self._offload)
 
     async def submit(self, name: str, *, handler: str | None = None, input: Any = None) -> RunInfo:
-        return await self._hands.run(self._thread.submit, name, handler=handler, input=input)
+        return await self._offload.run(self.blocking.submit, name, handler=handler, input=input)
 
     async def runs(self, *, status: str | None = None) -> list[RunInfo]:
-        return await self._hands.run(self._thread.runs, status=status)
+        return await self._offload.run(self.blocking.runs, status=status)
 
     async def timeline(self, name: str) -> Timeline:
-        return await self._hands.run(self._thread.timeline, name)
-
-    async def replay(self, name: str, handler: Callable[[Run], Any]) -> Replayed:
-        """Go through a recorded run; a handler that is async gets an ``AsyncRun``."""
-        return await replay(self._thread, name, handler, self._hands)
+        return await self._offload.run(self.blocking.timeline, name)
 
     async def signal(self, name: str, value: Any = None, *, run: str | None = None, by: str = "caller") -> Signal:
-        return await self._hands.run(self._thread.signal, name, value, run=run, by=by)
+        return await self._offload.run(self.blocking.signal, name, value, run=run, by=by)
 
     async def cancel(self, name: str, *, reason: str = "", by: str = "caller") -> RunInfo:
-        return await self._hands.run(self._thread.cancel, name, reason=reason, by=by)
-
-    async def graphs(self) -> list[GraphInfo]:
-        return await self._hands.run(self._thread.graphs)
-
-    def graph(self, namespace: str = "") -> AsyncGraph:
-        return AsyncGraph(self._thread.graph(namespace), self._hands)
+        return await self._offload.run(self.blocking.cancel, name, reason=reason, by=by)
 
     @property
     def handoff(self) -> AsyncHandoff:
         """The progress document that bridges two sessions."""
-        return AsyncHandoff(self._thread.handoff, self._hands)
+        return AsyncHandoff(self.blocking.handoff, self._offload)
 
 
 class AsyncTurn:
     """A ``Turn`` that is committed by ``async with``. Putting things into it waits for nothing."""
 
-    def __init__(self, turn: Turn, hands: Hands) -> None:
-        self._turn = turn
-        self._hands = hands
+    def __init__(self, draft: TurnDraft, offload: Offload) -> None:
+        self._draft = draft
+        self._offload = offload
 
     @property
     def entries(self) -> list[Entry]:
-        return self._turn.entries
+        return self._draft.entries
 
     @property
     def revision(self) -> int | None:
-        return self._turn.revision
+        return self._draft.revision
 
     def append(self, *items: Any, kind: str = "message", key: str | None = None) -> None:
-        self._turn.append(*items, kind=kind, key=key)
+        self._draft.append(*items, kind=kind, key=key)
 
-    def state(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
-        self._turn.state(value, expect=expect, schema=schema, by=by)
-
-    save = state
+    def save(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
+        self._draft.save(value, expect=expect, schema=schema, by=by)
 
     async def __aenter__(self) -> Self:
-        self._turn._enter()
+        self._draft.begin()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._turn._leave()
+        self._draft.leave()
         if kind is not None:
-            self._turn._abandon()
+            self._draft.abandon()
             return
         try:
             # Working a turn out may read the revision it is based on, so that part is not for the event loop.
-            pending = await self._hands.run(self._turn._pending) if self._turn._saves else self._turn._pending()
-            pending.finish(await self._hands.commit(pending))
+            pending = await self._offload.run(self._draft.pending) if self._draft.saves else self._draft.pending()
+            pending.finish(await self._offload.commit(pending))
         except BaseException:
-            self._turn._fail()
+            self._draft.fail()
             raise

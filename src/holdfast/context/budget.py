@@ -97,7 +97,7 @@ def tokens(value: float, budget: int) -> int:
     return int(value * budget) if value <= 1 else min(int(value), budget)
 
 
-class Purse:
+class RemainingBudget:
     """What is left of a budget while sections take from it, the most important first."""
 
     def __init__(self, budget: int, chosen: Mapping[str, Share], spent: int) -> None:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from holdfast.context.excerpt import excerpt
-from holdfast.context.glimpse import glimpse
+from holdfast.context.excerpt import excerpt, glimpse
 from holdfast.context.sections import MARKS, Count, Piece, day, line, trust
 from holdfast.records import File, Hit, Memory
 from holdfast.when.ages import age

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.context.budget import PER_MESSAGE, PER_PART, Purse, Share, too_small
+from holdfast.context.budget import PER_MESSAGE, PER_PART, RemainingBudget, Share, too_small
 from holdfast.context.page import BEFORE, Dropped, Page
 from holdfast.context.sections import TITLES, Count, Piece, arranged, line
 from holdfast.context.talk import Message, Stretch
-from holdfast.context.window import Viewing, Window, choose, clip, weigh
+from holdfast.context.window import RecentTurns, Viewing, choose, clip, weigh
 
 _SYSTEM = ("instructions", "identity", "facts", "handoff", "summary")
 _TAIL = ("news", "state", "recalled")
@@ -47,7 +47,7 @@ class Packed:
     def __init__(self, material: Material, count: Count) -> None:
         self.material, self.count = material, count
         self.chosen: dict[str, list[Piece]] = {name: [] for name in (*_SYSTEM, *_TAIL)}
-        self.window = Window()
+        self.window = RecentTurns()
         self.dropped: list[Dropped] = []
         self.left: dict[str, int] = {}
         self.unmade: dict[str, int] = {}
@@ -75,7 +75,7 @@ def pack(material: Material, budget: int, shares: Mapping[str, Share], count: Co
     if needed > budget:
         alone = measure(packed.page()._replace(system="", state=""), count)
         raise too_small(needed, budget, "the input alone takes" if alone > budget else "input and instructions take")
-    purse = Purse(budget, shares, needed)
+    purse = RemainingBudget(budget, shares, needed)
     wanted = _wanted(material, count)
     for name in purse.order():
         _fill(packed, purse, name, wanted)
@@ -122,7 +122,7 @@ def _wanted(material: Material, count: Count) -> dict[str, int]:
     return found | dict.fromkeys(material.later, _MUCH)
 
 
-def _fill(packed: Packed, purse: Purse, name: str, wanted: Mapping[str, int]) -> None:
+def _fill(packed: Packed, purse: RemainingBudget, name: str, wanted: Mapping[str, int]) -> None:
     room, material = purse.offer(name, wanted), packed.material
     if name == "recent":
         viewing = Viewing(material.verbatim, material.mask, purse.most(name) // 2)

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.checks import check_choice
 from holdfast.context.page import BEFORE, Page
-from holdfast.context.talk import Call, Message, as_text
+from holdfast.context.talk import CallPart, Message, as_text
 
 
 def openai(page: Page) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def _anthropic(message: Message) -> Iterator[dict[str, Any]]:
         yield {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)}
 
 
-def _input(call: Call) -> dict[str, Any]:
+def _input(call: CallPart) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(call.arguments)
     except (msgspec.DecodeError, RecursionError):

@@ -37,7 +37,7 @@ _HEADING = re.compile(r"(^|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])([ \t]*)#(?=[#\
 MARKS = {"untrusted": "from outside, not verified"}
 
 
-class Step(Protocol):
+class ProgressStep(Protocol):
     """A step of a progress document."""
 
     @property
@@ -46,7 +46,7 @@ class Step(Protocol):
     def done(self) -> bool: ...
 
 
-class Document(Protocol):
+class ProgressDocument(Protocol):
     """A progress document, as far as it is shown."""
 
     @property
@@ -58,7 +58,7 @@ class Document(Protocol):
     @property
     def blockers(self) -> Sequence[str]: ...
     @property
-    def steps(self) -> Sequence[Step]: ...
+    def steps(self) -> Sequence[ProgressStep]: ...
 
 
 class Piece(NamedTuple):
@@ -139,7 +139,7 @@ def trust(memory: Memory, before: str = " (") -> str:
     return "" if mark is None else f"{before}{mark}{')' if before == ' (' else ''}"
 
 
-def handoff(document: Document) -> list[Piece]:
+def handoff(document: ProgressDocument) -> list[Piece]:
     """The progress document, what is to be done next first; on the page in the order of the document."""
     parts: list[tuple[int, str]] = []
     if document.goal:

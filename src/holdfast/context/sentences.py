@@ -46,7 +46,7 @@ _LOOK_BACK = 24
 _LINE_CHARS = 80
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A range of a text. ``kind`` is "said" for a sentence, else "item", "heading" or "code"."""
 
     start: int
@@ -54,9 +54,9 @@ class Piece(NamedTuple):
     kind: str
 
 
-def pieces(text: str) -> list[Piece]:
+def pieces(text: str) -> list[TextPiece]:
     """Cut a text into sentences, list items and lines of code, in order; white space around them is left out."""
-    found: list[Piece] = []
+    found: list[TextPiece] = []
     fenced = False
     for line in _LINE.finditer(text):
         start, end = _trimmed(text, line.start(), line.end())
@@ -64,15 +64,15 @@ def pieces(text: str) -> list[Piece]:
             continue
         if _FENCE.match(text, line.start(), end):
             fenced = not fenced
-            found.append(Piece(start, end, "code"))
+            found.append(TextPiece(start, end, "code"))
         elif fenced:
-            found.append(Piece(start, end, "code"))
+            found.append(TextPiece(start, end, "code"))
         else:
             _sentences(text, start, end, found)
     return found
 
 
-def _sentences(text: str, start: int, end: int, found: list[Piece]) -> None:
+def _sentences(text: str, start: int, end: int, found: list[TextPiece]) -> None:
     """Add the sentences of one line; of a list item all are items, as they belong to it."""
     marker = _ITEM.match(text, start, end)
     kind = "item" if marker else "heading" if _HEADING.match(text, start, end) else "said"
@@ -90,10 +90,10 @@ def _sentences(text: str, start: int, end: int, found: list[Piece]) -> None:
     _add(text, at, end, kind, found)
 
 
-def _add(text: str, start: int, end: int, kind: str, found: list[Piece]) -> None:
+def _add(text: str, start: int, end: int, kind: str, found: list[TextPiece]) -> None:
     start, end = _trimmed(text, start, end)
     if start < end:
-        found.append(Piece(start, end, kind))
+        found.append(TextPiece(start, end, kind))
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -132,7 +132,7 @@ def asks(sentence: str) -> bool:
     return sentence.rstrip(_CLOSING).endswith(_QUESTION_MARKS)
 
 
-def bare(text: str, piece: Piece) -> str:
+def bare(text: str, piece: TextPiece) -> str:
     """The text of a piece without the bullet or number of a list item, or the signs before a heading."""
     start = piece.start
     if piece.kind in _MARKERS and (marker := _MARKERS[piece.kind].match(text, start, piece.end)):

@@ -22,7 +22,7 @@ from heapq import heapify, heappop, heappush
 from math import fsum
 from typing import NamedTuple
 
-from holdfast.context.sentences import ELLIPSIS, OPENING, Count, Piece, asks, bare, cut, pieces, word_end
+from holdfast.context.sentences import ELLIPSIS, OPENING, Count, TextPiece, asks, bare, cut, pieces, word_end
 from holdfast.text import terms
 
 # Stems that say nothing of what a talk was about. What is common in a talk weighs little in it anyway.
@@ -72,7 +72,7 @@ _NOTABLE = 1.1
 _LABEL = 0.2  # a heading, or an item such as "Costs:"
 
 
-class Line(NamedTuple):
+class SummaryLine(NamedTuple):
     """What one entry of a conversation says."""
 
     number: int
@@ -91,7 +91,7 @@ class _Sentence(NamedTuple):
     cues: float  # how much more or less it is worth than its terms
 
 
-def summarise(said: Sequence[Line], limit: int, count: Count) -> str:
+def summarise(said: Sequence[SummaryLine], limit: int, count: Count) -> str:
     """What matters in a stretch of a conversation, in at most ``limit`` tokens as ``count`` counts them.
 
     One line for each entry that is heard, such as ``- user: Book the morning flight (#17)``, in order. The first line
@@ -169,7 +169,7 @@ def _cues(kind: str, place: int, text: str, words: list[str], known: frozenset[s
     return factor
 
 
-def _marks(text: str, found: list[Piece]) -> dict[int, str]:
+def _marks(text: str, found: list[TextPiece]) -> dict[int, str]:
     """What stands for the code and the long lists of an entry, by the piece before each."""
     marks: dict[int, str] = {}
     if all(piece.kind == "said" for piece in found):
@@ -188,7 +188,7 @@ def _marks(text: str, found: list[Piece]) -> dict[int, str]:
     return marks
 
 
-def _questions(said: Sequence[Line], sentences: list[_Sentence]) -> dict[int, bool]:
+def _questions(said: Sequence[SummaryLine], sentences: list[_Sentence]) -> dict[int, bool]:
     """Every question, and whether someone else came back to what it asks; the last comes first."""
     found = {at: False for at in range(len(sentences) - 1, -1, -1) if asks(sentences[at].text)}
     sought = {term for at in found for term in sentences[at].terms} - _EMPTY_TALK
@@ -203,7 +203,7 @@ def _questions(said: Sequence[Line], sentences: list[_Sentence]) -> dict[int, bo
     return found
 
 
-def _left_open(said: Sequence[Line], sentences: list[_Sentence], questions: dict[int, bool]) -> Iterator[int]:
+def _left_open(said: Sequence[SummaryLine], sentences: list[_Sentence], questions: dict[int, bool]) -> Iterator[int]:
     """Yield the questions that were not even followed by someone else's words, the last first."""
     for at, answered in questions.items():
         after = sentences[at].entry + 1
@@ -218,7 +218,7 @@ def _weights(sentences: list[_Sentence]) -> dict[str, float]:
     return {term: 0.0 if term in _EMPTY_TALK else math.log(1 + total / n) for term, n in spread.items()}
 
 
-def _factors(said: Sequence[Line], sentences: list[_Sentence], questions: dict[int, bool]) -> list[float]:
+def _factors(said: Sequence[SummaryLine], sentences: list[_Sentence], questions: dict[int, bool]) -> list[float]:
     """How much more or less each sentence is worth than its terms."""
     volume: Counter[str] = Counter()
     for sentence in sentences:
@@ -238,7 +238,7 @@ def _factors(said: Sequence[Line], sentences: list[_Sentence], questions: dict[i
 class _Choice:
     """What was chosen so far, and what each other sentence is still worth."""
 
-    def __init__(self, said: Sequence[Line], sentences: list[_Sentence], limit: int, count: Count) -> None:
+    def __init__(self, said: Sequence[SummaryLine], sentences: list[_Sentence], limit: int, count: Count) -> None:
         self._said, self._sentences, self._limit, self._count = said, sentences, limit, count
         self._weights = _weights(sentences)
         self._questions = _questions(said, sentences)
@@ -369,7 +369,7 @@ class _Choice:
         return _framed(line, shortened) if shortened else ""
 
 
-def _framed(line: Line, words: str, day: date | None = None) -> str:
+def _framed(line: SummaryLine, words: str, day: date | None = None) -> str:
     """One line of a summary: who said it, what, and where it is to be found."""
     speaker = " ".join(line.speaker.split())[:_LONG_NAME]
     cited = f"#{line.number}, {day.isoformat()}" if day else f"#{line.number}"

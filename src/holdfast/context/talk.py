@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.ledger.said import OURS, is_ours, spoken
+from holdfast.ledger.speech import OURS, is_ours, spoken
 from holdfast.records import Entry
 
 MISSING = "(no result is recorded for this call)"
@@ -42,7 +42,7 @@ def harmless(text: str) -> str:
     return _OURS.sub("&lt;", text) if "<" in text else text
 
 
-class Call(NamedTuple):
+class CallPart(NamedTuple):
     """A tool that a model decided to use. ``arguments`` is JSON text."""
 
     id: str
@@ -50,7 +50,7 @@ class Call(NamedTuple):
     arguments: str
 
 
-class Result(NamedTuple):
+class ResultPart(NamedTuple):
     """What came back of a call. ``number`` is the entry that holds the whole of it, 0 where there is none."""
 
     of: str
@@ -63,8 +63,8 @@ class Message(NamedTuple):
 
     role: str
     text: str = ""
-    calls: tuple[Call, ...] = ()
-    results: tuple[Result, ...] = ()
+    calls: tuple[CallPart, ...] = ()
+    results: tuple[ResultPart, ...] = ()
     parts: tuple[Any, ...] = ()
 
 
@@ -92,7 +92,7 @@ class _Atom(NamedTuple):
     name: str = ""
 
 
-class Told(NamedTuple):
+class ConversationSoFar(NamedTuple):
     """The conversation of some entries. Nothing that comes later changes the stretches ``settled``, of the entries
     ``behind``."""
 
@@ -106,9 +106,9 @@ def conversation(entries: Sequence[Entry]) -> list[Stretch]:
     return tell(entries).stretches
 
 
-def tell(entries: Sequence[Entry], before: Told | None = None) -> Told:
+def tell(entries: Sequence[Entry], before: ConversationSoFar | None = None) -> ConversationSoFar:
     """See ``conversation``. What was told before is not worked out again, as far as the entries are the same."""
-    _, settled, behind = before or Told([], [], [])
+    _, settled, behind = before or ConversationSoFar([], [], [])
     if behind != entries[: len(behind)]:
         settled, behind = [], []
     seen = {call.id for stretch in settled for message in stretch.messages for call in message.calls}
@@ -117,7 +117,7 @@ def tell(entries: Sequence[Entry], before: Told | None = None) -> Told:
     if end := _settled(atoms):
         settled = [stretch for stretch in stretches if stretch.last < end]
         behind = [entry for entry in entries if entry.number < end]
-    return Told(stretches, settled, behind)
+    return ConversationSoFar(stretches, settled, behind)
 
 
 def _settled(atoms: Sequence[_Paired]) -> int:
@@ -364,17 +364,17 @@ def _stretch(group: list[_Paired]) -> Stretch:
     text = group[0].atom.text if group[0].atom.kind == "assistant" else ""
     calls = [one for one in group if one.atom.kind == "call"]
     numbers = [atom.number for one in group for atom in (one.atom, one.answer) if atom is not None]
-    said = Message("assistant", text, tuple(Call(one.atom.id, one.atom.name, one.atom.text) for one in calls))
+    said = Message("assistant", text, tuple(CallPart(one.atom.id, one.atom.name, one.atom.text) for one in calls))
     if not calls:
         return Stretch(min(numbers), max(numbers), (said,))
     results = tuple(_result(one.atom.id, one.answer) for one in calls)
     return Stretch(min(numbers), max(numbers), (said, Message("tool", results=results)))
 
 
-def _result(of: str, answer: _Atom | None) -> Result:
+def _result(of: str, answer: _Atom | None) -> ResultPart:
     if answer is None:
-        return Result(of, MISSING)
-    return Result(of, answer.text if answer.text.strip() else EMPTY, answer.number)
+        return ResultPart(of, MISSING)
+    return ResultPart(of, answer.text if answer.text.strip() else EMPTY, answer.number)
 
 
 def as_text(message: Message) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from holdfast.context.budget import PER_CALL, PER_MESSAGE
 from holdfast.context.sections import Count
-from holdfast.context.talk import Message, Result, Stretch
+from holdfast.context.talk import Message, ResultPart, Stretch
 
 GRID = 8
 _STEPS = (128, 64, 32, 16, 8, 4, 2, 1)
@@ -23,7 +23,7 @@ _TOKENS = 4  # that one character can have, in any script
 _LABEL, _CALLED = "\n\nassistant: ", "\n\nassistant calls  (): "
 
 
-class Window(NamedTuple):
+class RecentTurns(NamedTuple):
     """What is shown of a conversation, in order; ``left`` is how many stretches did not fit.
 
     ``whole`` are the numbers of entries that are shown as they are; what is masked or clipped is not among them.
@@ -60,7 +60,7 @@ class Viewing(NamedTuple):
     alone: int
 
 
-def choose(stretches: Sequence[Stretch], room: int, viewing: Viewing, count: Count) -> Window:
+def choose(stretches: Sequence[Stretch], room: int, viewing: Viewing, count: Count) -> RecentTurns:
     """The stretches that fit into some room, the newest; older tool output is masked."""
     alone = max(1, min(viewing.alone, int(room * 0.9)))
     shortening = _Shortening(_settled(stretches, viewing.verbatim), alone, viewing.mask, count)
@@ -78,7 +78,7 @@ def choose(stretches: Sequence[Stretch], room: int, viewing: Viewing, count: Cou
     texts = [short for short, _ in shown[begin:]]
     before = stretches[len(stretches) - len(texts) :]
     masked, clipped = _told(before, texts)
-    return Window(tuple(texts), len(stretches) - len(texts), masked, clipped, _whole(before, texts))
+    return RecentTurns(tuple(texts), len(stretches) - len(texts), masked, clipped, _whole(before, texts))
 
 
 def _begin(shown: Sequence[tuple[Stretch, int]], room: int) -> int:
@@ -166,7 +166,7 @@ def clip_arguments(text: str, limit: int, count: Count) -> str:
     )
 
 
-def _result(result: Result, old: bool, alone: int, mask: Callable[[str, int], str], count: Count) -> Result:
+def _result(result: ResultPart, old: bool, alone: int, mask: Callable[[str, int], str], count: Count) -> ResultPart:
     if result.number and (old or not _fits(result.text, alone, count)):
         result = result._replace(text=mask(result.text, result.number))
     return result._replace(text=clip(result.text, alone, count))

@@ -16,7 +16,7 @@ from holdfast.engine.contract import STREAM, Change, Commit, Mark, Problem, Reco
 from holdfast.errors import FeedTrimmed, Invalid
 
 
-class Part(NamedTuple):
+class StreamPart(NamedTuple):
     """Positions ``after`` < n <= ``upto`` of one strand."""
 
     stream: int
@@ -24,7 +24,7 @@ class Part(NamedTuple):
     upto: int
 
 
-def parts(strand_of: Callable[[int], Strand | None], mark: Mark, after: int) -> Iterator[Part]:
+def parts(strand_of: Callable[[int], Strand | None], mark: Mark, after: int) -> Iterator[StreamPart]:
     """Yield the parts that make up positions ``after`` to ``mark``, newest first; whoever stops early reads less."""
     stream: int | None = mark.stream
     upto = mark.position
@@ -33,7 +33,7 @@ def parts(strand_of: Callable[[int], Strand | None], mark: Mark, after: int) -> 
         if strand is None:
             return
         if upto > strand.base:
-            yield Part(stream, max(after, strand.base), upto)
+            yield StreamPart(stream, max(after, strand.base), upto)
         stream, upto = strand.parent, min(upto, strand.base)
 
 

@@ -3,7 +3,7 @@
 A plan takes batches one after the other, checks each against what is stored and what earlier batches of the same
 plan already decided, and collects the rows to write. A batch that fails leaves no trace in it, so an engine can put
 many callers' batches into one transaction without savepoints. Every engine shares this room; an engine only loads
-(``Source``) and writes (``Changes``). Deliberately absent: SQL, locks and I/O of its own.
+(``PlanSource``) and writes (``Changes``). Deliberately absent: SQL, locks and I/O of its own.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def hour_of(time: int) -> int:
     return time // 3_600_000_000
 
 
-class Source(Protocol):
+class PlanSource(Protocol):
     """What a plan needs to know of a tenant's data as it is inside the transaction."""
 
     def get(self, tenant: str, kind: str, id: str) -> Record | None: ...
@@ -133,7 +133,7 @@ class Changes:
 class Plan:
     """Batches of one tenant decided so far. ``changes`` is what they come to."""
 
-    def __init__(self, tenant: str, source: Source, ids: Ids) -> None:
+    def __init__(self, tenant: str, source: PlanSource, ids: Ids) -> None:
         self._tenant = tenant
         self._source = source
         self._ids = ids
@@ -192,7 +192,7 @@ class _Draft:
     """One batch being decided: it sees the store, the plan before it, and itself, in that order of depth."""
 
     def __init__(
-        self, tenant: str, time: int, source: Source, ids: Ids, before: Changes, *, counting: bool = False
+        self, tenant: str, time: int, source: PlanSource, ids: Ids, before: Changes, *, counting: bool = False
     ) -> None:
         self._tenant, self.time, self._asked = tenant, time, time
         self._met: set[Name] = set()

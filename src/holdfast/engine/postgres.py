@@ -38,9 +38,9 @@ from holdfast.engine import lineage, relational
 from holdfast.engine.contract import Commit, Interest, Notify, Op, Problem, Receipt, Removed, Scope, View
 from holdfast.engine.group import GroupCommit, Job
 from holdfast.engine.plan import MISTAKES, Changes, Plan, Published
-from holdfast.engine.postgres_commit import CALL, LOAD, FreshIds, Memory, Source, Wanted
-from holdfast.engine.postgres_database import BECOME_WRITER, RACES, Connection, Database, refused
-from holdfast.engine.relational import Keys, Reads, Row, Run, Tending
+from holdfast.engine.postgres_commit import CALL, LOAD, FreshIds, LoadedRows, NeededRows, RowCache
+from holdfast.engine.postgres_database import BECOME_WRITER, RACES, Connection, PostgresDatabase, refused
+from holdfast.engine.relational import Keys, Reads, Row, RunStatement, Tending
 from holdfast.engine.waiting import Waiters
 from holdfast.errors import HoldfastError, Invalid, Misconfigured, OutcomeUnknown, Unavailable
 from holdfast.ids import Ids
@@ -68,7 +68,7 @@ _NOT_BY_ITSELF = {"25001", "25006"}  # by default transactions are not READ COMM
 class _ServerKeys(Keys):
     """Tenants by their names: the server looks their numbers up (``_dialect``), so none can be out of date here."""
 
-    def tenants(self, run: Run) -> list[str]:
+    def tenants(self, run: RunStatement) -> list[str]:
         """List the tenants, for who may: everyone else would be shown one, or none, and told that this is all."""
         sql = "SELECT row_security_active('tenants'), ARRAY(SELECT name FROM tenants ORDER BY name), current_user"
         ((walled, names, role),) = run("", sql)
@@ -100,9 +100,9 @@ class PostgresEngine(Reads):
     ) -> None:
         super().__init__(self._run_outside, clock, remember=True, keys=_KEYS)
         self._ids = ids
-        self._database = Database(url, connect_timeout_s, busy_timeout_s)
+        self._database = PostgresDatabase(url, connect_timeout_s, busy_timeout_s)
         self._closed = False
-        self._memory = Memory()
+        self._memory = RowCache()
         self._explicit = False
         self._waiters = Waiters(self, self._heads, _NAPS_S)
         self._database.prepare()
@@ -183,7 +183,7 @@ class PostgresEngine(Reads):
             if told:
                 changes = Changes()
                 changes.feed.append(Published(time, lineage.actor_of(actor, scope), told))
-                session.call(tenant, Source(session.run, self._clock, _KEYS, Wanted()), changes)
+                session.call(tenant, LoadedRows(session.run, self._clock, _KEYS, NeededRows()), changes)
             elif made:  # to be held, and there is nothing in it
                 session.run(tenant, f"{_DROP} RETURNING 1", (tenant,))
             return removed, True
@@ -251,13 +251,13 @@ class PostgresEngine(Reads):
         connection: Connection,
         jobs: list[Job],
         ids: FreshIds,
-        wanted: dict[str, Wanted],
+        wanted: dict[str, NeededRows],
         known: Mapping[str, Any],
     ) -> _Decided:
         def run(tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
             return _ask(connection, tenant, sql, values)
 
-        sources = {tenant: Source(run, self._clock, _KEYS, names, ids) for tenant, names in wanted.items()}
+        sources = {tenant: LoadedRows(run, self._clock, _KEYS, names, ids) for tenant, names in wanted.items()}
         if known:
             for tenant, source in sources.items():
                 source.remembered(known[tenant], self._memory.limits(tenant))
@@ -317,7 +317,7 @@ class PostgresEngine(Reads):
         """
         wanted = _wanted(jobs)
         taken = {tenant: session.ask(tenant, _TAKE, (tenant,)) for tenant in sorted(wanted)}
-        sources = {tenant: Source(session.run, self._clock, _KEYS, names) for tenant, names in wanted.items()}
+        sources = {tenant: LoadedRows(session.run, self._clock, _KEYS, names) for tenant, names in wanted.items()}
         found = {tenant: session.load(tenant, names) for tenant, names in wanted.items()}
         session.sync()
         for tenant, cursor in found.items():
@@ -432,7 +432,7 @@ class PostgresEngine(Reads):
         return self._insist(lambda connection: _ask(connection, tenant, sql, values), _READ_TRIES)
 
     @contextmanager
-    def _frozen(self) -> Iterator[Run]:
+    def _frozen(self) -> Iterator[RunStatement]:
         """Lend a transaction in which nothing changes. Its first query fixes what it sees."""
         self._run_outside("", "SELECT 1")  # dead connections show here, where another can be tried
         with self._borrowed() as connection:
@@ -496,11 +496,11 @@ class _Session:
         if self._pipeline is not None:
             self._pipeline.sync()
 
-    def load(self, tenant: str, wanted: Wanted) -> psycopg.Cursor[Row]:
+    def load(self, tenant: str, wanted: NeededRows) -> psycopg.Cursor[Row]:
         self._become(tenant)
         return self._connection.execute(LOAD, wanted.values(tenant), binary=True)
 
-    def write(self, tenant: str, source: Source, changes: Changes) -> psycopg.Cursor[Row]:
+    def write(self, tenant: str, source: LoadedRows, changes: Changes) -> psycopg.Cursor[Row]:
         """Write what a plan came to, with what only a look at the rows can say."""
         tending = Tending(self.run, self.run_many)
         if changes.strands:
@@ -511,7 +511,7 @@ class _Session:
         tending.finish(tenant, changes, source.position + len(changes.feed))
         return called
 
-    def call(self, tenant: str, source: Source, changes: Changes) -> psycopg.Cursor[Row]:
+    def call(self, tenant: str, source: LoadedRows, changes: Changes) -> psycopg.Cursor[Row]:
         """Write rows and the feed. Nothing is compared but what is written: the tenant's row is ours already."""
         self._become(tenant)
         rows = source.rows(changes, begins=False)
@@ -531,7 +531,7 @@ class _Session:
 class _Decided:
     """A group as planned: what each tenant's batches come to, and how each batch ends if that gets through."""
 
-    def __init__(self, jobs: list[Job], sources: dict[str, Source], ids: FreshIds) -> None:
+    def __init__(self, jobs: list[Job], sources: dict[str, LoadedRows], ids: FreshIds) -> None:
         self._jobs, self.sources = jobs, sources
         self.plans = {tenant: Plan(tenant, source, ids.rewind()) for tenant, source in sources.items()}
         self._idle: set[str] = set()
@@ -565,7 +565,7 @@ class _Decided:
         source, changes = self.sources[tenant], self.plans[tenant].changes
         return tenant, *bounds, *source.conditions(changes), *source.rows(changes)
 
-    def forget(self, memory: Memory) -> None:
+    def forget(self, memory: RowCache) -> None:
         for tenant, source in self.sources.items():
             memory.forget(tenant, source.known)
 
@@ -578,8 +578,8 @@ class _Decided:
         ]
 
 
-def _wanted(jobs: list[Job]) -> dict[str, Wanted]:
-    wanted: dict[str, Wanted] = defaultdict(Wanted)
+def _wanted(jobs: list[Job]) -> dict[str, NeededRows]:
+    wanted: dict[str, NeededRows] = defaultdict(NeededRows)
     for job in jobs:
         wanted[job.tenant].add(job.ops)
     return wanted

@@ -5,7 +5,7 @@ that it decided, in one call of ``holdfast_commit`` (``engine/sql/postgres`` has
 row, and then no other commit of the tenant can get through; it compares, and writes all or fails as one who lost a
 race. So a plan is carried out only if it would be the same now.
 
-What this process wrote last it still knows (``Memory``), and it may plan from that without reading at all: the
+What this process wrote last it still knows (``RowCache``), and it may plan from that without reading at all: the
 conditions make sure. But only a plan in which every batch comes to something goes that way. A conflict, or that
 there is nothing to do, is told after a look at what is there, in one statement and so at one moment. Deliberately
 absent: connections, tries and transactions (``postgres`` has them), and what must look and write in turns.
@@ -24,7 +24,7 @@ from holdfast.clock import Clock
 from holdfast.engine import lineage, relational
 from holdfast.engine.contract import Adopt, Append, Event, Fork, Guard, Limit, Mark, Op, Put, Record, Strand, Trim
 from holdfast.engine.plan import Changes, Limits, Name
-from holdfast.engine.relational import Keys, Reads, Row, Run
+from holdfast.engine.relational import Keys, Reads, Row, RunStatement
 from holdfast.errors import Invalid
 from holdfast.ids import Ids
 
@@ -40,7 +40,7 @@ _CONTENDED_S = 1.0
 _encode = msgspec.json.Encoder().encode
 
 
-class Wanted:
+class NeededRows:
     """What the operations of one tenant name: records, the keys of events to append, and what may have to be made."""
 
     def __init__(self) -> None:
@@ -73,14 +73,14 @@ def _may_create(op: Op) -> bool:
     return (isinstance(op, Put) and not op.expect) or (isinstance(op, Append | Fork) and op.new is not None)
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownRow(msgspec.Struct, frozen=True):
     """A record, and by which transaction its row was written: whoever finds another one there knows that it changed."""
 
     record: Record
     seen: str
 
 
-class Memory:
+class RowCache:
     """The records that this process read or wrote last, as its commits left them. Others may have changed them since.
 
     It holds a few, and small ones. It knows too which were lost to others lately: whoever reads those before it takes
@@ -88,7 +88,7 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str, str], Known] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str, str], KnownRow] = OrderedDict()
         self._limits: dict[str, Limits] = {}
         self._lost: dict[tuple[str, str, str], float] = {}
 
@@ -96,7 +96,7 @@ class Memory:
         """What the tenant may hold, and held when its records were last read."""
         return self._limits[tenant]
 
-    def recall(self, tenant: str, wanted: Wanted) -> dict[Name, Known] | None:
+    def recall(self, tenant: str, wanted: NeededRows) -> dict[Name, KnownRow] | None:
         """All records that are wanted, or None where one is not known.
 
         None for forks too: a key that a fork shares with its parent is one that the server would take a second time.
@@ -106,13 +106,13 @@ class Memory:
         found = {name: known for name in wanted.names if (known := self._known.get((tenant, *name))) is not None}
         return found if len(found) == len(wanted.names) else None
 
-    def learn(self, tenant: str, source: Source, changes: Changes, seen: str) -> None:
+    def learn(self, tenant: str, source: LoadedRows, changes: Changes, seen: str) -> None:
         """Keep what a commit relied upon, and what it wrote."""
         self._limits[tenant] = source.limits(tenant)
         for name, known in source.known.items():
             self._keep((tenant, *name), known)
         for name, record in (*changes.records.items(), *changes.moved.items()):
-            self._keep((tenant, *name), None if record is None else Known(record, seen))
+            self._keep((tenant, *name), None if record is None else KnownRow(record, seen))
         while len(self._known) > _KNOWN_LIMIT:
             self._known.popitem(last=False)
 
@@ -136,7 +136,7 @@ class Memory:
         self._known.clear()
         self._limits.clear()
 
-    def _keep(self, name: tuple[str, str, str], known: Known | None) -> None:
+    def _keep(self, name: tuple[str, str, str], known: KnownRow | None) -> None:
         self._known.pop(name, None)
         if known is not None and len(known.record.body) <= _KNOWN_BYTES:
             self._known[name] = known
@@ -164,19 +164,21 @@ class FreshIds(Ids):
         return stream in self._made
 
 
-class Source(Reads):
+class LoadedRows(Reads):
     """What a plan sees: what was loaded or remembered, the rest when asked for. It notes what the plan relied upon.
 
     ``whole`` says that all of it was so at one moment. Without that a plan may be tried, but no conflict be told.
     """
 
-    def __init__(self, run: Run, clock: Clock, keys: Keys, wanted: Wanted, ids: FreshIds | None = None) -> None:
+    def __init__(
+        self, run: RunStatement, clock: Clock, keys: Keys, wanted: NeededRows, ids: FreshIds | None = None
+    ) -> None:
         super().__init__(run, clock, remember=True, keys=keys)
         self._wanted, self._ids = wanted, ids
         self.names = wanted.names
         self.position = 0
         self.whole = True
-        self.known: dict[Name, Known] = {}
+        self.known: dict[Name, KnownRow] = {}
         self._keyed: dict[tuple[int, str], Event | None] = {}
         self._buried: dict[Name, bool] = {}
         self._asked: set[Name] = set()
@@ -184,7 +186,7 @@ class Source(Reads):
         self._limits: Limits = {}
         self._places: dict[int, int] = {}
 
-    def loaded(self, rows: Iterable[Row]) -> Source:
+    def loaded(self, rows: Iterable[Row]) -> LoadedRows:
         """Take in what ``LOAD`` found."""
         graves = {lineage.grave(*name): name for name in self._wanted.new}
         self._buried = dict.fromkeys(self._wanted.new, False)
@@ -193,7 +195,7 @@ class Source(Reads):
         for sort, *row, seen in rows:
             if sort == "r":
                 record = relational.record_from(tuple(row))
-                self.known[(record.kind, record.id)] = Known(record, seen)
+                self.known[(record.kind, record.id)] = KnownRow(record, seen)
             elif sort == "e":
                 kind, key, position, body, _, _, _, _, time, _, _, stream, _, _, digest, _ = row
                 found[(stream, key)] = Event(kind, body, time, key, position, digest)
@@ -207,7 +209,7 @@ class Source(Reads):
         self._note_keys(found)
         return self
 
-    def remembered(self, known: dict[Name, Known], limits: Limits) -> Source:
+    def remembered(self, known: dict[Name, KnownRow], limits: Limits) -> LoadedRows:
         """Take in what this process wrote last. That a key is new is left to the server, which takes none twice."""
         self.known, self._limits, self.whole = known, limits, False
         self._note_keys({})

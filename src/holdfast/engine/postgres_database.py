@@ -65,7 +65,7 @@ BECOME_WRITER = (
 )
 
 
-class Database:
+class PostgresDatabase:
     """Where the database is: how to reach it, how long to bear with it, and what its errors mean."""
 
     def __init__(self, url: str, connect_timeout_s: float, busy_timeout_s: float) -> None:
@@ -190,7 +190,7 @@ def refused(connection: Connection, error: Exception) -> bool:
     return state is not None and state not in _FAREWELLS and not state.startswith("08") and not connection.closed
 
 
-def _version(connection: Connection, place: Database) -> int | None:
+def _version(connection: Connection, place: PostgresDatabase) -> int | None:
     """Return the version of the store in the schema where we would make one, None when there is none."""
     here = b"SELECT current_schema(), to_regclass(quote_ident(current_schema()) || '.holdfast_meta')"
     schema, meta = connection.execute(here).fetchall()[0]
@@ -209,7 +209,7 @@ def _version(connection: Connection, place: Database) -> int | None:
     return version
 
 
-def _migrate(connection: Connection, place: Database) -> None:
+def _migrate(connection: Connection, place: PostgresDatabase) -> None:
     """Bring the tables up to date; whoever comes second waits for the lock and finds nothing left to do."""
     with connection.transaction():
         connection.execute(BECOME_WRITER, ("", *place.bounds))

@@ -62,14 +62,14 @@ class _Own:
         if event.key is not None:
             self._keyed[event.key] = event
 
-    def between(self, part: lineage.Part, limit: int | None, newest: bool) -> list[Event]:
+    def between(self, part: lineage.StreamPart, limit: int | None, newest: bool) -> list[Event]:
         before = self._events[0].position - 1 if self._count else 0
         first, last = max(0, part.after - before), max(0, min(part.upto - before, self._count))
         if limit is not None:
             first, last = (max(first, last - limit), last) if newest else (first, min(first + limit, last))
         return self._events[first:last]
 
-    def carrying(self, part: lineage.Part, key: str) -> list[Event]:
+    def carrying(self, part: lineage.StreamPart, key: str) -> list[Event]:
         event = self._keyed.get(key)
         if event is None:
             return []
@@ -164,7 +164,7 @@ class _Reads:
     ) -> list[Event]:
         with self._lock:
             data = self._of(tenant)
-            parts: Iterable[lineage.Part] = lineage.parts(data.strands.get, mark, after)
+            parts: Iterable[lineage.StreamPart] = lineage.parts(data.strands.get, mark, after)
             if key is not None:
                 found = (data.own(part.stream).carrying(part, key) for part in parts)
                 return next(filter(None, found), [])

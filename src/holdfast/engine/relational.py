@@ -102,7 +102,7 @@ _COUNTS = {
 INSERT_GRAVE = "INSERT INTO graves (tenant, grave) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
 
-class Run(Protocol):
+class RunStatement(Protocol):
     """Runs a query for a tenant and returns all its rows."""
 
     def __call__(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]: ...
@@ -129,7 +129,7 @@ class Keys:
         "LATERAL (SELECT * FROM records WHERE tenant = of_tenant AND kind = of_kind AND id = named OFFSET 0) AS found"
     )
 
-    def tenants(self, run: Run) -> list[str]:
+    def tenants(self, run: RunStatement) -> list[str]:
         return [name for (name,) in run("", "SELECT name FROM tenants ORDER BY name")]
 
     def tenant(self, name: str) -> Any:
@@ -145,7 +145,7 @@ AS_THEY_ARE = Keys()
 class Reads:
     """The ``View`` verbs over any way to run a query. With ``remember`` strands are looked up once."""
 
-    def __init__(self, run: Run, clock: Clock, *, remember: bool = False, keys: Keys = AS_THEY_ARE) -> None:
+    def __init__(self, run: RunStatement, clock: Clock, *, remember: bool = False, keys: Keys = AS_THEY_ARE) -> None:
         self._run = run
         self._clock = clock
         self._keys = keys
@@ -207,7 +207,9 @@ class Reads:
         newest: bool = False,
         key: str | None = None,
     ) -> list[Event]:
-        parts: Iterable[lineage.Part] = lineage.parts(lambda stream: self._line(tenant, stream, mark), mark, after)
+        parts: Iterable[lineage.StreamPart] = lineage.parts(
+            lambda stream: self._line(tenant, stream, mark), mark, after
+        )
         if key is not None:
             return self._read_key(tenant, parts, key)
         if not newest:
@@ -313,7 +315,7 @@ class Reads:
     def _place(self, tenant: str, stream: int) -> tuple[Any, Any]:
         return self._keys.tenant(tenant), self._keys.stream(tenant, stream)
 
-    def _read_part(self, tenant: str, part: lineage.Part, limit: int | None, newest: bool) -> list[Event]:
+    def _read_part(self, tenant: str, part: lineage.StreamPart, limit: int | None, newest: bool) -> list[Event]:
         order = "DESC" if newest else "ASC"
         sql = (
             f"SELECT {EVENT} FROM events WHERE tenant = ? AND stream = ? AND position > ? AND position <= ? "
@@ -327,7 +329,7 @@ class Reads:
             events.reverse()
         return events
 
-    def _read_key(self, tenant: str, parts: Iterable[lineage.Part], key: str) -> list[Event]:
+    def _read_key(self, tenant: str, parts: Iterable[lineage.StreamPart], key: str) -> list[Event]:
         sql = (
             f"SELECT {EVENT} FROM events WHERE tenant = ? AND stream = ? AND key = ? AND position > ? AND position <= ?"
         )
@@ -515,7 +517,7 @@ def _write_records(tenant: str, written: dict[Name, Record | None], run_many: Ru
             run_many(tenant, sql, rows)
 
 
-def _held(run: Run, tenant: str, keys: Keys, measure: str, kind: str) -> int:
+def _held(run: RunStatement, tenant: str, keys: Keys, measure: str, kind: str) -> int:
     """How much a tenant holds of what is limited."""
     place = keys.tenant(tenant)
     ((held,),) = run(tenant, _COUNTS[measure].format(number=keys.numbered), (place, kind) if kind else (place, place))
@@ -525,7 +527,7 @@ def _held(run: Run, tenant: str, keys: Keys, measure: str, kind: str) -> int:
 class Tending:
     """What deletes rows: both verbs need to look and to write in the same transaction."""
 
-    def __init__(self, run: Run, run_many: RunMany, keys: Keys = AS_THEY_ARE) -> None:
+    def __init__(self, run: RunStatement, run_many: RunMany, keys: Keys = AS_THEY_ARE) -> None:
         self._run, self._run_many, self._keys = run, run_many, keys
         self._reads = Reads(run, _NoClock(), keys=keys)
 
@@ -632,7 +634,7 @@ class Tending:
             self._run_many(tenant, SET_USED, [(used, place, measure, kind)])
 
 
-def inside(run: Run, tenant: str, place: Any, scope: Scope) -> list[Record]:
+def inside(run: RunStatement, tenant: str, place: Any, scope: Scope) -> list[Record]:
     """Every record of a scope, without its body: nobody who erases looks at it."""
     lineage.refuse_empty(scope)
     where, values = ["tenant = ?"], [place]
@@ -645,7 +647,7 @@ def inside(run: Run, tenant: str, place: Any, scope: Scope) -> list[Record]:
     return [record_from(row) for row in rows]
 
 
-def check(view: Reads, run: Run, keys: Keys = AS_THEY_ARE, only: str | None = None) -> list[Problem]:
+def check(view: Reads, run: RunStatement, keys: Keys = AS_THEY_ARE, only: str | None = None) -> list[Problem]:
     """Walk every chain of one tenant, or of all, and compare it with what records and forks count on."""
     problems: list[Problem] = []
     for tenant in view.tenants() if only is None else [only]:
@@ -676,7 +678,7 @@ _WRONG_HOUR = "SELECT kind, id FROM records WHERE tenant = ? AND time >= 0 AND h
 _TAGGED = "SELECT kind, id, tags FROM records WHERE tenant = ? AND tags <> '[]'"
 
 
-def _check_derived(tenant: str, run: Run, place: Any) -> list[Problem]:
+def _check_derived(tenant: str, run: RunStatement, place: Any) -> list[Problem]:
     """Compare what is kept twice for speed, and look for owners and commits that are gone."""
     found = [
         (kind, id, "its record is missing, but its history is there") for kind, id in run(tenant, _OWNERLESS, (place,))

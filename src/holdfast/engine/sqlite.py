@@ -38,7 +38,7 @@ from holdfast.engine.contract import (
 )
 from holdfast.engine.group import GroupCommit, Job
 from holdfast.engine.plan import MISTAKES, Changes, Limits, Plan, Published
-from holdfast.engine.relational import Keys, Reads, Row, Run, Tending
+from holdfast.engine.relational import Keys, Reads, Row, RunStatement, Tending
 from holdfast.engine.sqlite_file import pragma, translate, translated
 from holdfast.engine.waiting import Waiters
 from holdfast.errors import Conflict, Corrupt, HoldfastError, Misconfigured, OutcomeUnknown, Unavailable
@@ -317,7 +317,7 @@ class _LocalKeys(Keys):
         "(SELECT * FROM records WHERE id IN (SELECT id FROM tags WHERE tenant = ? AND kind = ? AND tag = ?)) AS records"
     )
 
-    def __init__(self, run: Run, *, remember: bool = False) -> None:
+    def __init__(self, run: RunStatement, *, remember: bool = False) -> None:
         self._run = run
         self._remember = remember
         self._tenants: dict[str, int] = {}
@@ -581,7 +581,7 @@ def _frozen(connection: apsw.Connection) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
-def _runner(connection: apsw.Connection) -> relational.Run:
+def _runner(connection: apsw.Connection) -> relational.RunStatement:
     def run(tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         return connection.execute(sql, values).fetchall()
 

@@ -32,20 +32,20 @@ WAIT_S = 10.0  # how long a fork waits for other threads to come to their end
 _log = logging.getLogger(__name__)
 
 
-class Place(NamedTuple):
+class FileIdentity(NamedTuple):
     """Which file it is, whatever it is called by now."""
 
     device: int
     inode: int
 
 
-def place_of(path: Path | str) -> Place | None:
+def place_of(path: Path | str) -> FileIdentity | None:
     """The file that has this name now; None when there is none."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
         return None
-    return Place(found.st_dev, found.st_ino)
+    return FileIdentity(found.st_dev, found.st_ino)
 
 
 class Connected(Protocol):
@@ -108,8 +108,8 @@ class _Process:
     def __init__(self) -> None:
         self.gate = _Gate()
         self.connected: weakref.WeakSet[Connected] = weakref.WeakSet()
-        self.places: weakref.WeakKeyDictionary[apsw.Connection, Place] = weakref.WeakKeyDictionary()
-        self.unsafe: set[Place | None] = set()  # None: there is one of which nobody can say which file it is of
+        self.places: weakref.WeakKeyDictionary[apsw.Connection, FileIdentity] = weakref.WeakKeyDictionary()
+        self.unsafe: set[FileIdentity | None] = set()  # None: there is one of which nobody can say which file it is of
         self.inherited: set[int] = set()
         atfork.join(before=self._quiesce, in_parent=self._go_on, in_child=self._begin_anew)
 
@@ -133,7 +133,7 @@ class _Process:
         for user in list(self.connected):
             user.begin_anew()
 
-    def _places_of(self, connection: apsw.Connection) -> list[Place | None]:
+    def _places_of(self, connection: apsw.Connection) -> list[FileIdentity | None]:
         """The files of an inherited connection, which may be of other code than ours."""
         if (ours := self.places.get(connection)) is not None:
             return [ours]
@@ -160,13 +160,13 @@ def join(connected: Connected) -> None:
     _here.connected.add(connected)
 
 
-def opened(connection: apsw.Connection, place: Place | None) -> None:
+def opened(connection: apsw.Connection, place: FileIdentity | None) -> None:
     """Note which file a new connection is of."""
     if place is not None:
         _here.places[connection] = place
 
 
-def opened_as(connection: apsw.Connection) -> Place | None:
+def opened_as(connection: apsw.Connection) -> FileIdentity | None:
     """The file that a connection was opened on."""
     return _here.places.get(connection)
 

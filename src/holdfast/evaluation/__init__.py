@@ -8,8 +8,8 @@ absent: printing, and answers written by a model.
 
 from __future__ import annotations
 
-from holdfast.evaluation.dataset import Conversation, Question, Said, read
-from holdfast.evaluation.gold import BUDGETS, Held, Shares, ask_for_contexts, rounded
+from holdfast.evaluation.dataset import Conversation, Question, Utterance, read
+from holdfast.evaluation.gold import BUDGETS, ContextScores, Shares, ask_for_contexts, rounded
 from holdfast.evaluation.ladder import LADDER, Rung, stage_names
 from holdfast.evaluation.measures import Measured, Scores
 from holdfast.evaluation.picture import Group, picture
@@ -18,16 +18,16 @@ from holdfast.evaluation.trial import Trial, evaluate, opened
 __all__ = [
     "BUDGETS",
     "LADDER",
+    "ContextScores",
     "Conversation",
     "Group",
-    "Held",
     "Measured",
     "Question",
     "Rung",
-    "Said",
     "Scores",
     "Shares",
     "Trial",
+    "Utterance",
     "ask_for_contexts",
     "evaluate",
     "opened",

@@ -24,7 +24,7 @@ _GZIP = b"\x1f\x8b"
 _THREAD_BYTES = 400  # a conversation and a session make a thread's id, with room for what is put before them
 
 
-class Said(msgspec.Struct, frozen=True):
+class Utterance(msgspec.Struct, frozen=True):
     """One turn of a conversation: something that somebody said in a session of it."""
 
     id: str
@@ -47,13 +47,13 @@ class Conversation(msgspec.Struct, frozen=True):
     """What was said, in order, and what to ask about it."""
 
     id: str
-    turns: tuple[Said, ...]
+    turns: tuple[Utterance, ...]
     questions: tuple[Question, ...]
 
     @property
-    def sessions(self) -> dict[str, list[Said]]:
+    def sessions(self) -> dict[str, list[Utterance]]:
         """The turns of each session, both in the order of the file."""
-        found: dict[str, list[Said]] = {}
+        found: dict[str, list[Utterance]] = {}
         for turn in self.turns:
             found.setdefault(turn.session, []).append(turn)
         return found
@@ -116,12 +116,12 @@ def _conversation(value: Any, place: str) -> Conversation:
     return Conversation(_id(fields, "id", place, _THREAD_BYTES), tuple(turns), tuple(questions))
 
 
-def _said(value: Any, place: str) -> Said:
+def _said(value: Any, place: str) -> Utterance:
     fields = _fields(value, place)
     time = fields.get("time")
     if time is not None and not isinstance(time, str):
         raise _Wrong(place, f"time is text or missing, not {_kind(time)}")
-    return Said(
+    return Utterance(
         _id(fields, "id", place),
         _session(fields, place),
         _id(fields, "speaker", place),

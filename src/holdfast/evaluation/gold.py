@@ -21,7 +21,7 @@ from holdfast.evaluation.dataset import Conversation, Question
 from holdfast.evaluation.measures import percentile
 from holdfast.evaluation.trial import Trial
 from holdfast.providers.tokens.choose import counter_for
-from holdfast.providers.tokens.counting import Counter
+from holdfast.providers.tokens.counting import TokenCounter
 
 BUDGETS = (1_000, 4_000, 8_000)
 METHODS = ("gold", "whole", "window", "topk", "bm25")
@@ -35,7 +35,7 @@ Shares = Mapping[str, float]
 """The share of the gold for each of ``NAMES``, of one question or averaged over several."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ContextQuestion(msgspec.Struct, frozen=True):
     """One question: the shares of its gold, and what its contexts took."""
 
     kind: str
@@ -45,7 +45,7 @@ class Asked(msgspec.Struct, frozen=True):
     over: int
 
 
-class Held(msgspec.Struct, frozen=True):
+class ContextScores(msgspec.Struct, frozen=True):
     """How contexts did on one file. ``tokens`` is the mean that was used of each budget, ``over`` how many exceeded it.
 
     ``questions`` counts those that have an answer; the others are not asked.
@@ -91,14 +91,14 @@ def rounded(shares: Shares) -> dict[str, float]:
     return {name: round(shares[name], 4) for name in NAMES}
 
 
-def ask_for_contexts(trial: Trial, tokens: str | None = None) -> Held:
+def ask_for_contexts(trial: Trial, tokens: str | None = None) -> ContextScores:
     """Build a context for every question that has an answer, at each budget, and measure what is on the page.
 
     ``tokens`` says how tokens are counted, by all methods alike: as a model or an encoding does, else by the estimate.
     """
     total = sum(bool(question.gold) for conversation in trial.conversations for question in conversation.questions)
     counter = counter_for(tokens)
-    asked: list[Asked] = []
+    asked: list[ContextQuestion] = []
     notes: dict[str, None] = {}
     for conversation in trial.conversations:
         asking = _Asking(trial, conversation, counter)
@@ -107,8 +107,8 @@ def ask_for_contexts(trial: Trial, tokens: str | None = None) -> Held:
                 asked.append(asking.ask(question, notes))
                 trial.tell("asking", len(asked), total)
     times = [ms for one in asked for ms in one.ms]
-    model = trial.store._embedder
-    return Held(
+    model = trial.store.wiring.embedder
+    return ContextScores(
         overall=_averaged([one.shares for one in asked]),
         kinds=dict(_by_kind(asked)),
         questions=len(asked),
@@ -128,20 +128,20 @@ def ask_for_contexts(trial: Trial, tokens: str | None = None) -> Held:
 class _Asking:
     """The questions of one conversation."""
 
-    def __init__(self, trial: Trial, conversation: Conversation, counter: Counter) -> None:
+    def __init__(self, trial: Trial, conversation: Conversation, counter: TokenCounter) -> None:
         self._trial, self._counter, self._count = trial, counter, counter.count
         self._user = trial.user(conversation)
         self._ids = [turn.id for turn in conversation.turns]
         texts = [f"{turn.speaker}: {turn.text}" for turn in conversation.turns]
         self._costs = [self._count(text) + 1 for text in texts]
-        by_words, embedder = plain.by_words(texts), trial.store._embedder
+        by_words, embedder = plain.by_words(texts), trial.store.wiring.embedder
         self._plain = {
             "window": plain.recent(texts),
             "topk": by_words if embedder is None else plain.nearest(texts, embedder),
             "bm25": by_words,
         }
 
-    def ask(self, question: Question, notes: dict[str, None]) -> Asked:
+    def ask(self, question: Question, notes: dict[str, None]) -> ContextQuestion:
         shares: dict[str, float] = dict(self._baselines(question))
         tokens: dict[int, int] = {}
         times: list[float] = []
@@ -161,7 +161,7 @@ class _Asking:
             tokens[budget] = context.tokens
             over += max(context.tokens, self._taken(context)) > budget
             notes.update(dict.fromkeys(context.report.notes))
-        return Asked(question.kind, shares, tokens, tuple(times), over)
+        return ContextQuestion(question.kind, shares, tokens, tuple(times), over)
 
     def _thread(self) -> Any:
         """A thread that is never written, so every question comes first in it."""
@@ -184,7 +184,7 @@ def _averaged(several: Sequence[Shares]) -> Shares:
     return {name: sum(one[name] for one in several) / max(1, len(several)) for name in NAMES}
 
 
-def _by_kind(asked: Sequence[Asked]) -> Iterator[tuple[str, tuple[Shares, int]]]:
+def _by_kind(asked: Sequence[ContextQuestion]) -> Iterator[tuple[str, tuple[Shares, int]]]:
     for kind in sorted({one.kind for one in asked}):
         several = [one.shares for one in asked if one.kind == kind]
         yield kind, (_averaged(several), len(several))

@@ -32,7 +32,7 @@ class Scores(msgspec.Struct, frozen=True):
         return {name: round(getattr(self, field), 4) for name, field in zip(names, self.__struct_fields__, strict=True)}
 
 
-class Answer(msgspec.Struct, frozen=True):
+class FoundTurns(msgspec.Struct, frozen=True):
     """One question as it was answered: the turns found, best first, and how long it took.
 
     ``order`` says where in the conversation each turn is.
@@ -110,7 +110,7 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
-def newer_first(answers: Sequence[Answer]) -> float | None:
+def newer_first(answers: Sequence[FoundTurns]) -> float | None:
     """How often the latest of the right turns found is also the first one, where an update is asked about."""
     told = []
     for answer in answers:
@@ -120,7 +120,7 @@ def newer_first(answers: Sequence[Answer]) -> float | None:
     return sum(told) / len(told) if told else None
 
 
-def by_kind(answers: Sequence[Answer]) -> dict[str, tuple[Scores, int]]:
+def by_kind(answers: Sequence[FoundTurns]) -> dict[str, tuple[Scores, int]]:
     """The measures of each kind of question, and how many there are."""
     groups: dict[str, list[Scores]] = {}
     for answer in answers:
@@ -128,6 +128,6 @@ def by_kind(answers: Sequence[Answer]) -> dict[str, tuple[Scores, int]]:
     return {kind: (averaged(groups[kind]), len(groups[kind])) for kind in sorted(groups)}
 
 
-def share(answers: Sequence[Answer], holds: Callable[[Answer], bool]) -> float | None:
+def share(answers: Sequence[FoundTurns], holds: Callable[[FoundTurns], bool]) -> float | None:
     """The share of answers of which something holds; None when there are none."""
     return sum(map(holds, answers)) / len(answers) if answers else None

@@ -20,11 +20,11 @@ from typing import NamedTuple
 from holdfast import store as stores
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.registry import scheme_of
-from holdfast.evaluation.dataset import Conversation, Said
+from holdfast.evaluation.dataset import Conversation, Utterance
 from holdfast.evaluation.ladder import checked
 from holdfast.evaluation.measures import (
     DEEPEST,
-    Answer,
+    FoundTurns,
     Measured,
     averaged,
     by_kind,
@@ -34,7 +34,7 @@ from holdfast.evaluation.measures import (
     share,
 )
 from holdfast.ids import Ids
-from holdfast.memories.handle import Memories
+from holdfast.memory.handle import Memories
 from holdfast.providers.choose import AUTO, Spec
 from holdfast.records import Draft, Recalled, message
 from holdfast.store import Store
@@ -87,7 +87,7 @@ def opened(
             trial.erase()
 
 
-class _Place(NamedTuple):
+class _IngestedThread(NamedTuple):
     """A database, and where what is kept in it has its time and its names from."""
 
     database: str | Path
@@ -96,14 +96,14 @@ class _Place(NamedTuple):
 
 
 @contextmanager
-def _place(engine: str | Path | None) -> Iterator[_Place]:
+def _place(engine: str | Path | None) -> Iterator[_IngestedThread]:
     """The database that is named, or one that exists only meanwhile. There is no chance in that one."""
     if engine is not None:
-        yield _Place(engine, SystemClock(), Ids())
+        yield _IngestedThread(engine, SystemClock(), Ids())
         return
     with tempfile.TemporaryDirectory(prefix="holdfast-eval-") as folder:
         numbers = count()
-        yield _Place(Path(folder) / "trial.db", _OwnTime(), Ids(lambda bits: next(numbers) % 2**bits))
+        yield _IngestedThread(Path(folder) / "trial.db", _OwnTime(), Ids(lambda bits: next(numbers) % 2**bits))
 
 
 class _OwnTime:
@@ -149,7 +149,7 @@ class Trial:
         """Ask every question, without some stages if so wished, and measure what comes back."""
         chosen = checked(without)
         total = sum(len(conversation.questions) for conversation in self.conversations)
-        answers: list[Answer] = []
+        answers: list[FoundTurns] = []
         notes: dict[str, None] = {}
         model = None
         for conversation in self.conversations:
@@ -158,13 +158,13 @@ class Trial:
             for question in conversation.questions:
                 found, ms = _recalled(memory, question.text, chosen)
                 ids = tuple(None if hit.entry is None else hit.entry.key for hit in found)
-                answers.append(Answer(question.kind, question.gold, ids, ms, found.relevant, order))
+                answers.append(FoundTurns(question.kind, question.gold, ids, ms, found.relevant, order))
                 model = found.report.model or model
                 notes.update(dict.fromkeys(_remarks(found)))
                 self.tell("asking", len(answers), total)
         return self._measured(answers, model, tuple(notes))
 
-    def _measured(self, answers: list[Answer], model: str | None, notes: tuple[str, ...]) -> Measured:
+    def _measured(self, answers: list[FoundTurns], model: str | None, notes: tuple[str, ...]) -> Measured:
         answerable = [answer for answer in answers if answer.gold]
         others = [answer for answer in answers if not answer.gold]
         times = [answer.ms for answer in answers]
@@ -194,7 +194,7 @@ class Trial:
         return self._prefix + conversation.id
 
 
-def _message(turn: Said) -> Draft:
+def _message(turn: Utterance) -> Draft:
     """A turn as a message. Whoever is neither user nor assistant speaks by name."""
     more = {"time": turn.time} if turn.time else {}
     if turn.speaker in _ROLES:

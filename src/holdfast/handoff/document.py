@@ -1,7 +1,7 @@
 """What a handoff says: a goal, steps, blockers, the next action, context, and whatever else a person wrote into it.
 
-Values only, with the rules that need no store: how facts of runs join what is stored, how an update changes it, and
-how it becomes plain data and comes back. Deliberately absent: markdown (``markdown``), revisions (``book``), and where
+Values only, with the rules that need no store: how facts of runs join what is stored, how an update changes it, and how
+it becomes plain data and comes back. Deliberately absent: markdown (``markdown``), revisions (``handoff``), and where
 the facts of runs come from (whoever makes the handle passes them in).
 """
 
@@ -20,7 +20,7 @@ Place = Literal["", "goal", "steps", "blockers", "next_action", "context"]
 _ORDER = {place: number for number, place in enumerate(("", *KINDS))}
 
 
-class Item(msgspec.Struct, frozen=True):
+class HandoffItem(msgspec.Struct, frozen=True):
     """One step. ``ref`` is ``RUN/STEP`` when it is a step of a run; then the run knows whether it is done."""
 
     text: str
@@ -32,7 +32,7 @@ class Item(msgspec.Struct, frozen=True):
             raise Invalid(f"the ref of a step is RUN/STEP, not {quoted(self.ref)}")
 
 
-class Section(msgspec.Struct, frozen=True):
+class HandoffSection(msgspec.Struct, frozen=True):
     """A part of the document that only a person understands: kept, and shown again ``after`` the part it followed."""
 
     heading: str
@@ -41,7 +41,7 @@ class Section(msgspec.Struct, frozen=True):
     level: Literal[1, 2] = 2
 
 
-class Document(msgspec.Struct, frozen=True):
+class HandoffDocument(msgspec.Struct, frozen=True):
     """A whole handoff. ``opening`` is free text above the first heading, ``remarks`` free text above the steps.
 
     ``hidden`` names steps of runs that a person took out. Sections are kept in the order in which they are shown.
@@ -49,13 +49,13 @@ class Document(msgspec.Struct, frozen=True):
     """
 
     goal: str = ""
-    steps: tuple[Item, ...] = ()
+    steps: tuple[HandoffItem, ...] = ()
     blockers: tuple[str, ...] = ()
     next_action: str = ""
     context: str = ""
     opening: str = ""
     remarks: str = ""
-    extra: tuple[Section, ...] = ()
+    extra: tuple[HandoffSection, ...] = ()
     hidden: tuple[str, ...] = ()
     revision: int = 0
 
@@ -64,23 +64,23 @@ class Document(msgspec.Struct, frozen=True):
         msgspec.structs.force_setattr(self, "extra", ordered)
 
     @property
-    def done(self) -> tuple[Item, ...]:
+    def done(self) -> tuple[HandoffItem, ...]:
         """The steps that are done."""
         return tuple(item for item in self.steps if item.done)
 
     @property
-    def todo(self) -> tuple[Item, ...]:
+    def todo(self) -> tuple[HandoffItem, ...]:
         """The steps that are open."""
         return tuple(item for item in self.steps if not item.done)
 
 
-EMPTY = Document()
+EMPTY = HandoffDocument()
 
 
 # Facts of runs
 
 
-def merge(document: Document, items: Sequence[Item], blockers: Sequence[str]) -> Document:
+def merge(document: HandoffDocument, items: Sequence[HandoffItem], blockers: Sequence[str]) -> HandoffDocument:
     """Show a stored document together with what runs have done.
 
     A stored step keeps its text and place, but whether it is done is the run's fact. Steps of runs that are not stored
@@ -101,7 +101,7 @@ def merge(document: Document, items: Sequence[Item], blockers: Sequence[str]) ->
 # Changes by hand
 
 
-class Changes(msgspec.Struct, frozen=True):
+class HandoffChanges(msgspec.Struct, frozen=True):
     """What an update asks for, checked. None leaves a part alone."""
 
     goal: str | None = None
@@ -113,7 +113,7 @@ class Changes(msgspec.Struct, frozen=True):
     replace: bool = False
 
     @classmethod
-    def of(cls, *, replace: object = False, **given: object) -> Changes:
+    def of(cls, *, replace: object = False, **given: object) -> HandoffChanges:
         """Check what a caller gave. A sentence says what is wrong with it."""
         if type(replace) is not bool:
             raise Invalid(f"replace is True or False, not {quoted(replace)}")
@@ -150,7 +150,7 @@ def _texts(name: str, value: object) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-def revised(document: Document, changes: Changes) -> Document:
+def revised(document: HandoffDocument, changes: HandoffChanges) -> HandoffDocument:
     """Apply an update. What it does not name stays as it is."""
     named = {
         name: value
@@ -162,10 +162,10 @@ def revised(document: Document, changes: Changes) -> Document:
     return msgspec.structs.replace(document, **named)
 
 
-def _revised_steps(steps: tuple[Item, ...], changes: Changes) -> list[Item]:
+def _revised_steps(steps: tuple[HandoffItem, ...], changes: HandoffChanges) -> list[HandoffItem]:
     done, todo = changes.done or (), changes.todo or ()
     if changes.replace:
-        return _replaced(steps, [*(Item(text, True) for text in done), *(Item(text) for text in todo)])
+        return _replaced(steps, [*(HandoffItem(text, True) for text in done), *(HandoffItem(text) for text in todo)])
     result = list(steps)
     for text in done:
         same = [number for number, item in enumerate(result) if item.text == text]
@@ -173,14 +173,14 @@ def _revised_steps(steps: tuple[Item, ...], changes: Changes) -> list[Item]:
         if unticked is not None:
             result[unticked] = msgspec.structs.replace(result[unticked], done=True)
         elif not same:  # one that is done already is said twice, not done twice
-            result.append(Item(text, True))
+            result.append(HandoffItem(text, True))
     for text in todo:
         if not any(item.text == text and not item.done for item in result):
-            result.append(Item(text))
+            result.append(HandoffItem(text))
     return result
 
 
-def _replaced(steps: tuple[Item, ...], new: list[Item]) -> list[Item]:
+def _replaced(steps: tuple[HandoffItem, ...], new: list[HandoffItem]) -> list[HandoffItem]:
     """Put new steps where the first one made by hand was; those of runs stay."""
     first = next((number for number, item in enumerate(steps) if item.ref is None), len(steps))
     return [*steps[:first], *new, *(item for item in steps[first:] if item.ref is not None)]
@@ -189,16 +189,16 @@ def _replaced(steps: tuple[Item, ...], new: list[Item]) -> list[Item]:
 # Plain data
 
 
-def to_plain(document: Document) -> dict[str, Any]:
+def to_plain(document: HandoffDocument) -> dict[str, Any]:
     """Turn what a document says into plain data, all of it, so that a revision can be read without this code."""
     plain: dict[str, Any] = msgspec.to_builtins(document)
     del plain["revision"]  # given by where it is stored
     return plain
 
 
-def from_plain(plain: Any) -> Document:
+def from_plain(plain: Any) -> HandoffDocument:
     """Turn plain data back into a document. What does not fit is ``Invalid`` with the path to it."""
     try:
-        return msgspec.convert(plain, Document)
+        return msgspec.convert(plain, HandoffDocument)
     except msgspec.ValidationError as error:
         raise Invalid(f"this is no handoff document: {error}") from error

@@ -35,7 +35,7 @@ _UNDER_WAY = {
 _HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg")
 
 
-class Outcome(NamedTuple):
+class GitOutcome(NamedTuple):
     """Either the commit that now holds the file, or a sentence that says why there is none."""
 
     commit: str | None
@@ -59,15 +59,15 @@ class _Answer(NamedTuple):
         return lines[-1].removeprefix("fatal: ").removeprefix("error: ") if lines else f"exit code {self.code}"
 
 
-def commit_file(path: Path, message: str, limit_s: float = LIMIT_S) -> Outcome:
+def commit_file(path: Path, message: str, limit_s: float = LIMIT_S) -> GitOutcome:
     """Commit the file as it is on disk when it differs from what was committed last."""
     git = _Git(path, limit_s)
     try:
         folder = git.usable()
         new = git.changed() == "new"
-        return Outcome(git.commit(folder, message, new))
+        return GitOutcome(git.commit(folder, message, new))
     except _Refused as refusal:
-        return Outcome(None, str(refusal))
+        return GitOutcome(None, str(refusal))
 
 
 class _Git:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from holdfast.errors import Invalid
-from holdfast.handoff.document import KINDS, Document, Item, Kind, Place, Section
+from holdfast.handoff.document import KINDS, HandoffDocument, HandoffItem, HandoffSection, Kind, Place
 
 MAX_BYTES = 1_000_000
 _SHOWN = 40
@@ -56,7 +56,7 @@ _COMMENT = re.compile(
 class Parsed(NamedTuple):
     """What a text said: the document, and the thread and revision it was written from, where it says so."""
 
-    document: Document
+    document: HandoffDocument
     thread: str | None = None
     revision: int | None = None
 
@@ -64,7 +64,7 @@ class Parsed(NamedTuple):
 # Writing
 
 
-def render(document: Document, thread: str, revision: int) -> str:
+def render(document: HandoffDocument, thread: str, revision: int) -> str:
     """Write a document. The last line says which revision of which thread it is."""
     out = [f"# {_title(thread)}", ""]
     _put(out, _free_lines(document.opening))
@@ -91,7 +91,7 @@ def _put(out: list[str], *blocks: list[str]) -> None:
             out += [*block, ""]
 
 
-def _put_sections(out: list[str], document: Document, after: Place) -> None:
+def _put_sections(out: list[str], document: HandoffDocument, after: Place) -> None:
     for section in document.extra:
         if section.after == after:
             out.append(f"{'#' * section.level} {_name(section.heading, after)}".rstrip(_BLANK))
@@ -99,7 +99,7 @@ def _put_sections(out: list[str], document: Document, after: Place) -> None:
             out += [*lines, ""]
 
 
-def _step_lines(steps: tuple[Item, ...]) -> Iterator[str]:
+def _step_lines(steps: tuple[HandoffItem, ...]) -> Iterator[str]:
     for number, item in enumerate(steps, 1):
         ref = None if item.ref is None else f"<!-- {_comment_text(item.ref)} -->"
         yield from _item_lines(f"{number}. [{'x' if item.done else ' '}]", item.text, ref)
@@ -135,19 +135,19 @@ def _free_lines(text: str, *, listed: bool = False) -> list[str]:
 # Reading
 
 
-class _Line(NamedTuple):
+class _MarkdownLine(NamedTuple):
     """A line of a section. ``fence`` is how far its code block is indented, None outside of one."""
 
     text: str
     fence: int | None = None
 
 
-class _Part(NamedTuple):
+class _MarkdownPart(NamedTuple):
     """A heading with its lines. The first part of a text has none: level 0."""
 
     level: int
     name: str
-    lines: list[_Line]
+    lines: list[_MarkdownLine]
 
 
 class _Pages:
@@ -156,20 +156,20 @@ class _Pages:
     def __init__(self) -> None:
         self.opening: list[str] = []
         self.texts: dict[str, str] = {}
-        self.steps: list[Item] = []
+        self.steps: list[HandoffItem] = []
         self.remarks: list[str] = []
         self.blockers: list[str] = []
-        self.extra: list[Section] = []
+        self.extra: list[HandoffSection] = []
         self.place: Place = ""
 
-    def document(self, hidden: tuple[str, ...]) -> Document:
-        return Document(
+    def document(self, hidden: tuple[str, ...]) -> HandoffDocument:
+        return HandoffDocument(
             self.texts.get("goal", ""), tuple(self.steps), tuple(self.blockers), self.texts.get("next_action", ""),
             self.texts.get("context", ""), "\n\n".join(self.opening), "\n\n".join(self.remarks),
             tuple(self.extra), hidden,
         )  # fmt: skip
 
-    def add(self, part: _Part, kind: Kind | None) -> None:
+    def add(self, part: _MarkdownPart, kind: Kind | None) -> None:
         if kind == "steps":
             _read_steps(part, self)
         elif kind == "blockers":
@@ -179,10 +179,10 @@ class _Pages:
         else:
             after: Place = self.place if kind is None else kind
             name, text = _unname(part.name), _free_text(part.lines)
-            self.extra.append(Section(name, text, after, 1 if part.level == 1 else 2))
+            self.extra.append(HandoffSection(name, text, after, 1 if part.level == 1 else 2))
         self.place = self.place if kind is None else kind
 
-    def open(self, lines: list[_Line]) -> None:
+    def open(self, lines: list[_MarkdownLine]) -> None:
         if text := _free_text(lines):
             self.opening.append(text)
 
@@ -225,21 +225,21 @@ def _split(text: str) -> list[str]:
     return lines
 
 
-def _parts(lines: list[str], found: dict[str, str], hidden: list[str]) -> Iterator[_Part]:
+def _parts(lines: list[str], found: dict[str, str], hidden: list[str]) -> Iterator[_MarkdownPart]:
     """Cut a text at its headings. Our own comments are taken out; what they say goes to ``found`` and ``hidden``."""
-    part = _Part(0, "", [])
+    part = _MarkdownPart(0, "", [])
     for number, (line, fence) in enumerate(_fenced(lines), 1):
         if fence is None and _CONFLICT.match(line):
             raise _unmerged(line, number)
         heading = _HEADING.match(line) if fence is None else None
         if fence is None and (comment := _COMMENT.match(line)):
             _note(comment, found, hidden)
-            part.lines.append(_Line(""))
+            part.lines.append(_MarkdownLine(""))
         elif heading and len(heading[1]) <= 2:
             yield part
-            part = _Part(len(heading[1]), _heading_name(heading[2]), [])
+            part = _MarkdownPart(len(heading[1]), _heading_name(heading[2]), [])
         else:
-            part.lines.append(_Line(line, fence))
+            part.lines.append(_MarkdownLine(line, fence))
     yield part
 
 
@@ -263,11 +263,11 @@ def _heading_name(rest: str) -> str:
     return re.sub(r"(?:^|[ \t]+)#+$", "", rest.strip(_BLANK))
 
 
-def _is_title(part: _Part, thread: str) -> bool:
+def _is_title(part: _MarkdownPart, thread: str) -> bool:
     return part.level == 1 and part.name.casefold() in ("handoff", _title(thread).casefold())
 
 
-def _free_text(lines: list[_Line], *, listed: bool = False) -> str:
+def _free_text(lines: list[_MarkdownLine], *, listed: bool = False) -> str:
     lines = _trimmed(lines)
     out = []
     for line, fence in lines:
@@ -276,7 +276,7 @@ def _free_text(lines: list[_Line], *, listed: bool = False) -> str:
     return _unshield("\n".join(out), "13")
 
 
-def _trimmed(lines: list[_Line]) -> list[_Line]:
+def _trimmed(lines: list[_MarkdownLine]) -> list[_MarkdownLine]:
     """Without blank lines at both ends: those are how a file looks, not what it says."""
     filled = [number for number, line in enumerate(lines) if line.fence is not None or line.text.strip(_BLANK)]
     return lines[filled[0] : filled[-1] + 1] if filled else []
@@ -290,19 +290,19 @@ class _Entry:
 
     def __init__(self, first: str, done: bool = False, ref: str | None = None) -> None:
         self.first, self.done, self.ref = first, done, ref
-        self.more: list[tuple[_Line, bool]] = []
+        self.more: list[tuple[_MarkdownLine, bool]] = []
 
-    def add(self, line: _Line) -> None:
+    def add(self, line: _MarkdownLine) -> None:
         """Take a line as part of the item: less indented ones are continued text, code keeps its own indentation."""
         if line.fence is not None:
             self.more.append((line, line.fence >= 2))
         elif _width(line.text) >= 2 or not line.text.strip(_BLANK):
             self.more.append((line, True))
         else:
-            self.more.append((_Line(line.text.lstrip(_BLANK)), False))
+            self.more.append((_MarkdownLine(line.text.lstrip(_BLANK)), False))
 
     def text(self, base: int) -> str:
-        kept = len(_trimmed([_Line("."), *(line for line, _ in self.more)])) - 1
+        kept = len(_trimmed([_MarkdownLine("."), *(line for line, _ in self.more)])) - 1
         more = self.more[:kept]
         widths = [_width(line.text) for line, indented in more if indented and line.text.strip(_BLANK)]
         cut = min([base + 4, *widths])
@@ -310,11 +310,11 @@ class _Entry:
         return _unshield("\n".join([self.first, *map(_unslashed, lines)]), "13")
 
 
-def _read_steps(part: _Part, pages: _Pages) -> None:
+def _read_steps(part: _MarkdownPart, pages: _Pages) -> None:
     default = _says_done(part.name)
     entry: _Entry | None = None
     base: int | None = None
-    free: list[_Line] = []
+    free: list[_MarkdownLine] = []
     entries: list[_Entry] = []
     for line in part.lines:
         heading = _HEADING.match(line.text) if line.fence is None else None
@@ -328,7 +328,7 @@ def _read_steps(part: _Part, pages: _Pages) -> None:
             free.append(line)
         else:
             entry.add(line)
-    pages.steps += [Item(entry.text(base or 0), entry.done, entry.ref) for entry in entries]
+    pages.steps += [HandoffItem(entry.text(base or 0), entry.done, entry.ref) for entry in entries]
     if remarks := _free_text(free, listed=True):
         pages.remarks.append(remarks)
 
@@ -351,7 +351,7 @@ def _begun(line: str, default: bool) -> _Entry | None:
     return _Entry(_unedged(rest, _ends_a_text), done, ref)
 
 
-def _read_blockers(lines: list[_Line]) -> list[str]:
+def _read_blockers(lines: list[_MarkdownLine]) -> list[str]:
     """Each list line is a blocker, and each paragraph outside of the list."""
     entries: list[_Entry] = []
     base, gap = None, True
@@ -384,7 +384,7 @@ def _unindented(line: str, cut: int) -> str:
     return line[taken:]
 
 
-def _unslashed(line: _Line) -> str:
+def _unslashed(line: _MarkdownLine) -> str:
     """The line of an item as it was meant: one that is only backslashes and blanks has one too many."""
     text, fence = line
     return text[1:] if fence is None and text.startswith("\\") and not text.lstrip("\\").strip(_BLANK) else text
@@ -393,18 +393,18 @@ def _unslashed(line: _Line) -> str:
 # What is structure
 
 
-def _fenced(lines: list[str]) -> Iterator[_Line]:
+def _fenced(lines: list[str]) -> Iterator[_MarkdownLine]:
     """Tell lines inside fenced code from others. A fence that is never closed is an ordinary line."""
     number = 0
     hopeless: dict[str, int] = {}  # the shortest fence of each kind that nothing closes any more: looked for once
     while number < len(lines):
         end = _fence_end(lines, number, hopeless)
         if end is None:
-            yield _Line(lines[number])
+            yield _MarkdownLine(lines[number])
             number += 1
             continue
         width = _width(lines[number])
-        yield from (_Line(line, width) for line in lines[number : end + 1])
+        yield from (_MarkdownLine(line, width) for line in lines[number : end + 1])
         number = end + 1
 
 

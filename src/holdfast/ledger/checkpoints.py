@@ -6,15 +6,16 @@ changed, so a mark stays good whatever happens to the thread later. Deliberately
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from holdfast.checks import check_flag
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Fork, Guard, Mark, Op, Put, Record, Scope, Strand
+from holdfast.engine.contract import Fork, Guard, Mark, Op, Problem, Put, Query, Record, Scope, Strand, View
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.ids import check_id
+from holdfast.ledger.core import scan_all
 from holdfast.records import Checkpoint
 
 KIND = "checkpoint"
@@ -65,6 +66,14 @@ def to_checkpoint(record: Record) -> Checkpoint:
         time=to_datetime(record.time),
         note=content["note"],
     )
+
+
+def problems(view: View, tenant: str) -> Iterator[Problem]:
+    """Checkpoints of a tenant that do not read, or lead nowhere."""
+    for record in scan_all(view, tenant, Query(KIND)):
+        what = problem(record, lambda stream: view.strand(tenant, stream))
+        if what is not None:
+            yield Problem(f"checkpoint {record.id!r}", what, tenant, KIND, record.id)
 
 
 def problem(record: Record, strand_of: Callable[[int], Strand | None]) -> str | None:

@@ -48,21 +48,21 @@ def check_timeout(timeout_s: float | None) -> None:
         raise Invalid(f"timeout_s is a number of seconds from 0 up, not {quoted(timeout_s)}")
 
 
-class Page(NamedTuple):
+class FeedPage(NamedTuple):
     """Commits of interest, and how far the feed is known when they are dealt with."""
 
     commits: list[Commit]
     upto: int
 
 
-def page_of(view: View, tenant: str, after: int, only: Interest | None, timeout_s: float = 0.0) -> Page:
+def page_of(view: View, tenant: str, after: int, only: Interest | None, timeout_s: float = 0.0) -> FeedPage:
     """The next commits after a position. Where none is of interest, the position moves on past the others."""
     head = view.head(tenant)
     commits = view.feed(tenant, after, _PAGE, timeout_s, only)
-    return Page(commits, commits[-1].position if commits else max(after, head))
+    return FeedPage(commits, commits[-1].position if commits else max(after, head))
 
 
-class Patience:
+class Deadline:
     """How long to wait for a commit: up to ``timeout_s`` since the last one, or for ever."""
 
     def __init__(self, timeout_s: float | None) -> None:
@@ -80,7 +80,7 @@ class Patience:
 
 def watch(core: Core, after: int, only: Interest | None, timeout_s: float | None) -> Iterator[Commit]:
     """Yield commits in the order they became durable; end after ``timeout_s`` without one."""
-    patience = Patience(timeout_s)
+    patience = Deadline(timeout_s)
     while True:
         page = page_of(core.engine, core.tenant, after, only, patience.left_s)
         yield from page.commits
@@ -127,7 +127,7 @@ class Follower:
     def read(self, *, timeout_s: float | None = 0.0) -> list[Commit]:
         """Return the next commits of interest without moving on; wait up to ``timeout_s`` where there is none."""
         check_timeout(timeout_s)
-        patience = Patience(timeout_s)
+        patience = Deadline(timeout_s)
         while not (commits := self.page(patience.left_s).commits) and patience.left_s:
             pass
         return commits
@@ -139,7 +139,7 @@ class Follower:
         It ends after ``timeout_s`` without a commit. ``Conflict`` when another process uses the same name.
         """
         check_timeout(timeout_s)
-        patience = Patience(timeout_s)
+        patience = Deadline(timeout_s)
         while True:
             page = self.page(patience.left_s)
             for commit in page.commits:
@@ -153,7 +153,7 @@ class Follower:
             elif not patience.left_s:
                 return
 
-    def page(self, wait_s: float = 0.0) -> Page:
+    def page(self, wait_s: float = 0.0) -> FeedPage:
         """The next commits of interest. Where there is none, it moves on past those that are of none."""
         at = self._load()
         try:

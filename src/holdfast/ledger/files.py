@@ -19,7 +19,7 @@ import msgspec
 from holdfast.checks import check_several
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.codec import MAX_BODY_BYTES, MSGPACK, decode, encode
-from holdfast.engine.contract import Append, Delete, Event, Op, Put, Query, Receipt, Record, Scope, View
+from holdfast.engine.contract import Append, Delete, Event, Op, Problem, Put, Query, Receipt, Record, Scope, View
 from holdfast.errors import Conflict, Corrupt, Invalid, KeyReused, TooLarge, Unsupported, quoted
 from holdfast.ids import MAX_ID_BYTES, check_id, check_text
 from holdfast.ledger import secrets
@@ -35,7 +35,7 @@ LONGEST_BYTES = MAX_ID_BYTES - _PLACE - 1
 """How long a path and a tag may be."""
 
 
-class Writing(NamedTuple):
+class FileWrite(NamedTuple):
     """One file on its way in. ``expect``: None any version, 0 there is no such file, n it is at version n."""
 
     path: str
@@ -46,7 +46,7 @@ class Writing(NamedTuple):
     key: str | None = None
 
 
-class Deleting(NamedTuple):
+class FileDelete(NamedTuple):
     """One file on its way out."""
 
     path: str
@@ -64,7 +64,7 @@ class Within(NamedTuple):
     tag: str | None = None
 
 
-class Finds(Protocol):
+class FindsFiles(Protocol):
     """What finds files by what is in them."""
 
     def search(self, within: Within, query: str, k: int, *, explain: bool, within_ms: float | None) -> Recalled: ...
@@ -77,7 +77,7 @@ class Finds(Protocol):
 class FileBook:
     """The files of one folder, as records and operations."""
 
-    def __init__(self, core: Core, name: str, scope: Scope, finding: Callable[[], Finds] | None = None) -> None:
+    def __init__(self, core: Core, name: str, scope: Scope, finding: Callable[[], FindsFiles] | None = None) -> None:
         self.core, self.scope, self.finding = core, scope, finding
         self.name = check_id(name, "folder")
         self.place = place_of(scope, self.name)
@@ -129,7 +129,7 @@ class FileBook:
 
     # Writing
 
-    def commit(self, changes: Sequence[Writing | Deleting]) -> list[File]:
+    def commit(self, changes: Sequence[FileWrite | FileDelete]) -> list[File]:
         """Carry out changes in one commit, all of them or none; one change for each path.
 
         Deleting what is not there changes nothing, and is told by a version of 0.
@@ -141,21 +141,21 @@ class FileBook:
             lambda: self._changing(changes), self.core.commit, f"folder {self.name!r}", folder=self.name
         )
 
-    def ops(self, change: Writing | Deleting, record: Record | None, time: int) -> list[Op]:
+    def ops(self, change: FileWrite | FileDelete, record: Record | None, time: int) -> list[Op]:
         """What a change of a file comes to that is as ``record`` says; none where what is to be deleted is not there.
 
         A record is written along with its event: it carries the tags by which a file is found, or no longer is.
         """
         self._refuse_unmet(change, record)
-        if isinstance(change, Deleting) and not self.is_here(record):
+        if isinstance(change, FileDelete) and not self.is_here(record):
             return []
         id, event = self.id(change.path), _event(change, time)
         head = {"folder": self.name, "path": change.path}
         tags = shared_tags(self.scope)
-        if isinstance(change, Writing):
+        if isinstance(change, FileWrite):
             tags += (self.place, *map(self.tag, change.tags))
         version = None if record is None else record.version
-        expires = change.expires if isinstance(change, Writing) else None
+        expires = change.expires if isinstance(change, FileWrite) else None
         put = Put(FILE, id, encode(head), version, self.scope, tags, expires)
         if record is None:
             return [Append(FILE, id, (event,), 0, put, same=_same)]
@@ -165,7 +165,7 @@ class FileBook:
         """The operation by which a file that is as ``record`` says expires later; it stays the version that it is."""
         return Put(FILE, record.id, record.body, record.version, record.scope, record.tags, expires)
 
-    def erase(self, changes: Sequence[Deleting]) -> int:
+    def erase(self, changes: Sequence[FileDelete]) -> int:
         """Remove files with all their versions in one commit, and return how many there were."""
         changes = [self._checked(change) for change in changes]
         found = self.records([change.path for change in changes])
@@ -188,11 +188,11 @@ class FileBook:
 
     def _checked(self, change: Any) -> Any:
         """A change as it is stored; what none can be is refused before anything is read."""
-        if not isinstance(change, Writing | Deleting):
+        if not isinstance(change, FileWrite | FileDelete):
             raise Invalid(f"a commit takes Writing and Deleting, not {type(change).__name__}")
         if change.expect is not None:
             check_count("expect", change.expect)
-        if isinstance(change, Writing):
+        if isinstance(change, FileWrite):
             for tag in check_tags(change.tags):
                 self.tag(tag)
             if change.expires is not None and (type(change.expires) is not int or not 0 <= change.expires <= _LATEST):
@@ -200,7 +200,7 @@ class FileBook:
         key = None if change.key is None else check_id(change.key, "key")
         return change._replace(path=_short(change.path, "path"), key=key)
 
-    def _refuse_unmet(self, change: Writing | Deleting, record: Record | None) -> None:
+    def _refuse_unmet(self, change: FileWrite | FileDelete, record: Record | None) -> None:
         if change.expect is None:
             return
         if change.expect != (found := record.head if self.is_here(record) else 0):
@@ -210,7 +210,7 @@ class FileBook:
                 folder=self.name, path=change.path, expected=change.expect, found=found,
             )  # fmt: skip
 
-    def _changing(self, changes: Sequence[Writing | Deleting]) -> Pending[list[File]]:
+    def _changing(self, changes: Sequence[FileWrite | FileDelete]) -> Pending[list[File]]:
         """Work out the one commit that changes come to, as the files are now."""
         paths = [change.path for change in changes]
         time, found = self.core.clock.now(), self.records(paths)
@@ -231,7 +231,7 @@ class FileBook:
 
         return Pending(tuple(ops), time, finish)
 
-    def _repeated(self, change: Writing | Deleting, record: Record | None) -> Event | None:
+    def _repeated(self, change: FileWrite | FileDelete, record: Record | None) -> Event | None:
         """What a change under a key came to before, whatever was written since."""
         if change.key is None or record is None:
             return None
@@ -296,8 +296,8 @@ def _short(value: object, what: str) -> str:
 # Versions as events
 
 
-def _event(change: Writing | Deleting, time: int) -> Event:
-    if isinstance(change, Deleting):
+def _event(change: FileWrite | FileDelete, time: int) -> Event:
+    if isinstance(change, FileDelete):
         return Event(_DELETED, encode({}), time, change.key)
     more: dict[str, Any] = {"tags": list(dict.fromkeys(change.tags))} if change.tags else {}
     if change.expires is not None:
@@ -347,6 +347,14 @@ def _file(folder: str, path: str, created: int, event: Event) -> File:
         folder=folder,
         tags=tuple(stored.get("tags", ())),
     )
+
+
+def problems(view: View, tenant: str) -> Iterator[Problem]:
+    """Files of a tenant whose record does not agree with their newest version, or that cannot be read."""
+    for record in scan_ever(view, tenant, Query(FILE)):
+        for event in view.read(tenant, record.mark, after=record.head - 1):
+            if (what := wrong(record, event)) is not None:
+                yield Problem(f"file {path_of(record)!r}", what, tenant, FILE, record.id)
 
 
 def wrong(record: Record, event: Event) -> str | None:

@@ -17,11 +17,11 @@ from holdfast.errors import Invalid, NotFound, Unsupported, quoted
 from holdfast.ledger.core import Core, fetch_events, scan_all
 from holdfast.ledger.files import (
     FILE,
-    Deleting,
     FileBook,
-    Finds,
+    FileDelete,
+    FileWrite,
+    FindsFiles,
     Within,
-    Writing,
     folder_of,
     here,
     path_of,
@@ -34,7 +34,7 @@ from holdfast.records import File, FolderInfo, Recalled
 class Folder:
     """The files of one place. ``store.folder("notes", user="ana")`` gives one; it comes into being with its first."""
 
-    def __init__(self, core: Core, name: str, scope: Scope, finding: Callable[[], Finds] | None = None) -> None:
+    def __init__(self, core: Core, name: str, scope: Scope, finding: Callable[[], FindsFiles] | None = None) -> None:
         self.filebook = FileBook(core, name, scope, finding)
         self.name = self.filebook.name
 
@@ -121,11 +121,11 @@ class Folder:
         With ``expect`` it must be at that version (0: not there), or it is ``Conflict``. ``tags`` and ``expires``
         (microseconds since 1970) replace those of before. With ``key`` a repetition changes nothing.
         """
-        return self.commit([Writing(path, content, expect, check_tags(tags), expires, key)])[0]
+        return self.commit([FileWrite(path, content, expect, check_tags(tags), expires, key)])[0]
 
     def delete(self, path: str, *, expect: int | None = None, key: str | None = None, erase: bool = False) -> bool:
         """Delete a file; its history stays, unless ``erase`` is given. Return whether it was there."""
-        change = Deleting(path, expect, key)
+        change = FileDelete(path, expect, key)
         if check_flag("erase", erase):
             return self.filebook.erase([change]) > 0
         return self.commit([change])[0].version > 0
@@ -136,9 +136,9 @@ class Folder:
             raise Invalid(f"file {path!r} has this path already")
         file = self.read(path)
         expires = None if file.expires is None else to_micros(file.expires)
-        return self.commit([Deleting(path, file.version), Writing(to, file.content, 0, file.tags, expires)])[1]
+        return self.commit([FileDelete(path, file.version), FileWrite(to, file.content, 0, file.tags, expires)])[1]
 
-    def commit(self, changes: Sequence[Writing | Deleting]) -> list[File]:
+    def commit(self, changes: Sequence[FileWrite | FileDelete]) -> list[File]:
         """Carry out several writes and deletions in one commit, all of them or none; one change for each path.
 
         Deleting what is not there changes nothing, and is told by a version of 0.

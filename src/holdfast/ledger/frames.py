@@ -83,10 +83,10 @@ class Frame(NamedTuple):
     more: dict[str, Any]
     schema: int = 0
     strays: bool = False
-    early: tuple[Write, ...] = ()
+    early: tuple[TaskWrite, ...] = ()
 
 
-class Write(NamedTuple):
+class TaskWrite(NamedTuple):
     """One thing that a task wrote: which task, its path, the number of the write, its channel, and the value."""
 
     task: str
@@ -185,7 +185,7 @@ def made_at(id: str) -> int | None:
 # A frame as an event
 
 
-def frame_event(frame: Frame, base: Frame | None, time: int, written: Sequence[Written] = ()) -> tuple[Event, int]:
+def frame_event(frame: Frame, base: Frame | None, time: int, written: Sequence[TaskWrites] = ()) -> tuple[Event, int]:
     """The event of a frame, as the difference from ``base`` where that is near, and the position of its full one.
 
     ``written`` is what tasks wrote on top of the frame before, where it was not saved by itself.
@@ -442,23 +442,23 @@ def is_frame(event: Event) -> bool:
 # Writes as an event
 
 
-class Written(NamedTuple):
+class TaskWrites(NamedTuple):
     """What one task wrote."""
 
     task: str
     path: str
-    writes: Sequence[Write]
+    writes: Sequence[TaskWrite]
 
 
-def _written_body(written: Written) -> list[Any]:
+def _written_body(written: TaskWrites) -> list[Any]:
     held = [[each.number, _brief(each.channel), *(() if each.ref == _NONE else each.ref)] for each in written.writes]
     return [to_key(written.task), _brief(written.path), *held]
 
 
-def _from_written(body: Sequence[Any]) -> list[Write]:
+def _from_written(body: Sequence[Any]) -> list[TaskWrite]:
     key, brief, *held = body
     task, path = from_key(key), _spelled(brief)
-    return [Write(task, path, number, _spelled(name), tuple(ref) if ref else _NONE) for number, name, *ref in held]
+    return [TaskWrite(task, path, number, _spelled(name), tuple(ref) if ref else _NONE) for number, name, *ref in held]
 
 
 def _brief(name: str) -> str:
@@ -474,23 +474,23 @@ def _spelled(brief: str) -> str:
     return _MARKS[mark] + brief[1:] if mark in _MARKS else brief[1:] if mark == _ITSELF else brief
 
 
-def writes_event(frame: int, written: Written, time: int, key: str | None) -> Event:
+def writes_event(frame: int, written: TaskWrites, time: int, key: str | None) -> Event:
     """The event of what one task wrote. ``key`` tells writes that came after a newer frame; by it they are found."""
     return Event(_WRITES, encode([frame, *_written_body(written)], "writes"), time, key)
 
 
-def to_writes(event: Event) -> tuple[int, list[Write]]:
+def to_writes(event: Event) -> tuple[int, list[TaskWrite]]:
     """The position of the frame that writes belong to, and the writes."""
     frame, *body = decode(event.body)
     return frame, _from_written(body)
 
 
-def carried(event: Event) -> list[Write]:
+def carried(event: Event) -> list[TaskWrite]:
     """What a frame's event carries that was written on top of the frame before it."""
     return _listed_writes(_rest(event), _CARRIED)
 
 
-def early(event: Event) -> list[Write]:
+def early(event: Event) -> list[TaskWrite]:
     """What a frame's event holds that was written on top of that very frame."""
     return _listed_writes(_rest(event), _EARLY)
 
@@ -500,16 +500,16 @@ def _rest(event: Event) -> dict[str, Any]:
     return body[7] if len(body) > 7 else {}
 
 
-def _listed_writes(rest: dict[str, Any], letter: str) -> list[Write]:
+def _listed_writes(rest: dict[str, Any], letter: str) -> list[TaskWrite]:
     return [write for each in rest.get(letter, ()) for write in _from_written(each)]
 
 
-def by_task(writes: Iterable[Write]) -> list[Written]:
+def by_task(writes: Iterable[TaskWrite]) -> list[TaskWrites]:
     """Writes together with the others of their task."""
-    tasks: dict[tuple[str, str], list[Write]] = {}
+    tasks: dict[tuple[str, str], list[TaskWrite]] = {}
     for write in writes:
         tasks.setdefault((write.task, write.path), []).append(write)
-    return [Written(task, path, each) for (task, path), each in tasks.items()]
+    return [TaskWrites(task, path, each) for (task, path), each in tasks.items()]
 
 
 def late_key(frame: int, number: int) -> str:
@@ -607,7 +607,7 @@ class History:
     def __init__(self) -> None:
         self._events: dict[int, Event] = {}
         self._made: dict[int, Frame] = {}
-        self._writes: dict[int, dict[tuple[str, int], Write]] = {}
+        self._writes: dict[int, dict[tuple[str, int], TaskWrite]] = {}
         self._newest: int | None = None
 
     def add(self, event: Event) -> None:
@@ -620,7 +620,7 @@ class History:
         else:
             self._note(*to_writes(event))
 
-    def _note(self, position: int, writes: Iterable[Write]) -> None:
+    def _note(self, position: int, writes: Iterable[TaskWrite]) -> None:
         self._writes.setdefault(position, {}).update({(write.task, write.number): write for write in writes})
 
     def frame(self, position: int) -> Frame:
@@ -637,7 +637,7 @@ class History:
             at = each
         return self._made[position]
 
-    def writes(self, position: int) -> list[Write]:
+    def writes(self, position: int) -> list[TaskWrite]:
         return in_order(self._writes.get(position, {}).values())
 
 
@@ -655,7 +655,7 @@ def page(view: View, tenant: str, mark: Mark) -> tuple[list[Frame], int]:
     return [history.frame(event.position) for event in reversed(shown)], before
 
 
-def writes_of(view: View, tenant: str, mark: Mark, frame: Frame, *, last: bool) -> list[Write]:
+def writes_of(view: View, tenant: str, mark: Mark, frame: Frame, *, last: bool) -> list[TaskWrite]:
     """What tasks wrote on top of a frame, each once, in the order in which a framework applies them."""
     held = {(write.task, write.number): write for write in frame.early}
     for event in _written(view, tenant, mark, frame.position, last=last):
@@ -665,7 +665,7 @@ def writes_of(view: View, tenant: str, mark: Mark, frame: Frame, *, last: bool) 
     return in_order(held.values())
 
 
-def in_order(writes: Iterable[Write]) -> list[Write]:
+def in_order(writes: Iterable[TaskWrite]) -> list[TaskWrite]:
     """Writes in the order in which a framework applies them."""
     return sorted(writes, key=lambda write: (write.path, write.task, write.number))
 

@@ -18,8 +18,8 @@ import msgspec
 
 from holdfast.clock import to_datetime, to_micros
 from holdfast.errors import Invalid
-from holdfast.ledger import paths
-from holdfast.ledger.paths import Path, Sign, parse
+from holdfast.ledger import json_path
+from holdfast.ledger.json_path import Path, Sign, parse
 from holdfast.ledger.schema import Schema
 from holdfast.records import StaleField
 
@@ -27,7 +27,7 @@ Marks = dict[str, dict[str, Any]]
 """When and by whom each path was confirmed, as it is stored."""
 
 
-class Report(msgspec.Struct, frozen=True):
+class FreshnessReport(msgspec.Struct, frozen=True):
     """What is no longer fresh in a state.
 
     ``stale`` holds every field past its limit; one that was never confirmed has no ``confirmed_at`` and an infinite
@@ -63,9 +63,9 @@ def tracked(schema: Schema, value: Any) -> dict[str, _Rule]:
     limits: dict[str, list[tuple[int, timedelta]]] = {}
     for pattern, limit in schema.fresh.items():
         wildcards = parse(pattern, pattern=True).count(Sign.ANY)
-        for path in paths.match(pattern, value):
+        for path in json_path.match(pattern, value):
             limits.setdefault(path, []).append((wildcards, limit))
-    critical = dict.fromkeys(path for pattern in schema.critical for path in paths.match(pattern, value))
+    critical = dict.fromkeys(path for pattern in schema.critical for path in json_path.match(pattern, value))
     return {
         path: _Rule(min(limits[path])[1] if path in limits else None, path in critical)
         for path in {**limits, **critical}
@@ -79,13 +79,13 @@ def carry(schema: Schema, old_value: Any, old_marks: Marks, new_value: Any, *, n
     one; one that is gone loses it. An item that moves in its list takes its mark along. The old document must be in
     the form of today's schema: a state that was just migrated is compared as migrated.
     """
-    origins = paths.Origins(old_value, new_value)
+    origins = json_path.Origins(old_value, new_value)
     marks: Marks = {}
     for path in tracked(schema, new_value):
         steps = parse(path)
-        item, source = paths.get(new_value, steps), origins.of(steps)
-        if source is not None and paths.same(paths.get(old_value, source), item):
-            kept = old_marks.get(paths.render(source))
+        item, source = json_path.get(new_value, steps), origins.of(steps)
+        if source is not None and json_path.same(json_path.get(old_value, source), item):
+            kept = old_marks.get(json_path.render(source))
             if kept is not None:
                 marks[path] = kept
             continue
@@ -96,11 +96,11 @@ def carry(schema: Schema, old_value: Any, old_marks: Marks, new_value: Any, *, n
     return marks
 
 
-def report(schema: Schema, value: Any, marks: Mapping[str, Mapping[str, Any]], now: int) -> Report:
+def report(schema: Schema, value: Any, marks: Mapping[str, Mapping[str, Any]], now: int) -> FreshnessReport:
     """Tell what is stale in a document, and which critical fields must be verified before acting."""
     stale, must_verify = [], []
     for path, rule in tracked(schema, value).items():
-        at, by = _confirmation(paths.get(value, path), marks.get(path), now)
+        at, by = _confirmation(json_path.get(value, path), marks.get(path), now)
         age_s = inf if at is None else max(0, now - at) / 1_000_000
         limit_s = rule.fresh_for.total_seconds() if rule.fresh_for is not None else inf
         too_old = rule.fresh_for is not None and age_s > limit_s
@@ -109,7 +109,7 @@ def report(schema: Schema, value: Any, marks: Mapping[str, Mapping[str, Any]], n
             stale.append(StaleField(path, age_s, limit_s, moment, by, rule.critical))
         if rule.critical and (too_old or at is None):
             must_verify.append(path)
-    return Report(tuple(stale), tuple(must_verify))
+    return FreshnessReport(tuple(stale), tuple(must_verify))
 
 
 def confirmed(schema: Schema, value: Any, marks: Marks, path: str, *, now: int, by: str) -> Confirmed:
@@ -119,11 +119,11 @@ def confirmed(schema: Schema, value: Any, marks: Marks, path: str, *, now: int, 
     is not in the document, or whose freshness nothing tracks, is ``Invalid``.
     """
     steps = parse(path)
-    item = paths.get(value, steps)
+    item = json_path.get(value, steps)
     watched = list(tracked(schema, value))
     targets = [each for each in watched if parse(each)[: len(steps)] == steps]
     if not targets and _own(item, by) is not None:
-        targets = [paths.render(steps)]
+        targets = [json_path.render(steps)]
     if not targets:
         raise _untracked(schema, watched, steps)
     renewed = dict(marks)
@@ -134,7 +134,7 @@ def confirmed(schema: Schema, value: Any, marks: Marks, path: str, *, now: int, 
 
 
 def _untracked(schema: Schema, watched: list[str], steps: Path) -> Invalid:
-    path = paths.render(steps)
+    path = json_path.render(steps)
     around = [each for each in watched if steps[: len(parse(each))] == parse(each)]
     if around:
         return Invalid(f"{path!r} is confirmed as a part of {around[0]!r}; confirm that", path=path, tracked=around[0])
@@ -144,13 +144,13 @@ def _untracked(schema: Schema, watched: list[str], steps: Path) -> Invalid:
 
 
 def _renewed(value: Any, path: str, now: int, by: str) -> Any:
-    item = paths.get(value, path)
+    item = json_path.get(value, path)
     if _own(item, by) is None:
         return value
     item = {**item, "confirmed_at": msgspec.to_builtins(to_datetime(now))}
     if "confirmed_by" in item:
         item["confirmed_by"] = by
-    return paths.with_value(value, path, item)
+    return json_path.with_value(value, path, item)
 
 
 def _confirmation(item: Any, mark: Mapping[str, Any] | None, now: int) -> _Confirmation:

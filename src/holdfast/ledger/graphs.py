@@ -27,10 +27,10 @@ from holdfast.engine.contract import Event, Mark, Problem, Query, Record, View
 from holdfast.errors import Corrupt, HoldfastError, Invalid, NotFound, Unsupported, quoted
 from holdfast.ids import check_id
 from holdfast.ledger import frames, segments
-from holdfast.ledger.core import Core, fetch, scan_all
-from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Frame, Ref, Write
-from holdfast.ledger.segments import SEGMENT, Place
-from holdfast.ledger.thread import check_count
+from holdfast.ledger.core import fetch, scan_all
+from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Frame, Ref, TaskWrite
+from holdfast.ledger.segments import SEGMENT, ElementRef
+from holdfast.ledger.thread import LogBook, check_count
 
 _PAGE = 500
 _TAG = "$"
@@ -79,8 +79,10 @@ class GraphWrite(msgspec.Struct, frozen=True):
     value: Any
 
 
-def graphs_of(core: Core, thread: str) -> list[GraphInfo]:
+def graphs_of(logbook: LogBook) -> list[GraphInfo]:
     """The graphs of a thread, latest activity first, without reading a frame."""
+    logbook.record()  # a handle that names another owner stops here
+    core, thread = logbook.core, logbook.id
     found = scan_all(core.engine, core.tenant, Query(GRAPH, thread=thread))
     return [
         GraphInfo(frames.namespace_of(each), to_datetime(each.created), to_datetime(each.time))
@@ -90,13 +92,13 @@ def graphs_of(core: Core, thread: str) -> list[GraphInfo]:
 
 
 class Graph:
-    """One graph of a thread, to look at: ``thread.graph()``. Its framework writes it."""
+    """One graph of a thread, to look at: ``store.graph("trip-42")``. Its framework writes it."""
 
-    def __init__(self, core: Core, thread: str, namespace: str, existing: Callable[[], object]) -> None:
+    def __init__(self, logbook: LogBook, namespace: str = "") -> None:
         if not isinstance(namespace, str):
             raise Invalid(f"a namespace is text, not {quoted(namespace)}")
-        self._core, self._existing = core, existing
-        self.thread, self.namespace = thread, namespace
+        self._core, self._existing = logbook.core, logbook.existing
+        self.thread, self.namespace = logbook.id, namespace
 
     def __repr__(self) -> str:
         return f"Graph({self.thread!r}, namespace={self.namespace!r})"
@@ -133,7 +135,7 @@ class Graph:
             ]
 
     @contextmanager
-    def _reading(self) -> Iterator[_Reading]:
+    def _reading(self) -> Iterator[_GraphReader]:
         """Everything of one moment: a graph may be pruned, and is then another one."""
         self._existing()
         with self._core.engine.snapshot() as view:
@@ -144,9 +146,9 @@ class Graph:
                     f"thread {self.thread!r} has no graph{which}", thread=self.thread, namespace=self.namespace
                 )
             with _sound(_where(record)):
-                yield _Reading(view, self._core.tenant, record)
+                yield _GraphReader(view, self._core.tenant, record)
 
-    def _found(self, reading: _Reading, id: str | None) -> tuple[Frame, Event]:
+    def _found(self, reading: _GraphReader, id: str | None) -> tuple[Frame, Event]:
         event = reading.event(None if id is None else check_id(id, "the id of a frame"))
         if event is None:
             which = "frame yet" if id is None else f"frame {id!r}"
@@ -154,7 +156,7 @@ class Graph:
         return reading.frame(event), event
 
 
-def _node(write: Write, sent: Sequence[str]) -> str:
+def _node(write: TaskWrite, sent: Sequence[str]) -> str:
     """The node that a task is of: named by its path, or the one that something was sent to, by its number."""
     if write.path.startswith(_PULLED):
         return write.path.removeprefix(_PULLED)
@@ -183,13 +185,13 @@ def _sound(where: str) -> Iterator[None]:
 # Reading
 
 
-class _Reading:
+class _GraphReader:
     """A graph as it is in one view."""
 
     def __init__(self, view: View, tenant: str, record: Record) -> None:
         self._view, self._tenant, self._record = view, tenant, record
         self._home = frames.home_of(record)
-        self._entries: dict[Place, Any] = {}
+        self._entries: dict[ElementRef, Any] = {}
 
     # Frames
 
@@ -203,7 +205,7 @@ class _Reading:
     def frame(self, event: Event) -> Frame:
         return frames.frame_at(self._view, self._tenant, self._record.mark.stream, event)
 
-    def writes(self, frame: Frame) -> list[Write]:
+    def writes(self, frame: Frame) -> list[TaskWrite]:
         return frames.writes_of(self._view, self._tenant, self._record.mark, frame, last=False)
 
     def infos(self, last: int | None) -> list[FrameInfo]:
@@ -224,7 +226,7 @@ class _Reading:
                 wanted.append(event)
         return wanted, min((frames.full_of(event) for event in wanted), default=self._record.head + 1)
 
-    def info(self, frame: Frame, event: Event, written: Sequence[Write]) -> FrameInfo:
+    def info(self, frame: Frame, event: Event, written: Sequence[TaskWrite]) -> FrameInfo:
         metadata, sent = self._values([frame.metadata])[0], self.sent(frame)
         return FrameInfo(
             id=frame.id,
@@ -261,7 +263,9 @@ class _Reading:
             return self._blob(held)
         if way == ENTRIES:
             return [
-                _tagged(Place(stream, at), *id) for stream, first, last, *id in held for at in range(first, last + 1)
+                _tagged(ElementRef(stream, at), *id)
+                for stream, first, last, *id in held
+                for at in range(first, last + 1)
             ]
         if way == LIST:
             return self._elements(channel, held)
@@ -287,7 +291,7 @@ class _Reading:
 
     def _values(self, raw: Sequence[Any]) -> list[Any]:
         """Readable values: the entries that they name are read together, and then everything is put in its place."""
-        places = {Place(stream or self._home, at) for each in raw for stream, at in _entries_in(each)}
+        places = {ElementRef(stream or self._home, at) for each in raw for stream, at in _entries_in(each)}
         missing = sorted(places - self._entries.keys())
         bodies = segments.bodies_at(self._view, self._tenant, 0, missing)
         self._entries |= {place: decode(body) for place, body in zip(missing, bodies, strict=True)}
@@ -304,7 +308,7 @@ class _Reading:
         held = raw["v"]
         if name == _ENTRY:
             stream, position, *id = held
-            content = self._readable(self._entries[Place(stream or self._home, position)])
+            content = self._readable(self._entries[ElementRef(stream or self._home, position)])
             return {**content, "id": id[0]} if id else content
         if name == _MESSAGE:
             return self._readable(held)
@@ -365,11 +369,11 @@ def _moment(told: Any, written: int) -> datetime:
     return to_datetime(written)
 
 
-def _tagged(place: Place, *id: str) -> dict[str, Any]:
+def _tagged(place: ElementRef, *id: str) -> dict[str, Any]:
     return {_TAG: _ENTRY, "v": [*place, *id]}
 
 
-def _entries_in(raw: Any) -> Iterator[Place]:
+def _entries_in(raw: Any) -> Iterator[ElementRef]:
     """The places of all messages that a stored value names."""
     waiting = [raw]
     while waiting:
@@ -378,7 +382,7 @@ def _entries_in(raw: Any) -> Iterator[Place]:
             waiting += each
         elif type(each) is dict:
             if each.get(_TAG) == _ENTRY:
-                yield Place(*each["v"][:2])
+                yield ElementRef(*each["v"][:2])
             else:
                 waiting += each.values()
 
@@ -433,7 +437,7 @@ def problems(view: View, tenant: str) -> Iterator[Problem]:
             yield Problem(where, what, tenant, GRAPH, record.id, position)
 
 
-class _Part(NamedTuple):
+class _GraphPart(NamedTuple):
     """Something that a value consists of, and the first that needs it: the frame's position, and the channel."""
 
     frame: int
@@ -445,9 +449,9 @@ class _Checking:
 
     def __init__(self, view: View, tenant: str, record: Record) -> None:
         self._view, self._tenant, self._record = view, tenant, record
-        self._ranges: dict[tuple[int, int, int], _Part] = {}
+        self._ranges: dict[tuple[int, int, int], _GraphPart] = {}
         self._lists: dict[str, tuple[int, int]] = {}
-        self._blobs: dict[str, _Part] = {}
+        self._blobs: dict[str, _GraphPart] = {}
         self._home = 0
 
     def found(self) -> Iterator[tuple[int, str]]:
@@ -483,16 +487,16 @@ class _Checking:
         known = {} if before is None else before.channels
         for name, channel in frame.channels.items():
             if channel.ref is not None and known.get(name) is not channel:
-                self._note(_Part(event.position, name), channel.ref)
+                self._note(_GraphPart(event.position, name), channel.ref)
         for name, held in frame.more.items():
-            self._note(_Part(event.position, name), (held[0], held[1]))
+            self._note(_GraphPart(event.position, name), (held[0], held[1]))
         return frame
 
-    def _note_writes(self, position: int, writes: Iterable[Write]) -> None:
+    def _note_writes(self, position: int, writes: Iterable[TaskWrite]) -> None:
         for write in writes:
-            self._note(_Part(position, write.channel), write.ref)
+            self._note(_GraphPart(position, write.channel), write.ref)
 
-    def _note(self, part: _Part, ref: Ref) -> None:
+    def _note(self, part: _GraphPart, ref: Ref) -> None:
         way, held = ref
         if way == INLINE:
             self._note_raw(part, held)
@@ -506,11 +510,11 @@ class _Checking:
         else:
             raise Unsupported(f"a value is held in the way {way!r}, which this version does not know: upgrade holdfast")
 
-    def _note_raw(self, part: _Part, raw: Any) -> None:
+    def _note_raw(self, part: _GraphPart, raw: Any) -> None:
         for stream, position in _entries_in(raw):
             self._note_range(part, stream, position, position)
 
-    def _note_range(self, part: _Part, stream: int, first: int, last: int) -> None:
+    def _note_range(self, part: _GraphPart, stream: int, first: int, last: int) -> None:
         if {type(stream), type(first), type(last)} != {int} or not 0 < first <= last:
             raise Corrupt(f"it names entries {first!r} to {last!r} of stream {stream!r}, and there are no such")
         self._ranges.setdefault((stream or self._home, first, last), part)
@@ -526,14 +530,14 @@ class _Checking:
             try:
                 with _sound(f"event {event.position}"):
                     if event.kind == _ELEMENT:
-                        self._note_raw(_Part(frame, channel), decode(event.body))
+                        self._note_raw(_GraphPart(frame, channel), decode(event.body))
                         continue
-                    self._note_places(_Part(frame, channel), event, notes)
+                    self._note_places(_GraphPart(frame, channel), event, notes)
             except HoldfastError as error:
                 yield frame, f"the list {channel!r}: {error}"
             notes.append(event.position)
 
-    def _note_places(self, part: _Part, event: Event, notes: Sequence[int]) -> None:
+    def _note_places(self, part: _GraphPart, event: Event, notes: Sequence[int]) -> None:
         for stream, first, last in decode(event.body):
             if stream:
                 self._note_range(part, stream, first, last)

@@ -16,7 +16,7 @@ from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Event
 from holdfast.errors import Invalid, quoted
 from holdfast.ids import check_id, check_text
-from holdfast.ledger.paths import same
+from holdfast.ledger.json_path import same
 from holdfast.records import ENTRY_KINDS, Draft, Entry
 
 _NUMBERED = "\x1f"

@@ -31,7 +31,7 @@ from holdfast.errors import (
 )
 from holdfast.ids import check_id
 from holdfast.ledger import typed
-from holdfast.ledger.paths import Sign, covers, parse, render
+from holdfast.ledger.json_path import Sign, covers, parse, render
 
 Migrate = Callable[[dict[str, Any]], dict[str, Any]]
 Refresh = Callable[[Any, str], Any]
@@ -56,7 +56,7 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Schema(msgspec.Struct, frozen=True):
-    """A declared schema. ``fresh`` and ``critical`` hold patterns as text, in the form ``paths.render`` gives."""
+    """A declared schema. ``fresh`` and ``critical`` hold patterns as text, in the form ``json_path.render`` gives."""
 
     name: str
     version: int
@@ -68,7 +68,7 @@ class Schema(msgspec.Struct, frozen=True):
 PLAIN = Schema("", 0, dict)
 
 
-class _Place(NamedTuple):
+class _FieldPlace(NamedTuple):
     """Where a function was defined, to tell a reloaded module from a second function for the same thing."""
 
     module: str
@@ -77,7 +77,7 @@ class _Place(NamedTuple):
     line: int
     load: Any
 
-    def redefines(self, other: _Place) -> bool:
+    def redefines(self, other: _FieldPlace) -> bool:
         # A reload gives a module another spec, which equals the old one but is not it; a notebook gives a cell that was
         # changed another file. Two functions of one name in one load of one file are two.
         again = self.load is not other.load or self.file != other.file or self.line == other.line
@@ -86,7 +86,7 @@ class _Place(NamedTuple):
 
 class _Registered(NamedTuple):
     call: Callable[..., Any]
-    place: _Place
+    place: _FieldPlace
     target: int = 0
 
 
@@ -267,10 +267,10 @@ def _full_name(kind: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _place(function: Callable[..., Any]) -> _Place:
+def _place(function: Callable[..., Any]) -> _FieldPlace:
     code = getattr(function, "__code__", None)
     load = getattr(function, "__globals__", {}).get("__spec__")
-    return _Place(
+    return _FieldPlace(
         getattr(function, "__module__", "") or "",
         getattr(function, "__qualname__", repr(function)),
         getattr(code, "co_filename", ""),
@@ -444,11 +444,11 @@ def migrate(registry: Registry, name: str, version: int, plain: Any, where: Wher
     chain = _chain(registry, schema, version, where)
     document = decode(encode(plain))
     for number, (target, function) in chain:
-        document = _run(function, document, _Run(name, number, target, where))
+        document = _run(function, document, _MigrationRun(name, number, target, where))
     return document, version
 
 
-class _Run(NamedTuple):
+class _MigrationRun(NamedTuple):
     """Which migration of which state is running."""
 
     name: str
@@ -480,7 +480,7 @@ def _chain(registry: Registry, schema: Schema, version: int, where: Where) -> li
     return chain
 
 
-def _run(function: Migrate, document: dict[str, Any], run: _Run) -> dict[str, Any]:
+def _run(function: Migrate, document: dict[str, Any], run: _MigrationRun) -> dict[str, Any]:
     try:
         result = function(document)
     except Exception as error:

@@ -35,7 +35,7 @@ OWN = 0
 """Stands for the segment's own stream in a place, whose number its writer need not know."""
 
 
-class Place(NamedTuple):
+class ElementRef(NamedTuple):
     """Where an element is: a stream, or ``OWN``, and a position of it."""
 
     stream: int
@@ -47,26 +47,26 @@ class Element(NamedTuple):
 
     digest: bytes
     body: bytes
-    place: Place | None = None
+    place: ElementRef | None = None
 
 
-class Version(NamedTuple):
+class ListVersion(NamedTuple):
     """A saved list: its position, where its elements are, what they are, and when the whole was last noted."""
 
     position: int
-    places: tuple[Place, ...]
+    places: tuple[ElementRef, ...]
     digests: tuple[bytes, ...]
     noted: int = 0
 
 
-EMPTY = Version(0, (), ())
+EMPTY = ListVersion(0, (), ())
 
 
 def digest_of(body: bytes) -> bytes:
     return blake2b(body, digest_size=16).digest()
 
 
-def saved(before: Version, head: int, elements: Sequence[Element], time: int) -> tuple[list[Event], Version]:
+def saved(before: ListVersion, head: int, elements: Sequence[Element], time: int) -> tuple[list[Event], ListVersion]:
     """The events that make a list the newest version of a segment, and that version.
 
     ``before`` is the version that it is most like, ``head`` where the segment ends. Elements of ``before`` are
@@ -77,10 +77,10 @@ def saved(before: Version, head: int, elements: Sequence[Element], time: int) ->
     if before.position == head and digests[:count] == before.digests:
         return grown(before, elements[count:], time)
     events, places = _placed(elements, dict(zip(before.digests, before.places, strict=True)), head, time)
-    return _noted(events, Version(head + len(events), tuple(places), digests, _NEVER), time)
+    return _noted(events, ListVersion(head + len(events), tuple(places), digests, _NEVER), time)
 
 
-def grown(before: Version, fresh: Sequence[Element], time: int) -> tuple[list[Event], Version]:
+def grown(before: ListVersion, fresh: Sequence[Element], time: int) -> tuple[list[Event], ListVersion]:
     """The events that add elements to the newest version of a segment, and what it is then."""
     head = before.position
     if not fresh and head:
@@ -88,11 +88,11 @@ def grown(before: Version, fresh: Sequence[Element], time: int) -> tuple[list[Ev
     known = dict(zip(before.digests, before.places, strict=True)) if any(each.place is None for each in fresh) else {}
     events, added = _placed(fresh, known, head, time, grows=True)
     digests = (*before.digests, *(element.digest for element in fresh))
-    after = Version(head + len(events), (*before.places, *added), digests, before.noted)
+    after = ListVersion(head + len(events), (*before.places, *added), digests, before.noted)
     return _noted(events, after, time)
 
 
-def _noted(events: list[Event], after: Version, time: int) -> tuple[list[Event], Version]:
+def _noted(events: list[Event], after: ListVersion, time: int) -> tuple[list[Event], ListVersion]:
     """Note the whole list where that is due: it is not what it was before, or it was not noted for long."""
     since = after.position - after.noted
     due = after.noted == _NEVER or (since >= _OFTEN and since >= len(ranges_of(after.places)))
@@ -104,17 +104,17 @@ def _noted(events: list[Event], after: Version, time: int) -> tuple[list[Event],
 
 
 def _placed(
-    elements: Sequence[Element], known: dict[bytes, Place], head: int, time: int, *, grows: bool = False
-) -> tuple[list[Event], list[Place]]:
+    elements: Sequence[Element], known: dict[bytes, ElementRef], head: int, time: int, *, grows: bool = False
+) -> tuple[list[Event], list[ElementRef]]:
     """Events for the elements that are nowhere yet, and where each of them is then."""
     events: list[Event] = []
-    places: list[Place] = []
-    waiting: list[Place] = []  # of a growing list: elements elsewhere, to be named by one event
+    places: list[ElementRef] = []
+    waiting: list[ElementRef] = []  # of a growing list: elements elsewhere, to be named by one event
     for element in elements:
         place = element.place or known.get(element.digest)
         if place is None:
             events += _flushed(waiting, time)
-            place = Place(OWN, head + len(events) + 1)
+            place = ElementRef(OWN, head + len(events) + 1)
             events.append(Event(_ITEM, element.body, time))
             known[element.digest] = place
         elif grows:
@@ -123,7 +123,7 @@ def _placed(
     return [*events, *_flushed(waiting, time)], places
 
 
-def _flushed(waiting: list[Place], time: int) -> list[Event]:
+def _flushed(waiting: list[ElementRef], time: int) -> list[Event]:
     if not waiting:
         return []
     event = Event(_ADD, encode(ranges_of(waiting)), time)
@@ -131,7 +131,7 @@ def _flushed(waiting: list[Place], time: int) -> list[Event]:
     return [event]
 
 
-def ranges_of(places: Iterable[Place]) -> list[list[int]]:
+def ranges_of(places: Iterable[ElementRef]) -> list[list[int]]:
     """Places as ranges: stream, first and last."""
     ranges: list[list[int]] = []
     for stream, position in places:
@@ -145,7 +145,7 @@ def ranges_of(places: Iterable[Place]) -> list[list[int]]:
 # Reading
 
 
-def places_at(view: View, tenant: str, stream: int, position: int) -> tuple[tuple[Place, ...], int]:
+def places_at(view: View, tenant: str, stream: int, position: int) -> tuple[tuple[ElementRef, ...], int]:
     """Where the elements of a version are, and when its whole was last noted."""
     later: list[Event] = []
     upto = position
@@ -162,11 +162,11 @@ def places_at(view: View, tenant: str, stream: int, position: int) -> tuple[tupl
     return tuple(_walked(later)), 0
 
 
-def _walked(events: Sequence[Event]) -> list[Place]:
-    places: list[Place] = []
+def _walked(events: Sequence[Event]) -> list[ElementRef]:
+    places: list[ElementRef] = []
     for event in events:
         if event.kind == _ITEM:
-            places.append(Place(OWN, event.position))
+            places.append(ElementRef(OWN, event.position))
             continue
         if event.kind == _WHOLE:
             places = []
@@ -175,22 +175,22 @@ def _walked(events: Sequence[Event]) -> list[Place]:
                 f"a list holds an event of kind {event.kind!r}, which this version does not know: upgrade"
             )
         for stream, first, last in decode(event.body):
-            places += [Place(stream, position) for position in range(first, last + 1)]
+            places += [ElementRef(stream, position) for position in range(first, last + 1)]
     return places
 
 
-def bodies_at(view: View, tenant: str, own: int, places: Sequence[Place]) -> list[bytes]:
+def bodies_at(view: View, tenant: str, own: int, places: Sequence[ElementRef]) -> list[bytes]:
     """What is at some places, in their order: read by ranges, or by one range where they lie close together."""
     wanted: dict[int, list[int]] = {}
     for place in places:
         wanted.setdefault(place.stream or own, []).append(place.position)
-    found: dict[Place, bytes] = {}
+    found: dict[ElementRef, bytes] = {}
     for stream, positions in wanted.items():
         for first, last in _spans(sorted(set(positions))):
             for event in view.read(tenant, Mark(stream, last), after=first - 1):
-                found[Place(stream, event.position)] = event.body
+                found[ElementRef(stream, event.position)] = event.body
     try:
-        return [found[Place(place.stream or own, place.position)] for place in places]
+        return [found[ElementRef(place.stream or own, place.position)] for place in places]
     except KeyError as error:
         raise Corrupt(f"an element of a list is not where it should be: {error.args[0]}") from error
 

@@ -21,7 +21,7 @@ from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Event, Guard, Mark, Op, Put, Receipt, Record, Scope
 from holdfast.errors import Conflict, Corrupt, Invalid, NotFound, Stale, quoted
 from holdfast.ids import check_id
-from holdfast.ledger import freshness, paths
+from holdfast.ledger import freshness, json_path
 from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
 from holdfast.ledger.freshness import Marks
@@ -37,7 +37,7 @@ _EMPTY = encode({})
 _log = logging.getLogger(__name__)
 
 
-class Document(msgspec.Struct, frozen=True):
+class StateDocument(msgspec.Struct, frozen=True):
     """What a revision holds."""
 
     schema: str
@@ -47,7 +47,7 @@ class Document(msgspec.Struct, frozen=True):
     by: str = ""
 
 
-class Saving(NamedTuple):
+class StateSave(NamedTuple):
     """A save that is worked out: its operations, those that must come before the thread is written to, and how to read
     the revision number off the receipt of a commit in which it comes last."""
 
@@ -61,7 +61,7 @@ class _Base(NamedTuple):
     a rewind and revision 3 after it are two."""
 
     revision: int
-    document: Document | None = None
+    document: StateDocument | None = None
     line: int | None = None
 
 
@@ -78,13 +78,13 @@ class _Current(NamedTuple):
 
     revision: int
     time: int
-    document: Document
+    document: StateDocument
     schema: Schema
     value: Any
     migrated_from: int | None
 
 
-class StateBook:
+class StateLog:
     """The revisions of one thread's state. It remembers the one it last loaded or saved, for compare-and-set."""
 
     def __init__(self, core: Core, thread: str, scope: Scope) -> None:
@@ -159,7 +159,7 @@ class StateBook:
             return Basis(base, current.value, None if current.schema is PLAIN else current.schema.type)
         return Basis(base, schemas.revive(current.schema, current.value, Where(self._thread, base.revision)), type)
 
-    def unseen(self, saving: Saving, base: _Base) -> Callable[[Receipt], int]:
+    def unseen(self, saving: StateSave, base: _Base) -> Callable[[Receipt], int]:
         """How to end a save whose base the caller may not have seen: then it has not seen the new one either."""
 
         def finish(receipt: Receipt) -> int:
@@ -229,7 +229,7 @@ class StateBook:
     def _current(self, event: Event, type: Any = None) -> _Current:
         return self._brought(to_document(event), event.position, event.time, type)
 
-    def _brought(self, document: Document, revision: int, time: int, type: Any) -> _Current:
+    def _brought(self, document: StateDocument, revision: int, time: int, type: Any) -> _Current:
         """Bring a stored revision to today's schema, in memory."""
         where = Where(self._thread, revision)
         if type is dict:  # as stored, whatever it is
@@ -241,7 +241,7 @@ class StateBook:
         schema = schemas.registered(self._core.schemas, name, where)
         return _Current(revision, time, document, schema, value, migrated_from)
 
-    def _name_for(self, document: Document, wanted: Schema, where: Where) -> str:
+    def _name_for(self, document: StateDocument, wanted: Schema, where: Where) -> str:
         """The schema to read a document by. A plain dict comes under one by its migration from version 0."""
         if document.schema and document.schema != wanted.name:
             raise Invalid(
@@ -292,20 +292,20 @@ class StateBook:
         key: str | None = None,
         time: int,
         base: _Base | None = None,
-    ) -> Saving:
+    ) -> StateSave:
         """Work out a save: validate, carry confirmations over from the revision it is based on, encode."""
         base = self._base(expect) if base is None else base
         chosen = self._schema_of(value, schema, base)
         plain = schemas.prepare(chosen, value, Where(self._thread, base.revision + 1))
         old_value, old_marks = self._carried(base, chosen)
         marks = freshness.carry(chosen, old_value, old_marks, plain, now=time, by=by)
-        return self._saving(Document(chosen.name, chosen.version, plain, marks, by), base, time, key)
+        return self._saving(StateDocument(chosen.name, chosen.version, plain, marks, by), base, time, key)
 
     def patch(self, path: str, value: Any, *, expect: int | None, by: str, touch: Op) -> int:
-        steps, plain = paths.parse(path, append=True), schemas.dump(value)
+        steps, plain = json_path.parse(path, append=True), schemas.dump(value)
 
         def change(current: _Current, now: int) -> tuple[Any, Marks]:
-            new = paths.with_value(current.value, steps, plain)
+            new = json_path.with_value(current.value, steps, plain)
             return new, freshness.carry(current.schema, current.value, current.document.confirmed, new, now=now, by=by)
 
         return self._rewrite(change, expect, by, touch)
@@ -341,7 +341,7 @@ class StateBook:
             time = self._core.clock.now()
             changed, marks = change(current, time)
             value = schemas.prepare(current.schema, changed, Where(self._thread, event.position + 1))
-            document = Document(current.schema.name, current.schema.version, value, marks, by)
+            document = StateDocument(current.schema.name, current.schema.version, value, marks, by)
             base = _Base(event.position, None, record.version)
             saving = self._saving(document, base, time, None)
             try:
@@ -351,7 +351,7 @@ class StateBook:
                     raise
         raise Conflict(f"the state of thread {self._thread!r} keeps changing", thread=self._thread)
 
-    def _commit_rewrite(self, saving: Saving, base: _Base, touch: Op, time: int) -> int:
+    def _commit_rewrite(self, saving: StateSave, base: _Base, touch: Op, time: int) -> int:
         """Commit a change of the current revision. A caller that has not seen that revision has not seen the new one
         either, so its next save must not count as based on it."""
         seen = self._seen
@@ -360,11 +360,11 @@ class StateBook:
             self._seen = seen
         return revision
 
-    def _commit(self, saving: Saving, touch: Op, time: int) -> int:
+    def _commit(self, saving: StateSave, touch: Op, time: int) -> int:
         ops = (*saving.before, touch, *saving.ops)
         return saving.finish(self._core.write(ops, time))
 
-    def _saving(self, document: Document, base: _Base, time: int, key: str | None) -> Saving:
+    def _saving(self, document: StateDocument, base: _Base, time: int, key: str | None) -> StateSave:
         check_id(document.by, "by")
         body = self._encoded(document)
         event = Event("revision", body, time, None if key is None else check_id(key, "key"))
@@ -377,12 +377,12 @@ class StateBook:
 
         if base.line is not None:
             op = Append("state", self._thread, (event,), base.revision, self._new(self._scope), _same_document)
-            return Saving((), (Guard("state", self._thread, base.line), op), finish)
+            return StateSave((), (Guard("state", self._thread, base.line), op), finish)
         before, new = self._beginning()
         op = Append("state", self._thread, (event,), base.revision, new, _same_document)
-        return Saving(before, (op,), finish)
+        return StateSave(before, (op,), finish)
 
-    def _encoded(self, document: Document) -> bytes:
+    def _encoded(self, document: StateDocument) -> bytes:
         # Not msgspec.to_builtins, which would turn a date or a set in a plain dict into something else without a word.
         plain = {name: getattr(document, name) for name in document.__struct_fields__}
         what = f"state of thread {self._thread!r}"
@@ -483,7 +483,7 @@ class StateBook:
         """Put fetched values in and confirm them, also those that turned out unchanged."""
         value = current.value
         for path, item in found.items():
-            value = paths.with_value(value, path, item)
+            value = json_path.with_value(value, path, item)
         schema, marks = current.schema, current.document.confirmed
         marks = freshness.carry(schema, current.value, marks, value, now=now, by="refresher")
         for path in found:
@@ -499,17 +499,17 @@ class StateBook:
         events = self._core.engine.read(self._core.tenant, record.mark, limit=last, newest=last is not None)
         return [_to_revision(event) for event in events]
 
-    def diff(self, old: int, new: int | None = None) -> list[paths.Difference]:
+    def diff(self, old: int, new: int | None = None) -> list[json_path.Difference]:
         record = self.record()
         before, after = self._find(record, old), self._find(record, new)
         if before is None or after is None:
             raise self._no_revision(old, 0)
-        return paths.diff(to_document(before).value, to_document(after).value)
+        return json_path.diff(to_document(before).value, to_document(after).value)
 
 
-def to_document(event: Event) -> Document:
+def to_document(event: Event) -> StateDocument:
     try:
-        return msgspec.convert(decode(event.body), Document)
+        return msgspec.convert(decode(event.body), StateDocument)
     except msgspec.ValidationError as error:
         raise Corrupt(f"state revision {event.position} is not a stored state: {error}; run verify") from error
 
@@ -522,4 +522,4 @@ def _to_revision(event: Event) -> Revision:
 def _same_document(stored: Event, offered: Event) -> bool:
     """A repeated save is the same when its value is; the times of confirmation differ from try to try."""
     old, new = to_document(stored), to_document(offered)
-    return (old.schema, old.version) == (new.schema, new.version) and paths.same(old.value, new.value)
+    return (old.schema, old.version) == (new.schema, new.version) and json_path.same(old.value, new.value)

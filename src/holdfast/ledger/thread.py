@@ -22,9 +22,8 @@ from holdfast.ids import check_id
 from holdfast.ledger import checkpoints, log
 from holdfast.ledger.checkpoints import Point
 from holdfast.ledger.core import Core, Pending, compare_and_set, scan_all
-from holdfast.ledger.paths import Difference
-from holdfast.ledger.state import Expect, OnStale, StateBook
-from holdfast.ledger.turn import Turn
+from holdfast.ledger.state import Expect, OnStale, StateLog
+from holdfast.ledger.turn import Turn, TurnDraft
 from holdfast.records import Checkpoint, Draft, Entry, Loaded, Revision, ThreadInfo
 
 T = TypeVar("T")
@@ -58,6 +57,11 @@ class LogBook:
         record = self._found(view.get(self.core.tenant, "thread", self.id))
         return record, view.get(self.core.tenant, "state", self.id)
 
+    def head(self) -> int:
+        """How many entries the log holds."""
+        record = self.record()
+        return 0 if record is None else record.head
+
     def event(self, record: Record, number: int | None = None, *, key: str | None = None) -> Event | None:
         """The entry with a number or a key, as it is stored."""
         if number is None:
@@ -68,6 +72,11 @@ class LogBook:
         else:
             found = []
         return found[0] if found else None
+
+    def owner(self) -> Scope:
+        """Whose thread it is, as recorded; before the first write, whose the handle says."""
+        record = self.record()
+        return self.scope if record is None else record.scope
 
     def _found(self, record: Record | None) -> Record:
         if record is None:
@@ -111,7 +120,7 @@ class LedgerThread:
     def __init__(self, core: Core, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> None:
         self.id = id
         self.logbook = LogBook(core, id, scope, tags)
-        self.statebook = StateBook(core, id, scope)
+        self.statebook = StateLog(core, id, scope)
         self._core, self._scope = core, scope
 
     def __repr__(self) -> str:
@@ -152,6 +161,15 @@ class LedgerThread:
         )
         return [log.to_entry(self.id, event) for event in events]
 
+    def messages(self, last: int | None = None) -> list[dict[str, Any]]:
+        """The messages of the log, or of its ``last`` entries, as model clients take them: role and content alone."""
+        found = (entry.content for entry in self.log(last) if entry.kind == "message")
+        return [
+            {"role": content["role"], "content": content.get("content")}
+            for content in found
+            if isinstance(content, dict) and "role" in content
+        ]
+
     def entry(self, number: int | None = None, *, key: str | None = None) -> Entry:
         """Read a single entry by its number or by the key it was appended with."""
         if (number is None) == (key is None):
@@ -174,20 +192,10 @@ class LedgerThread:
         """Whether anything was ever written to this thread."""
         return self.logbook.record() is not None
 
-    def count(self) -> int:
-        """How many entries the log holds."""
-        record = self.logbook.record()
-        return 0 if record is None else record.head
-
-    def tag(self, *tags: str) -> ThreadInfo:
-        """Add tags."""
-        more = check_tags(tags)
-        return self._retag(lambda now: tuple(sorted({*now, *more})))
-
-    def untag(self, *tags: str) -> ThreadInfo:
-        """Take tags away; those it does not have are no error."""
-        gone = check_tags(tags)
-        return self._retag(lambda now: tuple(tag for tag in now if tag not in gone))
+    def tag(self, *tags: str, remove: Iterable[str] = ()) -> ThreadInfo:
+        """Add tags, and take others away; those it does not have are no error."""
+        more, gone = check_tags(tags), check_tags(remove)
+        return self._retag(lambda now: tuple(sorted({*now, *more} - {*gone})))
 
     # Turns
 
@@ -198,7 +206,7 @@ class LedgerThread:
         ``expect`` the log must hold exactly that many entries when the turn commits, or it is ``Conflict``.
         """
         named = None if key is None else check_id(key, "key")
-        return Turn(self, self._core, self.statebook, named, expect)
+        return Turn(TurnDraft(self, self._core, self.statebook, named, expect))
 
     # State
 
@@ -276,11 +284,6 @@ class LedgerThread:
             check_count("last", last)
         self.logbook.record()
         return self.statebook.revisions(last)
-
-    def diff(self, old: int, new: int | None = None) -> list[Difference]:
-        """Say what changed between two revisions (``new``: the current one)."""
-        self.logbook.record()
-        return self.statebook.diff(old, new)
 
     # Checkpoints
 
@@ -382,6 +385,14 @@ class LedgerThread:
 
         compare_and_set(retagged, lambda put: self.logbook.commit((put,)), f"thread {self.id!r}", thread=self.id)
         return self.info()
+
+
+Handle = TypeVar("Handle", bound="LedgerThread")
+
+
+def sibling(thread: Handle, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> Handle:
+    """Another handle of the same kind, of this thread or of one beside it."""
+    return thread._sibling(id, scope, tags)
 
 
 def to_info(record: Record) -> ThreadInfo:

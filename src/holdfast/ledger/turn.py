@@ -17,7 +17,7 @@ from holdfast.engine.contract import Op, Receipt
 from holdfast.errors import Invalid
 from holdfast.ledger import log
 from holdfast.ledger.core import Core, Pending
-from holdfast.ledger.state import Expect, StateBook
+from holdfast.ledger.state import Expect, StateLog
 from holdfast.records import Draft, Entry
 
 if TYPE_CHECKING:
@@ -49,92 +49,70 @@ def copied(value: Any) -> Any:
         raise Invalid(f"a {type(value).__name__} cannot be copied to be saved: {error}") from error
 
 
-class Turn:
-    """Entries and state on their way into one commit. ``entries`` and ``revision`` are there once it is done."""
+class TurnDraft:
+    """Entries and state on their way into one commit, for whoever commits it: a handle, blocking or not, or a session.
 
-    def __init__(self, thread: LedgerThread, core: Core, book: StateBook, key: str | None, expect: int | None) -> None:
-        self._thread, self._core, self._book = thread, core, book
+    ``entries`` and ``revision`` are there once it is done.
+    """
+
+    def __init__(self, thread: LedgerThread, core: Core, book: StateLog, key: str | None, expect: int | None) -> None:
+        self._thread, self.core, self._book = thread, core, book
         self._key, self._expect = key, expect
         self._drafts: list[Draft] = []
-        self._save: dict[str, Any] | None = None
+        self._saved: dict[str, Any] | None = None
         self._phase = "new"
         self._process = os.getpid()
         self.entries: list[Entry] = []
         self.revision: int | None = None
 
     def append(self, *items: Any, kind: str = "message", key: str | None = None) -> None:
-        """Add entries to this turn."""
         self._refuse_unless("open")
         # Copied now: what the caller changes later in its own objects is not what it appended.
         self._drafts += [log.copied(draft) for draft in log.drafts(items, kind, key)]
 
-    def state(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
-        """Save a state with this turn; given twice, the later one counts."""
+    def save(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
         self._refuse_unless("open")
-        self._save = {"value": copied(value), "expect": expect, "schema": schema, "by": by}
+        self._saved = {"value": copied(value), "expect": expect, "schema": schema, "by": by}
 
-    save = state
-
-    def __enter__(self) -> Self:
-        self._enter()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave()
-        if kind is not None:
-            self._abandon()
-            return
-        try:
-            self._core.commit(self._pending())
-        except BaseException:
-            self._fail()
-            raise
-
-    def _enter(self) -> None:
+    def begin(self) -> None:
         """Begin, unless this code is inside a turn of the same thread already: that one is committed later."""
         self._refuse_unless("new")
         around = _around.get()
         if self._place in around:
             raise Invalid(f"turns do not nest: this code is inside a turn (or a step) of thread {self._thread.id!r}")
-        self._begin()
+        self._phase = "open"
         _around.set(around | {self._place})
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         # Not reset by a token: the end of an async block may come in another context than its beginning.
         _around.set(_around.get() - {self._place})
 
     @property
     def _place(self) -> Place:
-        return place_of(self._core, self._thread.id)
+        return place_of(self.core, self._thread.id)
 
-    def _begin(self) -> None:
-        self._refuse_unless("new")
-        self._phase = "open"
-
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
         self._phase = "abandoned"
 
-    def _fail(self) -> None:
+    def fail(self) -> None:
         self._phase = "failed"
 
     @property
-    def _saves(self) -> bool:
-        return self._save is not None
+    def saves(self) -> bool:
+        return self._saved is not None
 
-    def _pending(self) -> Pending[None]:
+    def pending(self) -> Pending[None]:
         """Work out the one commit that this turn comes to."""
         self._refuse_unless("open")
         self._phase = "committing"
-        time = self._core.clock.now()
+        time = self.core.clock.now()
         drafts = self._keyed_drafts()
-        if not drafts and self._save is None:
+        if not drafts and self._saved is None:
             raise Invalid("an empty turn: append something to it or save a state")
         ops: tuple[Op, ...] = (self._thread.logbook.append(drafts, time, self._expect, whole=self._key is not None),)
         saving = None
-        if self._save is not None:
-            saving = self._book.saving(**self._save, key=self._key, time=time)
+        if self._saved is not None:
+            saving = self._book.saving(**self._saved, key=self._key, time=time)
             ops = (*saving.before, *ops, *saving.ops)
 
         def finish(receipt: Receipt) -> None:
@@ -157,3 +135,45 @@ class Turn:
             )
         if self._phase != phase:
             raise Invalid(f"this turn is {self._phase}, not {phase}; begin a new one with thread.turn()")
+
+
+class Turn:
+    """What one exchange adds to a thread: entries and a state that go into one commit at the end of its ``with``."""
+
+    def __init__(self, draft: TurnDraft) -> None:
+        self.draft = draft
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The entries as they were committed; none before."""
+        return self.draft.entries
+
+    @property
+    def revision(self) -> int | None:
+        """The revision that the state became, once it is committed."""
+        return self.draft.revision
+
+    def append(self, *items: Any, kind: str = "message", key: str | None = None) -> None:
+        """Add entries to this turn."""
+        self.draft.append(*items, kind=kind, key=key)
+
+    def save(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
+        """Save a state with this turn; given twice, the later one counts."""
+        self.draft.save(value, expect=expect, schema=schema, by=by)
+
+    def __enter__(self) -> Self:
+        self.draft.begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.draft.leave()
+        if kind is not None:
+            self.draft.abandon()
+            return
+        try:
+            self.draft.core.commit(self.draft.pending())
+        except BaseException:
+            self.draft.fail()
+            raise

@@ -20,7 +20,7 @@ import msgspec
 
 from holdfast.engine.codec import JSON, MAX_DEPTH, encode
 from holdfast.errors import HoldfastError, Invalid
-from holdfast.ledger.paths import Path, Step, get, render
+from holdfast.ledger.json_path import Path, Step, get, render
 
 _AT = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _FIELD = re.compile(r"Object (?P<why>missing required|contains unknown) field `(?P<name>.*)`", re.DOTALL)

@@ -1,19 +1,35 @@
 """Whether a book and its memories agree: what its stream says was remembered is there, and nothing else is.
 
-Bodies are not read here; whoever checks a store reads every memory anyway. Deliberately absent: repair.
+Deliberately absent: repair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.engine.contract import Mark, Query, Record, View
+from holdfast.engine.contract import Mark, Problem, Query, Record, View
+from holdfast.errors import Corrupt, Unsupported
 from holdfast.ledger.core import scan_all
-from holdfast.memory.book import id_of
-from holdfast.memory.names import MEMORY, book_id, kind_tag
+from holdfast.memory.collection import id_of
+from holdfast.memory.names import BOOK, MEMORY, book_id, kind_tag
+from holdfast.memory.stored import to_memory
 from holdfast.records import MEMORY_KINDS
 
 _PAGE = 1_000
+
+
+def problems(view: View, tenant: str) -> Iterator[Problem]:
+    """Books that do not agree with their memories, and memories that cannot be read. Give a snapshot."""
+    for book in scan_all(view, tenant, Query(BOOK)):
+        for what in problems_of(view, tenant, book):
+            yield Problem(f"book {book.id!r}", what, tenant, BOOK, book.id)
+    for record in scan_all(view, tenant, Query(MEMORY)):
+        try:
+            to_memory(record)
+            if view.get(tenant, BOOK, book_id(record.scope)) is None:
+                yield Problem(f"memory {record.id!r}", "its book is missing", tenant, MEMORY, record.id)
+        except (Corrupt, Unsupported) as error:
+            yield Problem(f"memory {record.id!r}", str(error), tenant, MEMORY, record.id)
 
 
 def problems_of(view: View, tenant: str, book: Record) -> Iterator[str]:

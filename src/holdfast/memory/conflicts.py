@@ -27,7 +27,7 @@ from math import ceil
 
 import msgspec
 
-from holdfast.memory.facts import Version, silent, timeline
+from holdfast.memory.facts import FactVersion, silent, timeline
 from holdfast.memory.names import folded, in_order
 from holdfast.records import Memory
 from holdfast.text import STOP_WORDS, fold, stem
@@ -57,7 +57,7 @@ def contradictions(
     Give facts and corrections as well. Each memory comes as ``second`` with the latest before it that it contradicts.
     """
     about = None if subject is None else folded(subject)
-    standing: dict[str, list[Version]] = {}
+    standing: dict[str, list[FactVersion]] = {}
     for version in timeline(memories):
         if _can_contradict(version) and about in (None, whose := folded(version.memory.subject)):
             standing.setdefault(whose, []).append(version)
@@ -68,7 +68,7 @@ def contradictions(
     return sorted(found, key=lambda pair: (_age(pair.second), _age(pair.first)), reverse=True)[:limit]
 
 
-def _can_contradict(version: Version) -> bool:
+def _can_contradict(version: FactVersion) -> bool:
     memory = version.memory
     settled = version.never or version.superseded_by or silent(memory)
     return not settled and memory.kind != "episodic" and len(memory.text) <= LONGEST
@@ -209,7 +209,7 @@ def _sides() -> dict[str, tuple[int, int]]:
     }
 
 
-class _Reading(msgspec.Struct, frozen=True):
+class _Assertion(msgspec.Struct, frozen=True):
     """What the rules see of a text."""
 
     core: frozenset[str]
@@ -223,20 +223,20 @@ class _Reading(msgspec.Struct, frozen=True):
 class _Standing(msgspec.Struct, frozen=True):
     """A memory that holds, with what the rules see of it."""
 
-    version: Version
-    reading: _Reading
+    version: FactVersion
+    reading: _Assertion
 
     @property
     def memory(self) -> Memory:
         return self.version.memory
 
 
-def _read(memory: Memory) -> _Reading:
+def _read(memory: Memory) -> _Assertion:
     return _read_text(memory.text, memory.subject)
 
 
 @lru_cache(_KEPT)
-def _read_text(text: str, subject: str) -> _Reading:
+def _read_text(text: str, subject: str) -> _Assertion:
     text = fold(text)
     own = _words(fold(subject))
     single = dict(_single_values(text, own))
@@ -246,7 +246,7 @@ def _read_text(text: str, subject: str) -> _Reading:
     figures, rest = _figures(_NOT.sub(" ", plain))
     sides, known = _opposites(rest, own), _sides()
     core = (frozenset(f"@{known[word][0]}" if word in known else word for word in _words(rest))) - own
-    return _Reading(core, len(nots), before, sides, figures, single)
+    return _Assertion(core, len(nots), before, sides, figures, single)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -363,18 +363,18 @@ def _groups(standing: Sequence[_Standing]) -> list[list[list[int]]]:
     return found
 
 
-def _gist(reading: _Reading) -> object:
+def _gist(reading: _Assertion) -> object:
     """What decides whether a text contradicts another one of other words."""
     sides = frozenset((group, side, who) for group, (side, _, who) in reading.sides.items())
     return reading.core, reading.nots, reading.before_not, sides
 
 
-def _together(a: Version, b: Version) -> bool:
+def _together(a: FactVersion, b: FactVersion) -> bool:
     """Whether there is a moment at which both are held to be true."""
     return (a.until is None or b.since < a.until) and (b.until is None or a.since < b.until)
 
 
-def _verdict(one: _Reading, other: _Reading) -> tuple[str, str] | None:
+def _verdict(one: _Assertion, other: _Assertion) -> tuple[str, str] | None:
     for judge in (_two_values, _two_sides, _yes_and_no, _two_figures):
         verdict = judge(one, other)
         if verdict is not None:
@@ -382,7 +382,7 @@ def _verdict(one: _Reading, other: _Reading) -> tuple[str, str] | None:
     return None
 
 
-def _two_values(one: _Reading, other: _Reading) -> tuple[str, str] | None:
+def _two_values(one: _Assertion, other: _Assertion) -> tuple[str, str] | None:
     for what in sorted(one.single.keys() & other.single.keys(), key=lambda what: (what[0], sorted(what[1]))):
         (first, some), (second, others) = one.single[what], other.single[what]
         if not (some <= others or others <= some):
@@ -390,13 +390,13 @@ def _two_values(one: _Reading, other: _Reading) -> tuple[str, str] | None:
     return None
 
 
-def _alike(one: _Reading, other: _Reading) -> bool:
+def _alike(one: _Assertion, other: _Assertion) -> bool:
     shared = one.core & other.core
     said = any(not word.startswith("@") for word in shared) or one.core == other.core != frozenset()
     return said and len(shared) >= ALIKE * len(one.core | other.core)
 
 
-def _two_sides(one: _Reading, other: _Reading) -> tuple[str, str] | None:
+def _two_sides(one: _Assertion, other: _Assertion) -> tuple[str, str] | None:
     if one.nots != other.nots or not _alike(one, other):
         return None
     for group in sorted(one.sides.keys() & other.sides.keys()):
@@ -406,7 +406,7 @@ def _two_sides(one: _Reading, other: _Reading) -> tuple[str, str] | None:
     return None
 
 
-def _yes_and_no(one: _Reading, other: _Reading) -> tuple[str, str] | None:
+def _yes_and_no(one: _Assertion, other: _Assertion) -> tuple[str, str] | None:
     yes, no = sorted((one, other), key=lambda reading: reading.nots)
     if (yes.nots, no.nots) != (0, 1) or not _alike(one, other) or not no.before_not <= yes.core:
         return None
@@ -417,7 +417,7 @@ def _yes_and_no(one: _Reading, other: _Reading) -> tuple[str, str] | None:
     return "negation", "one of them says not"
 
 
-def _two_figures(one: _Reading, other: _Reading) -> tuple[str, str] | None:
+def _two_figures(one: _Assertion, other: _Assertion) -> tuple[str, str] | None:
     if one.core != other.core or not one.core or one.nots != other.nots:
         return None
     if any(side[0] != other.sides[group][0] for group, side in one.sides.items()):

@@ -27,7 +27,7 @@ class Remembering(msgspec.Struct, frozen=True):
     """Something on its way into a book.
 
     ``once`` is a name of the caller's own: the same content under it again gives back what is stored. ``corrects`` and
-    ``ended`` are set by ``Book.correct`` and ``Book.end``.
+    ``ended`` are set by ``MemoryCollection.correct`` and ``Book.end``.
     """
 
     text: str = ""

@@ -28,7 +28,7 @@ from holdfast.records import TRUST, Memory
 _RANK = {trust: rank for rank, trust in enumerate(TRUST)}
 
 
-class Version(msgspec.Struct, frozen=True):
+class FactVersion(msgspec.Struct, frozen=True):
     """One value of a fact, or a memory that stands alone, and when it really holds: from ``since`` until ``until``.
 
     ``superseded_by`` is the version that cut it short. With ``corrected_by`` it was never true and never holds.
@@ -95,7 +95,9 @@ def known(memories: Iterable[Memory], known_at: datetime | None = None, trust: s
     )
 
 
-def timeline(memories: Iterable[Memory], known_at: datetime | None = None, trust: str | None = None) -> list[Version]:
+def timeline(
+    memories: Iterable[Memory], known_at: datetime | None = None, trust: str | None = None
+) -> list[FactVersion]:
     """Every memory with the time it really holds, in order. Give all versions of a fact, and all corrections."""
     seen = known(memories, known_at, trust)
     corrected, ends = corrections(seen)
@@ -106,18 +108,18 @@ def timeline(memories: Iterable[Memory], known_at: datetime | None = None, trust
     return sorted(found, key=lambda version: order(version.memory))
 
 
-def _versions(group: list[Memory], corrected: dict[str, str], ends: dict[str, Memory]) -> list[Version]:
-    found: list[Version] = []
+def _versions(group: list[Memory], corrected: dict[str, str], ends: dict[str, Memory]) -> list[FactVersion]:
+    found: list[FactVersion] = []
     later: Memory | None = None
     for memory in sorted(group, key=order, reverse=True):
         if memory.id in corrected:
-            found.append(Version(memory, memory.valid_from, memory.valid_to, None, corrected[memory.id]))
+            found.append(FactVersion(memory, memory.valid_from, memory.valid_to, None, corrected[memory.id]))
             continue
         until, by = memory.valid_to, None
         for other in (ends.get(memory.id), later):
             if other is not None and (until is None or other.valid_from < until):
                 until, by = other.valid_from, other.id
-        found.append(Version(memory, memory.valid_from, until, by))
+        found.append(FactVersion(memory, memory.valid_from, until, by))
         later = memory
     return found
 
@@ -173,7 +175,7 @@ def outdated(
     return why
 
 
-def _why(version: Version, as_of: datetime) -> str:
+def _why(version: FactVersion, as_of: datetime) -> str:
     if as_of < version.since:
         return "later"
     return "over" if version.superseded_by is None else "superseded"

@@ -1,1 +1,1 @@
-"""What people have a right to: to be forgotten for good."""
+"""What people have a right to: to be forgotten for good (``erase``), and to have it proved (``verify``)."""

@@ -10,44 +10,36 @@ Its parts are recorded in the store, so that an erasure whose process died is fi
     done     the run is forgotten
 
 Every part may be repeated, so nobody has to hold the run: two who work on it do the same, and each step forward is
-compare-and-set. Deliberately absent: what a memory or an index is. The wiring passes in what other rooms do.
+compare-and-set. Deliberately absent: what an index is; whoever wires passes in what purges them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Delete, Op, Put, Query, Record, Removed, Scope, Scrubs
-from holdfast.errors import Conflict, Invalid, OutcomeUnknown, Unavailable
+from holdfast.engine.contract import Delete, Put, Query, Record, Removed, Scope, Scrubs
+from holdfast.errors import Conflict, Invalid, NotFound, OutcomeUnknown, Unavailable
 from holdfast.ids import Ids
 from holdfast.ledger import secrets
-from holdfast.ledger.core import Core, scan_ever
+from holdfast.ledger.core import Core, fetch, scan_all, scan_ever
+from holdfast.ledger.files import FILE
+from holdfast.memory.collection import MemoryCollection
+from holdfast.memory.names import BOOK, MEMORY, thread_tag
+from holdfast.memory.stored import to_memory
 from holdfast.records import Erasure
+from holdfast.steps.hold import HOLD
 
 KIND = "erasure"
 _REMOVE, _PURGE, _SCRUB = "remove", "purge", "scrub"
+_FREE = (BOOK, FILE)
+"""Kinds whose ids are made of an owner's name. They stay free, so that the owner can begin anew."""
 
 
-class Rooms(NamedTuple):
-    """What an erasure asks of other rooms.
-
-    ``free`` are the kinds whose ids are made of an owner's name: they stay free, so that the owner can begin anew.
-    ``learned`` finds what was learned from some threads and from no other that stays, ``unlearn`` erases one of it,
-    ``holds`` is what else hangs on threads without being of their owner, and ``purge`` cleans what was derived.
-    """
-
-    free: Collection[str]
-    learned: Callable[[Collection[str]], Iterator[Record]]
-    unlearn: Callable[[Record], None]
-    holds: Callable[[Sequence[str]], list[Op]]
-    purge: Callable[[Collection[Scope]], None]
-
-
-class _Run(msgspec.Struct, frozen=True):
+class _ErasureRun(msgspec.Struct, frozen=True):
     """How far an erasure is. It names its scope and the owners only until all of theirs is gone."""
 
     part: str
@@ -61,8 +53,8 @@ class _Run(msgspec.Struct, frozen=True):
 class Eraser:
     """The erasures of one tenant."""
 
-    def __init__(self, core: Core, ids: Ids, rooms: Rooms) -> None:
-        self._core, self._ids, self._rooms = core, ids, rooms
+    def __init__(self, core: Core, ids: Ids, purge: Callable[[Collection[Scope]], None]) -> None:
+        self._core, self._ids, self._purge = core, ids, purge
 
     def erase(self, scope: Scope, *, forever: bool, dry_run: bool) -> Erasure:
         """Erase a scope, or go on with an erasure of it that was broken off; then finish those of others."""
@@ -91,7 +83,7 @@ class Eraser:
 
     # The parts
 
-    def _selected(self, scope: Scope, forever: bool) -> tuple[_Run, list[Record]]:
+    def _selected(self, scope: Scope, forever: bool) -> tuple[_ErasureRun, list[Record]]:
         """What is to be done, and what was learned from the scope's threads without being in it."""
         removed = self._remove(scope, forever, dry_run=True)
         learned = self._learned(scope, self._threads(scope))
@@ -99,12 +91,20 @@ class Eraser:
         for record in learned:
             counts[record.kind] = counts.get(record.kind, 0) + 1
         owners = removed.owners | {Scope(record.scope.user, record.scope.agent) for record in learned}
-        return _Run(_REMOVE, forever, counts, scope, tuple(owners)), learned
+        return _ErasureRun(_REMOVE, forever, counts, scope, tuple(owners)), learned
 
     def _learned(self, scope: Scope, threads: Sequence[str]) -> list[Record]:
-        return [record for record in self._rooms.learned(threads) if not _inside(record.scope, scope)]
+        """What was learned from some threads and from no other that stays, without being in the scope itself."""
+        engine, tenant, going = self._core.engine, self._core.tenant, set(threads)
+        found: dict[str, Record] = {}
+        for thread in threads:
+            for record in scan_all(engine, tenant, Query(MEMORY, tag=thread_tag(thread))):
+                others = {entry.thread for entry in to_memory(record).origin.entries} - going
+                if record.id not in found and not fetch(engine, tenant, "thread", sorted(others)):
+                    found[record.id] = record
+        return [record for record in found.values() if not _inside(record.scope, scope)]
 
-    def _carried_out(self, id: str, run: _Run, learned: list[Record] | None = None) -> Erasure:
+    def _carried_out(self, id: str, run: _ErasureRun, learned: list[Record] | None = None) -> Erasure:
         """Do what is left of a run. Where it breaks off, some of it may be done, and the next call does the rest."""
         try:
             return self._carry_out(id, run, learned)
@@ -113,10 +113,10 @@ class Eraser:
         except Unavailable as error:
             raise OutcomeUnknown(f"an erasure is not at its end: {error}; call erase again") from error
 
-    def _carry_out(self, id: str, run: _Run, learned: list[Record] | None) -> Erasure:
+    def _carry_out(self, id: str, run: _ErasureRun, learned: list[Record] | None) -> Erasure:
         """Do one part after the other. ``learned`` was found a moment ago; later it has to be looked for again."""
         notes: tuple[str, ...] = ()
-        found: _Run | None = run
+        found: _ErasureRun | None = run
         while found is not None:
             run = found
             if run.part == _REMOVE:
@@ -124,8 +124,8 @@ class Eraser:
                 learned = None
             elif run.part == _PURGE:
                 secrets.count_erasure(self._core)
-                self._rooms.purge(run.owners)
-                found = self._advanced(id, _Run(_SCRUB, run.forever, run.counts, version=run.version))
+                self._purge(run.owners)
+                found = self._advanced(id, _ErasureRun(_SCRUB, run.forever, run.counts, version=run.version))
             else:
                 if isinstance(self._core.engine, Scrubs):
                     notes = self._core.engine.scrub()
@@ -133,14 +133,16 @@ class Eraser:
                 found = None
         return _told(run.counts, notes)
 
-    def _removed(self, run: _Run, learned: list[Record] | None) -> _Run:
+    def _removed(self, run: _ErasureRun, learned: list[Record] | None) -> _ErasureRun:
         """Remove what there is: first what is found by way of the scope's threads, then those with all the rest."""
         assert run.scope is not None
         core, threads, owners = self._core, self._threads(run.scope), set(run.owners)
         for record in self._learned(run.scope, threads) if learned is None else learned:
-            self._rooms.unlearn(record)
+            with suppress(NotFound):
+                MemoryCollection(core, self._ids, record.scope).erase(record.id)
             owners.add(Scope(record.scope.user, record.scope.agent))
-        if holds := self._rooms.holds(threads):
+        # Also those that were taken before a thread had an owner.
+        if holds := [Delete(HOLD, id, erase=True) for id in fetch(core.engine, core.tenant, HOLD, threads)]:
             core.write(holds, core.clock.now())
         removed = self._remove(run.scope, run.forever)
         counts = {**removed.counts, **run.counts}
@@ -149,7 +151,7 @@ class Eraser:
 
     def _remove(self, scope: Scope, forever: bool, *, dry_run: bool = False) -> Removed:
         core = self._core
-        free = self._rooms.free if scope.thread is None else ()  # what is in a thread has no beginning of its own
+        free = _FREE if scope.thread is None else ()  # what is in a thread has no beginning of its own
         return core.engine.erase(
             core.tenant, scope, time=core.clock.now(), bury=forever, free=free, actor=core.actor, dry_run=dry_run
         )
@@ -164,13 +166,13 @@ class Eraser:
         name = encode([scope.user, scope.agent, scope.thread, forever]).decode()
         return secrets.hidden(secrets.key_of(self._core, self._ids), name)
 
-    def _recorded(self, id: str) -> _Run | None:
+    def _recorded(self, id: str) -> _ErasureRun | None:
         record = self._core.engine.get(self._core.tenant, KIND, id)
         if record is None:
             return None
-        return msgspec.structs.replace(msgspec.convert(decode(record.body), _Run), version=record.version)
+        return msgspec.structs.replace(msgspec.convert(decode(record.body), _ErasureRun), version=record.version)
 
-    def _advanced(self, id: str, run: _Run) -> _Run | None:
+    def _advanced(self, id: str, run: _ErasureRun) -> _ErasureRun | None:
         """Record a run's next part. Where another was faster, go on from there; None when all of it is done."""
         put = Put(KIND, id, encode(msgspec.to_builtins(run)), expect=run.version, derived=True)
         try:

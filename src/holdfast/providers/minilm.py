@@ -46,7 +46,7 @@ class MiniLM:
         # Vectors of two models must never be compared, so the name of a caller's own model says which bytes made them.
         self.name = NAME if folder is None else f"minilm-{_digest(self._model_file, self._tokens_file)}"
         self._lock = atfork.lock()
-        self._model: _Model | None = None
+        self._model: _OnnxModel | None = None
         atfork.join(in_child=self._begin_anew)
 
     def __repr__(self) -> str:
@@ -64,14 +64,14 @@ class MiniLM:
         atfork.keep_for_ever(self._model)
         self._model = None
 
-    def _loaded(self) -> _Model:
+    def _loaded(self) -> _OnnxModel:
         with self._lock:
             if self._model is None:
                 self._model = _load(self._model_file, self._tokens_file)
             return self._model
 
 
-class _Model:
+class _OnnxModel:
     """The session and the tokeniser, both safe for many threads once they are set up."""
 
     def __init__(self, session: Any, tokenizer: Tokenizer) -> None:
@@ -158,7 +158,7 @@ def _digest(*files: Path) -> str:
     return digest.hexdigest()
 
 
-def _load(model_file: Path, tokens_file: Path) -> _Model:
+def _load(model_file: Path, tokens_file: Path) -> _OnnxModel:
     import onnxruntime  # noqa: PLC0415
     import tokenizers  # noqa: PLC0415
 
@@ -171,7 +171,7 @@ def _load(model_file: Path, tokens_file: Path) -> _Model:
         tokenizer = tokenizers.Tokenizer.from_file(str(tokens_file))
         tokenizer.no_padding()
         tokenizer.enable_truncation(max_length=TOKENS)
-        model = _Model(session, tokenizer)
+        model = _OnnxModel(session, tokenizer)
     except Exception as error:  # both libraries raise errors of many kinds
         raise Misconfigured(
             f"The model in {model_file.parent} cannot be loaded ({error}). It must be a sentence model in ONNX form, "

@@ -66,7 +66,9 @@ class OpenAIEmbedder:
         self._asked = dimensions
         self._dimension = dimensions
         self._batch = batch
-        self._line = _Line(_address(base_url or BASE_URL), _key(api_key), timeout, retries, clock or SystemClock())
+        self._line = _EmbeddingsConnection(
+            _address(base_url or BASE_URL), _key(api_key), timeout, retries, clock or SystemClock()
+        )
         self._lock = atfork.lock()
 
     def __repr__(self) -> str:
@@ -102,7 +104,7 @@ class OpenAIEmbedder:
         return vectors
 
 
-class _Line:
+class _EmbeddingsConnection:
     """The way to one address: request, answer, and what is tried again."""
 
     def __init__(self, url: str, key: str | None, timeout: float, retries: int, clock: Clock) -> None:

@@ -73,7 +73,7 @@ class WordLlama:
         return model.embed(texts)
 
 
-class _Model:
+class _StaticModel:
     """The matrix of token vectors and the tokeniser. Reading both is safe for many threads."""
 
     def __init__(self, matrix: Vectors, tokenizer: Tokenizer) -> None:
@@ -151,13 +151,13 @@ def _pieces(text: str) -> Sequence[str]:
 
 
 @functools.cache
-def _load(place: Path) -> _Model:
+def _load(place: Path) -> _StaticModel:
     import tokenizers  # noqa: PLC0415
 
     began = time.perf_counter()
     try:
         matrix = _matrix(place / _WEIGHTS)
-        model = _Model(matrix, tokenizers.Tokenizer.from_file(str(place / _TOKENS)))
+        model = _StaticModel(matrix, tokenizers.Tokenizer.from_file(str(place / _TOKENS)))
     except Exception as error:  # the tokeniser raises bare Exception
         raise Misconfigured(
             f"The data files of WordLlama cannot be read ({error}). Install it again: {INSTALL} --force-reinstall",

@@ -30,11 +30,11 @@ from holdfast.errors import (
     Unavailable,
     Unsupported,
 )
+from holdfast.retrieval.compaction import HeldSegment, joins, tiered
 from holdfast.retrieval.corpus import Corpus, Outdated
-from holdfast.retrieval.depot import Depot, Manifest, Overtaken
+from holdfast.retrieval.index_store import IndexManifest, IndexStore, Overtaken
 from holdfast.retrieval.segment import CHANGE, MEMORY, Array, Document, Segment, Vectors, build, merge, only
-from holdfast.retrieval.source import Embedders, Embeds, Progress, Reach, Source, agrees, texts_of
-from holdfast.retrieval.tiers import Held, joins, tiered
+from holdfast.retrieval.source import Embedders, Embeds, Progress, Source, StreamRange, agrees, texts_of
 
 SAVE_AT = 256
 """How many rows an unsaved tail may have: about what a new process reads again in twenty milliseconds."""
@@ -59,13 +59,13 @@ class Lacking(NamedTuple):
 class Index:
     """What is known of one place, ready to be searched."""
 
-    def __init__(self, depot: Depot, source: Source, embedders: Embedders = lambda _: None) -> None:
+    def __init__(self, depot: IndexStore, source: Source, embedders: Embedders = lambda _: None) -> None:
         self._depot, self._source, self._embedders = depot, source, embedders
         self._lock = atfork.lock(forget=self._forget)
-        self._held: list[Held] = []
+        self._held: list[HeldSegment] = []
         self._reached: dict[int, int] = {}
         self._loaded = False
-        self._shown: Sequence[Reach] | None = None
+        self._shown: Sequence[StreamRange] | None = None
         self._corpus: Corpus | None = None
         self._retry_at = self._save_again_at = 0.0
         self._saving_on = self._may_wait = True
@@ -139,7 +139,7 @@ class Index:
         """How many numbers the recorded vectors have; 0 when there are none."""
         return self._depot.manifest.dimension
 
-    def _catch_up(self, reaches: Sequence[Reach], progress: Progress | None) -> None:
+    def _catch_up(self, reaches: Sequence[StreamRange], progress: Progress | None) -> None:
         self._drop_hidden(reaches)
         behind = self._behind(reaches)
         total, done = sum(part.upto - part.after for part in behind), 0
@@ -162,7 +162,7 @@ class Index:
             progress(total, total)
         self._save_grown(reaches)
 
-    def _drop_hidden(self, reaches: Sequence[Reach]) -> None:
+    def _drop_hidden(self, reaches: Sequence[StreamRange]) -> None:
         """Let go of what nothing shows any more: what was erased must not be saved again."""
         upto: dict[int, int] = {}
         for reach in reaches:  # there may be one for each of many files, so nothing more is done with it than must be
@@ -187,7 +187,7 @@ class Index:
         held = []
         for one in self._held:
             mask = wanted(one.segment)
-            held.append(one if mask.all() else Held(only(one.segment, mask)))
+            held.append(one if mask.all() else HeldSegment(only(one.segment, mask)))
         changed = any(new.saved is None and old.saved is not None for new, old in zip(held, self._held, strict=True))
         self._held = [one for one in held if one.segment.rows]
         self._corpus = None
@@ -195,9 +195,9 @@ class Index:
             self._unclean = True
             self._save(self._held)
 
-    def _behind(self, reaches: Iterable[Reach]) -> list[Reach]:
+    def _behind(self, reaches: Iterable[StreamRange]) -> list[StreamRange]:
         """What is visible and not covered yet, each stream once, from where its coverage ends."""
-        wanted: dict[int, Reach] = {}
+        wanted: dict[int, StreamRange] = {}
         for part in reaches:
             if part[2] <= self._reached.get(part[0], 0):
                 continue
@@ -212,11 +212,11 @@ class Index:
         if not batch:
             return
         segment, texts = build(batch)
-        held = self._with_vectors(Held(segment, None, texts))
+        held = self._with_vectors(HeldSegment(segment, None, texts))
         while self._held and joins(self._held[-1], held, _BATCH):
             other = self._held.pop()
             joined = merge([other.segment, held.segment])
-            held = Held(joined)
+            held = HeldSegment(joined)
         self._held.append(held)
         erased = [document.ref for document in batch if document.kind == "erase"]
         if erased:
@@ -224,7 +224,7 @@ class Index:
 
     # Vectors
 
-    def _with_vectors(self, held: Held) -> Held:
+    def _with_vectors(self, held: HeldSegment) -> HeldSegment:
         """A segment with the vectors that it lacks, or as it is when they cannot be made now."""
         embedder = self.embedder
         if embedder is None or held.texts is None or not self._may_embed():
@@ -245,7 +245,7 @@ class Index:
         if len(open_):
             rows[open_] = made
         vectors = Vectors(embedder.name, rows, np.ones(count, dtype=bool))
-        return Held(Segment(held.segment.arrays(), vectors), held.saved, None)
+        return HeldSegment(Segment(held.segment.arrays(), vectors), held.saved, None)
 
     def _refuse_other_width(self, embedder: Embeds, made: Array) -> None:
         if len(made) and self.dimension and made.shape[1] != self.dimension:
@@ -266,7 +266,7 @@ class Index:
             if embedder is None or not _lacks(held, embedder.name):
                 continue
             texts = held.texts if held.texts is not None else texts_of(self._source, held.segment)
-            new = self._with_vectors(Held(held.segment, held.saved, texts))
+            new = self._with_vectors(HeldSegment(held.segment, held.saved, texts))
             if _lacks(new, embedder.name):
                 break
             self._held[at], changed = new, True
@@ -302,7 +302,7 @@ class Index:
             new = [
                 held
                 if held.saved is None or held.saved.token != token
-                else Held(held.segment, self._depot.saving_vectors(held.saved, vectors, ops))
+                else HeldSegment(held.segment, self._depot.saving_vectors(held.saved, vectors, ops))
                 for held in self._held
             ]
             segments = tuple(held.saved for held in new if held.saved is not None)
@@ -363,7 +363,7 @@ class Index:
                 self._forget()
         raise Conflict(f"the index {self._depot} is being saved by others all the time; try again")
 
-    def _committed(self, manifest: Manifest, ops: Sequence[Op]) -> bool:
+    def _committed(self, manifest: IndexManifest, ops: Sequence[Op]) -> bool:
         try:
             self._depot.commit(manifest, ops)
         except Overtaken:
@@ -417,7 +417,7 @@ class Index:
 
     # Being saved
 
-    def _save_grown(self, reaches: Sequence[Reach]) -> None:
+    def _save_grown(self, reaches: Sequence[StreamRange]) -> None:
         """Save when the unsaved tail has grown, or when its vectors were dear."""
         tail = [held for held in self._held if held.saved is None]
         rows = sum(held.segment.rows for held in tail)
@@ -428,7 +428,7 @@ class Index:
         if rows >= SAVE_AT or dear:
             self._save(tiered(self._without_outdated(reaches), SAVE_AT))
 
-    def _without_outdated(self, reaches: Sequence[Reach]) -> list[Held]:
+    def _without_outdated(self, reaches: Sequence[StreamRange]) -> list[HeldSegment]:
         """What is held, without older versions of files: none in what is not saved yet, and where they are the most.
 
         They are not shown in any case; a file that is written often must not let an index grow.
@@ -440,10 +440,10 @@ class Index:
         for held in self._held:
             older = outdated.rows(held.segment)
             many = int(older.sum()) * 2 > held.segment.rows if held.saved is not None else bool(older.any())
-            kept.append(Held(only(held.segment, ~older)) if many else held)
+            kept.append(HeldSegment(only(held.segment, ~older)) if many else held)
         return [held for held in kept if held.segment.rows]
 
-    def _save(self, wanted: list[Held]) -> None:
+    def _save(self, wanted: list[HeldSegment]) -> None:
         """Save these segments in place of what is saved. Where that cannot be done now, reading goes on without."""
         if not self._saving_on or _time.monotonic() < self._save_again_at:
             return
@@ -453,7 +453,7 @@ class Index:
             self._save_again_at = _time.monotonic() + RETRY_S
             _log.warning("the index %s is not saved for now: %s", self._depot, error)
 
-    def _saved_as(self, wanted: list[Held]) -> None:
+    def _saved_as(self, wanted: list[HeldSegment]) -> None:
         ops: list[Op] = []
         saved = [self._depot.saving(held.segment, held.saved, ops) for held in wanted]
         manifest, embedder = self._depot.manifest, self.embedder
@@ -462,7 +462,7 @@ class Index:
         self._depot.commit(msgspec.structs.replace(manifest, segments=tuple(saved)), ops)
         self._saves += 1
         self._unclean = False
-        self._held = [Held(held.segment, now, held.texts) for held, now in zip(wanted, saved, strict=True)]
+        self._held = [HeldSegment(held.segment, now, held.texts) for held, now in zip(wanted, saved, strict=True)]
 
     # Being loaded
 
@@ -476,7 +476,7 @@ class Index:
                 manifest = self._depot.manifest
                 spare, self._spare = self._spare, {}
                 self._held = [
-                    Held(
+                    HeldSegment(
                         spare.get((saved.token, manifest.model, saved.digest))
                         or reading.segment(saved, manifest.model),
                         saved,
@@ -512,7 +512,7 @@ def _remembers(segment: Segment, refs: Sequence[int]) -> Array:
     return found
 
 
-def _lacks(held: Held, model: str) -> bool:
+def _lacks(held: HeldSegment, model: str) -> bool:
     return bool(len(_open(held.segment, model)))
 
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.retrieval import truth
-from holdfast.retrieval.asking import Asked, Reading
 from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.lexical import Lexical
+from holdfast.retrieval.question import ParsedQuery, RecallQuery
 from holdfast.retrieval.segment import Array, hashed
 
 _BESIDE = 0.4
@@ -28,7 +28,7 @@ class Linked(NamedTuple):
     worth: Array
 
 
-def follow(corpus: Corpus, reading: Reading, lexical: Lexical, asked: Asked) -> Linked:
+def follow(corpus: Corpus, reading: ParsedQuery, lexical: Lexical, asked: RecallQuery) -> Linked:
     """The links of the entities that a query names (or of whoever asks), and what is known of their other ends.
 
     Only links that may be seen, are trusted enough and hold at the moment lead anywhere.

@@ -13,15 +13,15 @@ import numpy as np
 
 from holdfast.records import StageReport
 from holdfast.retrieval import order, stages, truth
-from holdfast.retrieval.asking import Asked, Reading
 from holdfast.retrieval.confidence import confidence, enough
 from holdfast.retrieval.corpus import Corpus, Rows, rows_of
 from holdfast.retrieval.lexical import Lexical
 from holdfast.retrieval.links import follow
+from holdfast.retrieval.question import ParsedQuery, RecallQuery
 from holdfast.retrieval.segment import CHANGE, CODES, MEMORY, Array, Segment
 from holdfast.retrieval.table import AROUND, Table
 from holdfast.retrieval.vector import Nearness, Scored
-from holdfast.retrieval.weigh import weigh
+from holdfast.retrieval.weights import weigh
 
 ALL = 1_200
 """Up to this many rows, every one is a candidate."""
@@ -41,7 +41,7 @@ OPTIONAL = tuple(name for name, _ in (*STAGES, *order.STAGES) if name not in ALW
 """The stages that may be left out."""
 
 
-class Found(NamedTuple):
+class Ranking(NamedTuple):
     """A ranking: rows, best first, with their scores and each stage's part of them."""
 
     rows: Rows
@@ -75,7 +75,9 @@ class Stopwatch:
         self.reports.append(StageReport(name, (_time.perf_counter() - began) * 1_000))
 
 
-def search(corpus: Corpus, asked: Asked, reading: Reading, vectors: dict[str, Array], run: Stopwatch) -> Found:
+def search(
+    corpus: Corpus, asked: RecallQuery, reading: ParsedQuery, vectors: dict[str, Array], run: Stopwatch
+) -> Ranking:
     """Rank what a corpus holds for a question."""
     near = [] if "meaning" in run.without else [Nearness(corpus, model, query) for model, query in vectors.items()]
     start = _time.perf_counter()
@@ -85,7 +87,7 @@ def search(corpus: Corpus, asked: Asked, reading: Reading, vectors: dict[str, Ar
     run.timed("gather", start)
     table = Table(corpus, asked, reading, lexical, near, rows, linked)
     if not len(table):
-        return Found(rows, np.zeros(0), {}, 0, 0.0, False)
+        return Ranking(rows, np.zeros(0), {}, 0, 0.0, False)
     for name, stage in STAGES:
         if name in NEEDS_VECTORS and not table.columns.keys() >= _needed(name, table):
             continue
@@ -103,7 +105,7 @@ def _needed(name: str, table: Table) -> set[str]:
     return {"cosine"} if name == "meaning around" else set()
 
 
-def _ranked(table: Table, run: Stopwatch) -> Found:
+def _ranked(table: Table, run: Stopwatch) -> Ranking:
     start = _time.perf_counter()
     parts = weigh(table)
     scores = sum(parts.values(), np.zeros(len(table), dtype=np.float32))
@@ -119,13 +121,13 @@ def _ranked(table: Table, run: Stopwatch) -> Found:
     lifted = scores[ranked] - sum(shown.values(), np.zeros(len(ranked), dtype=np.float32))
     if np.abs(lifted).max(initial=0.0) > _NOISE:
         shown["newer first"] = lifted
-    return Found(table.rows.at(ranked), scores[ranked], shown, len(table), sure, enough(table, sure))
+    return Ranking(table.rows.at(ranked), scores[ranked], shown, len(table), sure, enough(table, sure))
 
 
 # Candidates
 
 
-def _candidates(corpus: Corpus, asked: Asked, lexical: Lexical, near: list[Nearness], linked: Rows) -> Rows:
+def _candidates(corpus: Corpus, asked: RecallQuery, lexical: Lexical, near: list[Nearness], linked: Rows) -> Rows:
     """What may answer and is true. Where much of the best is not true any more, more is gathered."""
     if corpus.rows <= ALL:
         rows = rows_of([np.full(segment.rows, part) for part, segment in enumerate(corpus.segments)], _numbers(corpus))
@@ -143,7 +145,7 @@ def _candidates(corpus: Corpus, asked: Asked, lexical: Lexical, near: list[Nearn
     return rows
 
 
-def _standing(corpus: Corpus, asked: Asked, rows: Rows) -> Rows:
+def _standing(corpus: Corpus, asked: RecallQuery, rows: Rows) -> Rows:
     rows = truth.standing(corpus, rows, asked.now, asked.trust)
     return rows.at(_allowed(corpus, asked, rows))
 
@@ -152,7 +154,7 @@ def _numbers(corpus: Corpus) -> list[Array]:
     return [np.arange(segment.rows) for segment in corpus.segments]
 
 
-def _gather(corpus: Corpus, asked: Asked, scored: list[list[Scored]], most: int) -> Rows:
+def _gather(corpus: Corpus, asked: RecallQuery, scored: list[list[Scored]], most: int) -> Rows:
     """The best by words and by meaning, and what stands beside the very best."""
     picked = [_best(corpus, by_segment, asked, most) for by_segment in scored]
     head = _distinct([best.at(slice(_WIDENED)) for best in picked])
@@ -160,7 +162,7 @@ def _gather(corpus: Corpus, asked: Asked, scored: list[list[Scored]], most: int)
     return _distinct([*picked, *map(_there, corpus.beside(head, AROUND))])
 
 
-def _best(corpus: Corpus, scored: list[Scored], asked: Asked, most: int) -> Rows:
+def _best(corpus: Corpus, scored: list[Scored], asked: RecallQuery, most: int) -> Rows:
     """The best rows that may be found at all, best first."""
     parts, rows, scores = [], [], []
     for part, (some, values) in enumerate(scored):
@@ -179,7 +181,7 @@ def _best(corpus: Corpus, scored: list[Scored], asked: Asked, most: int) -> Rows
     return found.at(best)
 
 
-def _allowed(corpus: Corpus, asked: Asked, rows: Rows) -> Array:
+def _allowed(corpus: Corpus, asked: RecallQuery, rows: Rows) -> Array:
     """Which rows pass the filters of a question and may be seen."""
     found = np.ones(len(rows), dtype=bool)
     for part, here in rows.groups():
@@ -196,7 +198,7 @@ class _Mask(NamedTuple):
     whole: bool
 
 
-def _mask(corpus: Corpus, part: int, asked: Asked) -> _Mask:
+def _mask(corpus: Corpus, part: int, asked: RecallQuery) -> _Mask:
     name = ("mask", part, asked.kinds, asked.marks, asked.since, asked.until, asked.trust, asked.as_of)
     known: _Mask | None = corpus.cache.get(name)
     if known is None:
@@ -208,7 +210,7 @@ def _mask(corpus: Corpus, part: int, asked: Asked) -> _Mask:
     return known
 
 
-def _made_mask(corpus: Corpus, part: int, segment: Segment, asked: Asked) -> Array:
+def _made_mask(corpus: Corpus, part: int, segment: Segment, asked: RecallQuery) -> Array:
     columns = segment.columns
     mask = (columns["kind"] < CHANGE) & (columns["chars"] > 0)
     visible = corpus.visible(part)

@@ -20,8 +20,8 @@ import numpy as np
 
 from holdfast import text
 from holdfast.errors import Corrupt
-from holdfast.retrieval import cues
-from holdfast.retrieval.cues import Look
+from holdfast.retrieval import features
+from holdfast.retrieval.features import Features
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -197,12 +197,12 @@ class Pieces(list[str]):
     own: int
 
 
-def passages(whole: str, look: Look | None = None) -> Pieces:
+def passages(whole: str, look: Features | None = None) -> Pieces:
     """Cut a text as an index does. The occasion of a standing instruction is one passage more."""
     pieces = Pieces(text.passages(whole) if whole else [""])
     pieces.own = len(pieces)
-    if (look or cues.look(whole)).cues & cues.BITS["instruction"]:
-        pieces.append(cues.trigger(whole))
+    if (look or features.look(whole)).cues & features.BITS["instruction"]:
+        pieces.append(features.trigger(whole))
     return pieces
 
 
@@ -216,7 +216,7 @@ def build(documents: Iterable[Document]) -> tuple[Segment, list[str]]:
     marks: list[tuple[int, int]] = []
     for row, document in enumerate(ordered):
         first = len(owner)
-        looked = cues.look(document.text)
+        looked = features.look(document.text)
         pieces = passages(document.text, looked)
         for place, piece in enumerate(pieces):
             postings.append([hashed(term) for term in text.terms(piece)] if place < pieces.own else [])
@@ -251,7 +251,7 @@ def _counted(postings: list[list[int]], marks: list[tuple[int, int]]) -> dict[st
     return _inverted(keys[starts], holder[starts], count)
 
 
-def _row(document: Document, length: int, first: int, look: Look) -> tuple[Any, ...]:
+def _row(document: Document, length: int, first: int, look: Features) -> tuple[Any, ...]:
     flags = (ENDED if document.ended else 0) | (FROM_USER if document.from_user else 0)
     return (
         document.stream, document.position, document.time, document.recorded, document.until, document.ref,

@@ -15,7 +15,7 @@ import numpy as np
 from holdfast.retrieval.segment import Array, Document, Segment, build, passages
 
 
-class Reach(NamedTuple):
+class StreamRange(NamedTuple):
     """Positions ``after`` < n <= ``upto`` of a stream that are visible: in a thread, as a file, or in a book when
     neither is named. Of a file's versions that is the newest, or none once it was deleted; ``until`` is when the file
     expires, which may be put off without another version."""
@@ -32,11 +32,11 @@ class Reach(NamedTuple):
 class Source(Protocol):
     """Ground, as far as one index is concerned."""
 
-    def reaches(self) -> Sequence[Reach]:
+    def reaches(self) -> Sequence[StreamRange]:
         """What is visible now. The same object is returned as long as nothing changed."""
         ...
 
-    def ahead(self, parts: Sequence[Reach]) -> None:
+    def ahead(self, parts: Sequence[StreamRange]) -> None:
         """The documents of these parts are asked for next: they may be read together."""
         ...
 

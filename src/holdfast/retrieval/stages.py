@@ -1,7 +1,7 @@
 """The stages that look at candidates, one after another: words, meaning, surroundings, speaker, looks, time, facts,
 links.
 
-Each takes a table and gives columns. Deliberately absent: what a column is worth (``weigh``).
+Each takes a table and gives columns. Deliberately absent: what a column is worth (``weights``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from holdfast import text, when
-from holdfast.retrieval import asking
+from holdfast.retrieval import question
 from holdfast.retrieval.corpus import Rows
-from holdfast.retrieval.cues import BITS
+from holdfast.retrieval.features import BITS
 from holdfast.retrieval.lexical import Lexical, saturated
 from holdfast.retrieval.segment import CODES, FILE, Array, hashed
 from holdfast.retrieval.table import Table, share, spread
@@ -119,7 +119,7 @@ def time(table: Table) -> dict[str, Array]:
     """Whether a row is of the time that the query names, how recent it is, and how important."""
     said, meant = table.stored("time"), np.zeros(len(table), dtype=np.float32)
     first, last = table.corpus.times()
-    for since, until in asking.within(table.asked.text, table.reading, first, last):
+    for since, until in question.within(table.asked.text, table.reading, first, last):
         meant = np.maximum(meant, _during(said, since, until))
     for since, until in _told_by_events(table):
         meant = np.maximum(meant, 0.5 * ((said >= since) & (said < until)).astype(np.float32))

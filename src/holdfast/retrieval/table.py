@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.retrieval.asking import Asked, Reading
 from holdfast.retrieval.corpus import Corpus, Rows
-from holdfast.retrieval.cues import BITS
+from holdfast.retrieval.features import BITS
 from holdfast.retrieval.lexical import Lexical
 from holdfast.retrieval.links import Linked
+from holdfast.retrieval.question import ParsedQuery, RecallQuery
 from holdfast.retrieval.segment import FILE, FROM_USER, MEMORY, Array, Segment
 from holdfast.retrieval.vector import Nearness
 
@@ -30,8 +30,8 @@ class Table:
     def __init__(
         self,
         corpus: Corpus,
-        asked: Asked,
-        reading: Reading,
+        asked: RecallQuery,
+        reading: ParsedQuery,
         lexical: Lexical,
         near: list[Nearness],
         rows: Rows,

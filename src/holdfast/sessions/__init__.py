@@ -11,8 +11,8 @@ from holdfast.context.page import Dropped
 from holdfast.context.report import Context, ContextReport, SectionReport
 from holdfast.providers.models.choose import choose as model
 from holdfast.providers.models.model import Model, Reply, ToolCall, Usage
-from holdfast.sessions.exchange import Answer, Exchange
 from holdfast.sessions.session import Opening, Session
+from holdfast.sessions.turn import Answer, Exchange
 
 __all__ = [
     "Answer",

@@ -1,8 +1,10 @@
 """Learning from a turn with a model: it proposes facts, and code decides which of them become memories.
 
 Asking is a durable step, so that after a crash the model is not asked again; remembering is one commit, of which each
-part has a name made of its entry and its words, so that repeating it changes nothing. What a model cannot do, whatever
-it answers:
+part has a name made of its entry and its words, so that repeating it changes nothing. An answer that is to be learned
+from says so in the usage that is committed with it: how (``learn``), and up to which entry of the log nothing was left
+to learn from (``learned``). So a kill right behind that commit loses nothing, and whoever comes next looks at a few
+entries only. What a model cannot do, whatever it answers:
 
 - remember what nobody said: a fact quotes an entry it was shown, and the quote must be there;
 - raise trust: a fact is trusted as much as its entry, and puts aside no value that is trusted more;
@@ -17,7 +19,7 @@ session's own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -32,22 +34,84 @@ from holdfast.engine.codec import encode
 from holdfast.engine.contract import Event
 from holdfast.errors import Erased, HoldfastError, Invalid, Misconfigured, ModelFailed, StepFailed, quoted
 from holdfast.ids import check_id
-from holdfast.ledger.said import Said
-from holdfast.memories.tools import subject_of
+from holdfast.ledger.speech import Speech
+from holdfast.memory import learning as rules
 from holdfast.memory.drafts import Remembering, checked
 from holdfast.memory.facts import rank
 from holdfast.memory.names import folded, memory_id, once_number
+from holdfast.memory.tools import subject_of
 from holdfast.providers.models.model import Model, Usage
 from holdfast.records import MEMORY_KINDS, Entry, EntryRef, Memory, Origin
+from holdfast.sessions.log_events import SESSION, USAGE, is_event
 
 if TYPE_CHECKING:
-    from holdfast.memories.handle import Memories
+    from holdfast.memory.handle import Memories
     from holdfast.steps.run import Run
     from holdfast.thread import Thread
 
+
+LEARNER = "holdfast.learn"
+BY_MODEL, BY_RULES = "model", "rules"
+MOST_ANSWERS = 8
+"""How many answers are looked at. What cannot be learned from is tried in each turn, until so many more have come."""
+
+
+def run_name(question: Entry, usage: Entry) -> str:
+    """The run in which a model is asked about a turn. Another answer to the question teaches anew."""
+    return f"learn-{question.number}-{usage.digest.hex()[:8]}"
+
+
+def missed(entries: Sequence[Entry], known: Container[bytes]) -> list[Entry]:
+    """The usages at the end of a log whose answers may not have been learned from, but for those with a known digest.
+
+    The entries are read from their end, and no further than somebody saw that nothing is left.
+    """
+    found: list[Entry] = []
+    upto = answers = 0
+    for entry in reversed(entries):
+        if entry.number <= upto or answers == MOST_ANSWERS:
+            break
+        answered = is_event(entry, USAGE)
+        if not answered and not is_event(entry, SESSION):
+            continue
+        said = entry.content.get("learned")
+        if type(said) is int and said < entry.number:  # one from before a rewind tells of entries that are gone
+            upto = max(upto, said)
+        if answered and _teaches(entry.content):
+            answers += 1
+            if entry.digest not in known:
+                found.append(entry)
+    return found[::-1]
+
+
+def _teaches(usage: dict[str, Any]) -> bool:
+    return usage.get("learn") in (BY_MODEL, BY_RULES) and type(usage.get("question")) is int
+
+
+def upto(entries: Sequence[Entry], left: Sequence[Entry]) -> int:
+    """The entry up to which nothing is left to learn from, where these are left."""
+    if left:
+        return left[0].number - 1
+    return entries[-1].number if entries else 0
+
+
+def by_rules(memory: Memories, entries: Sequence[Entry]) -> tuple[Memory, ...]:
+    """Learn from the entries of one turn without a model. Doing it again changes nothing."""
+    messages = [entry for entry in entries if entry.kind == "message"]
+    return tuple(
+        found
+        for entry in messages
+        for found in rules.learned_from(memory.core, memory.visible, entry.thread, _event(entry))
+    )
+
+
+def _event(entry: Entry) -> Event:
+    return Event(entry.kind, encode(entry.content), entry.time_us, entry.key, entry.number, entry.digest)
+
+
 EXTRACT = "extract"
 """The name of the step in which the model is asked."""
-MOST = 20
+MOST_FACTS = 20
 """How many facts one turn can give."""
 DECISIONS = ("add", "supersede", "end", "ignore")
 _LOOKED_AT = 100
@@ -83,7 +147,7 @@ _SENTENCE_END = re.compile(r"[.!?:]\s")
 # What is asked for
 
 
-class Fact(msgspec.Struct, frozen=True):
+class ExtractedFact(msgspec.Struct, frozen=True):
     """One thing that a model found worth remembering, as it says it; nothing of it is believed yet."""
 
     text: str
@@ -101,10 +165,10 @@ class Fact(msgspec.Struct, frozen=True):
 class Facts(msgspec.Struct, frozen=True):
     """What a model is asked for."""
 
-    facts: list[Fact] = []
+    facts: list[ExtractedFact] = []
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RefusedFact(msgspec.Struct, frozen=True):
     """A fact that did not become a memory, and why not."""
 
     text: str
@@ -116,7 +180,7 @@ class Learned(msgspec.Struct, frozen=True):
     """What a turn taught. ``ignored`` counts what was known already; ``usage`` is what asking ``by`` cost."""
 
     memories: tuple[Memory, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedFact, ...]
     ignored: int
     usage: Usage
     by: str
@@ -125,7 +189,7 @@ class Learned(msgspec.Struct, frozen=True):
 class Proposed(msgspec.Struct, frozen=True):
     """What the step that asks the model leaves behind: its facts, and how many more there were than are looked at."""
 
-    facts: tuple[Fact, ...]
+    facts: tuple[ExtractedFact, ...]
     left: int
     usage: Usage
     by: str
@@ -135,7 +199,7 @@ class Heard(NamedTuple):
     """An entry that can be learned from: what it says, and whose voice that is."""
 
     entry: Entry
-    said: Said
+    said: Speech
     voice: str
 
     @property
@@ -176,8 +240,8 @@ def hear(memory: Memories, thread: Thread, entries: Sequence[Entry]) -> list[Hea
     """The entries that say something, of a thread that belongs to the user of this handle."""
     if any(entry.thread != thread.id for entry in entries):
         raise Invalid(f"learn from entries of one thread: these are not all of {thread.id!r}", thread=thread.id)
-    owner = thread.info().user if entries else memory._shelf.scope.user
-    if owner != memory._shelf.scope.user:
+    owner = thread.info().user if entries else memory.visible.scope.user
+    if owner != memory.visible.scope.user:
         raise Invalid(
             f"thread {thread.id!r} belongs to user {owner!r}; learn from it with that user's memory", thread=thread.id
         )
@@ -186,7 +250,7 @@ def hear(memory: Memories, thread: Thread, entries: Sequence[Entry]) -> list[Hea
 
 
 def _heard(entry: Entry) -> Heard:
-    said = Said.of(Event(entry.kind, encode(entry.content), entry.time_us))
+    said = Speech.of(Event(entry.kind, encode(entry.content), entry.time_us))
     said = said._replace(text=" ".join(said.text.split())[: _ENTRY_CHARS + 1])  # what is not shown cannot be quoted
     if said.trust != "stated":
         return Heard(entry, said, _TOOL if said.trust == "untrusted" else _OPERATOR)
@@ -201,8 +265,8 @@ def _answer(
     run: Run | None, memory: Memories, heard: Sequence[Heard], model: Model, timeout_s: float | None
 ) -> Proposed:
     def ask(of: str) -> Any:
-        known = known_about(heard, memory.facts(), memory._shelf.scope.user)
-        messages = extract_prompt(heard, known, memory._shelf.subject)
+        known = known_about(heard, memory.facts(), memory.visible.scope.user)
+        messages = extract_prompt(heard, known, memory.visible.subject)
         found, usage = model.extract(messages, Facts, timeout_s=timeout_s)
         facts = tuple(map(_bounded, found.facts[:_LOOKED_AT]))
         return msgspec.to_builtins(Proposed(facts, len(found.facts) - len(facts), usage, model.name))
@@ -216,13 +280,13 @@ def _answer(
     raise error
 
 
-def _bounded(fact: Fact) -> Fact:
+def _bounded(fact: ExtractedFact) -> ExtractedFact:
     """A fact that can be stored, cut where it is too long to be accepted anyway."""
 
     def text(given: str | None, most: int) -> str:
         return (given or "")[: most + 1].encode("utf-8", "replace").decode()
 
-    return Fact(
+    return ExtractedFact(
         text=text(fact.text, _TEXT_CHARS),
         entry=fact.entry if 0 < fact.entry < 2**53 else 0,
         quote=text(fact.quote, _ENTRY_CHARS),
@@ -319,14 +383,14 @@ def _line(text: str, most: int) -> str:
 def take(memory: Memories, heard: Sequence[Heard], answer: Proposed) -> Learned:
     """Judge what a model found, and remember what stands up, in one commit."""
     lesson = _Lesson(memory, heard, answer.by)
-    refused: list[Refused] = []
+    refused: list[RefusedFact] = []
     for fact in answer.facts:
         try:
             lesson.consider(fact)
         except Invalid as error:
-            refused.append(Refused(fact.text[:_TEXT_CHARS], str(error), fact.entry))
+            refused.append(RefusedFact(fact.text[:_TEXT_CHARS], str(error), fact.entry))
     if answer.left:
-        refused.append(Refused("", f"{answer.left:,} more facts came than one turn can give; none was looked at"))
+        refused.append(RefusedFact("", f"{answer.left:,} more facts came than one turn can give; none was looked at"))
     memories = lesson.remember()
     return Learned(memories, tuple([*lesson.refused, *refused]), lesson.ignored, answer.usage, answer.by)
 
@@ -335,18 +399,18 @@ class _Lesson:
     """The facts of one answer on their way into a book."""
 
     def __init__(self, memory: Memories, heard: Sequence[Heard], by: str) -> None:
-        self._shelf = memory._shelf
+        self.visible = memory.visible
         self._heard = {one.entry.number: one for one in heard}
-        self._people = _people(heard, self._shelf.scope.user)
+        self._people = _people(heard, self.visible.scope.user)
         self._by = by
         self._values: Mapping[tuple[str, str], Memory] = {_slot(fact): fact for fact in memory.facts()}
         self._texts: dict[str, set[tuple[str, ...]]] = {}
         self._drafts: dict[str, Remembering] = {}
         self._before: list[Memory] = []
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedFact] = []
         self.ignored = 0
 
-    def consider(self, fact: Fact) -> None:
+    def consider(self, fact: ExtractedFact) -> None:
         """Take a fact in, pass over what is known, or refuse it with ``Invalid``."""
         if fact.decision not in DECISIONS:
             raise Invalid(f"the decision is one of {', '.join(DECISIONS)}, not {quoted(fact.decision)}")
@@ -365,8 +429,8 @@ class _Lesson:
         settled = self._ended(draft, heard) if fact.decision == "end" else self._new(draft, fact.decision, heard)
         if settled is None:
             self.ignored += 1
-        elif len(self._drafts) + len(self._before) >= MOST:
-            raise Invalid(f"one turn gives at most {MOST} facts")
+        elif len(self._drafts) + len(self._before) >= MOST_FACTS:
+            raise Invalid(f"one turn gives at most {MOST_FACTS} facts")
         else:
             self._add(settled)
 
@@ -374,7 +438,7 @@ class _Lesson:
         """Write what was taken in, and return it with what an earlier attempt had written already."""
         while self._drafts:
             try:
-                return (*self._before, *self._shelf.remember(list(self._drafts.values())))
+                return (*self._before, *self.visible.remember(list(self._drafts.values())))
             except Erased as gone:  # it was learned before, and somebody did not want it to be known
                 self._drafts = {once: draft for once, draft in self._drafts.items() if self._id(once) != gone.memory}
                 self.ignored += 1
@@ -382,7 +446,7 @@ class _Lesson:
 
     # Where it comes from
 
-    def _source(self, fact: Fact) -> Heard:
+    def _source(self, fact: ExtractedFact) -> Heard:
         heard = self._heard.get(fact.entry)
         if heard is None:
             raise Invalid(f"entry {fact.entry} is not one of those that were shown")
@@ -404,22 +468,22 @@ class _Lesson:
         if heard.voice == _TOOL and gives_orders(quote, heard.said.text):
             raise Invalid("its source speaks to the assistant, and tells nothing")
 
-    def _subject(self, fact: Fact, heard: Heard) -> str | None:
+    def _subject(self, fact: ExtractedFact, heard: Heard) -> str | None:
         """Whom it is about; None where a tool does not say whom."""
         named = subject_of((fact.subject or "").strip() or None)
         if named is not None and folded(named) in _THE_AGENT:
             return self._agent(heard)
         if named is not None or heard.voice == _TOOL:
             return named
-        return self._agent(heard) if heard.voice == _AGENT else heard.name or self._shelf.subject
+        return self._agent(heard) if heard.voice == _AGENT else heard.name or self.visible.subject
 
     def _agent(self, heard: Heard) -> str:
         own = heard.name if heard.voice == _AGENT else None
-        return self._shelf.scope.agent or own or "assistant"
+        return self.visible.scope.agent or own or "assistant"
 
     # What it says
 
-    def _draft(self, fact: Fact, heard: Heard) -> Remembering:
+    def _draft(self, fact: ExtractedFact, heard: Heard) -> Remembering:
         """A fact as it would be remembered; ``Invalid`` where it cannot be."""
         text, subject = " ".join(fact.text.split()), self._subject(fact, heard)
         for what, value, most in (("text", text, _TEXT_CHARS), ("subject", subject or "", _SUBJECT_CHARS)):
@@ -440,7 +504,7 @@ class _Lesson:
             valid_to=until,
             once=_once(heard.entry, fact.decision == "end", subject, key, text),
         )
-        checked(draft, self._shelf.subject)
+        checked(draft, self.visible.subject)
         return draft
 
     def _key(self, given: str, subject: str | None) -> str | None:
@@ -448,14 +512,14 @@ class _Lesson:
         if len(given) > _KEY_CHARS:
             raise Invalid(f"its key has more than {_KEY_CHARS} characters")
         loose = _loose(given)
-        known = self._values.get((folded(subject or self._shelf.subject), loose))
+        known = self._values.get((folded(subject or self.visible.subject), loose))
         return known.key if known is not None else loose or None
 
     # What it means beside what is known
 
     def _is_remembered(self, once: str) -> bool:
         """Whether an earlier attempt wrote it. What was forgotten since stays forgotten."""
-        found = self._shelf.own.find(self._id(once))
+        found = self.visible.own.find(self._id(once))
         if found is None:
             return False
         if found.forgotten_at is None and found not in self._before:
@@ -465,10 +529,10 @@ class _Lesson:
         return True
 
     def _id(self, once: str) -> str:
-        return memory_id(once_number(self._shelf.own.id, once))
+        return memory_id(once_number(self.visible.own.id, once))
 
     def _value(self, draft: Remembering) -> Memory | None:
-        return None if draft.key is None else self._values.get((_about(draft, self._shelf.subject), _loose(draft.key)))
+        return None if draft.key is None else self._values.get((_about(draft, self.visible.subject), _loose(draft.key)))
 
     def _new(self, draft: Remembering, decision: str, heard: Heard) -> Remembering | None:
         """What becomes of a fact that is to be added or to supersede; None when it is known."""
@@ -495,9 +559,9 @@ class _Lesson:
 
     def _is_known(self, draft: Remembering) -> bool:
         """Whether something without a key is remembered in the same words; an event also of the same day."""
-        about = draft.subject or self._shelf.subject
+        about = draft.subject or self.visible.subject
         if folded(about) not in self._texts:
-            known = self._shelf.memories(subject=about, limit=_KNOWN_TEXTS)
+            known = self.visible.memories(subject=about, limit=_KNOWN_TEXTS)
             self._texts[folded(about)] = {_words(one) for one in known}
         return _words(draft) in self._texts[folded(about)]
 
@@ -505,15 +569,17 @@ class _Lesson:
         """Of two values that one fact would have from the same moment, the one that came last counts."""
         assert draft.once is not None
         if draft.key is None:
-            self._texts.setdefault(_about(draft, self._shelf.subject), set()).add(_words(draft))
+            self._texts.setdefault(_about(draft, self.visible.subject), set()).add(_words(draft))
         for once, other in list(self._drafts.items()):
             same = draft.key is not None and other.key is not None and _loose(other.key) == _loose(draft.key)
-            if same and _about(other, self._shelf.subject) == _about(draft, self._shelf.subject):
+            if same and _about(other, self.visible.subject) == _about(draft, self.visible.subject):
                 if _same(draft, other):
                     self.ignored += 1
                     return
                 if other.valid_from == draft.valid_from:
-                    self.refused.append(Refused(other.text, "the same answer gives that fact another value after it"))
+                    self.refused.append(
+                        RefusedFact(other.text, "the same answer gives that fact another value after it")
+                    )
                     del self._drafts[once]
         self._drafts[draft.once] = draft
 
@@ -534,7 +600,7 @@ def _as_news(draft: Remembering, current: Memory, said: datetime, *, meant: bool
     return msgspec.structs.replace(draft, valid_from=said) if late and (meant or said - since <= _LATELY) else draft
 
 
-def _dates(fact: Fact, said: datetime) -> tuple[datetime, datetime | None]:
+def _dates(fact: ExtractedFact, said: datetime) -> tuple[datetime, datetime | None]:
     """When it is true: as the fact says, as far as that can be read, else from when it was said."""
     since, end = _span(fact.valid_from, said)[0], _span(fact.valid_to, said)[1]
     if since is None and end is not None and end <= said:

@@ -34,35 +34,36 @@ from holdfast.errors import (
     StepFailed,
     quoted,
 )
-from holdfast.handoff import Document
+from holdfast.handoff import HandoffDocument
+from holdfast.ledger.thread import sibling
 from holdfast.providers.models.model import Model, Usage
 from holdfast.records import Draft, Entry, Hit, Loaded, Memory, event
-from holdfast.sessions import found, handing, learning, lessons, rolling
-from holdfast.sessions.builder import Builder
-from holdfast.sessions.converse import ROUNDS, Conversing, settle_known, steps_taken
-from holdfast.sessions.exchange import Answer, Exchange, recorded
-from holdfast.sessions.gathering import Settings, check_settings
-from holdfast.sessions.lookup import lookup_tool
-from holdfast.sessions.marks import SESSION, chain
-from holdfast.sessions.questions import (
+from holdfast.sessions import context_source, handoff, learning, summaries
+from holdfast.sessions.context_source import Builder, Settings, check_settings, owner_of
+from holdfast.sessions.log_events import SESSION, chain
+from holdfast.sessions.model_loop import ROUNDS, ModelLoop, settle_known, steps_taken
+from holdfast.sessions.tools import Toolbox, lookup_tool
+from holdfast.sessions.turn import (
     HANDLER,
+    Answer,
+    Exchange,
     end,
     has_begun,
     is_left,
     left,
     partial_of,
+    recorded,
     role_of,
     run_of,
     set_aside,
     unanswered,
 )
-from holdfast.sessions.tools import Toolbox
 from holdfast.steps.journal import OWN
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from holdfast.memories.handle import Memories
+    from holdfast.memory.handle import Memories
     from holdfast.steps.run import Run
     from holdfast.thread import Thread
 
@@ -73,7 +74,7 @@ LEARNING = ("auto", "model", "rules", "off")
 _READ = 400
 
 
-class Ways(Settings, total=False):
+class SessionSettings(Settings, total=False):
     """How a session goes about its turns: the settings of a context, and these."""
 
     budget: int | None
@@ -93,7 +94,7 @@ class Opening(msgspec.Struct, frozen=True):
     old to act on.
     """
 
-    handoff: Document
+    handoff: HandoffDocument
     state: Loaded[Any]
     recent: tuple[Entry, ...]
     unanswered: Entry | None = None
@@ -125,7 +126,7 @@ class Session:
         builder: Builder,
         memory: Callable[..., Memories],
         model: Model | None,
-        **ways: Unpack[Ways],
+        **ways: Unpack[SessionSettings],
     ) -> None:
         self.thread, self.model, self._builder, self._handle = thread, model, builder, memory
         self._ways = ways
@@ -148,7 +149,7 @@ class Session:
             self._toolbox.add(lookup_tool(thread, self._results, self._elsewhere))
         _check(ways, model)
         check_settings(self._settings)
-        self._reading = thread._sibling(thread.id, thread.logbook.scope, ())  # what it loads, the caller has not seen
+        self._reading = sibling(thread, thread.id, thread.logbook.scope)  # what it loads, the caller has not seen
         self.opening: Opening | None = None
         self.answer: Answer | None = None
         self._handed_off = False
@@ -231,7 +232,7 @@ class Session:
         """What was recalled for a question of this thread, as far as it still is there: what its answer could know."""
         answer = recorded(self.thread, self.thread.entry(number))
         used = [] if answer is None else answer.entries[-1].content.get("recalled", [])
-        return found.again(self.thread.logbook.core, self._memory, [id for id in used if isinstance(id, str)])
+        return context_source.again(self.thread.logbook.core, self._memory, [id for id in used if isinstance(id, str)])
 
     def context(self, input: Any) -> Context:
         """The context that a turn with this input would have. Nothing is written."""
@@ -240,12 +241,12 @@ class Session:
     @property
     def _memory(self) -> Memories:
         """What is known about the thread's own user, whoever asked for the session."""
-        user, agent = self.thread._owner()
+        user, agent = owner_of(self.thread)
         return self._handle(user=user, agent=agent)
 
     def _elsewhere(self, ref: str) -> str | None:
         """The text of an entry of another thread, if this thread's user may see it."""
-        hits = found.again(self.thread.logbook.core, self._memory, [ref])
+        hits = context_source.again(self.thread.logbook.core, self._memory, [ref])
         return hits[0].text if hits else None
 
     # Inside a turn
@@ -330,8 +331,8 @@ class Session:
         self._handed_off = False
         context = self._built(question.content, question)
         entries = self._builder.seen(self.thread)
-        missed = [] if self._way == "off" else lessons.missed(entries, self._taught)
-        marks = {} if self._way == "off" else {"learn": self._way, "learned": lessons.upto(entries, missed)}
+        missed = [] if self._way == "off" else learning.missed(entries, self._taught)
+        marks = {} if self._way == "off" else {"learn": self._way, "learned": learning.upto(entries, missed)}
         exchange = Exchange(self.thread, question, run, context, partial(self._after, missed), marks)
         if self.model is None and (begun := exchange._begun()) is not None:
             exchange._take_up(steps_taken(begun.steps))
@@ -342,7 +343,7 @@ class Session:
         model = self._need_model("answer")
         rounds = self._ways.get("rounds", ROUNDS)
         counting = (self._counter.count, self.budget)
-        work = Conversing(exchange, model, self._toolbox, counting, self._ways.get("timeout_s"), rounds)
+        work = ModelLoop(exchange, model, self._toolbox, counting, self._ways.get("timeout_s"), rounds)
         work.results = self._results
         self._results.clear()
         try:
@@ -390,7 +391,7 @@ class Session:
                     end(self.thread.run(info.name), question)
                 elif info.handler == HANDLER and is_left(self._builder.entries(self.thread), number):
                     set_aside(self.thread.run(info.name))
-                elif info.handler == lessons.LEARNER and answer is not None and self._way != "off":
+                elif info.handler == learning.LEARNER and answer is not None and self._way != "off":
                     self._learn(question, answer, self._way, [])
 
     # After a turn
@@ -439,9 +440,9 @@ class Session:
             entries = self._builder.entries(self.thread) if self._way != "off" else ()
         if not entries:
             return {}
-        missed = lessons.missed(entries, self._taught)
+        missed = learning.missed(entries, self._taught)
         self._try(self._tend, *(partial(self._make_up, usage) for usage in missed), notes=[])
-        return {"learned": lessons.upto(entries, lessons.missed(entries, self._taught))}
+        return {"learned": learning.upto(entries, learning.missed(entries, self._taught))}
 
     def _make_up(self, usage: Entry) -> None:
         """Learn from an answer, unless somebody began to: whoever gave it may have been killed right behind it."""
@@ -451,7 +452,7 @@ class Session:
             question = self.thread.entry(usage.content["question"])
             answer = recorded(self.thread, question)
             if answer is not None and answer.entries[-1].digest == usage.digest and self._is_missed(question, usage):
-                way = self._way if usage.content["learn"] == lessons.BY_MODEL else lessons.BY_RULES
+                way = self._way if usage.content["learn"] == learning.BY_MODEL else learning.BY_RULES
                 self._learn(question, answer, way, [])
         self._taught.add(usage.digest)
 
@@ -459,8 +460,8 @@ class Session:
         """Whether nobody began to learn from an answer. What a fork shares, its origin learns from."""
         if usage.number <= self.thread.logbook.existing().base:
             return False
-        by_model = usage.content["learn"] == lessons.BY_MODEL
-        return not (by_model and has_begun(self.thread, lessons.run_name(question, usage)))
+        by_model = usage.content["learn"] == learning.BY_MODEL
+        return not (by_model and has_begun(self.thread, learning.run_name(question, usage)))
 
     def _learn(self, question: Entry, answer: Answer, way: str, notes: list[str]) -> tuple[Memory, ...]:
         """Learn from a turn in a way, and know that it is done. Done again, it changes nothing."""
@@ -471,14 +472,14 @@ class Session:
     def _learned(self, question: Entry, answer: Answer, way: str, notes: list[str]) -> tuple[Memory, ...]:
         if way == "off":
             return ()
-        if self.thread._owner()[0] is None:  # what is known about nobody in particular, everybody would be told
+        if owner_of(self.thread)[0] is None:  # what is known about nobody in particular, everybody would be told
             notes.append("nothing was learned: this thread has no user; name one, as in store.thread(id, user=…)")
             return ()
-        if way == lessons.BY_RULES:
-            return lessons.by_rules(self._memory, (question, *answer.entries))
+        if way == learning.BY_RULES:
+            return learning.by_rules(self._memory, (question, *answer.entries))
         try:
-            name = lessons.run_name(question, answer.entries[-1])
-            run = self.thread.run(name, handler=lessons.LEARNER, input={"question": question.number})
+            name = learning.run_name(question, answer.entries[-1])
+            run = self.thread.run(name, handler=learning.LEARNER, input={"question": question.number})
         except RunHeld:
             notes.append("another process is learning from this turn")
             return ()
@@ -497,9 +498,9 @@ class Session:
             learned = learning.learn(run, self._memory, self.thread, turn, self.model, timeout_s=timeout_s)
         except (ModelFailed, Misconfigured, StepFailed) as error:
             notes.append(f"learned by rules alone: {error}")
-            found = lessons.by_rules(self._memory, turn)
+            context_source = learning.by_rules(self._memory, turn)
             run.fail(error)  # after the rules: one that ended is not taken up again
-            return found
+            return context_source
         run.finish()
         self.usage += learned.usage
         notes += [f"not learned: {refused.text!r} ({refused.why})" for refused in learned.refused]
@@ -509,7 +510,7 @@ class Session:
         """Summarise the older of the recent turns, if they outgrew their share; return the summary."""
         room = tokens(shares(self._settings["shares"])["recent"].most, self.budget)
         recent = self._builder.recent(self.thread, self.budget, self._settings)
-        done = rolling.roll(self.thread, recent, room, self._counter.count, self.model, self._ways.get("timeout_s"))
+        done = summaries.roll(self.thread, recent, room, self._counter.count, self.model, self._ways.get("timeout_s"))
         if done is None:
             return None
         self.usage += done[1]
@@ -535,7 +536,7 @@ class Session:
         entries, marks, *_ = self._builder.recent(self.thread, self.budget, self._settings)
         earlier = [summary.text for summary in chain(marks, self.thread.entry)][::-1]
         recent = [entry for entry in entries if entry.number >= marks.start]
-        revision, usage = handing.write(
+        revision, usage = handoff.write(
             self.thread, recent, earlier, unanswered(entries), (self._counter.count, self.budget), self.model,
             self._ways.get("timeout_s"),
         )  # fmt: skip
@@ -574,16 +575,16 @@ def _checked(changes: Any) -> Mapping[str, Share | float | int]:
 
 def _way(learn: str, model: Model | None) -> str:
     """How it learns: off, by rules, or by a model."""
-    return learn if learn in ("off", lessons.BY_RULES) else lessons.BY_RULES if model is None else lessons.BY_MODEL
+    return learn if learn in ("off", learning.BY_RULES) else learning.BY_RULES if model is None else learning.BY_MODEL
 
 
 def _last(entries: Entry | list[Entry]) -> Entry:
     return entries[-1] if isinstance(entries, list) else entries
 
 
-def _check(ways: Ways, model: Model | None) -> None:
-    if unknown := set(ways) - Ways.__annotations__.keys() - Settings.__annotations__.keys():
-        known = ", ".join(sorted({*Ways.__annotations__, *Settings.__annotations__}))
+def _check(ways: SessionSettings, model: Model | None) -> None:
+    if unknown := set(ways) - SessionSettings.__annotations__.keys() - Settings.__annotations__.keys():
+        known = ", ".join(sorted({*SessionSettings.__annotations__, *Settings.__annotations__}))
         raise Invalid(f"a session has no setting {', '.join(sorted(unknown))}; it has {known}")
     check_choice("learn", ways.get("learn", "auto"), LEARNING)
     if ways.get("learn") == "model" and model is None:

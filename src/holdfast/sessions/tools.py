@@ -1,8 +1,9 @@
-"""Tools that a model may use in a turn: functions that say what kind of effect they have, and memories.
+"""Tools that a model may use in a turn: functions with a declared effect, memories, and looking up what was shortened.
 
 A function's signature and docstring are its definition; what a model gives for arguments is checked against it before
 anything is done. Whatever a model gets wrong comes back to it as a sentence. Deliberately absent: tools without a
-declared effect, because after a crash somebody has to know whether they may be repeated.
+declared effect, because after a crash somebody has to know whether they may be repeated; and other threads than those
+that the session's own user may see.
 """
 
 from __future__ import annotations
@@ -12,18 +13,23 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, get_type_hints
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import msgspec
 
 from holdfast.engine.codec import encode
-from holdfast.errors import Invalid, quoted
+from holdfast.errors import Invalid, NotFound, quoted
 from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
-from holdfast.memories.handle import Memories
+from holdfast.ledger.speech import spoken
+from holdfast.memory.handle import Memories
 from holdfast.providers.models.model import ToolCall
-from holdfast.steps.declare import Step, is_async
+from holdfast.steps.declare import Step, is_async, step
+
+if TYPE_CHECKING:
+    from holdfast.thread import Thread
+
 
 _LONG = 1_000
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -58,7 +64,7 @@ class Toolbox:
         if not isinstance(tools, list | tuple):
             raise Invalid(f"tools are given as a list, not as {type(tools).__name__}")
         for given in tools:
-            if isinstance(given, Memories) and core is not None and given._core is not core:
+            if isinstance(given, Memories) and core is not None and given.core is not core:
                 raise Invalid("the memories among the tools are of another store than the thread")
             for tool in _of_memory(given) if isinstance(given, Memories) else (_of_function(given),):
                 if tool.name in self._tools:
@@ -171,7 +177,7 @@ def _of_memory(memory: Memories) -> Iterable[Tool]:
 
 def _using(memory: Memories, name: str) -> Callable[..., str]:
     def use(**arguments: Any) -> str:
-        from holdfast.steps.current import current_step  # noqa: PLC0415
+        from holdfast.steps.step_context import current_step  # noqa: PLC0415
 
         step = current_step()
         return memory.use(name, arguments, origin={"by": "agent", "tool": name}, once=step.key)
@@ -182,3 +188,63 @@ def _using(memory: Memories, name: str) -> Callable[..., str]:
 def shown(result: Any) -> str:
     """What a tool gave back, as a model sees it."""
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+
+
+_LINES = 80
+_LONG_LOOKUP = 8_000
+
+
+def lookup_tool(thread: Thread, results: Mapping[str, str], elsewhere: Callable[[str], str | None]) -> Step:
+    """A tool that reads entries of a thread, of others that its user may see, and results of the turn under way."""
+
+    @step("look_up", effect="pure")
+    def look_up(ref: str, find: str = "", line: int = 1, lines: int = _LINES) -> str:
+        """Read the whole text of something that is shown in short here: a masked tool result, a cited entry or file.
+
+        ref is THREAD#NUMBER, like trip-42#17, with the thread under whose heading it is shown; #17 alone is of this
+        conversation, FOLDER/PATH@VERSION a file, and the id of a call a result of this turn. find gives only the lines
+        that contain a text, with their numbers. line and lines say which lines to read.
+        """
+        return excerpted(_text(thread, results, elsewhere, ref), find, line, lines)
+
+    return look_up
+
+
+def _text(thread: Thread, results: Mapping[str, str], elsewhere: Callable[[str], str | None], ref: str) -> str:
+    if ref in results:
+        return results[ref]
+    name, _, number = ref.strip().rpartition("#")
+    is_file = "/" in ref and ref.strip().rpartition("@")[2].isdecimal()
+    if not number.isdecimal() and not is_file:
+        raise Invalid(
+            f"{ref!r} is none of THREAD#NUMBER, #NUMBER, FOLDER/PATH@VERSION and the id of a call of this turn"
+        )
+    if is_file or name not in ("", thread.id):
+        text = elsewhere(ref.strip())
+        if text is None:
+            raise Invalid(f"there is no {'file' if is_file else 'entry'} {ref!r} here")
+        return text
+    try:
+        entry = thread.entry(int(number))
+    except NotFound as error:
+        raise Invalid(str(error)) from error
+    return spoken(entry.kind, entry.content)
+
+
+def excerpted(text: str, find: str, line: int, lines: int) -> str:
+    """Some lines of a text, each with its number; what is left out is said."""
+    every = list(enumerate(text.splitlines() or [""], 1))
+    if find:
+        chosen = [(number, content) for number, content in every if find.casefold() in content.casefold()]
+    else:
+        chosen = every[max(0, line - 1) :]
+    shown: list[str] = []
+    size = 0
+    for number, content in chosen[: max(1, lines)]:
+        size += len(content) + 8
+        if size > _LONG_LOOKUP and shown:
+            break
+        shown.append(f"{number}: {content[:_LONG_LOOKUP]}")
+    left = len(chosen) - len(shown)
+    head = f"{len(every):,} lines" if not find else f"{len(chosen):,} of {len(every):,} lines contain {find!r}"
+    return "\n".join([f"[{head}{f'; {left:,} more are not shown' if left else ''}]", *shown])

@@ -175,7 +175,7 @@ class Step:
         return Step(self.fn, name, self.options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from holdfast.steps.current import running  # noqa: PLC0415 - what is current knows this class
+        from holdfast.steps.step_context import running  # noqa: PLC0415 - what is current knows this class
 
         for what in kwargs:
             if what in OPTIONS:

@@ -1,8 +1,9 @@
 """One way to write what a run does, for callers that block and callers that await.
 
-The logic of a run is a generator that asks for work: ``Do`` (read or commit), ``Call`` (the caller's own function),
-``Nap`` and ``Listen``. ``drive`` carries the asks out one by one and blocks; ``aio`` awaits them. So the rules exist
-once, and every place where a process can die between two facts is a ``yield``. Deliberately absent: any rule of a run.
+The logic of a run is a generator that asks for work: ``RunBlocking`` (read or commit), ``CallFunction`` (the caller's
+own function), ``Sleep`` and ``WaitForCommit``. ``drive`` carries the asks out one by one and blocks; ``aio`` awaits
+them. So the rules exist once, and every place where a process can die between two facts is a ``yield``. Deliberately
+absent: any rule of a run.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from holdfast.steps.declare import is_async
 T = TypeVar("T")
 
 
-class Do(msgspec.Struct, frozen=True):
+class RunBlocking(msgspec.Struct, frozen=True):
     """Work of ours that blocks: a read or a commit. With ``surely`` it is done though its caller is cancelled first."""
 
     work: Callable[[], Any]
     surely: bool = False
 
 
-class Call(msgspec.Struct, frozen=True):
+class CallFunction(msgspec.Struct, frozen=True):
     """A function of the caller's, with what is current while it runs, and how long it may take.
 
     ``lasting`` hears when it begins and when it has really ended.
@@ -43,20 +44,20 @@ class Call(msgspec.Struct, frozen=True):
     lasting: Callable[[bool], None] | None = None
 
 
-class Nap(msgspec.Struct, frozen=True):
+class Sleep(msgspec.Struct, frozen=True):
     """A while in which nothing is done."""
 
     seconds: float
 
 
-class Listen(msgspec.Struct, frozen=True):
+class WaitForCommit(msgspec.Struct, frozen=True):
     """A while in which something may be committed by others; ``work`` waits for that, for so many seconds."""
 
     work: Callable[[float], Any]
     seconds: float
 
 
-Ask = Do | Call | Nap | Listen
+Ask = RunBlocking | CallFunction | Sleep | WaitForCommit
 Flow = Generator[Ask, Any, T]
 
 
@@ -78,17 +79,17 @@ def drive(flow: Flow[T], clock: Clock) -> T:
 
 def _perform(ask: Ask, clock: Clock) -> Any:
     match ask:
-        case Do():
+        case RunBlocking():
             return ask.work()
-        case Call():
+        case CallFunction():
             return call(ask)
-        case Listen():
+        case WaitForCommit():
             return ask.work(ask.seconds)
-        case Nap():
+        case Sleep():
             return sleep(clock, ask.seconds)
 
 
-def call(ask: Call) -> Any:
+def call(ask: CallFunction) -> Any:
     """Call a blocking function of the caller's, for as long as it may take."""
     if is_async(ask.fn):
         raise Invalid(f"{ask.what}: an async function needs an async run (holdfast.aio)")
@@ -103,18 +104,18 @@ def call(ask: Call) -> Any:
         _over(ask)
 
 
-def _entered(ask: Call) -> Any:
+def _entered(ask: CallFunction) -> Any:
     if ask.within is not None:
         ask.within()
     return ask.fn(*ask.args, **ask.kwargs)
 
 
-def _over(ask: Call) -> None:
+def _over(ask: CallFunction) -> None:
     if ask.lasting is not None:
         ask.lasting(False)
 
 
-def _bounded(ask: Call, context: contextvars.Context) -> Any:
+def _bounded(ask: CallFunction, context: contextvars.Context) -> Any:
     """Call in a thread of its own, and stop waiting at the limit. The thread cannot be stopped; it is left alone."""
     ended: list[tuple[bool, Any]] = []
 
@@ -137,6 +138,6 @@ def _bounded(ask: Call, context: contextvars.Context) -> Any:
     return value
 
 
-def overdue(ask: Call, *, running: bool) -> StepTimeout:
+def overdue(ask: CallFunction, *, running: bool) -> StepTimeout:
     """The error of a call that took too long. ``running`` says whether it may still be going on."""
     return StepTimeout(f"{ask.what} took longer than {ask.timeout_s:g} s", timeout_s=ask.timeout_s, running=running)

@@ -20,7 +20,7 @@ from holdfast.clock import to_datetime
 from holdfast.engine.contract import Guard, Op, Put, Scope
 from holdfast.errors import Conflict, Erased, Fenced, HoldfastError, Invalid, ThreadHeld, quoted
 from holdfast.steps.lease import SECOND, Holder, Terms, is_free, to_terms
-from holdfast.steps.runs import Runs
+from holdfast.steps.runs import RunBook
 
 HOLD = "hold"
 _numbers = count(1)  # of the holds of this process
@@ -30,7 +30,7 @@ _LOOK_S = 0.5  # a holder that was killed says nothing, so whoever waits looks b
 class Hold:
     """A thread that is worked on by one alone, from ``take`` to ``release``, or for the length of a ``with``."""
 
-    def __init__(self, runs: Runs, thread: str, whose: Callable[[], Scope], wait_s: float) -> None:
+    def __init__(self, runs: RunBook, thread: str, whose: Callable[[], Scope], wait_s: float) -> None:
         if not is_seconds(wait_s):
             raise Invalid(f"wait_s is how many seconds to wait for others, 0 or more, not {quoted(wait_s)}")
         self._runs, self._thread, self._whose, self._wait_s = runs, thread, whose, wait_s

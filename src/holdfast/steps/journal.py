@@ -60,7 +60,7 @@ class StepRecord(msgspec.Struct):
     since: int = 0
 
 
-class Header(msgspec.Struct, frozen=True):
+class RunHeader(msgspec.Struct, frozen=True):
     """The body of a run's record: who may act, and how far the run is. Changing it changes the record's version, which
     is the fence."""
 
@@ -79,12 +79,12 @@ class Header(msgspec.Struct, frozen=True):
         return encode({field: getattr(self, field) for field in self.__struct_fields__}, f"the input of {self.name!r}")
 
 
-def peek_header(body: bytes) -> Header:
+def peek_header(body: bytes) -> RunHeader:
     """What a listing needs of a run, also of one that a newer Holdfast recorded."""
     return _to_header(decode(body))
 
 
-def to_header(body: bytes) -> Header:
+def to_header(body: bytes) -> RunHeader:
     """What is needed to work with a run; one that a newer Holdfast recorded is refused."""
     plain = decode(body)
     newer = isinstance(plain, dict) and plain.get("v", 0)
@@ -93,9 +93,9 @@ def to_header(body: bytes) -> Header:
     return _to_header(plain)
 
 
-def _to_header(plain: Any) -> Header:
+def _to_header(plain: Any) -> RunHeader:
     try:
-        return msgspec.convert(plain, Header)
+        return msgspec.convert(plain, RunHeader)
     except msgspec.ValidationError as error:
         raise Corrupt(f"a stored run does not read: {error}; run verify") from error
 

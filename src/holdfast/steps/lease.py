@@ -187,7 +187,7 @@ class Lease:
         return self._seconds
 
 
-class Kept(Protocol):
+class RenewedLease(Protocol):
     """What a keeper keeps: it has to be renewed every so often, and ends when it is lost or over."""
 
     id: str
@@ -201,7 +201,7 @@ class Kept(Protocol):
     def give_up(self, until: int | None = None) -> Op: ...
 
 
-class Keeper:
+class LeaseRenewer:
     """Renews the leases of this process as long as it lives. It has a thread only once there is a lease.
 
     The locks are plain ones: a signal that raises an exception in the middle of a ``Condition`` can leave it locked.
@@ -214,7 +214,7 @@ class Keeper:
         atfork.join(in_child=self._begin_anew)
 
     def _begin(self) -> None:
-        self._due: weakref.WeakKeyDictionary[Kept, float] = weakref.WeakKeyDictionary()
+        self._due: weakref.WeakKeyDictionary[RenewedLease, float] = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()
         self._bell = threading.Lock()  # locked but for the moment in which it rings
         self._bell.acquire()
@@ -228,7 +228,7 @@ class Keeper:
             lease.lost = "is held by the process that this one was forked from"
         self._begin()
 
-    def keep(self, lease: Kept) -> None:
+    def keep(self, lease: RenewedLease) -> None:
         due = time.monotonic() + lease.seconds / 3
         with self._lock:
             self._due[lease] = due
@@ -239,7 +239,7 @@ class Keeper:
         if sooner:
             self._ring()
 
-    def drop(self, lease: Kept) -> None:
+    def drop(self, lease: RenewedLease) -> None:
         lease.over = True
         with self._lock:
             self._due.pop(lease, None)
@@ -254,7 +254,7 @@ class Keeper:
         with self._lock:
             return any(lease.id == id for lease in self._due)
 
-    def held(self) -> list[Kept]:
+    def held(self) -> list[RenewedLease]:
         with self._lock:
             return list(self._due)
 
@@ -289,7 +289,7 @@ class Keeper:
             _renew(lease)
         return True
 
-    def _take_due(self) -> list[Kept]:
+    def _take_due(self) -> list[RenewedLease]:
         now = time.monotonic()
         due = [lease for lease, moment in self._due.items() if moment <= now]
         for lease in due:
@@ -297,7 +297,7 @@ class Keeper:
         return due
 
 
-def _renew(lease: Kept) -> None:
+def _renew(lease: RenewedLease) -> None:
     if lease.over or lease.lost:
         return
     try:

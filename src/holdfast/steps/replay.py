@@ -14,8 +14,8 @@ import msgspec
 
 from holdfast.errors import Cancelled, Invalid
 from holdfast.ledger import schema as schemas
-from holdfast.steps import failure
 from holdfast.steps.declare import UNDO
+from holdfast.steps.step_context import describe_failure, failure_to_plain
 from holdfast.steps.work import Work
 
 
@@ -53,15 +53,15 @@ def replayed(work: Work, result: Any, raised: Exception | None) -> Replayed:
     try:
         plain, error = schemas.dump(result), _other_end(work, raised)
     except Invalid as misfit:  # it could not have been recorded
-        plain, error = None, failure.say(failure.to_plain(misfit))
+        plain, error = None, describe_failure(failure_to_plain(misfit))
     return Replayed(work.thread.id, work.header.name, tuple(work.visited), unvisited, plain, recorded, error)
 
 
 def _other_end(work: Work, raised: Exception | None) -> str:
     """In words, how the end that a replay came to differs from the recorded one; empty when it does not."""
     ended = work.journal.ended or {}
-    then = "" if ended.get("error") is None else failure.say(ended["error"])
-    now = "" if raised is None else failure.say(failure.to_plain(raised))
+    then = "" if ended.get("error") is None else describe_failure(ended["error"])
+    now = "" if raised is None else describe_failure(failure_to_plain(raised))
     if then == now or (isinstance(raised, Cancelled) and ended.get("status") == "cancelled"):
         return ""
     return now or f"the run is recorded to have ended with {then}, and now it does not"

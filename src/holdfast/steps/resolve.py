@@ -15,18 +15,25 @@ import msgspec
 
 from holdfast.engine.contract import Event, Put
 from holdfast.errors import Cancelled, Fenced, StepFailed, StepUnknown
-from holdfast.steps import failure
-from holdfast.steps.attempt import Attempt, Beginning, Ended, entry, resolution
-from holdfast.steps.context import StepContext
 from holdfast.steps.declare import Done, NotDone, Unknown
-from holdfast.steps.flow import Flow, Nap
-from holdfast.steps.journal import KIND, Header, StepRecord, fact
+from holdfast.steps.flow import Flow, Sleep
+from holdfast.steps.journal import KIND, RunHeader, StepRecord, fact
+from holdfast.steps.step_context import (
+    Attempt,
+    Beginning,
+    Ended,
+    StepContext,
+    describe_failure,
+    entry,
+    failure_to_plain,
+    resolution,
+)
 
 if TYPE_CHECKING:
     from holdfast.steps.work import Work
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ProbeAnswer(msgspec.Struct, frozen=True):
     """What a probe said, and in words why."""
 
     what: Literal["happened", "not", "unknown"]
@@ -72,34 +79,40 @@ def failure_of(work: Work, attempt: Attempt, number: int, error: Exception) -> F
         return (yield from _take(work, attempt, answer, number))
     if answer.what == "not" or spec.on_unknown == "rerun":
         return (yield from _retry_or_fail(work, attempt, number, error, again, answer))
-    why = f"attempt {number} ended with {failure.say(failure.to_plain(error))}"
+    why = f"attempt {number} ended with {describe_failure(failure_to_plain(error))}"
     return (yield from _by_policy(work, attempt, spec.on_unknown, answer, number, why))
 
 
-def ask(work: Work, attempt: Attempt, number: int) -> Flow[Answer]:
+def ask(work: Work, attempt: Attempt, number: int) -> Flow[ProbeAnswer]:
     """Ask the outside world whether a step happened. A probe that raises or hangs cannot say."""
     spec = attempt.spec
     if spec.probe is None:
-        return Answer("unknown", "there is no probe to ask", asked=False)
+        return ProbeAnswer("unknown", "there is no probe to ask", asked=False)
     context = StepContext(work.thread, work.header.name, spec.name, attempt.key, number, None, _no_pulse)
     try:
         found = yield work.call(attempt, spec.probe, spec.probe_timeout_s, context)
         if found is None and work.is_running(spec.name):
-            return Answer("unknown", "the probe is sure that it did not happen yet, but its function is still running")
+            return ProbeAnswer(
+                "unknown", "the probe is sure that it did not happen yet, but its function is still running"
+            )
         if found is None:
-            return Answer("not", "the probe is sure that it did not happen")
+            return ProbeAnswer("not", "the probe is sure that it did not happen")
         if not isinstance(found, Done) and not found:
-            return Answer("unknown", f"the probe answered {found!r}: None is a no, and holdfast.Done({found!r}) a yes")
+            return ProbeAnswer(
+                "unknown", f"the probe answered {found!r}: None is a no, and holdfast.Done({found!r}) a yes"
+            )
         result = work.plain(spec, found.result if isinstance(found, Done) else found)
-        return Answer("happened", "the probe found that it happened", result)
+        return ProbeAnswer("happened", "the probe found that it happened", result)
     except (Fenced, Cancelled):
         raise
     except Unknown as error:
         said = str(error)
-        return Answer("unknown", "the probe cannot say" + (f" ({said})" if said else ""), None, failure.to_plain(error))
+        return ProbeAnswer(
+            "unknown", "the probe cannot say" + (f" ({said})" if said else ""), None, failure_to_plain(error)
+        )
     except Exception as error:
-        plain = failure.to_plain(error)
-        return Answer("unknown", f"the probe failed with {failure.say(plain)}", None, plain)
+        plain = failure_to_plain(error)
+        return ProbeAnswer("unknown", f"the probe failed with {describe_failure(plain)}", None, plain)
     finally:
         context.close()
 
@@ -108,20 +121,20 @@ def _no_pulse(value: Any = None, *, progress: bool = False) -> None:
     """A probe only asks; its lease is renewed by the keeper."""
 
 
-def _probed(work: Work, step: str, answer: Answer | None, time: int) -> tuple[Event, ...]:
+def _probed(work: Work, step: str, answer: ProbeAnswer | None, time: int) -> tuple[Event, ...]:
     if answer is None or not answer.asked:
         return ()
     return (fact("probed", time, step=step, answer=answer.what, why=answer.why, error=answer.error),)
 
 
-def _again(work: Work, step: str, decision: str, why: str, number: int, answer: Answer | None = None) -> Beginning:
+def _again(work: Work, step: str, decision: str, why: str, number: int, answer: ProbeAnswer | None = None) -> Beginning:
     """Run the step again; why is recorded together with its next intent."""
     time = work.time()
     events = (*_probed(work, step, answer, time), fact("resolved", time, step=step, decision=decision, why=why))
     return Beginning(number, events, (resolution(work, step, decision, why),))
 
 
-def _take(work: Work, attempt: Attempt, answer: Answer, number: int) -> Flow[Ended]:
+def _take(work: Work, attempt: Attempt, answer: ProbeAnswer, number: int) -> Flow[Ended]:
     """Record what the probe found as the step's result."""
     name, time = attempt.spec.name, work.time()
     events = (
@@ -134,7 +147,7 @@ def _take(work: Work, attempt: Attempt, answer: Answer, number: int) -> Flow[End
 
 
 def _by_policy(
-    work: Work, attempt: Attempt, policy: str, answer: Answer, number: int, why: str
+    work: Work, attempt: Attempt, policy: str, answer: ProbeAnswer, number: int, why: str
 ) -> Flow[Beginning | Ended]:
     spec = attempt.spec
     text = f"{why}; {answer.why}; the policy is {policy}"
@@ -158,12 +171,12 @@ def _by_policy(
     )  # fmt: skip
 
 
-def stop(work: Work, step: str, why: str, answer: Answer | None) -> Flow[None]:
+def stop(work: Work, step: str, why: str, answer: ProbeAnswer | None) -> Flow[None]:
     """Stop a run until a person settles a step of it."""
     yield from _record(work, step, "stopped", why, answer, status="stopped")
 
 
-def dropped(work: Work, attempt: Attempt, known: StepRecord, answer: Answer) -> Flow[None]:
+def dropped(work: Work, attempt: Attempt, known: StepRecord, answer: ProbeAnswer) -> Flow[None]:
     """Settle a step that was begun in a run that is cancelled: it happened and is to be undone, or it is dropped."""
     name = attempt.spec.name
     if answer.what == "happened":
@@ -180,7 +193,7 @@ def _record(
     step: str,
     decision: str,
     why: str,
-    answer: Answer | None,
+    answer: ProbeAnswer | None,
     *,
     unstarted: bool = False,
     status: Literal["stopped"] | None = None,
@@ -191,7 +204,7 @@ def _record(
     if unstarted:
         events = (*events, fact("unstarted", time, step=step))
     run = work.root
-    header: Header | None = None
+    header: RunHeader | None = None
     more: tuple[Any, ...] = ()
     if status is not None and run.lease is not None:
         header = msgspec.structs.replace(run.header, status=status)
@@ -209,21 +222,21 @@ def _record(
 
 
 def _retry_or_fail(
-    work: Work, attempt: Attempt, number: int, error: Exception, again: bool, answer: Answer | None = None
+    work: Work, attempt: Attempt, number: int, error: Exception, again: bool, answer: ProbeAnswer | None = None
 ) -> Flow[Beginning]:
     """Record a failed attempt; then wait for the next one, or raise what the step failed with."""
     name, time = attempt.spec.name, work.time()
-    plain = failure.to_plain(error)
+    plain = failure_to_plain(error)
     events = (
         *_probed(work, name, answer, time),
         fact("failed", time, step=name, attempt=number, error=plain, final=not again),
     )
     if again:
         yield from work.record(events, time=time, insist=True)
-        yield Nap(attempt.spec.retry.after(number))
+        yield Sleep(attempt.spec.retry.after(number))
         work.refuse_when_cancelled()
         return Beginning(number)
-    drafts = (entry(work, name, "failed", error=failure.say(plain)),)
+    drafts = (entry(work, name, "failed", error=describe_failure(plain)),)
     yield from work.record(events, drafts=drafts, time=time, insist=True)
     failed: StepFailed = work.failed(work.journal.steps[name])
     raise failed from error

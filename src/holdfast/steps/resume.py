@@ -35,19 +35,18 @@ from holdfast.errors import (
 from holdfast.ids import check_id
 from holdfast.ledger.core import fetch
 from holdfast.ledger.thread import check_count
-from holdfast.steps import ending, failure
-from holdfast.steps.attempt import Suspended
-from holdfast.steps.current import set_run
-from holdfast.steps.flow import Call, Flow
+from holdfast.steps import lifecycle
+from holdfast.steps.flow import CallFunction, Flow
 from holdfast.steps.journal import KIND, NOT_BEGUN
 from holdfast.steps.lease import Terms, is_due
-from holdfast.steps.opening import Claim, claim, open_run, take
+from holdfast.steps.lifecycle import Claim, claim, open_run, take
 from holdfast.steps.run import Run, leaving
+from holdfast.steps.step_context import Suspended, describe_failure, failure_to_plain, set_run
 from holdfast.steps.work import Work
 
 if TYPE_CHECKING:
     from holdfast.ledger.thread import LedgerThread
-    from holdfast.steps.runs import Look, Runs
+    from holdfast.steps.runs import RunBook, RunView
 
 Handler = Callable[..., Any]
 Handlers = Mapping[str, Handler] | Iterable[Handler]
@@ -98,7 +97,7 @@ def _by_their_names(handlers: Any) -> dict[str, Handler]:
     return dict(named)
 
 
-def find(runs: Runs) -> list[Due]:
+def find(runs: RunBook) -> list[Due]:
     """Runs that may be taken now, those that wait longest first. Blocks."""
     now = runs.now()
     free = [(id, terms) for id, terms in runs.leases() if is_due(terms, now, runs.holder)]
@@ -110,7 +109,7 @@ class Resumer:
 
     def __init__(
         self,
-        runs: Runs,
+        runs: RunBook,
         handlers: Any,
         open_thread: Callable[[str], LedgerThread],
         first: Callable[[], None] = lambda: None,
@@ -179,7 +178,7 @@ class Resumer:
         if isinstance(found, Resumed) or found is self._begun:
             return
         try:
-            self._runs.drive(ending.release(found, NOT_BEGUN))
+            self._runs.drive(lifecycle.release(found, NOT_BEGUN))
         except Unavailable:
             found.let_go()  # its lease ends by itself
 
@@ -199,7 +198,7 @@ class Resumer:
                 return [found for one in due for found in self._claim_some([one])]
             return [_left_alone(due[0][1], "held", str(error))]
 
-    def _prepared(self, terms: Terms, look: Look | None, now: int) -> Claim | Resumed:
+    def _prepared(self, terms: Terms, look: RunView | None, now: int) -> Claim | Resumed:
         if terms.handler not in self._handlers:
             return _left_alone(terms, "no handler", _no_handler(terms))
         try:
@@ -209,7 +208,7 @@ class Resumer:
         except (Conflict, NotFound) as error:
             return _left_alone(terms, "held", str(error))
         except (Unsupported, Corrupt) as error:  # recorded by newer code, or damaged: the others go on
-            return _left_alone(terms, "failed", failure.say(failure.to_plain(error)))
+            return _left_alone(terms, "failed", describe_failure(failure_to_plain(error)))
 
     def _take(self, claims: list[Claim]) -> list[Work]:
         taken = take(self._runs, claims)
@@ -225,19 +224,21 @@ class Resumer:
         header, self._begun = work.header, work
 
         def told(outcome: Outcome, result: Any = None, error: BaseException | None = None) -> Resumed:
-            said = "" if error is None else failure.say(failure.to_plain(error))
+            said = "" if error is None else describe_failure(failure_to_plain(error))
             return Resumed(header.thread, header.name, header.handler, outcome, result, said)
 
         try:
             if (given_up := fruitless(work)) is not None:
-                yield from ending.fail(work, given_up)  # also when it is cancelled: to undo it may be what kills
+                yield from lifecycle.fail(work, given_up)  # also when it is cancelled: to undo it may be what kills
                 return told("failed", error=given_up)
             run = handle(work)
-            call = Call(self.handler_of(work), (run,), within=lambda: set_run(run), what=f"handler {header.handler!r}")
+            call = CallFunction(
+                self.handler_of(work), (run,), within=lambda: set_run(run), what=f"handler {header.handler!r}"
+            )
             result = yield call
             if work.lease is None:
                 return told(_status(work), (work.journal.ended or {}).get("result"))
-            return told("done", (yield from ending.finish(work, result)))
+            return told("done", (yield from lifecycle.finish(work, result)))
         except BaseException as error:
             ended, why = yield from _left(work, error)
             return told(ended, error=why)
@@ -252,7 +253,7 @@ def _left(work: Work, error: BaseException) -> Flow[tuple[Outcome, BaseException
     except Unavailable:
         raise
     except Exception as trouble:  # undoing came to a stop, or tripped over something: the other runs go on
-        yield from ending.release(work, str(trouble))  # which does nothing where the run has ended
+        yield from lifecycle.release(work, str(trouble))  # which does nothing where the run has ended
         return "stopped" if isinstance(trouble, StepUnknown) else _status(work), trouble
     if isinstance(error, Fenced):
         return "lost", error
@@ -323,7 +324,7 @@ class Shift:
 
 
 def work_on(
-    runs: Runs,
+    runs: RunBook,
     resumer: Resumer,
     *,
     stop: threading.Event,

@@ -1,6 +1,6 @@
 """A run: the handle through which blocking callers do durable work in a thread.
 
-It only drives the flows of ``work``, ``waiting``, ``subtask`` and ``ending``; ``aio.AsyncRun`` drives the same ones.
+It only drives the flows of ``work``, ``signals``, ``subtask`` and ``ending``; ``aio.AsyncRun`` drives the same ones.
 Deliberately absent: rules.
 """
 
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.errors import Cancelled, Invalid, ResultInvalid, Unavailable, quoted
 from holdfast.ledger import schema as schemas
-from holdfast.steps import budget, ending, waiting
-from holdfast.steps.attempt import Suspended
-from holdfast.steps.current import reset_run, set_run
+from holdfast.steps import budget, lifecycle, signals
 from holdfast.steps.declare import Effect, OnUnknown, Retry, is_async
 from holdfast.steps.flow import Flow
+from holdfast.steps.step_context import Suspended, reset_run, set_run
 from holdfast.steps.subtask import spend, subtask
 from holdfast.steps.timeline import StepInfo, step_info
 from holdfast.steps.work import Work
@@ -33,7 +32,7 @@ class Run:
     """
 
     def __init__(self, work: Work) -> None:
-        self._work = work
+        self.work = work
         self._tokens: list[Any] = []
 
     def __repr__(self) -> str:
@@ -41,31 +40,31 @@ class Run:
 
     @property
     def name(self) -> str:
-        return self._work.header.name
+        return self.work.header.name
 
     @property
     def thread(self) -> LedgerThread:
-        return self._work.thread
+        return self.work.thread
 
     @property
     def input(self) -> Any:
         """What the run was begun or submitted with."""
-        return schemas.dump(self._work.header.input)
+        return schemas.dump(self.work.header.input)
 
     @property
     def status(self) -> str:
         """``open`` while it is held here; otherwise what it came to."""
-        return self._work.header.status
+        return self.work.header.status
 
     @property
     def steps(self) -> list[StepInfo]:
         """Where each step stands, in the order they were begun."""
-        return [step_info(step) for step in self._work.journal.all()]
+        return [step_info(step) for step in self.work.journal.all()]
 
     @property
     def result(self) -> Any:
         """What a finished run came to."""
-        return schemas.dump((self._work.journal.ended or {}).get("result"))
+        return schemas.dump((self.work.journal.ended or {}).get("result"))
 
     def step(  # noqa: PLR0913 - a declaration has many words, each by name
         self,
@@ -98,7 +97,7 @@ class Run:
             "effect": effect, "probe": probe, "on_unknown": on_unknown, "retry": retry, "timeout_s": timeout_s,
             "probe_timeout_s": probe_timeout_s, "compensate": compensate, "returns": returns, "log": log,
         }  # fmt: skip
-        return self._drive(self._work.step(name, fn, args, kwargs, options))
+        return self.work.runs.drive(self.work.step(name, fn, args, kwargs, options))
 
     def wait(self, name: str, *, timeout_s: float | None = None, park: bool | None = None) -> Any:
         """Wait for ``thread.signal(name, value)`` and return its value; ``WaitTimedOut`` after ``timeout_s``.
@@ -106,49 +105,46 @@ class Run:
         It survives restarts. In a worker or ``store.resume`` the run is parked: the handler is left, and called again
         once the signal has come. Elsewhere this blocks, unless ``park`` says otherwise.
         """
-        return self._drive(waiting.wait(self._work, name, timeout_s, park))
+        return self.work.runs.drive(signals.wait(self.work, name, timeout_s, park))
 
     def subtask(
         self, name: str, fn: Callable[..., Any], /, *args: Any, budget: dict[str, float] | None = None, **kwargs: Any
     ) -> Any:
         """Carry out ``fn(subtask, …)`` with a log and a budget of its own, and return its one result."""
-        return self._drive(subtask(self._work, name, fn, args, kwargs, budget, Subtask))
+        return self.work.runs.drive(subtask(self.work, name, fn, args, kwargs, budget, Subtask))
 
     def settle(self, step: str, *, happened: bool, result: Any = None) -> None:
         """Record what you found out about a step of which nobody could say whether it happened."""
-        self._drive(ending.settle(self._work, step, happened, result))
+        self.work.runs.drive(lifecycle.settle(self.work, step, happened, result))
 
     def finish(self, result: Any = None) -> Any:
         """End the run as done. Its steps can still be read; further ones are refused."""
-        return self._drive(ending.finish(self._work, result))
+        return self.work.runs.drive(lifecycle.finish(self.work, result))
 
     def fail(self, error: BaseException) -> None:
         """End the run as failed. Opening it again tries what failed once more."""
-        self._drive(ending.fail(self._work, error))
+        self.work.runs.drive(lifecycle.fail(self.work, error))
 
     def abandon(self, reason: str = "") -> None:
         """Give the run up: undo its completed steps, the last first, and end it as cancelled."""
-        self._drive(ending.abandon(self._work, reason))
+        self.work.runs.drive(lifecycle.abandon(self.work, reason))
 
     def release(self, why: str = "released") -> None:
         """Let the run go as it is, so that another process may carry it on at once."""
-        self._work.refuse_inside("letting the run go")
-        self._drive(ending.release(self._work, why))
+        self.work.refuse_inside("letting the run go")
+        self.work.runs.drive(lifecycle.release(self.work, why))
 
     def carry_out(self, handler: Callable[[Self], Any]) -> Any:
         """Call a handler with this run, end the run by what came of it, and return the result."""
-        self._work.refuse_inside("carrying the run out")
+        self.work.refuse_inside("carrying the run out")
         check_handler(handler)
         with self:
             return self.finish(handler(self))
 
     def heartbeat(self) -> None:
         """Renew the lease now; ``Fenced`` or ``Cancelled`` when this process should stop."""
-        self._work.refuse_unless_open("a heartbeat")
-        self._work.pulse()
-
-    def _drive(self, flow: Flow[Any]) -> Any:
-        return self._work.runs.drive(flow)
+        self.work.refuse_unless_open("a heartbeat")
+        self.work.pulse()
 
     def __enter__(self) -> Self:
         self._tokens.append(set_run(self))
@@ -158,7 +154,7 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         reset_run(self._tokens.pop())
-        self._drive(leaving(self._work, error))
+        self.work.runs.drive(leaving(self.work, error))
 
 
 def check_handler(handler: Any) -> None:
@@ -180,32 +176,32 @@ def leaving(work: Work, error: BaseException | None) -> Flow[None]:
     except (Exception, GeneratorExit):
         raise
     except BaseException as interruption:  # in the middle of undoing: whoever resumes goes on with it
-        yield from ending.release(work, type(interruption).__name__)
+        yield from lifecycle.release(work, type(interruption).__name__)
         raise
 
 
 def _leave(work: Work, error: BaseException | None) -> Flow[None]:
     if error is None and work.settled and not work.visited:
-        yield from ending.release(work, "a step was settled")  # that is not the end of the run
+        yield from lifecycle.release(work, "a step was settled")  # that is not the end of the run
     elif error is None:
         try:
-            yield from ending.finish(work)
+            yield from lifecycle.finish(work)
         except Cancelled:  # asked for before the end was recorded
-            yield from ending.undo(work)
+            yield from lifecycle.undo(work)
             raise
     elif isinstance(error, Cancelled) and _is_own(work, error):
-        yield from ending.undo(work)
+        yield from lifecycle.undo(work)
     elif work.lease is not None and work.lease.lost:
         return
     elif isinstance(error, Suspended | Unavailable | ResultInvalid):
         # That the store was away is no failure of the run, nor that a result could not be kept: it is to be carried on.
-        yield from ending.release(work, str(error))
+        yield from lifecycle.release(work, str(error))
     elif isinstance(error, Exception) and work.journal.cancel is not None:
-        yield from ending.undo(work)  # it is to be given up, whatever it failed with
+        yield from lifecycle.undo(work)  # it is to be given up, whatever it failed with
     elif isinstance(error, Exception):
-        yield from ending.fail(work, error)
+        yield from lifecycle.fail(work, error)
     else:
-        yield from ending.release(work, type(error).__name__)
+        yield from lifecycle.release(work, type(error).__name__)
 
 
 def _is_own(work: Work, error: Cancelled) -> bool:
@@ -219,14 +215,14 @@ class Subtask(Run):
 
     def spend(self, **amounts: float) -> dict[str, float]:
         """Record what was used, as ``spend(tokens=1200)``; return what is left, or raise ``BudgetExceeded``."""
-        left: dict[str, float] = self._drive(spend(self._work, amounts))
+        left: dict[str, float] = self.work.runs.drive(spend(self.work, amounts))
         return left
 
     @property
     def left(self) -> dict[str, float]:
         """What is left of each amount that is limited."""
-        return budget.left(self._work)
+        return budget.left(self.work)
 
     @property
     def spent(self) -> dict[str, float]:
-        return budget.used(self._work)
+        return budget.used(self.work)

@@ -1,8 +1,10 @@
-"""What all runs of a store share, and looking at them.
+"""What all runs of a store share, looking at them, and what a fork of a thread takes along of its runs.
 
-A run's record is named by its thread and its own name, so it is found by name from any process. Deliberately absent:
-holding a run (``opening``), carrying it out (``work``), asking something of it (``outside``), and finding those that
-nobody carries on (``resume``).
+A run's record is named by its thread and its own name, so it is found by name from any process. A fork shares the
+journals as they were at its point: otherwise it would do again what its history says was done. Nobody holds the runs of
+a fork, and nobody resumes them unasked: the steps of an open run are for the origin to end, until someone opens the
+fork's run by name. Deliberately absent: holding a run (``lifecycle``), carrying it out (``work``), and finding those
+that nobody carries on (``resume``).
 """
 
 from __future__ import annotations
@@ -12,29 +14,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from holdfast import atfork
 from holdfast.checks import check_choice
-from holdfast.engine.contract import Event, Mark, Query, Record
+from holdfast.engine.contract import Event, Fork, Mark, Op, Put, Query, Record, Scope, View
 from holdfast.errors import FeedTrimmed, NotFound
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core, fetch, fetch_events, scan_all
 from holdfast.steps.declare import UNDO
 from holdfast.steps.flow import Flow, drive
-from holdfast.steps.journal import KIND, OWN, STORED, Journal, record_id
-from holdfast.steps.lease import (
-    LEASE,
-    Keeper,
-    Kept,
-    Terms,
-    clock_of,
-    is_free,
-    this_process,
-    to_terms,
-)
+from holdfast.steps.journal import KIND, OWN, STORED, Journal, record_id, to_header
+from holdfast.steps.lease import LEASE, LeaseRenewer, RenewedLease, Terms, clock_of, is_free, this_process, to_terms
 from holdfast.steps.timeline import STATUSES, RunInfo, StepInfo, Timeline, step_info, timeline
 
 T = TypeVar("T")
@@ -42,7 +35,7 @@ LEASE_S = 30.0
 _SHORT = 50  # events of a journal that are read together with those of others
 
 
-class Look(NamedTuple):
+class RunView(NamedTuple):
     """A run as it stands: its record, its lease, and the events of its journal."""
 
     record: Record
@@ -59,12 +52,12 @@ class Look(NamedTuple):
         return journal
 
 
-class Runs:
+class RunBook:
     """What all runs of a store share: who works here, and who keeps the leases."""
 
     def __init__(self, core: Core, ids: Ids, lease_s: float = LEASE_S) -> None:
         self.core, self.lease_s = core, lease_s
-        self.keeper = Keeper(self)
+        self.keeper = LeaseRenewer(self)
         self.now = clock_of(core)
         self.heard = 0
         self._ids = ids
@@ -77,7 +70,7 @@ class Runs:
         self.holder = this_process(self._ids)
         self._claiming: Counter[str] = Counter()
         self._busy: Counter[tuple[str, ...]] = Counter()
-        self._left: dict[str, Kept] = {}
+        self._left: dict[str, RenewedLease] = {}
 
     def drive(self, flow: Flow[T]) -> T:
         return drive(flow, self.core.clock)
@@ -100,7 +93,7 @@ class Runs:
         with self._lock:
             return self._goes_on(place)
 
-    def leave_busy(self, lease: Kept) -> bool:
+    def leave_busy(self, lease: RenewedLease) -> bool:
         """Whether a function of a run goes on; then the run is given up once that has ended, or its lease has."""
         with self._lock:
             busy = self._goes_on((lease.id,))
@@ -157,7 +150,7 @@ class Runs:
         found = self.core.engine.get(self.core.tenant, LEASE, id)
         return None if found is None else to_terms(found)
 
-    def look(self, records: Sequence[Record]) -> dict[str, Look]:
+    def look(self, records: Sequence[Record]) -> dict[str, RunView]:
         """What there is to know before runs are claimed, by their ids, with few questions for all of them. Blocks."""
         leases = fetch(self.core.engine, self.core.tenant, LEASE, [record.id for record in records])
         short = [
@@ -169,7 +162,7 @@ class Runs:
         for record in records:
             events = [found[mark] for mark in places.get(record.id, ()) if mark in found]
             whole = record.id in places and len(events) == record.head
-            looks[record.id] = Look(
+            looks[record.id] = RunView(
                 record, leases.get(record.id), events if whole else self.events(record, record.head)
             )
         return looks
@@ -259,7 +252,7 @@ class Runs:
                 continue  # what goes on, though nobody waits for it, is left the time of its lease
             self._give_up(lease)
 
-    def _give_up(self, lease: Kept) -> None:
+    def _give_up(self, lease: RenewedLease) -> None:
         with suppress(Exception):  # its lease ends by itself
             self.core.write((lease.guard(), lease.give_up(until=0)), self.core.clock.now())
 
@@ -271,3 +264,61 @@ def is_subtask(record: Record) -> bool:
 def is_of(record: Record, thread: str) -> bool:
     """Whether a run belongs to a thread itself, and not to a subtask of it."""
     return not is_subtask(record) and record.id.startswith(f"{len(thread)}:{thread}/")
+
+
+class Forking(NamedTuple):
+    """A fork being worked out, on a view in which nothing changes: ``thread`` at ``moment`` becomes ``to``."""
+
+    view: View
+    tenant: str
+    thread: str
+    to: str
+    scope: Scope
+    moment: int
+
+    def ops(self) -> tuple[Op, ...]:
+        """The operations that give the fork the runs of its origin, and the logs and states of their subtasks."""
+        runs = [self._run(record, position) for record, position in self._records(KIND)]
+        logs = [
+            self._log(record, position)
+            for kind in ("thread", "state")
+            for record, position in self._records(kind)
+            if record.id.startswith(f"{self.thread}/")  # the thread's own are the ledger's
+        ]
+        return (*runs, *logs)
+
+    def _records(self, kind: str) -> Iterator[tuple[Record, int]]:
+        for record in scan_all(self.view, self.tenant, Query(kind, thread=self.thread)):
+            position = 0 if record.stream is None else self._position(record)
+            if position:
+                yield record, position
+
+    def _run(self, record: Record, position: int) -> Fork:
+        header = to_header(record.body)
+        status: Any = header.status if position == record.head else self._status(record, position)
+        mine = msgspec.structs.replace(header, thread=self._moved(header.thread), status=status, holder="")
+        id = record_id(mine.thread, mine.name)
+        tags = record.tags if header.parent is not None else (status,)
+        new = Put(KIND, id, mine.body(), scope=self.scope, tags=tags)
+        return Fork(KIND, id, Mark(record.mark.stream, position), new=new)
+
+    def _log(self, record: Record, position: int) -> Fork:
+        new = Put(record.kind, self._moved(record.id), record.body, scope=self.scope, tags=record.tags)
+        return Fork(record.kind, new.id, Mark(record.mark.stream, position), new=new)
+
+    def _moved(self, id: str) -> str:
+        return f"{self.to}{id.removeprefix(self.thread)}"
+
+    def _position(self, record: Record) -> int:
+        """Where a stream stood at the moment."""
+        if record.time <= self.moment:
+            return record.head
+        return max((event.position for event in self._events(record) if event.time <= self.moment), default=0)
+
+    def _status(self, record: Record, position: int) -> str:
+        journal = Journal(record.base)
+        journal.fold(event for event in self._events(record) if event.position <= position)
+        return "open" if journal.ended is None else str(journal.ended["status"])
+
+    def _events(self, record: Record) -> list[Event]:
+        return self.view.read(self.tenant, record.mark)

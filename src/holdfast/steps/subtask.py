@@ -15,13 +15,12 @@ from holdfast.engine.contract import Append, Op, Put, Record
 from holdfast.errors import Cancelled, Conflict, Erased, Fenced, Invalid, StepUnknown, Unavailable
 from holdfast.ids import check_id
 from holdfast.ledger import schema as schemas
+from holdfast.ledger.thread import sibling
 from holdfast.steps import budget as budgets
-from holdfast.steps import failure
-from holdfast.steps.attempt import Suspended, entry, failed_step
-from holdfast.steps.current import set_run
 from holdfast.steps.declare import Spec, fingerprint, key_of
-from holdfast.steps.flow import Call, Do, Flow
-from holdfast.steps.journal import KIND, Header, fact, record_id, to_header
+from holdfast.steps.flow import CallFunction, Flow, RunBlocking
+from holdfast.steps.journal import KIND, RunHeader, fact, record_id, to_header
+from holdfast.steps.step_context import Suspended, describe_failure, entry, failed_step, failure_to_plain, set_run
 from holdfast.steps.work import Work, refuse_changed, refuse_other
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def subtask(
     try:
         if known is None:
             yield from _intend(work, name, input)
-        child = yield Do(lambda: _open(work, name, limits))
+        child = yield RunBlocking(lambda: _open(work, name, limits))
         work.root.children.append(child)
         return (yield from _carried_out(work, child, fn, args, kwargs, handle(child)))
     finally:
@@ -74,12 +73,12 @@ def _carried_out(
     name = child.header.name
     what = f"subtask {name!r} of run {work.header.name!r}"
     try:
-        result = yield Call(fn, (inner, *args), kwargs, within=lambda: set_run(inner), what=what)
+        result = yield CallFunction(fn, (inner, *args), kwargs, within=lambda: set_run(inner), what=what)
     except (Fenced, Cancelled, StepUnknown, Suspended, Unavailable):
         raise
     except Exception as error:
         step = failed_step(child, error)
-        yield from _end(work, child, name, "failed", error=failure.to_plain(error), step=step)
+        yield from _end(work, child, name, "failed", error=failure_to_plain(error), step=step)
         raise work.failed(work.journal.steps[name]) from error
     plain = child.plain(Spec(name, "idempotent"), result)
     yield from _end(work, child, name, "done", result=plain)
@@ -144,13 +143,13 @@ def _reopen(work: Work, record: Record) -> Record:
 def _thread(work: Work, name: str) -> LedgerThread:
     """The subtask's own log: beside the parent's, with the same owner, and erased with it."""
     scope = msgspec.structs.replace(work.scope, thread=work.root.thread.id)
-    return work.thread._sibling(f"{work.thread.id}/{work.header.name}/{name}", scope, ("subtask",))
+    return sibling(work.thread, f"{work.thread.id}/{work.header.name}/{name}", scope, ("subtask",))
 
 
 def _begin(work: Work, thread: LedgerThread, id: str, name: str) -> Record:
     runs, time = work.runs, work.time()
     assert work.lease is not None
-    header = Header(thread.id, name, name, parent=work.header.name)
+    header = RunHeader(thread.id, name, name, parent=work.header.name)
     scope = thread.logbook.scope
     opened = fact("opened", time, why="new", by=runs.holder.name, claim=1)
     ops = (
@@ -170,7 +169,7 @@ def _commit(work: Work, ops: tuple[Op, ...], time: int) -> None:
     try:
         work.runs.core.write(ops, time)
     except (Conflict, Erased) as error:
-        raise work._judged(error) from error
+        raise work.judged(error) from error
 
 
 def _end(
@@ -191,7 +190,7 @@ def _end(
         told = entry(work, name, "completed", subtask=child.thread.id)
     else:
         mine = fact("failed", time, step=name, attempt=1, error=error, final=True)
-        told = entry(work, name, "failed", subtask=child.thread.id, error=failure.say(error))
+        told = entry(work, name, "failed", subtask=child.thread.id, error=describe_failure(error))
     header = msgspec.structs.replace(child.header, status=status)
     more = (
         Append(KIND, child.id, (ended,)),

@@ -15,8 +15,8 @@ import msgspec
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event, Record
-from holdfast.steps import failure
 from holdfast.steps.journal import Journal, StepRecord, peek_header
+from holdfast.steps.step_context import describe_failure
 
 STATUSES = ("submitted", "running", "interrupted", "waiting", "stopped", "done", "failed", "cancelled")
 
@@ -125,7 +125,7 @@ def blocker(run: RunInfo, steps: Iterable[StepInfo]) -> str | None:
     if run.status == "failed":
         failed = [step for step in steps if step.standing == "failed" and step.error is not None]
         return f"Run {run.name} failed" + "".join(
-            f": {step.name}: {failure.say(step.error or {})}" for step in failed[-1:]
+            f": {step.name}: {describe_failure(step.error or {})}" for step in failed[-1:]
         )
     return None
 
@@ -154,15 +154,17 @@ def _completed(facts: dict[str, Any]) -> str:
         "subtask": "the subtask came to its end", "dropped": "left as it was, to be undone",
     }  # fmt: skip
     text = words.get(facts["how"], facts["how"])
-    return f"{text}; what it brought was not saved: {failure.say(facts['error'])}" if facts.get("error") else text
+    return f"{text}; what it brought was not saved: {describe_failure(facts['error'])}" if facts.get("error") else text
 
 
 def _failed(facts: dict[str, Any]) -> str:
-    return f"{'failed' if facts['final'] else 'failed, to be tried again'}: {failure.say(facts['error'])}"
+    return f"{'failed' if facts['final'] else 'failed, to be tried again'}: {describe_failure(facts['error'])}"
 
 
 def _ended(facts: dict[str, Any]) -> str:
-    return str(facts["status"]) if facts.get("error") is None else f"{facts['status']}: {failure.say(facts['error'])}"
+    return (
+        str(facts["status"]) if facts.get("error") is None else f"{facts['status']}: {describe_failure(facts['error'])}"
+    )
 
 
 _WORDS: dict[str, Callable[[dict[str, Any]], str]] = {

@@ -1,29 +1,33 @@
-"""A run being worked on: where it stands, and the flows that carry its steps out.
+"""A run being worked on: where it stands, the flows that carry its steps out, and writing to it under its fence.
 
 A step goes: intent, committed; the function; completion, committed with the log entry and the state change it brings;
 and only then the result. What an earlier process left between the first two is settled by ``resolve`` before anything
-runs again. Deliberately absent: how a commit is made and made sure of (``recording``), how to open and end a run
-(``opening``, ``ending``), and blocking or awaiting: everything here is a flow.
+runs again. Every commit guards the fence. One whose outcome is unknown is looked for in the journal before it is tried
+again, and what has happened already is recorded with patience while the store is away. Deliberately absent: how to open
+and end a run (``lifecycle``), and blocking or awaiting: everything here is a flow.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast import atfork
-from holdfast.engine.contract import Event
+from holdfast.engine.contract import Append, Event, Mark, Op, Put, Receipt, Record, Scope
 from holdfast.errors import (
     Cancelled,
     Conflict,
+    Erased,
     Fenced,
     Invalid,
     KeyReused,
     NotSaved,
+    OutcomeUnknown,
     ReplayDiverged,
     ResultInvalid,
     RunEnded,
@@ -37,27 +41,64 @@ from holdfast.ledger import log, typed
 from holdfast.ledger import schema as schemas
 from holdfast.ledger import turn as turns
 from holdfast.records import Draft
-from holdfast.steps import budget, failure, resolve
-from holdfast.steps.attempt import Attempt, Beginning, Ended, entry
-from holdfast.steps.context import StepContext
-from holdfast.steps.current import in_step, set_step
+from holdfast.steps import budget, resolve
 from holdfast.steps.declare import UNDO, Spec, Step, declare, fingerprint, key_of, refuse_async, refuse_calls
-from holdfast.steps.flow import Call, Do, Flow
-from holdfast.steps.journal import ENDED, StepRecord, check_room, fact
-from holdfast.steps.recording import Recording, Writing
+from holdfast.steps.flow import CallFunction, Flow, RunBlocking, Sleep
+from holdfast.steps.journal import ENDED, KIND, OWN, Journal, RunHeader, StepRecord, check_room, fact
+from holdfast.steps.lease import Lease
+from holdfast.steps.step_context import (
+    Attempt,
+    Beginning,
+    Ended,
+    StepContext,
+    describe_failure,
+    entry,
+    failure_to_plain,
+    in_step,
+    set_step,
+)
 
 if TYPE_CHECKING:
     from holdfast.ledger.thread import LedgerThread
+    from holdfast.steps.runs import RunBook
+
+
+_USUAL = ("completed", "failed", "done")
+_PATIENCE = 6  # tries to record what has happened already, while the store is away
+
+
+class RunWrite(msgspec.Struct):
+    """What is committed to the thread together with events of a run, and what to do once it is."""
+
+    ops: tuple[Op, ...]
+    finish: Any
+
 
 _log = logging.getLogger(__name__)
 _REBASES = 1_000  # of many who change one state at once only one gets through at a time
 
 
-class Work(Recording):
-    """One run in the hands of one holder. ``lease`` is None when it can only be read."""
+class Work:
+    """One run as one process works on it. ``lease`` is None when it can only be read."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(  # noqa: PLR0913 - all that makes up a run, each by name
+        self,
+        runs: RunBook,
+        thread: LedgerThread,
+        id: str,
+        header: RunHeader,
+        journal: Journal,
+        *,
+        stream: int,
+        version: int,
+        scope: Scope,
+        lease: Lease | None = None,
+        replaying: bool = False,
+    ) -> None:
+        self.runs, self.thread, self.id = runs, thread, id
+        self.header, self.journal = header, journal
+        self.stream, self.version, self.scope = stream, version, scope
+        self.lease, self.replaying = lease, replaying
         self.root: Work = self
         self.specs: dict[str, Spec] = {}
         self.inputs: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
@@ -137,7 +178,7 @@ class Work(Recording):
         self.visited.append(name)
         known = self.journal.steps.get(name)
         if known is not None and known.standing == "intended" and self.lease is not None:
-            yield Do(self.catch_up)  # what was recorded while nobody waited for it
+            yield RunBlocking(self.catch_up)  # what was recorded while nobody waited for it
             known = self.journal.steps.get(name)
         if known is not None:
             refuse_other(known, "step")
@@ -168,7 +209,7 @@ class Work(Recording):
     def _not_saved(self, name: str, result: Any, error: dict[str, Any]) -> NotSaved:
         return NotSaved(
             f"step {name!r} of run {self.header.name!r} is done, but what it wanted to save with its completion was "
-            f"not saved: {failure.say(error)}",
+            f"not saved: {describe_failure(error)}",
             step=name, run=self.header.name, thread=self.thread.id, error=error, result=schemas.dump(result),
         )  # fmt: skip
 
@@ -203,7 +244,7 @@ class Work(Recording):
     def _intend(self, attempt: Attempt, number: int, beginning: Beginning) -> Flow[None]:
         """Commit the intent, and stop when the run was cancelled before it."""
         if self.root is not self:  # a cancellation is in the journal of the run, not of its subtask
-            yield Do(self.root.catch_up)
+            yield RunBlocking(self.root.catch_up)
             self.refuse_when_cancelled()
         spec, time = attempt.spec, self.time()
         intent = fact(
@@ -225,7 +266,7 @@ class Work(Recording):
 
         return StepContext(self.thread, self.header.name, name, attempt.key, number, progress, pulse)
 
-    def call(self, attempt: Attempt, fn: Any, timeout_s: float | None, context: StepContext) -> Call:
+    def call(self, attempt: Attempt, fn: Any, timeout_s: float | None, context: StepContext) -> CallFunction:
         """Ask for a call of the caller's function, with this step as the current one, and no turns of the thread."""
 
         def within() -> None:
@@ -235,7 +276,7 @@ class Work(Recording):
         name = attempt.spec.name
         what = f"step {name!r} of run {self.header.name!r}"
         lasting = partial(self.lasting, name) if fn is attempt.fn else None
-        return Call(fn, attempt.args, attempt.kwargs, timeout_s, within, what, lasting)
+        return CallFunction(fn, attempt.args, attempt.kwargs, timeout_s, within, what, lasting)
 
     def _storable(self, attempt: Attempt, number: int, result: Any) -> Flow[Any]:
         """The result as plain data. One that cannot be stored leaves the step in doubt, because it did happen."""
@@ -244,7 +285,7 @@ class Work(Recording):
         except ResultInvalid as error:
             time = self.time()
             facts = fact(
-                "failed", time, step=attempt.spec.name, attempt=number, error=failure.to_plain(error), final=False
+                "failed", time, step=attempt.spec.name, attempt=number, error=failure_to_plain(error), final=False
             )
             yield from self.record((facts,), time=time, insist=True)
             raise
@@ -282,13 +323,13 @@ class Work(Recording):
             trouble = yield from self._complete_with_state(context, facts, events, [*drafts, *mine], time)
             if trouble is None:
                 return
-            facts["error"] = failure.to_plain(trouble)
+            facts["error"] = failure_to_plain(trouble)
         try:
             yield from self.record(
                 (*events, fact("completed", time, **facts)), drafts=[*drafts, *mine], time=time, insist=True
             )
         except (KeyReused, TooLarge) as error:  # its own entries are refused; that the step has happened stays true
-            trouble, facts["error"] = error, failure.to_plain(error)
+            trouble, facts["error"] = error, failure_to_plain(error)
             completed = fact("completed", time, **facts)
             plainly = _entries(self, msgspec.structs.replace(spec, log=bool(spec.log)), plain, how)
             yield from self.record((*events, completed), drafts=[*given, *plainly], time=time, insist=True)
@@ -302,7 +343,7 @@ class Work(Recording):
         trouble: Exception = Conflict(f"the state of thread {self.thread.id!r} keeps changing", thread=self.thread.id)
         for tries in range(_REBASES):
             try:
-                turn = yield Do(partial(_writing, self.thread, drafts, context, time, tries > 0))
+                turn = yield RunBlocking(partial(_writing, self.thread, drafts, context, time, tries > 0))
                 completed = fact("completed", time, **facts)
                 yield from self.record((*events, completed), turn=turn, time=time, insist=True)
                 return None
@@ -332,7 +373,7 @@ class Work(Recording):
         """The error of a step that failed for good, the same when it happens and when it is read back."""
         error = known.error or {}
         return StepFailed(
-            f"step {known.name!r} of run {self.header.name!r} failed: {failure.say(error)}",
+            f"step {known.name!r} of run {self.header.name!r} failed: {describe_failure(error)}",
             step=known.name, run=self.header.name, thread=self.thread.id, attempts=known.attempt,
             type=error.get("type"), error=error, key=known.key,
         )  # fmt: skip
@@ -405,14 +446,211 @@ class Work(Recording):
                 step=spec.name,
             )
 
+    # Writing
 
-def _writing(thread: LedgerThread, drafts: Sequence[Draft], context: StepContext, time: int, again: bool) -> Writing:
+    def time(self) -> int:
+        return self.runs.core.clock.now()
+
+    def record(
+        self,
+        events: tuple[Event, ...],
+        *,
+        drafts: Sequence[Draft] = (),
+        turn: RunWrite | None = None,
+        header: RunHeader | None = None,
+        more: tuple[Op, ...] = (),
+        expect: int | None = None,
+        time: int,
+        insist: bool = False,
+    ) -> Flow[Receipt | None]:
+        """Commit events of this run, with whatever belongs to them, under the fence.
+
+        None when a commit whose outcome was unknown turned out to have happened. ``insist`` keeps trying for a while
+        when the store is away, because what is to be recorded has happened already.
+        """
+        before = self._fenced_ops(header)
+        entries: tuple[Op, ...] = ()
+        if turn is not None:
+            entries = turn.ops
+        elif drafts := self._worth_telling(drafts):
+            new = tuple(log.to_event(draft, time) for draft in drafts)
+            entries = (Append("thread", self.thread.id, new, new=self.thread.logbook.new),)
+        receipt = yield from self._write(
+            lambda expect: (*before, Append(KIND, self.id, events, expect), *entries, *more),
+            events, expect, time, insist=insist,
+        )  # fmt: skip
+        if receipt is not None:
+            yield from self._learn(receipt)
+            if turn is not None:
+                turn.finish(Receipt(receipt.feed, receipt.time, receipt.events[1:], receipt.heads[1:]))
+        self.moved(header)
+        return receipt
+
+    def _worth_telling(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
+        """What goes into the log. Of a run of Holdfast's own, the turn that it belongs to tells how it went."""
+        if not self.header.handler.startswith(OWN):
+            return drafts
+        return [draft for draft in drafts if draft.kind != "event" or draft.content.get("outcome") not in _USUAL]
+
+    def _write(
+        self,
+        ops: Callable[[int | None], tuple[Op, ...]],
+        events: tuple[Event, ...],
+        given: int | None,
+        time: int,
+        *,
+        insist: bool,
+    ) -> Flow[Receipt | None]:
+        """Commit once, though the store may be away or leave the outcome unknown; None when it had happened already."""
+        since, expect, doubtful, tries = self.journal.head, given, False, 0
+        while True:
+            tries, conflict = tries + 1, None
+            try:
+                receipt: Receipt = yield RunBlocking(partial(self._commit, ops(expect), time))
+                return receipt
+            except OutcomeUnknown:
+                doubtful = True
+            except Unavailable:
+                if not insist and not doubtful:
+                    raise
+            except (Conflict, Erased) as error:
+                conflict = error
+            if doubtful:
+                landed = yield from self._looked(events, since)
+                if landed:
+                    return None
+                if given is None:  # it may still land late; then this one must not
+                    expect = since if landed is None else self.journal.head
+                elif landed is False and self.journal.head != given and conflict is None:
+                    raise self._overtaken(given)
+            if conflict is not None:
+                yield from self._refuse_unless_ours(conflict, retried=doubtful and given is None)
+                continue
+            if tries >= _PATIENCE:
+                raise self._unwritten(doubtful)
+            yield Sleep(min(2.0, 0.05 * 2**tries))
+
+    def _refuse_unless_ours(self, conflict: Conflict | Erased, *, retried: bool) -> Flow[None]:
+        """Raise what a conflict means, unless it only says that something came in before a retry of ours."""
+        judged = yield RunBlocking(partial(self.judged, conflict))
+        if not (retried and judged is conflict and conflict.facts.get("kind") == KIND):
+            raise judged from conflict
+
+    def _looked(self, events: tuple[Event, ...], since: int) -> Flow[bool | None]:
+        """Whether a commit of unknown outcome is there; None when the store is away and does not say that either."""
+        try:
+            landed: bool = yield RunBlocking(partial(self._landed, events, since))
+            return landed
+        except Unavailable:
+            return None
+
+    def _unwritten(self, doubtful: bool) -> Unavailable:
+        kind = OutcomeUnknown if doubtful else Unavailable
+        return kind(
+            f"the store was away for too long to record what run {self.header.name!r} did", run=self.header.name
+        )
+
+    def _fenced_ops(self, header: RunHeader | None) -> tuple[Op, ...]:
+        lease = self.lease
+        if lease is None:
+            raise RunEnded(f"run {self.header.name!r} is not held here")
+        self.refuse_when_lost()
+        if header is None:
+            return (lease.guard(),)
+        return (lease.guard(), Put(KIND, self.id, header.body(), self.version, self.scope, (header.status,)))
+
+    def _commit(self, ops: tuple[Op, ...], time: int) -> Receipt:
+        return self.runs.core.write(ops, time)
+
+    def moved(self, header: RunHeader | None) -> None:
+        if header is not None:
+            self.header = header
+            self.version += 1
+            # The fence of the lease stays as it was: whoever writes the header gives the lease up in the same commit,
+            # and a renewal that the keeper had begun by then must not bring it back.
+
+    def _learn(self, receipt: Receipt) -> Flow[None]:
+        """Take in what was written; where others wrote before it, that too."""
+        self.runs.heard = max(self.runs.heard, receipt.feed)
+        stored = receipt.events[0]
+        if stored and self.journal.behind(stored[0].position):
+            yield RunBlocking(partial(self.catch_up, stored[0].position - 1))
+        self.journal.fold(stored)
+
+    def catch_up(self, upto: int | None = None) -> None:
+        """Read what others appended to this run. Blocks."""
+        core = self.runs.core
+        if upto is None:
+            record = core.engine.get(core.tenant, KIND, self.id)
+            if record is None and self.lease is not None:
+                raise self.lease.fenced(Erased("gone"))
+            self._refuse_taken(record)
+            upto = self.journal.head if record is None else record.head
+        if upto > self.journal.head:
+            self.journal.fold(core.engine.read(core.tenant, Mark(self.stream, upto), after=self.journal.head))
+
+    def _refuse_taken(self, record: Record | None) -> None:
+        lease = self.lease
+        if lease is None or record is None or lease.id != self.id:
+            return
+        if (record.version, record.stream) != (lease.version, lease.stream):
+            raise lease.fenced(Conflict(f"run {self.header.name!r} is another's", actual=record.version))
+
+    def _landed(self, events: tuple[Event, ...], since: int) -> bool:
+        """Whether a commit of which nobody knew the outcome is there. Others write the same only after taking over."""
+        core = self.runs.core
+        record = core.engine.get(core.tenant, KIND, self.id)
+        if record is None:
+            return False
+        # Not only after what is known by now: another thread of this holder may have learnt of it already.
+        found = core.engine.read(core.tenant, Mark(self.stream, record.head), after=since)
+        self.journal.fold(found)
+        mine = takewhile(lambda one: one.kind != "opened", found)
+        there = {(one.kind, one.body) for one in mine}
+        return bool(events) and all((one.kind, one.body) in there for one in events)
+
+    def _overtaken(self, expect: int) -> Conflict:
+        """What a caller is told that wanted to be the next to write to this run, when another was."""
+        return Conflict(
+            f"run {self.header.name!r} is at {self.journal.head}, not at the expected {expect}",
+            kind=KIND, id=self.id, expected=expect, actual=self.journal.head,
+        )  # fmt: skip
+
+    def judged(self, error: Conflict | Erased) -> Exception:
+        """Whether a conflict means that this holder was taken over; if not, it is about something else."""
+        if self.lease is None:
+            return error
+        if isinstance(error, Erased) and error.facts.get("kind") != KIND:
+            return self.lease.fenced(error)
+        if error.facts.get("kind") != KIND:
+            return error
+        core = self.runs.core
+        record = core.engine.get(core.tenant, KIND, self.lease.id)
+        if record is not None and (record.version, record.stream) == (self.lease.version, self.lease.stream):
+            return error
+        return self.lease.fenced(error if record is not None else Erased("gone"))
+
+    def let_go(self) -> None:
+        """Hold the run no longer; what may be recorded now is nothing."""
+        if self.lease is not None:
+            if self.lease.id == self.id:
+                self.runs.keeper.drop(self.lease)
+            self.lease = None
+
+    def refuse_when_lost(self) -> None:
+        if self.lease is not None and self.lease.lost:
+            raise Fenced(
+                f"run {self.header.name!r} of thread {self.thread.id!r} {self.lease.lost}", run=self.header.name
+            )
+
+
+def _writing(thread: LedgerThread, drafts: Sequence[Draft], context: StepContext, time: int, again: bool) -> RunWrite:
     """The operations that go into a step's completion. Blocks: it may read the revision it is based on."""
     book, given = thread.statebook, context.saving(again)
     saving = book.saving(**given, time=time)
     append = thread.logbook.append(list(drafts), time, None, whole=False)
     finish = book.unseen(saving, given["base"]) if context.rebased() else saving.finish
-    return Writing((*saving.before, append, *saving.ops), finish)
+    return RunWrite((*saving.before, append, *saving.ops), finish)
 
 
 def refuse_other(known: StepRecord, wanted: str) -> None:
@@ -441,5 +679,5 @@ def _entries(work: Work, spec: Spec, plain: Any, how: str) -> list[Draft]:
             made = [] if made is None else list(made) if isinstance(made, list | tuple) else [made]
             return [log.copied(draft) for draft in log.drafts(made, "message", None)] if made else []
         except Exception as error:  # the step has happened; its log entry must not undo that
-            return [entry(work, spec.name, outcome, log_error=failure.say(failure.to_plain(error)))]
+            return [entry(work, spec.name, outcome, log_error=describe_failure(failure_to_plain(error)))]
     return [entry(work, spec.name, outcome)] if spec.log else []

@@ -1,10 +1,9 @@
-"""What others need to prove an engine of their own: fakes, the contract suite and a state machine.
+"""What you prove your engines and agents with: fakes, the contract suite, a state machine, and crashes at every commit.
 
-``holdfast.testing.contract`` holds the promises of ``holdfast.engine.contract`` as pytest classes,
-``holdfast.testing.machine`` compares an engine with the one in memory under random use. ``holdfast.testing.sessions``
-and ``holdfast.testing.langgraph_store`` are suites for stores that frameworks use, whoever wrote them. All are imported
-by name, so that pytest, Hypothesis and the frameworks are needed only by those who use them. Deliberately absent: tests
-of one engine's own files, settings or servers; those live beside the engine.
+``contract`` holds the promises of ``holdfast.engine.contract`` as pytest classes, ``machine`` compares an engine with
+the one in memory under random use, ``crashing`` runs an agent through every point at which it can die, and ``models``
+has a model that says what it was told to say. All are imported by name, so that only their users need pytest and
+Hypothesis. Deliberately absent: tests of one engine's own files, settings or servers; those live beside the engine.
 """
 
 from __future__ import annotations
@@ -18,5 +17,5 @@ __all__ = ["ManualClock", "SeededIds"]
 # Inside a pytest run a broken promise should show the compared values. pytest rewrites only modules it was told about
 # before they are imported, and this is the last place that runs before them.
 if "pytest" in sys.modules:
-    suites = ("contract", "machine", "sessions", "langgraph_store")
+    suites = ("contract", "machine")
     sys.modules["pytest"].register_assert_rewrite(*(f"holdfast.testing.{name}" for name in suites))

@@ -99,16 +99,16 @@ class EngineMachine(RuleBasedStateMachine):
         self._marks: dict[str, list[Mark]] = {tenant: [] for tenant in TENANTS}
         self._exports: list[Adopt] = []
         self._frozen: tuple[ExitStack, View, View, list[int], object] | None = None
-        self._hands = [self._open()]
-        if self._hands[0].durable:
-            self._hands += [self._open() for _ in range(self.hands - 1)]
+        self._offload = [self._open()]
+        if self._offload[0].durable:
+            self._offload += [self._open() for _ in range(self.hands - 1)]
 
     def _open(self) -> Engine:
         return type(self).open_engine(self._folder / "store", self._clocks[1], self._ids)
 
     @property
     def _subject(self) -> Engine:
-        return self._hands[0]
+        return self._offload[0]
 
     @initialize()
     def begin_with_a_thread_and_its_fork(self) -> None:
@@ -169,15 +169,15 @@ class EngineMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self._thaw()
-        for hand in self._hands:
+        for hand in self._offload:
             hand.close()
-        self._hands = [self._open() for _ in self._hands]
+        self._offload = [self._open() for _ in self._offload]
 
-    @precondition(lambda self: len(self._hands) > 1)
+    @precondition(lambda self: len(self._offload) > 1)
     @rule()
     def use_the_other_hand(self) -> None:
         """Go on with another opening of the same store, as another process would."""
-        self._hands.append(self._hands.pop(0))
+        self._offload.append(self._offload.pop(0))
 
     # What is looked at
 
@@ -249,11 +249,11 @@ class EngineMachine(RuleBasedStateMachine):
             try:
                 self._thaw()
                 streams = self._streams()
-                for hand in self._hands:
+                for hand in self._offload:
                     assert _contents(hand, streams) == _contents(self._model, streams)
                     assert hand.check() == []
             finally:
-                for hand in self._hands:
+                for hand in self._offload:
                     hand.close()
 
     # How both are kept in step

@@ -37,7 +37,7 @@ class Broken:
         return f"Broken({self.text!r})"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ModelRequest(msgspec.Struct, frozen=True):
     """One question: what kind of call it was, with its messages and tools as they were at that moment."""
 
     how: str
@@ -58,7 +58,7 @@ class Scripted:
 
     def __init__(self, *items: Item, name: str = "scripted", usage: Usage | None = None) -> None:
         self.name = name
-        self.calls: list[Asked] = []
+        self.calls: list[ModelRequest] = []
         self._items = list(items)
         self._usage = usage
         self._lock = threading.Lock()
@@ -81,7 +81,7 @@ class Scripted:
         tools: Sequence[dict[str, Any]] = (),
         timeout_s: float | None = None,
     ) -> Reply:
-        item = self._next(Asked("reply", messages, tuple(tools), timeout_s))
+        item = self._next(ModelRequest("reply", messages, tuple(tools), timeout_s))
         if isinstance(item, Broken):
             raise self._broken(item)
         return self._as_reply(item, messages)
@@ -93,7 +93,7 @@ class Scripted:
         tools: Sequence[dict[str, Any]] = (),
         timeout_s: float | None = None,
     ) -> Iterator[str | Reply]:
-        item = self._next(Asked("stream", messages, tuple(tools), timeout_s))
+        item = self._next(ModelRequest("stream", messages, tuple(tools), timeout_s))
         if isinstance(item, Broken):
             yield from _WORD.findall(item.text)
             raise self._broken(item)
@@ -108,7 +108,7 @@ class Scripted:
             raise ModelFailed(f"{self.name} has no answer of a shape in its script.", model=self.name, reason="invalid")
 
         def ask(asked: list[dict[str, Any]]) -> tuple[str, Usage]:
-            item = self._next(Asked("extract", asked, (), timeout_s, shape))
+            item = self._next(ModelRequest("extract", asked, (), timeout_s, shape))
             if isinstance(item, Broken):
                 raise self._broken(item)
             if _is_shape(item) and not isinstance(item, str) and not callable(item):
@@ -124,7 +124,7 @@ class Scripted:
         that a session with it learns by rules, and its script is only what is said."""
         return any(_is_shape(item) for item in self._items[len(self.calls) :])
 
-    def _next(self, call: Asked) -> Item:
+    def _next(self, call: ModelRequest) -> Item:
         call = msgspec.structs.replace(call, messages=copy.deepcopy(call.messages), tools=copy.deepcopy(call.tools))
         with self._lock:
             at = len(self.calls)

@@ -34,7 +34,7 @@ class Period(NamedTuple):
     weak: bool = False
 
 
-class Context(NamedTuple):
+class TimeContext(NamedTuple):
     now: datetime  # local and naive
     ahead: bool
 
@@ -82,7 +82,7 @@ def unit_at(kind: str, moment: datetime, offset: int = 0) -> Period:
     return _days(day + DAY * offset)
 
 
-def _choose(make: Callable[[int], Period], which: str, context: Context, *, nearest: bool = False) -> Period:
+def _choose(make: Callable[[int], Period], which: str, context: TimeContext, *, nearest: bool = False) -> Period:
     """Of the yearly repetitions that ``make`` gives, the one that ``which`` and the rules at the top mean."""
     now, options = context.now, [make(context.now.year + step) for step in (-2, -1, 0, 1, 2)]
     begun = [option for option in options if option.since and option.since <= now]
@@ -103,7 +103,7 @@ def _choose(make: Callable[[int], Period], which: str, context: Context, *, near
 # Resolvers: from what a pattern found to a period, or None when it means nothing after all
 
 
-def _year_of(found: re.Match[str], context: Context) -> int | None:
+def _year_of(found: re.Match[str], context: TimeContext) -> int | None:
     if found["y"]:
         return int(found["y"])
     return context.now.year + {"last": -1, "this": 0, "next": 1}[found["yw"].lower()] if found["yw"] else None
@@ -113,22 +113,22 @@ def _month_number(word: str) -> int:
     return MONTHS.index(word[:3].lower()) + 1
 
 
-def iso(found: re.Match[str], context: Context) -> Period | None:
+def iso(found: re.Match[str], context: TimeContext) -> Period | None:
     return _days(datetime(int(found["y"]), int(found["m"]), int(found["d"])))
 
 
-def iso_month(found: re.Match[str], context: Context) -> Period | None:
+def iso_month(found: re.Match[str], context: TimeContext) -> Period | None:
     return _months(int(found["y"]), int(found["m"]), "month") if int(found["y"]) in YEARS else None
 
 
-def numeric(found: re.Match[str], context: Context) -> Period | None:
+def numeric(found: re.Match[str], context: TimeContext) -> Period | None:
     first, second, year = int(found["a"]), int(found["b"]), int(found["y"])
     if found["sep"] == "." or first > 12 or first == second:
         return _days(datetime(year, second, first))
     return _days(datetime(year, first, second)) if second > 12 else None
 
 
-def date(found: re.Match[str], context: Context) -> Period | None:
+def date(found: re.Match[str], context: TimeContext) -> Period | None:
     month, day, last = _month_number(found["m"]), int(found["d"]), int(found["d2"] or found["d"])
     if last < day:
         return None
@@ -146,7 +146,7 @@ def date(found: re.Match[str], context: Context) -> Period | None:
     return _choose(make, "", context, nearest=True)
 
 
-def month_alone(found: re.Match[str], context: Context) -> Period | None:
+def month_alone(found: re.Match[str], context: TimeContext) -> Period | None:
     month, year, which = _month_number(found["m"]), _year_of(found, context), (found["which"] or "").lower()
     if found["m"].rstrip(".").lower() not in FULL_MONTHS and not found["m"][0].isupper():
         return None
@@ -156,7 +156,7 @@ def month_alone(found: re.Match[str], context: Context) -> Period | None:
     return chosen._replace(weak=not which)
 
 
-def weekday_at(found: re.Match[str], context: Context) -> Period | None:
+def weekday_at(found: re.Match[str], context: TimeContext) -> Period | None:
     word, which, week = found["w"], (found["which"] or "").lower(), (found["week"] or "").lower()
     wanted, today = WEEKDAYS.index(word[:3].lower()), context.today
     if not which and not week and not word[0].isupper():
@@ -174,7 +174,7 @@ def weekday_at(found: re.Match[str], context: Context) -> Period | None:
     return _days(today + DAY * (-back % 7 if context.ahead else -back))._replace(weak=weak)
 
 
-def named_day(found: re.Match[str], context: Context) -> Period | None:
+def named_day(found: re.Match[str], context: TimeContext) -> Period | None:
     words = " ".join(found[0].lower().split())
     offset = {"yesterday": -1, "tomorrow": 1, "the day before yesterday": -2, "the day after tomorrow": 2}.get(words, 0)
     return _days(context.today + DAY * offset)
@@ -185,14 +185,14 @@ def day_part(day: datetime, part: str) -> Period:
     return Period(day + timedelta(hours=begin), day + timedelta(hours=end), "part")
 
 
-def named_part(found: re.Match[str], context: Context) -> Period | None:
+def named_part(found: re.Match[str], context: TimeContext) -> Period | None:
     if found["part"] is None:
         return day_part(context.today, "night")  # tonight
     back = found["which"].lower() == "last"
     return day_part(context.today - DAY * back, found["part"].lower())
 
 
-def calendar(found: re.Match[str], context: Context) -> Period | None:
+def calendar(found: re.Match[str], context: TimeContext) -> Period | None:
     which, kind = found["which"].lower(), found["kind"].lower()
     rolling = (found["the"] and which == "last") or which == "past"
     if rolling and kind in {"week", "month", "year", "quarter"}:
@@ -203,11 +203,11 @@ def calendar(found: re.Match[str], context: Context) -> Period | None:
     return unit_at(kind, context.now, offset)
 
 
-def before_last(found: re.Match[str], context: Context) -> Period | None:
+def before_last(found: re.Match[str], context: TimeContext) -> Period | None:
     return unit_at(found["kind"].lower(), context.now, -2)
 
 
-def the_weekend(found: re.Match[str], context: Context) -> Period | None:
+def the_weekend(found: re.Match[str], context: TimeContext) -> Period | None:
     this = unit_at("weekend", context.now)
     chosen = (
         this if context.ahead or (this.since and this.since <= context.now) else unit_at("weekend", context.now, -1)
@@ -215,7 +215,7 @@ def the_weekend(found: re.Match[str], context: Context) -> Period | None:
     return chosen._replace(weak=True)
 
 
-def season(found: re.Match[str], context: Context) -> Period | None:
+def season(found: re.Match[str], context: TimeContext) -> Period | None:
     month, which, year = SEASONS[found["s"].lower()], (found["which"] or "").lower(), _year_of(found, context)
     if year is not None:
         return _months(year, month, "season", 3)
@@ -223,32 +223,32 @@ def season(found: re.Match[str], context: Context) -> Period | None:
     return chosen._replace(weak=not which)
 
 
-def quarter(found: re.Match[str], context: Context) -> Period | None:
+def quarter(found: re.Match[str], context: TimeContext) -> Period | None:
     month, year = int(found["q"]) * 3 - 2, _year_of(found, context)
     if year is not None:
         return _months(year, month, "quarter", 3)
     return _choose(lambda each: _months(each, month, "quarter", 3), "", context)
 
 
-def year_alone(found: re.Match[str], context: Context) -> Period | None:
+def year_alone(found: re.Match[str], context: TimeContext) -> Period | None:
     year = int(found["y"])
     return _months(year, 1, "year", 12)._replace(weak=not found["the"]) if year in YEARS else None
 
 
-def decade(found: re.Match[str], context: Context) -> Period | None:
+def decade(found: re.Match[str], context: TimeContext) -> Period | None:
     year = int(found["y"])
     if year < 100:
         year += 2000 if year <= 20 else 1900
     return _months(year, 1, "decade", 120)._replace(weak=not found["the"]) if year in YEARS else None
 
 
-def holiday(found: re.Match[str], context: Context) -> Period | None:
+def holiday(found: re.Match[str], context: TimeContext) -> Period | None:
     name = " ".join(found["name"].lower().replace("\u2019", "'").split())
     month, day, count = HOLIDAYS[name]
     return _choose(lambda year: _days(datetime(year, month, day), count), (found["which"] or "").lower(), context)
 
 
-def ordinal_day(found: re.Match[str], context: Context) -> Period | None:
+def ordinal_day(found: re.Match[str], context: TimeContext) -> Period | None:
     day, first = int(found["d"]), context.today.replace(day=1)
     for step in (0, 1, 2) if context.ahead else (0, -1, -2):
         month = plus_months(first, step)
@@ -268,7 +268,7 @@ def _count(words: str) -> tuple[int, int]:
     return number, number
 
 
-def _shifted(unit: str, steps: int, context: Context) -> Period:
+def _shifted(unit: str, steps: int, context: TimeContext) -> Period:
     """The unit that lies ``steps`` of its kind from now, as exact as people are when they count in it."""
     if unit in {"minute", "hour"}:
         length = timedelta(minutes=1) if unit == "minute" else timedelta(hours=1)
@@ -280,7 +280,7 @@ def _shifted(unit: str, steps: int, context: Context) -> Period:
     return unit_at("day" if unit == "night" else unit, context.now, steps)
 
 
-def distance(found: re.Match[str], context: Context) -> Period | None:
+def distance(found: re.Match[str], context: TimeContext) -> Period | None:
     least, most = _count(found["n"])
     sign = -1 if found["dir"].lower() in {"ago", "back"} else 1
     near, far = (_shifted(found["unit"].lower(), sign * each, context) for each in (least, most))
@@ -288,11 +288,11 @@ def distance(found: re.Match[str], context: Context) -> Period | None:
     return Period(early.since, late.until, near.kind if least == most else "range")
 
 
-def half(found: re.Match[str], context: Context) -> Period | None:
+def half(found: re.Match[str], context: TimeContext) -> Period | None:
     return _shifted("month", -6 if found["dir"].lower() in {"ago", "back"} else 6, context)
 
 
-def _window(sign: int, count: int, unit: str, context: Context) -> Period:
+def _window(sign: int, count: int, unit: str, context: TimeContext) -> Period:
     if unit in {"minute", "hour"}:
         edge = context.now + sign * count * (timedelta(minutes=1) if unit == "minute" else timedelta(hours=1))
         return Period(min(edge, context.now), max(edge, context.now), "range")
@@ -305,6 +305,6 @@ def _window(sign: int, count: int, unit: str, context: Context) -> Period:
     return Period(context.today, edge + DAY, "range")
 
 
-def rolling_window(found: re.Match[str], context: Context) -> Period | None:
+def rolling_window(found: re.Match[str], context: TimeContext) -> Period | None:
     sign = -1 if found["dir"].lower() in {"last", "past", "previous"} else 1
     return _window(sign, _count(found["n"])[1], found["unit"].lower(), context)

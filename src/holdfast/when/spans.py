@@ -15,8 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.when.periods import (
-    Context,
     Period,
+    TimeContext,
     before_last,
     calendar,
     date,
@@ -77,7 +77,7 @@ class Span(msgspec.Struct, frozen=True):
     kind: str
 
 
-_Resolver = Callable[[re.Match[str], Context], Period | None]
+_Resolver = Callable[[re.Match[str], TimeContext], Period | None]
 _ALL_MONTHS = (*MONTHS, *FULL_MONTHS, "sept")
 _ALL_WEEKDAYS = (*WEEKDAYS, *FULL_WEEKDAYS, "tues", "thur", "thurs")
 _WHICHES = ("last", "past", "previous", "this", "current", "next", "coming", "upcoming")
@@ -255,13 +255,13 @@ class Reader:
     def _utc(self, local: datetime | None) -> datetime | None:
         return None if local is None else local.replace(tzinfo=local.tzinfo or self._zone).astimezone(UTC)
 
-    def _context(self, at: int) -> Context:
+    def _context(self, at: int) -> TimeContext:
         index = bisect_right(self._ahead, at)
         if not index:
-            return Context(self._now, False)
+            return TimeContext(self._now, False)
         # Forward when a forward word stands before this place with no end of sentence between.
         last = self._ahead[index - 1]
-        return Context(self._now, bisect_left(self._ends, last) == bisect_left(self._ends, at))
+        return TimeContext(self._now, bisect_left(self._ends, last) == bisect_left(self._ends, at))
 
     def _expression(self, at: int) -> _Found | None:
         context = self._context(at)
@@ -273,7 +273,7 @@ class Reader:
         found = self._timed(at, context)
         return found if found and not found.period.weak else None
 
-    def _related(self, at: int, relation: re.Match[str], context: Context) -> _Found | None:
+    def _related(self, at: int, relation: re.Match[str], context: TimeContext) -> _Found | None:
         word = relation["word"].lower().split()[0]
         soon = _IN_COUNT.match(self.text, at) if word == "in" else None
         if soon:
@@ -294,7 +294,7 @@ class Reader:
             return None
         return self._open(word, first)
 
-    def _both(self, first: _Found, context: Context) -> _Found | None:
+    def _both(self, first: _Found, context: TimeContext) -> _Found | None:
         joined = _JOIN.match(self.text, first.end)
         second = self._timed(joined.end(), context) if joined else None
         if second is None or first.period.since is None:
@@ -319,7 +319,7 @@ class Reader:
             return _Found(Period(None, until, "until"), found.end)
         return _Found(Period(since, until, kind), found.end)
 
-    def _timed(self, at: int, context: Context) -> _Found | None:
+    def _timed(self, at: int, context: TimeContext) -> _Found | None:
         """A base with what belongs to it: a part of the unit before it, or a time of day on either side."""
         part = _PART.match(self.text, at)
         if part:
@@ -334,7 +334,7 @@ class Reader:
         if found is None or found.period.kind != "day" or found.period.since is None:
             return found if not then else None
         if before and then:
-            return _Found(self._clock(before, found.period.since), found.end)
+            return _Found(self.clock_time(before, found.period.since), found.end)
         return self._time_after(found, found.period.since)
 
     def _time_after(self, found: _Found, day: datetime) -> _Found:
@@ -344,13 +344,13 @@ class Reader:
         after = _TIME_AFTER.match(self.text, found.end)
         if after:
             try:
-                return _Found(self._clock(after, day), after.end())
+                return _Found(self.clock_time(after, day), after.end())
             except ValueError:
                 return found  # "on Friday 99:99" is still that Friday
         return found
 
     @staticmethod
-    def _clock(found: re.Match[str], day: datetime) -> Period:
+    def clock_time(found: re.Match[str], day: datetime) -> Period:
         groups = found.groupdict()
         if groups.get("noon"):
             moment = day + timedelta(hours=12 if groups["noon"].lower() == "noon" else 24)
@@ -366,7 +366,7 @@ class Reader:
         moment = moment.replace(tzinfo=zone)
         return Period(moment, moment + (timedelta(minutes=1) if minute else timedelta(hours=1)), "moment")
 
-    def _part(self, part: re.Match[str], context: Context) -> _Found | None:
+    def _part(self, part: re.Match[str], context: TimeContext) -> _Found | None:
         which = _PARTS[(part["word"] or part["edge"]).lower()]
         found = self._base(part.end(), context)
         if found is None or found.period.since is None or found.period.until is None:
@@ -379,7 +379,7 @@ class Reader:
             since, until = marks[which], marks[which + 1]
         return _Found(Period(since, until, "part" if kind == "day" else "range"), found.end)
 
-    def _base(self, at: int, context: Context) -> _Found | None:
+    def _base(self, at: int, context: TimeContext) -> _Found | None:
         word = _WORD.match(self.text, at)
         best: _Found | None = None
         for pattern, resolver in _table().get(_first(word), ()) if word else ():
@@ -390,7 +390,7 @@ class Reader:
         return best
 
     @staticmethod
-    def _resolved(resolver: _Resolver, found: re.Match[str], context: Context) -> Period | None:
+    def _resolved(resolver: _Resolver, found: re.Match[str], context: TimeContext) -> Period | None:
         try:
             return resolver(found, context)
         except (ValueError, OverflowError, IndexError):

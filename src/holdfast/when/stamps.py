@@ -52,7 +52,7 @@ def _written_stamp(stamp: str) -> datetime | None:
     if day is None:
         return None
     if clock:
-        moment = Reader._clock(clock, day).since or day
+        moment = Reader.clock_time(clock, day).since or day
         day = moment.replace(microsecond=int((clock["f"] or "0").ljust(6, "0")[:6]))
     return day.replace(tzinfo=zone or UTC).astimezone(UTC)
 

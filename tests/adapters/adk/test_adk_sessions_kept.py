@@ -19,7 +19,7 @@ from google.genai import types
 
 import holdfast
 from holdfast.adapters.adk import HoldfastSessionService
-from holdfast.adapters.adk.service import Place
+from holdfast.adapters.adk.service import SessionPlace
 from holdfast.errors import Erased, Invalid, KeyReused, Misconfigured, TooLarge
 
 HERE = {"app_name": "travel", "user_id": "ana"}
@@ -83,11 +83,11 @@ def test_what_is_said_is_stored_once(store: holdfast.Store) -> None:
 
 def test_ids_are_told_apart_whatever_is_in_them() -> None:
     parts = ["a", "a/b", "a%2Fb", "%", "/", "adk:", "é", "a b"]
-    places = [Place(app, user, session) for app in parts for user in parts for session in parts]
+    places = [SessionPlace(app, user, session) for app in parts for user in parts for session in parts]
     assert len({place.thread for place in places}) == len(places)
-    assert all(Place.of(place.thread) == place for place in places)
-    assert Place.of("trip-42") is None
-    assert Place.of("adk:only/two") is None
+    assert all(SessionPlace.of(place.thread) == place for place in places)
+    assert SessionPlace.of("trip-42") is None
+    assert SessionPlace.of("adk:only/two") is None
 
 
 @pytest.mark.every_engine
@@ -217,7 +217,7 @@ def test_deleting_leaves_nothing_of_a_session(store: holdfast.Store, tmp_path: P
 
     asyncio.run(work())
     assert store.threads() == []
-    store.export_to(tmp_path / "all.json")
+    store.export(tmp_path / "all.json")
     assert "rosebud" not in (tmp_path / "all.json").read_text()
 
 

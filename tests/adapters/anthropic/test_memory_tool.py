@@ -329,7 +329,7 @@ def test_what_is_erased_while_a_deletion_is_undone_is_passed_by(
     folder = tool._shelf._folder
     history = folder.history
 
-    def late(path: str) -> list[holdfast.File]:
+    def late(path: str) -> list[holdfast.types.File]:
         if path == "gone":
             other.erase("/memories/gone")
         return history(path)

@@ -22,7 +22,7 @@ from autogen_core.models import CreateResult, ModelFamily, RequestUsage
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 import holdfast
-from holdfast.adapters.autogen import HoldfastMemory, Keeper
+from holdfast.adapters.autogen import HoldfastMemory, HoldfastStateKeeper
 from holdfast.errors import Conflict, Invalid, Misconfigured, NotFound, TooLarge
 
 INFO: Any = {
@@ -68,14 +68,14 @@ SECOND = [("user", "another"), ("writer", "two written"), ("critic", "two seen")
 @pytest.mark.every_engine
 def test_a_team_goes_on_where_it_was(store: holdfast.Store) -> None:
     async def work() -> None:
-        team, keeper = make_team("one"), Keeper(store, "team-1", user="ana")
+        team, keeper = make_team("one"), HoldfastStateKeeper(store, "team-1", user="ana")
         assert await keeper.restore(team) == 0
         await team.run(task="a poem")
         kept = await team.save_state()
         assert await keeper.keep(team) == 1
         assert conversation(store) == FIRST
 
-        again, other = make_team("two"), Keeper(store, "team-1", user="ana")
+        again, other = make_team("two"), HoldfastStateKeeper(store, "team-1", user="ana")
         assert await other.restore(again) == 1
         assert await again.save_state() == kept
         await again.run(task="another")
@@ -136,7 +136,10 @@ def test_each_text_is_stored_once(store: holdfast.Store) -> None:
     sizes = []
 
     async def work() -> None:
-        team, keeper = make_team(*(f"{'long ' * 400}{number}" for number in range(10))), Keeper(store, "team-1")
+        team, keeper = (
+            make_team(*(f"{'long ' * 400}{number}" for number in range(10))),
+            HoldfastStateKeeper(store, "team-1"),
+        )
         for number in range(10):
             await team.run(task=f"{'task ' * 400}{number}")
             await keeper.keep(team)
@@ -163,7 +166,7 @@ def test_an_agent_with_tools_comes_back_as_it_was(store: holdfast.Store) -> None
             finish_reason="function_calls", usage=RequestUsage(1, 1), cached=False,
             content=[FunctionCall(id="1", name="weather", arguments='{"city": "Porto"}')],
         )  # fmt: skip
-        agent, keeper = make(call, "It is sunny."), Keeper(store, "desk")
+        agent, keeper = make(call, "It is sunny."), HoldfastStateKeeper(store, "desk")
         picture = Image.from_base64(
             "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
         )
@@ -171,7 +174,7 @@ def test_an_agent_with_tools_comes_back_as_it_was(store: holdfast.Store) -> None
         kept = await agent.save_state()
         await keeper.keep(agent)
         again = make()
-        assert await Keeper(store, "desk").restore(again) == 1
+        assert await HoldfastStateKeeper(store, "desk").restore(again) == 1
         assert await again.save_state() == kept
         restored = (await again.model_context.get_messages())[0]
         assert restored.content[1].to_base64() == picture.to_base64()  # type: ignore[union-attr]
@@ -186,7 +189,10 @@ def test_an_agent_with_tools_comes_back_as_it_was(store: holdfast.Store) -> None
 
 def test_what_was_said_twice_is_in_the_log_twice(store: holdfast.Store) -> None:
     async def work() -> None:
-        agent, keeper = AssistantAgent("desk", ReplayChatCompletionClient(["hi"] * 3)), Keeper(store, "team-1")
+        agent, keeper = (
+            AssistantAgent("desk", ReplayChatCompletionClient(["hi"] * 3)),
+            HoldfastStateKeeper(store, "team-1"),
+        )
         for _ in range(3):
             await agent.run(task="hello")
             await keeper.keep(agent)
@@ -206,7 +212,7 @@ def test_another_kind_of_team(store: holdfast.Store) -> None:
         )  # fmt: skip
 
     async def work() -> None:
-        team, keeper = make("b", "a"), Keeper(store, "team-1")
+        team, keeper = make("b", "a"), HoldfastStateKeeper(store, "team-1")
         await team.run(task="go")
         await keeper.keep(team)
         again = make()
@@ -237,21 +243,21 @@ def test_another_kind_of_team(store: holdfast.Store) -> None:
 )
 def test_every_state_comes_back_as_it_was(store: holdfast.Store, state: dict[str, Any]) -> None:
     async def work() -> None:
-        keeper, found = Keeper(store, "s"), Plain()
+        keeper, found = HoldfastStateKeeper(store, "s"), Plain()
         for _ in range(2):  # the second time all of it is in the log already
             await keeper.keep(Plain(state))
-            await Keeper(store, "s").restore(found)
+            await HoldfastStateKeeper(store, "s").restore(found)
             assert found.state == state
-        count = keeper.thread.count()
+        count = keeper.thread.logbook.head()
         await keeper.keep(Plain(state))
-        assert keeper.thread.count() == count
+        assert keeper.thread.logbook.head() == count
 
     asyncio.run(work())
 
 
 def test_other_entries_of_the_thread_are_left_alone(store: holdfast.Store) -> None:
     async def work() -> None:
-        keeper, found = Keeper(store, "s"), Plain()
+        keeper, found = HoldfastStateKeeper(store, "s"), Plain()
         keeper.thread.append({"role": "user", "content": "mine"})
         await keeper.keep(Plain({"messages": [said("a")]}))
         keeper.thread.append(holdfast.note("in between"))
@@ -274,10 +280,10 @@ def test_other_entries_of_the_thread_are_left_alone(store: holdfast.Store) -> No
 )
 def test_what_others_write_under_the_same_name_is_left_alone(store: holdfast.Store, foreign: Any) -> None:
     async def work() -> None:
-        keeper, found = Keeper(store, "s"), Plain()
+        keeper, found = HoldfastStateKeeper(store, "s"), Plain()
         keeper.thread.append(foreign)
         await keeper.keep(Plain({"messages": [said("a")]}))
-        await Keeper(store, "s").restore(found)
+        await HoldfastStateKeeper(store, "s").restore(found)
         assert found.state == {"messages": [said("a")]}
 
     asyncio.run(work())
@@ -290,7 +296,7 @@ def test_a_state_that_is_too_large_only_because_it_repeats_itself_is_kept(store:
     state = {"message_thread": messages, "agents": {str(n): {"messages": messages} for n in range(6)}}
 
     async def work() -> None:
-        keeper, found = Keeper(store, "s"), Plain()
+        keeper, found = HoldfastStateKeeper(store, "s"), Plain()
         await keeper.keep(Plain(state))
         await keeper.restore(found)
         assert found.state == state
@@ -303,7 +309,7 @@ def test_a_state_that_is_too_large_only_because_it_repeats_itself_is_kept(store:
 
 
 def test_a_note_that_comes_in_between_is_no_conflict(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeper, found = Keeper(store, "s"), Plain()
+    keeper, found = HoldfastStateKeeper(store, "s"), Plain()
     turn = keeper.thread.turn
 
     def late(**options: Any) -> Any:
@@ -324,7 +330,7 @@ def test_a_note_that_comes_in_between_is_no_conflict(store: holdfast.Store, monk
 
 def test_the_second_to_keep_is_told(store: holdfast.Store) -> None:
     async def work() -> None:
-        one, two, found = Keeper(store, "s"), Keeper(store, "s"), Plain()
+        one, two, found = HoldfastStateKeeper(store, "s"), HoldfastStateKeeper(store, "s"), Plain()
         await one.keep(Plain({"messages": [said("a")]}))
         with pytest.raises(Conflict):
             await two.keep(Plain({"messages": [said("forgot to restore")]}))
@@ -335,7 +341,7 @@ def test_the_second_to_keep_is_told(store: holdfast.Store) -> None:
         assert await two.restore(found) == 2
         assert found.state == {"messages": [said("a"), said("b")]}
         assert await two.keep(Plain({"messages": [said("a"), said("b"), said("c")]})) == 3
-        assert one.thread.count() == 3  # of what was refused nothing stayed
+        assert one.thread.logbook.head() == 3  # of what was refused nothing stayed
 
     asyncio.run(work())
 
@@ -343,21 +349,21 @@ def test_the_second_to_keep_is_told(store: holdfast.Store) -> None:
 @pytest.mark.every_engine
 def test_of_many_at_once_one_is_kept(store: holdfast.Store) -> None:
     async def work() -> None:
-        keepers = [Keeper(store, "s") for _ in range(8)]
+        keepers = [HoldfastStateKeeper(store, "s") for _ in range(8)]
         states = [Plain({"messages": [said(f"by {number}")]}) for number in range(8)]
         done = await asyncio.gather(
             *(keeper.keep(state) for keeper, state in zip(keepers, states, strict=True)), return_exceptions=True
         )
         assert sorted(map(str, (one for one in done if isinstance(one, int)))) == ["1"]
         assert sum(isinstance(one, Conflict) for one in done) == 7
-        assert keepers[0].thread.count() == 1
+        assert keepers[0].thread.logbook.head() == 1
 
     asyncio.run(work())
 
 
 def test_an_older_revision_is_gone_on_from(store: holdfast.Store) -> None:
     async def work() -> None:
-        keeper, found = Keeper(store, "s"), Plain()
+        keeper, found = HoldfastStateKeeper(store, "s"), Plain()
         for text in "abc":
             await keeper.keep(Plain({"messages": [said(text)]}))
         assert await keeper.restore(found, revision=1) == 1
@@ -371,7 +377,7 @@ def test_an_older_revision_is_gone_on_from(store: holdfast.Store) -> None:
 
 def test_a_thread_that_was_rewound_gives_what_it_had(store: holdfast.Store) -> None:
     async def work() -> None:
-        keeper, found = Keeper(store, "s"), Plain()
+        keeper, found = HoldfastStateKeeper(store, "s"), Plain()
         await keeper.keep(Plain({"messages": [said("a")]}))
         keeper.thread.checkpoint("before")
         await keeper.keep(Plain({"messages": [said("a"), said("b")]}))
@@ -379,9 +385,9 @@ def test_a_thread_that_was_rewound_gives_what_it_had(store: holdfast.Store) -> N
         await keeper.restore(found)
         assert found.state == {"messages": [said("a")]}
         await keeper.keep(Plain({"messages": [said("a"), said("c")]}))
-        await Keeper(store, "s").restore(found)
+        await HoldfastStateKeeper(store, "s").restore(found)
         assert found.state == {"messages": [said("a"), said("c")]}
-        twin = Keeper(store, keeper.thread.fork("twin").id)
+        twin = HoldfastStateKeeper(store, keeper.thread.fork("twin").id)
         await twin.restore(found)
         assert found.state == {"messages": [said("a"), said("c")]}
 
@@ -391,21 +397,21 @@ def test_a_thread_that_was_rewound_gives_what_it_had(store: holdfast.Store) -> N
 @pytest.mark.parametrize("wrong", [{"x": {1, 2}}, {"x": float("nan")}, {"x": 2**70}, {"messages": [said("\ud800")]}])
 def test_a_state_that_cannot_come_back_is_refused(store: holdfast.Store, wrong: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
-        asyncio.run(Keeper(store, "s").keep(Plain(wrong)))
+        asyncio.run(HoldfastStateKeeper(store, "s").keep(Plain(wrong)))
     assert not store.thread("s").exists()
 
 
 def test_a_thread_belongs_to_its_user(store: holdfast.Store) -> None:
-    asyncio.run(Keeper(store, "s", user="ana").keep(Plain({"messages": [said("a")]})))
+    asyncio.run(HoldfastStateKeeper(store, "s", user="ana").keep(Plain({"messages": [said("a")]})))
     with pytest.raises(Invalid, match="belongs to user"):
-        asyncio.run(Keeper(store, "s", user="ben").restore(Plain()))
+        asyncio.run(HoldfastStateKeeper(store, "s", user="ben").restore(Plain()))
     store.erase(user="ana")
-    assert asyncio.run(Keeper(store, "s", user="ana").restore(Plain())) == 0
+    assert asyncio.run(HoldfastStateKeeper(store, "s", user="ana").restore(Plain())) == 0
 
 
 def test_a_store_that_was_opened_by_the_keeper_is_closed_by_it(tmp_path: Path) -> None:
     async def work() -> None:
-        async with Keeper(tmp_path / "agent.db", "s") as keeper:
+        async with HoldfastStateKeeper(tmp_path / "agent.db", "s") as keeper:
             await keeper.keep(Plain({}))
         with pytest.raises(Misconfigured):
             await keeper.keep(Plain({}))
@@ -436,8 +442,8 @@ def closed(store: holdfast.Store) -> bool:
 
 def test_what_is_refused_leaves_no_store_open(made: list[holdfast.Store]) -> None:
     for refused in (
-        lambda: Keeper("ram:", ""),
-        lambda: Keeper("ram:", "t", user=""),
+        lambda: HoldfastStateKeeper("ram:", ""),
+        lambda: HoldfastStateKeeper("ram:", "t", user=""),
         lambda: HoldfastMemory("ram:", user=""),
         lambda: HoldfastMemory("ram:", k=0),
         lambda: HoldfastMemory("ram:", k=1_001),
@@ -450,9 +456,9 @@ def test_what_is_refused_leaves_no_store_open(made: list[holdfast.Store]) -> Non
 
 def test_who_forgot_to_restore_is_told_so(store: holdfast.Store) -> None:
     async def work() -> None:
-        await Keeper(store, "t").keep(Plain({"n": 1}))
+        await HoldfastStateKeeper(store, "t").keep(Plain({"n": 1}))
         with pytest.raises(Conflict, match=r"another state of 't' .* await keeper\.restore"):
-            await Keeper(store, "t").keep(Plain({"n": 2}))
+            await HoldfastStateKeeper(store, "t").keep(Plain({"n": 2}))
 
     asyncio.run(work())
 
@@ -461,7 +467,7 @@ def test_recall_finds_what_was_said_and_none_of_its_copies(store: holdfast.Store
     async def work() -> None:
         memory = HoldfastMemory(store, user="ana", k=1)
         await memory.add(MemoryContent(content="Ana sits on the aisle", mime_type=MemoryMimeType.TEXT))
-        keeper = Keeper(store, "team-1", user="ana")
+        keeper = HoldfastStateKeeper(store, "team-1", user="ana")
         for question in ("Where does Ana sit?", "Where does she sit on trains?"):
             desk = AssistantAgent("desk", ReplayChatCompletionClient(["There, as ever."]), memory=[memory])
             team = RoundRobinGroupChat([desk], termination_condition=MaxMessageTermination(2))

@@ -158,7 +158,7 @@ def test_after_clear_nothing_is_found(store: holdfast.Store, memory: HoldfastMem
     assert found(memory, "bees") == found(memory, "") == []
     assert found(other, "bees") == ["Ben keeps bees"]
     [gone] = [one for one in store.memory(user="ana").memories(forgotten=True) if "bees" in one.text]
-    store.memory(user="ana").restore(gone.id)
+    store.memory(user="ana").unforget(gone.id)
     assert found(memory, "bees") == ["Ana keeps bees"]
 
 

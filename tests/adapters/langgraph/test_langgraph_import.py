@@ -26,7 +26,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
 
 import holdfast
-from holdfast import moving
+from holdfast import importers
 from holdfast.adapters.langgraph import HoldfastSaver
 from holdfast.errors import Conflict, Corrupt, Invalid
 from holdfast.testing.postgres import Server
@@ -184,10 +184,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     yield Place(url, there)
 
 
-def take(store: holdfast.Store, place: Any, **ways: Any) -> moving.Taken:
+def take(store: holdfast.Store, place: Any, **ways: Any) -> importers.ImportedReport:
     dry, skip = ways.pop("dry_run", False), ways.pop("skip", False)
-    with moving.read(place, **ways) as source:
-        return moving.take_in(store, source, dry_run=dry, skip=skip)
+    with importers.read(place, **ways) as source:
+        return importers.import_into(store, source, dry_run=dry, skip=skip)
 
 
 @pytest.mark.every_engine
@@ -197,7 +197,7 @@ def test_graphs_go_on_where_they_were(store: holdfast.Store, place: Place) -> No
         graphs = [(asking, ASK), (mapping, MAP), (deep, DEEP)]
         before = [shown(make(saver), config) for make, config in graphs]
         counted = len(list(saver.list(None)))
-    assert moving.recognise(place.address) == "langgraph"
+    assert importers.recognise(place.address) == "langgraph"
     told = take(store, place.address, dry_run=True)
     assert store.threads() == []
     done = take(store, place.address)
@@ -343,7 +343,7 @@ def test_a_name_that_nothing_stored_has(store: holdfast.Store, script: Any) -> N
     )
     for wrong in ({"Order": script.Order}, script.Order, [script.Order(no=1)], {"a.b": "c"}, 7):
         with pytest.raises(Invalid):
-            moving.read("graphs.db", types=wrong)  # type: ignore[arg-type]
+            importers.read("graphs.db", types=wrong)  # type: ignore[arg-type]
 
 
 def test_a_class_that_has_changed_is_no_dict(store: holdfast.Store, script: Any) -> None:
@@ -450,9 +450,9 @@ def test_damage_inside_a_checkpoint_is_told(store: holdfast.Store, tmp_path: Pat
 
 def test_a_server_of_another_kind(server: Server) -> None:
     with pytest.raises(Invalid, match="has no table checkpoints"):
-        moving.read(server.create())
+        importers.read(server.create())
     with pytest.raises(holdfast.errors.Unavailable) as caught:
-        moving.read("postgresql://ana:rosebud@127.0.0.1:1/none")
+        importers.read("postgresql://ana:rosebud@127.0.0.1:1/none")
     assert "rosebud" not in str(caught.value)
 
 
@@ -461,8 +461,8 @@ def test_a_server_in_use_is_read_at_one_moment(store: holdfast.Store, server: Se
     with PostgresSaver.from_conn_string(url) as saver:
         saver.setup()
         fill(saver)
-        with moving.read(url) as source:
+        with importers.read(url) as source:
             asking(saver).update_state(ASK, {"notes": ["later"]}, as_node="talk")
             with psycopg.connect(url) as connection:
                 connection.execute("DELETE FROM checkpoint_blobs")
-            assert moving.take_in(store, source).compared == source.counts["checkpoints"]
+            assert importers.import_into(store, source).compared == source.counts["checkpoints"]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
 from langgraph.store.base.batch import AsyncBatchedBaseStore
+from langgraph_store_suite import LangGraphStoreContract, keys
 
 import holdfast
 from holdfast.adapters.langgraph.store import HoldfastStore
@@ -21,7 +22,6 @@ from holdfast.engine.contract import Query
 from holdfast.errors import Conflict, Invalid, Misconfigured, TooLarge
 from holdfast.testing import ManualClock
 from holdfast.testing.embedders import HashEmbedder
-from holdfast.testing.langgraph_store import LangGraphStoreContract, keys
 from holdfast.testing.postgres import Server
 
 ALL = LangGraphStoreContract.can | {"query", "ttl", "durable"}

@@ -16,12 +16,12 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
+from langgraph_store_suite import LangGraphStoreContract
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
 from holdfast.errors import Invalid
 from holdfast.testing.embedders import HashEmbedder
-from holdfast.testing.langgraph_store import LangGraphStoreContract
 from holdfast.testing.postgres import Server
 
 SWEPT = "what expired is given until it is swept, also with omit_expired"

@@ -194,11 +194,11 @@ def filled(store: holdfast.Store) -> list[Any]:
 @pytest.mark.parametrize("form", ["json", "msgpack"])
 def test_graphs_are_exported_and_imported(kept: holdfast.Store, tmp_path: Path, form: str) -> None:
     before = filled(kept)
-    kept.export_to(tmp_path / "all", format=form)
+    kept.export(tmp_path / "all", format=form)
     for url in ("ram:", tmp_path / "new.db"):
         with holdfast.open(url, embedder="none") as other:
-            other.import_from(tmp_path / "all")
-            other.import_from(tmp_path / "all")
+            other.import_(tmp_path / "all")
+            other.import_(tmp_path / "all")
             assert list(HoldfastSaver(other).list(None)) == before
             assert other.verify().problems == ()
             graph = full_graph(HoldfastSaver(other))
@@ -207,13 +207,13 @@ def test_graphs_are_exported_and_imported(kept: holdfast.Store, tmp_path: Path, 
 
 def test_one_thread_is_exported_with_its_graphs_alone(kept: holdfast.Store, tmp_path: Path) -> None:
     before = filled(kept)
-    kept.export_to(tmp_path / "one.json", thread="t")
-    kept.export_to(tmp_path / "user.json", user="ana")
+    kept.export(tmp_path / "one.json", thread="t")
+    kept.export(tmp_path / "user.json", user="ana")
     with holdfast.open("ram:", embedder="none") as other:
-        other.import_from(tmp_path / "one.json")
+        other.import_(tmp_path / "one.json")
         found = list(HoldfastSaver(other).list(None))
         assert found == [each for each in before if each.config["configurable"]["thread_id"] == "t"]
-        other.import_from(tmp_path / "user.json")
+        other.import_(tmp_path / "user.json")
         assert list(HoldfastSaver(other).list(None)) == before
 
 

@@ -118,7 +118,7 @@ def test_messages_that_get_their_ids_late_are_noted_in_ranges_and_then_in_a_list
     assert ways[0] == (ENTRIES, [[0, 1, 1, "id 0"]])
     assert [way for way, _ in ways] == [ENTRIES] * 16 + [LIST] * 8
     assert [entry.content["content"] for entry in kept.thread("t").log()] == [message.content for message in talk]
-    assert kept.thread("t").graph().values()["messages"][3]["id"] == "id 3"
+    assert kept.graph("t").values()["messages"][3]["id"] == "id 3"
     for keep in (None, 9):
         if keep is not None:
             saver.retain(["t"], keep=keep)
@@ -235,7 +235,7 @@ def test_they_are_saved_with_it_in_one_commit(kept: holdfast.Store, early: Holdf
         found = saver.get_tuple(AT)
         assert found is not None
         assert sorted(found.pending_writes or [], key=str) == sorted(WRITES, key=str)
-    assert {write.channel for write in kept.thread("t").graph().writes()} == {"xs", "branch:to:b", "-"}
+    assert {write.channel for write in kept.graph("t").writes()} == {"xs", "branch:to:b", "-"}
     assert [entry.content["content"] for entry in kept.thread("t").log()] == ["said"]
 
 
@@ -244,9 +244,9 @@ def test_they_are_there_when_the_graph_was_pruned_copied_or_moved(
 ) -> None:
     early.copy_thread("t", "copy")
     early.retain(["t"], keep=1)
-    kept.export_to(tmp_path / "all.json")
+    kept.export(tmp_path / "all.json")
     with holdfast.open("ram:", embedder="none") as other:
-        other.import_from(tmp_path / "all.json")
+        other.import_(tmp_path / "all.json")
         for store in (kept, other):
             for thread in ("t", "copy"):
                 found = HoldfastSaver(store).get_tuple({"configurable": {"thread_id": thread}})
@@ -385,7 +385,7 @@ def test_the_first_few_are_those_of_the_whole_list(kept: holdfast.Store, long: A
     saver = HoldfastSaver(kept)
     every = ids(saver.list(AT))
     assert len(every) == 180
-    assert every == sorted(every, reverse=True) == [frame.id for frame in kept.thread("t").graph().frames()]
+    assert every == sorted(every, reverse=True) == [frame.id for frame in kept.graph("t").frames()]
     for limit in (0, 1, 63, 64, 65, 179, 181):
         assert ids(saver.list(AT, limit=limit)) == every[:limit]
     for at in (0, 1, 63, 64, 130, 179):

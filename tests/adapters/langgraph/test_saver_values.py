@@ -41,6 +41,7 @@ import holdfast
 from holdfast.adapters.langgraph import HoldfastSaver
 from holdfast.adapters.langgraph import known as known_messages
 from holdfast.errors import Invalid, Unsupported
+from holdfast.wiring import Wiring
 
 
 def at(thread: str = "t", **more: Any) -> dict[str, Any]:
@@ -397,7 +398,7 @@ def test_a_declared_schema_is_migrated() -> None:
     engine = holdfast.open("ram:", embedder="none", schemas=old)
     with engine as store:
         config = put(HoldfastSaver(store), {"x": [Trip("Lima")]})
-        later = holdfast.Store(type(store.core)(store.core.engine, store.tenant, store.core.clock, new))
+        later = holdfast.Store(Wiring(type(store.core)(store.core.engine, store.tenant, store.core.clock, new)))
         found = HoldfastSaver(later).get_tuple(config)
         assert found is not None
         assert found.checkpoint["channel_values"]["x"] == [Journey(["Lima"])]

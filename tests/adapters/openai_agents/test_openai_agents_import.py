@@ -10,9 +10,9 @@ import pytest
 from agents import SQLiteSession
 
 import holdfast
-from holdfast import moving
+from holdfast import importers
 from holdfast.adapters.openai_agents import HoldfastSession, to_draft
-from holdfast.moving.agents_sessions import entry_of
+from holdfast.importers.agents_sessions import entry_of
 
 ITEMS: list[Any] = [
     {"role": "user", "content": "Book me a flight ✈️"},
@@ -51,8 +51,8 @@ def test_a_session_goes_on(store: holdfast.Store, tmp_path: Path) -> None:
         return await session.get_items(2)
 
     asyncio.run(there())
-    with moving.read(tmp_path / "sessions.db", user="ana") as source:
-        assert moving.take_in(store, source).new == {"entries": len(ITEMS)}
+    with importers.read(tmp_path / "sessions.db", user="ana") as source:
+        assert importers.import_into(store, source).new == {"entries": len(ITEMS)}
     assert asyncio.run(here()) == ITEMS[-2:]
-    with moving.read(tmp_path / "sessions.db", user="ana") as source:
-        assert moving.take_in(store, source).new == {}
+    with importers.read(tmp_path / "sessions.db", user="ana") as source:
+        assert importers.import_into(store, source).new == {}

@@ -28,10 +28,10 @@ from agents import (
 from agents.extensions.memory import EncryptedSession
 from agents.memory import OpenAIResponsesCompactionSession, SessionSettings
 from agents.testing import ScriptedModel, assistant_message, function_call
+from session_suite import said
 
 import holdfast
 from holdfast.adapters.openai_agents import HoldfastSession
-from holdfast.testing.sessions import said
 
 Ran = Callable[[Agent[Any], Any, Any], Coroutine[Any, Any, str]]
 

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import pytest
 from agents import Session
 from agents.memory import SessionSettings
+from session_suite import CONVERSATION, said
 
 import holdfast
 from holdfast.adapters.openai_agents import MARK, HoldfastSession, to_draft
 from holdfast.errors import Corrupt, Erased, Invalid, Misconfigured, TooLarge
-from holdfast.testing.sessions import CONVERSATION, said
 
 T = TypeVar("T")
 TALK: list[Any] = [
@@ -142,7 +142,7 @@ def test_what_others_write_into_the_thread_is_no_item(store: holdfast.Store) -> 
     run(session.add_items(said("2")))
     assert run(session.get_items()) == said("1", "2")
     assert run(session.get_items(limit=2)) == said("1", "2")
-    assert session.thread.count() == 9
+    assert session.thread.logbook.head() == 9
 
 
 def test_a_limit_reads_no_more_than_it_must(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def test_clearing_a_session_without_items_writes_nothing(store: holdfast.Store) 
     run(session.clear_session())
     assert run(session.pop_item()) is None
     assert session.thread.checkpoints() == []
-    assert session.thread.count() == 1
+    assert session.thread.logbook.head() == 1
 
 
 @pytest.mark.every_engine

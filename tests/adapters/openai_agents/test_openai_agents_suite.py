@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from agents import SQLiteSession
+from session_suite import Sessions, SessionSuite
 
 import holdfast
 from holdfast.adapters.openai_agents import HoldfastSession
-from holdfast.testing.sessions import Sessions, SessionSuite
 
 
 class TestOnSQLite(SessionSuite):

@@ -25,10 +25,10 @@ from pydantic_ai.messages import (
 import holdfast
 from holdfast import errors
 from holdfast.adapters.pydantic_ai import HoldfastConversations
+from holdfast.archive.contents import KINDS, LEASE
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Put, Query, Scope
-from holdfast.ledger.state import StateBook
-from holdfast.transfer.archive import KINDS, LEASE
+from holdfast.ledger.state import StateLog
 
 pytestmark = pytest.mark.anyio
 
@@ -260,7 +260,7 @@ async def test_of_many_who_begin_at_once_one_wins(store: holdfast.Store) -> None
     kept = HoldfastConversations(store)
     ended = await asyncio.gather(*(saved(kept, "talk", f"by {n}") for n in range(8)), return_exceptions=True)
     assert sorted(type(end).__name__ for end in ended) == ["Conversation"] + ["ConversationConflict"] * 7
-    assert store.thread("talk").count() == 2
+    assert store.thread("talk").logbook.head() == 2
 
 
 async def test_a_save_and_a_deletion_at_once_do_not_both_count(store: holdfast.Store) -> None:
@@ -347,7 +347,7 @@ async def test_a_newer_format_is_refused(store: holdfast.Store) -> None:
     for attempt in (kept.load("talk"), kept.save(talk), kept.list_conversations(), kept.delete("talk")):
         with pytest.raises(errors.SchemaTooNew, match="'talk' is of format 2"):
             await attempt
-    assert store.thread("talk").count() == 2
+    assert store.thread("talk").logbook.head() == 2
 
 
 async def test_a_message_that_nobody_knows_is_an_error_not_a_gap(store: holdfast.Store) -> None:
@@ -388,7 +388,7 @@ async def test_a_message_that_cannot_be_kept_leaves_nothing_behind(store: holdfa
     with pytest.raises(errors.Invalid):
         await kept.save(talk)
     assert texts(await kept.load("talk")) == ["one", "one!"]
-    assert store.thread("talk").count() == 2
+    assert store.thread("talk").logbook.head() == 2
 
 
 async def test_what_is_no_json_comes_back_as_pydantic_ai_writes_it(store: holdfast.Store) -> None:
@@ -481,15 +481,15 @@ async def test_a_deletion_while_the_state_is_read_is_a_conflict(
 ) -> None:
     kept = HoldfastConversations(store)
     talk = await saved(kept, "talk", "one")
-    real, gone = StateBook._event, []
+    real, gone = StateLog._event, []
 
-    def late(book: StateBook, *given: Any) -> Any:
+    def late(book: StateLog, *given: Any) -> Any:
         if not gone:
             gone.append(True)
             kept._delete("talk", str(talk.revision))
         return real(book, *given)
 
-    monkeypatch.setattr(StateBook, "_event", late)
+    monkeypatch.setattr(StateLog, "_event", late)
     talk.messages += turn("two")
     with pytest.raises(ConversationConflict):
         await kept.save(talk)

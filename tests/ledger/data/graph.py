@@ -158,7 +158,7 @@ def main() -> None:
         early = next(each for each in graphs["trip"].get_state_history(config("trip")) if each.metadata["step"] == 3)
         graphs["trip"].invoke({"messages": [HumanMessage("Or by the sea?")]}, early.config)
         graphs["visa"].invoke({"messages": [("user", "Do I need a visa?")]}, config("visa"))
-        store.export_to(HERE / "graph.json")
+        store.export(HERE / "graph.json")
         said = [
             told(saver, graphs[thread], each)
             for thread in graphs

@@ -15,11 +15,11 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
 
 from holdfast.adapters.adk.events import plain
-from holdfast.adapters.adk.service import Place, Service, packed, unpacked
+from holdfast.adapters.adk.service import Service, SessionPlace, packed, unpacked
 from holdfast.adapters.opening import away
 from holdfast.errors import NotFound
 from holdfast.ids import check_id
-from holdfast.ledger.files import Deleting, Writing
+from holdfast.ledger.files import FileDelete, FileWrite
 from holdfast.ledger.folder import Folder
 from holdfast.records import File
 
@@ -36,7 +36,7 @@ class _Named(NamedTuple):
 
     folder: Folder
     name: str
-    place: Place | None
+    place: SessionPlace | None
     app: str
     user: str
 
@@ -127,17 +127,17 @@ class HoldfastArtifactService(Service, BaseArtifactService):
         check_id(filename, "filename")
         if session is None or filename.startswith(_USER):
             return _Named(self._folder(_FOLDER, app=app, user=user), filename.removeprefix(_USER), None, app, user)
-        place = Place(app, user, session)
+        place = SessionPlace(app, user, session)
         return _Named(self._of_session(place), filename, place, app, user)
 
-    def _of_session(self, place: Place) -> Folder:
+    def _of_session(self, place: SessionPlace) -> Folder:
         return self._folder(f"{_FOLDER}/{place.session}", app=place.app, user=place.user, thread=place.thread)
 
     def _save(self, named: _Named, part: types.Part, metadata: dict[str, Any]) -> int:
         content, mime = _content(part), _mime(named, part)
         rest = part.model_dump(mode="json", exclude_none=True, exclude={"text": True, "inline_data": {"data"}})
         about = {"mime_type": mime, "metadata": plain(metadata, "metadata"), "part": rest}
-        changes = [Writing(_DATA + named.name, content), Writing(_ABOUT + named.name, packed(about))]
+        changes = [FileWrite(_DATA + named.name, content), FileWrite(_ABOUT + named.name, packed(about))]
         return named.folder.commit(changes)[0].version - 1
 
     def _load(self, named: _Named, version: int | None) -> types.Part | None:
@@ -157,13 +157,13 @@ class HoldfastArtifactService(Service, BaseArtifactService):
 
     def _keys(self, app: str, user: str, session: str | None) -> list[str]:
         users = self._folder(_FOLDER, app=app, user=user).paths(_ABOUT)
-        own = [] if session is None else self._of_session(Place(app, user, session)).paths(_ABOUT)
+        own = [] if session is None else self._of_session(SessionPlace(app, user, session)).paths(_ABOUT)
         names = [_USER + path.removeprefix(_ABOUT) for path in users]
         return sorted([*names, *(path.removeprefix(_ABOUT) for path in own)])
 
     def _delete(self, named: _Named) -> None:
         """Both files in one commit, so that their versions stay the same."""
-        named.folder.filebook.erase([Deleting(what + named.name) for what in (_ABOUT, _DATA)])
+        named.folder.filebook.erase([FileDelete(what + named.name) for what in (_ABOUT, _DATA)])
 
 
 def _content(part: types.Part) -> str | bytes | None:

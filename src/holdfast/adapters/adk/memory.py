@@ -22,14 +22,14 @@ from google.adk.sessions.session import Session
 from google.genai import types
 
 from holdfast.adapters.adk.events import is_event, text_of, to_event
-from holdfast.adapters.adk.service import Place, Service, packed, unpacked
+from holdfast.adapters.adk.service import Service, SessionPlace, packed, unpacked
 from holdfast.adapters.opening import Given, away
 from holdfast.errors import Erased, Invalid, NotFound, quoted
 from holdfast.ids import check_id
 from holdfast.ledger.core import compare_and_set, fetch
-from holdfast.ledger.files import Writing
+from holdfast.ledger.files import FileWrite
 from holdfast.ledger.folder import Folder
-from holdfast.memories.handle import Memories
+from holdfast.memory.handle import Memories
 from holdfast.records import MEMORY_KINDS, Hit
 
 _FOLDER = "adk memory"
@@ -76,7 +76,7 @@ class HoldfastMemoryService(Service, BaseMemoryService):
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Let searches find what was said in a session so far. Adding it again adds what came since."""
-        await away(self._add, Place(session.app_name, session.user_id, session.id), list(session.events))
+        await away(self._add, SessionPlace(session.app_name, session.user_id, session.id), list(session.events))
 
     async def add_events_to_memory(
         self,
@@ -91,7 +91,7 @@ class HoldfastMemoryService(Service, BaseMemoryService):
         if session_id is None:
             await away(self._remember_events, app_name, user_id, list(events))
         else:
-            await away(self._add, Place(app_name, user_id, session_id), list(events))
+            await away(self._add, SessionPlace(app_name, user_id, session_id), list(events))
 
     async def add_memory(
         self,
@@ -119,7 +119,7 @@ class HoldfastMemoryService(Service, BaseMemoryService):
 
     # Adding
 
-    def _add(self, place: Place, events: list[Event]) -> None:
+    def _add(self, place: SessionPlace, events: list[Event]) -> None:
         engine, tenant = self._core.engine, self._core.tenant
         record = engine.get(tenant, "thread", place.thread) if events else None
         numbers: dict[str, int] = {}
@@ -132,17 +132,17 @@ class HoldfastMemoryService(Service, BaseMemoryService):
             self._note(place, record.created, partial(_Added.adding, numbers=numbers.values()))
         self._remember_events(place.app, place.user, [event for event in events if event.id not in numbers])
 
-    def _note(self, place: Place, begun: int, change: Callable[[_Added], _Added]) -> None:
+    def _note(self, place: SessionPlace, begun: int, change: Callable[[_Added], _Added]) -> None:
         """Change what is noted of a session, whoever else does meanwhile."""
         folder = self._notes(place.app, place.user, place.thread)
 
-        def changes() -> list[Writing]:
+        def changes() -> list[FileWrite]:
             file = folder.find(place.session)
             kept = None if file is None else msgspec.convert(unpacked(file.content), _Added)
             before = kept if kept is not None and kept.begun == begun else _Added(begun)
             if (after := change(before)) == kept:
                 return []
-            return [Writing(place.session, packed(msgspec.to_builtins(after)), 0 if file is None else file.version)]
+            return [FileWrite(place.session, packed(msgspec.to_builtins(after)), 0 if file is None else file.version)]
 
         compare_and_set(changes, folder.commit, f"session {place.session!r}", thread=place.thread)
 
@@ -175,7 +175,7 @@ class HoldfastMemoryService(Service, BaseMemoryService):
 
     def _added(self, app: str, user: str) -> dict[str, _Added]:
         """What was added of each session that is still here, by its thread."""
-        places = {Place(app, user, file.path): file for file in self._notes(app, user).files()}
+        places = {SessionPlace(app, user, file.path): file for file in self._notes(app, user).files()}
         here = fetch(self._core.engine, self._core.tenant, "thread", [place.thread for place in places])
         found = {place.thread: msgspec.convert(unpacked(file.content), _Added) for place, file in places.items()}
         return {id: added for id, added in found.items() if id in here and here[id].created == added.begun}
@@ -191,7 +191,7 @@ class HoldfastMemoryService(Service, BaseMemoryService):
         check_id(id, "memory_id")
         engine, tenant = self._core.engine, self._core.tenant
         for thread, added in self._added(app, user).items():
-            record, place = engine.get(tenant, "thread", thread), Place.of(thread)
+            record, place = engine.get(tenant, "thread", thread), SessionPlace.of(thread)
             found = engine.read(tenant, record.mark, key=id) if record is not None else []
             if found and place is not None and found[0].position in added:
                 self._note(place, added.begun, partial(_Added.deleting, number=found[0].position))

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import msgspec
 
 from holdfast.adapters.naming import escaped, unescaped
-from holdfast.adapters.opening import Given, Held, away
+from holdfast.adapters.opening import Given, OpenedStore, away
 from holdfast.engine.contract import Scope
 from holdfast.engine.registry import scheme_of
 from holdfast.errors import Misconfigured
@@ -25,7 +25,7 @@ TAG = "adk"
 _BEGIN = "adk:"
 
 
-class Place(NamedTuple):
+class SessionPlace(NamedTuple):
     """One session, by the three names that ADK gives it."""
 
     app: str
@@ -43,7 +43,7 @@ class Place(NamedTuple):
         return Scope(self.user, self.app, self.thread)
 
     @classmethod
-    def of(cls, thread: str) -> Place | None:
+    def of(cls, thread: str) -> SessionPlace | None:
         """The session that a thread is, None where it is none (a fork of one, say)."""
         parts = thread.removeprefix(_BEGIN).split("/")
         return cls(*map(unescaped, parts)) if thread.startswith(_BEGIN) and len(parts) == len(_NAMES) else None
@@ -71,7 +71,7 @@ class Service:
             raise Misconfigured("give either a store or a uri such as holdfast:agent.db")
         named = uri is not None or (isinstance(store, str) and store.partition(":")[0].lower() in SCHEMES)
         given = cast(Given, store if uri is None else uri)
-        self._held = Held(address(cast(str, given)) if named else given)
+        self._held = OpenedStore(address(cast(str, given)) if named else given)
         self._store = self._held.store
         self._core = self._store.core
 

@@ -20,7 +20,7 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 
 from holdfast.adapters.adk.events import is_event, plain, to_draft, to_event
-from holdfast.adapters.adk.service import TAG, Place, Service
+from holdfast.adapters.adk.service import TAG, Service, SessionPlace
 from holdfast.adapters.opening import away
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Guard, Mark, Op, Put, Query, Receipt, Record, View
@@ -28,8 +28,8 @@ from holdfast.errors import Erased, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import compare_and_set, fetch, fetch_events, scan_all
-from holdfast.ledger.files import FILE, FileBook, Writing, to_file
-from holdfast.ledger.state import StateBook, to_document
+from holdfast.ledger.files import FILE, FileBook, FileWrite, to_file
+from holdfast.ledger.state import StateLog, to_document
 from holdfast.records import Entry
 
 _SHARED = "adk state"
@@ -67,14 +67,14 @@ class HoldfastSessionService(Service, BaseSessionService):
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> Session:
         """Begin a session. ``AlreadyExistsError`` when there is one of this id."""
-        place = Place(app_name, user_id, session_id or adk_uuid.new_uuid())
+        place = SessionPlace(app_name, user_id, session_id or adk_uuid.new_uuid())
         return await away(self._create, place, _Change.of(state or {}))
 
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> Session | None:
         """The session with its events and state as they were at one moment, None when there is none."""
-        return await away(self._get, Place(app_name, user_id, session_id), config or GetSessionConfig())
+        return await away(self._get, SessionPlace(app_name, user_id, session_id), config or GetSessionConfig())
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """Sessions without their events, of one user or of all, the latest active last."""
@@ -85,7 +85,7 @@ class HoldfastSessionService(Service, BaseSessionService):
 
         Who still holds it cannot write to it any more, also when a session of the same id is begun anew.
         """
-        await away(self._store.erase, thread=Place(app_name, user_id, session_id).thread, forever=False)
+        await away(self._store.erase, thread=SessionPlace(app_name, user_id, session_id).thread, forever=False)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """What all sessions of a user share, by keys without ``user:``."""
@@ -109,7 +109,7 @@ class HoldfastSessionService(Service, BaseSessionService):
 
     # Writing
 
-    def _create(self, place: Place, change: _Change) -> Session:
+    def _create(self, place: SessionPlace, change: _Change) -> Session:
         new = Put("thread", place.thread, _EMPTY, scope=place.scope, tags=(TAG,))
 
         def ops(time: int) -> Sequence[Op]:
@@ -126,7 +126,7 @@ class HoldfastSessionService(Service, BaseSessionService):
 
     def _append(self, session: Session, event: Event) -> int:
         """Append an event of a session; return when that was."""
-        place = Place(session.app_name, session.user_id, session.id)
+        place = SessionPlace(session.app_name, session.user_id, session.id)
         draft, change = to_draft(event), _Change.of(event.actions.state_delta)
 
         def ops(time: int) -> Sequence[Op]:
@@ -141,18 +141,18 @@ class HoldfastSessionService(Service, BaseSessionService):
         receipt = self._commit(place, ops)
         return receipt.events[0][0].time
 
-    def _existing(self, session: Session, place: Place) -> Record:
+    def _existing(self, session: Session, place: SessionPlace) -> Record:
         """The thread of a session that somebody holds. One that was begun anew since is another."""
         record = self._core.engine.get(self._core.tenant, "thread", place.thread)
         if record is None or session._storage_update_marker not in (None, str(record.created)):
             raise SessionNotFoundError(f"Session {session.id} not found.")
         return record
 
-    def _changing(self, place: Place, change: _Change, by: str, time: int) -> tuple[Op, ...]:
+    def _changing(self, place: SessionPlace, change: _Change, by: str, time: int) -> tuple[Op, ...]:
         """The operations that merge a change into the state as it is; ``Conflict`` where it is another by then."""
         ops: list[Op] = []
         if change.session:
-            book = StateBook(self._core, place.thread, place.scope)
+            book = StateLog(self._core, place.thread, place.scope)
             basis = book.basis(plainly=True, again=True)
             merged = {**basis.value, **change.session}
             ops += book.saving(merged, schema=basis.schema, by=by, time=time, base=basis.base).ops
@@ -166,9 +166,9 @@ class HoldfastSessionService(Service, BaseSessionService):
         record = files.record(_FILE)
         found = files.files([record]) if files.is_here(record) else []
         before = found[0].content if found else {}
-        return files.ops(Writing(_FILE, {**before, **change}), record, time)
+        return files.ops(FileWrite(_FILE, {**before, **change}), record, time)
 
-    def _commit(self, place: Place, ops: Callable[[int], Sequence[Op]]) -> Receipt:
+    def _commit(self, place: SessionPlace, ops: Callable[[int], Sequence[Op]]) -> Receipt:
         """Commit operations, worked out anew for as long as somebody else is faster."""
         core = self._core
 
@@ -184,7 +184,7 @@ class HoldfastSessionService(Service, BaseSessionService):
 
     # Reading
 
-    def _get(self, place: Place, config: GetSessionConfig) -> Session | None:
+    def _get(self, place: SessionPlace, config: GetSessionConfig) -> Session | None:
         wanted, after = config.num_recent_events, config.after_timestamp
         with self._core.engine.snapshot() as view:
             record = view.get(self._core.tenant, "thread", place.thread)
@@ -213,12 +213,12 @@ class HoldfastSessionService(Service, BaseSessionService):
             check_id(user, "user_id")
         with self._core.engine.snapshot() as view:
             found = scan_all(view, self._core.tenant, Query("thread", user=user, agent=app, tag=TAG))
-            sessions = self._sessions(view, [record for record in found if Place.of(record.id) is not None])
+            sessions = self._sessions(view, [record for record in found if SessionPlace.of(record.id) is not None])
         return sorted(sessions, key=lambda session: (session.last_update_time, session.user_id, session.id))
 
     def _sessions(self, view: View, records: Sequence[Record]) -> list[Session]:
         """Sessions without their events: what is theirs alone, and above it what they share."""
-        places = [(place, record) for record in records if (place := Place.of(record.id)) is not None]
+        places = [(place, record) for record in records if (place := SessionPlace.of(record.id)) is not None]
         shared = {self._app_state(place.app).id(_FILE) for place, _ in places}
         shared |= {self._user_state(place.app, place.user).id(_FILE) for place, _ in places}
         files = fetch(view, self._core.tenant, FILE, sorted(shared))
@@ -251,7 +251,7 @@ class HoldfastSessionService(Service, BaseSessionService):
         return self._folder(_SHARED, user=user, app=app).filebook
 
 
-def _session(place: Place, record: Record, state: dict[str, Any]) -> Session:
+def _session(place: SessionPlace, record: Record, state: dict[str, Any]) -> Session:
     app, user, id = place
     session = Session(id=id, app_name=app, user_id=user, state=state, last_update_time=record.time / 1_000_000)
     session._storage_update_marker = str(record.created)

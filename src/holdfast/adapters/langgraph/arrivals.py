@@ -18,7 +18,7 @@ from holdfast.ledger import graphs
 from holdfast.ledger.frames import Frame
 
 if TYPE_CHECKING:
-    from holdfast.adapters.langgraph.line import Line, Writing
+    from holdfast.adapters.langgraph.line import GraphLine, PendingWrite
 
 NODE = "~__pregel_pull, "
 _GIVEN = "__start__"
@@ -29,7 +29,7 @@ _PASSED_ON_S, _LOOK_S, _LOOKS = 0.15, 0.0005, 20
 _OVERTAKEN_S = 0.02  # a frame waits for the writes before it, which another thread brings
 
 
-class Patience:
+class WaitAllowance:
     """Whether to wait for what somebody else is about to bring. Where it was in vain, not the next few times."""
 
     def __init__(self) -> None:
@@ -47,11 +47,15 @@ class Arrivals:
     """What one saver waits for."""
 
     def __init__(self) -> None:
-        self._hands = Patience()  # for what other threads bring; there may be none that is free
-        self.naming = Patience()  # for ids; there may be nobody who gives any
+        self._offload = WaitAllowance()  # for what other threads bring; there may be none that is free
+        self.naming = WaitAllowance()  # for ids; there may be nobody who gives any
 
     def let_come(
-        self, line: Line, parent: str | None, checkpoint: Checkpoint, overtaking: Callable[[], Iterable[Writing]]
+        self,
+        line: GraphLine,
+        parent: str | None,
+        checkpoint: Checkpoint,
+        overtaking: Callable[[], Iterable[PendingWrite]],
     ) -> None:
         """Wait for what is to be saved with a checkpoint. ``overtaking`` is what was written on top of it already."""
         if _lasts(checkpoint):
@@ -60,7 +64,7 @@ class Arrivals:
                 if not line.namespace and graphs.lone_turn(checkpoint["channel_values"]):
                     self.let_ids_come(line, checkpoint, overtaking)
 
-    def let_writes_come(self, line: Line, parent: str | None) -> None:
+    def let_writes_come(self, line: GraphLine, parent: str | None) -> None:
         """Let a frame be saved together with what the only task before it wrote.
 
         LangGraph gives the writes first and the frame next, each to a thread of its own, and now and then the second
@@ -69,10 +73,12 @@ class Arrivals:
         tip = line.tip
         if tip is None or tip.id != parent or parent in line.written or not is_lone(tip):
             return
-        if self._hands.left() and not line.came.wait_for(lambda: parent in line.written, _OVERTAKEN_S):
-            self._hands.lost()
+        if self._offload.left() and not line.came.wait_for(lambda: parent in line.written, _OVERTAKEN_S):
+            self._offload.lost()
 
-    def let_ids_come(self, line: Line, checkpoint: Checkpoint, overtaking: Callable[[], Iterable[Writing]]) -> None:
+    def let_ids_come(
+        self, line: GraphLine, checkpoint: Checkpoint, overtaking: Callable[[], Iterable[PendingWrite]]
+    ) -> None:
         """Let messages have their ids before they go into the log: those of an input, and those a node gave already.
 
         LangGraph gives a message its id when the node is done, the input's too, while the checkpoint before is still
@@ -91,30 +97,30 @@ class Arrivals:
             line.came.wait(_LOOK_S)
         self.naming.lost()
 
-    def _passed_on(self, line: Line, checkpoint: str) -> bool:
+    def _passed_on(self, line: GraphLine, checkpoint: str) -> bool:
         """Wait until an input is passed on to the graph, if somebody is there to tell."""
-        if not self._hands.left():
+        if not self._offload.left():
             return False
         came = line.came.wait_for(lambda: checkpoint in line.written, _PASSED_ON_S)
         if not came:
-            self._hands.lost()
+            self._offload.lost()
         return came
 
-    def can_wait(self, line: Line, writing: Writing, *, lone: bool) -> bool:
+    def can_wait(self, line: GraphLine, writing: PendingWrite, *, lone: bool) -> bool:
         """Whether what a node wrote can wait for the frame that follows: not where it failed, or waits for somebody."""
         follows = writing.path.startswith(NODE) and not any(name in WRITES_IDX_MAP for name, _ in writing.writes)
         # What passes the input on holds nobody up: made again, it is the same.
         return follows and (writing.path == START or self._patience(line, lone=lone).left())
 
-    def let_frame_come(self, line: Line, writing: Writing, *, lone: bool) -> None:
+    def let_frame_come(self, line: GraphLine, writing: PendingWrite, *, lone: bool) -> None:
         """Wait a moment for the frame that follows what a node wrote, to be saved with it by one commit."""
         writing.done.wait(_SOON_S if lone else _MOMENT_S)
         with line.lock:
             if writing in line.waiting:
                 self._patience(line, lone=lone).lost()
 
-    def _patience(self, line: Line, *, lone: bool) -> Patience:
-        return self._hands if lone else line.company
+    def _patience(self, line: GraphLine, *, lone: bool) -> WaitAllowance:
+        return self._offload if lone else line.company
 
 
 def is_lone(frame: Frame) -> bool:

@@ -21,16 +21,16 @@ from langgraph.checkpoint.base import ERROR, WRITES_IDX_MAP, ChannelVersions, Ch
 from holdfast.adapters.langgraph import pruning
 from holdfast.adapters.langgraph.arrivals import START, Arrivals, is_lone
 from holdfast.adapters.langgraph.evolution import Evolution
-from holdfast.adapters.langgraph.known import Known
-from holdfast.adapters.langgraph.line import Line, Writing
-from holdfast.adapters.langgraph.saving import Saving, Written
+from holdfast.adapters.langgraph.known import MessageCache
+from holdfast.adapters.langgraph.line import GraphLine, PendingWrite
+from holdfast.adapters.langgraph.saving import GraphSave, GraphSaved
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.engine.contract import Query, Record, Scope
 from holdfast.errors import Conflict, Erased, Invalid, NotFound, Unavailable, quoted
 from holdfast.ids import check_id
 from holdfast.ledger import frames
 from holdfast.ledger.core import scan_all
-from holdfast.ledger.frames import GRAPH, Channel, Frame, Write
+from holdfast.ledger.frames import GRAPH, Channel, Frame, TaskWrite
 from holdfast.store import Store
 from holdfast.thread import Thread
 
@@ -88,16 +88,16 @@ _NO_LOG = Record("thread", "", 1, b"", Scope(), 0, 0, stream=1)
 _log = logging.getLogger(__name__)
 
 
-class Keeper:
+class CheckpointKeeper:
     """The checkpoints of one saver. ``evolution`` is how older ones are read."""
 
     def __init__(self, store: Store, kinds: Kinds, evolution: Evolution, user: str, *, branches: bool) -> None:
         self.store, self.kinds, self.evolution = store, kinds, evolution
         self._user, self._branches = user, branches
         self._lock = threading.Lock()
-        self._lines: OrderedDict[tuple[str, str], Line] = OrderedDict()
-        self._known: OrderedDict[str, Known] = OrderedDict()
-        self._held: OrderedDict[Spot, list[Writing]] = OrderedDict()
+        self._lines: OrderedDict[tuple[str, str], GraphLine] = OrderedDict()
+        self._known: OrderedDict[str, MessageCache] = OrderedDict()
+        self._held: OrderedDict[Spot, list[PendingWrite]] = OrderedDict()
         self._own: OrderedDict[tuple[str, str, str | None], bool] = OrderedDict()
         self._noted: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._arrivals = Arrivals()
@@ -112,14 +112,14 @@ class Keeper:
             return None if frame is None else self._tuple(line, frame)
 
     @contextmanager
-    def _steady(self, line: Line) -> Iterator[None]:
+    def _steady(self, line: GraphLine) -> Iterator[None]:
         """Look at a line as it is at one moment, with all that this process has for it."""
         if line.waiting:
             self._flush(line)
         with line.steady():
             yield
 
-    def _turn(self, line: Line) -> None:
+    def _turn(self, line: GraphLine) -> None:
         """A turn begins: what is known of the thread's messages is of this very thread, and of the last turns."""
         thread = line.view.get(self.store.tenant, "thread", line.thread)
         if thread is not None:
@@ -139,7 +139,9 @@ class Keeper:
                 if found is not None:
                     yield found
 
-    def _listed(self, config: RunnableConfig | None, before: RunnableConfig | None) -> Iterator[tuple[Line, Frame]]:
+    def _listed(
+        self, config: RunnableConfig | None, before: RunnableConfig | None
+    ) -> Iterator[tuple[GraphLine, Frame]]:
         named = (config or {}).get("configurable") or {}
         limit = None if before is None else (before.get("configurable") or {}).get("checkpoint_id")
         lines = [self._line(Spot(thread, space, None)) for thread, space in self._places(config)]
@@ -148,7 +150,7 @@ class Keeper:
         wanted = named.get("checkpoint_id")
         return ((line, frame) for line, frame in merged if wanted is None or frame.id == wanted)
 
-    def _frames(self, line: Line, before: str | None) -> Iterator[tuple[Line, Frame]]:
+    def _frames(self, line: GraphLine, before: str | None) -> Iterator[tuple[GraphLine, Frame]]:
         """The frames of a line, the newest first, page by page: who lists wants the first few, mostly."""
         stream, upto, limit = 0, 1, before
         while upto:
@@ -178,7 +180,7 @@ class Keeper:
         core = self.store.core
         return list(scan_all(core.engine, core.tenant, Query(GRAPH, thread=thread)))
 
-    def _tuple(self, line: Line, frame: Frame) -> CheckpointTuple:
+    def _tuple(self, line: GraphLine, frame: Frame) -> CheckpointTuple:
         spot = Spot(line.thread, line.namespace, frame.id)
         loading = line.loading(pending=frame is line.tip and not line.namespace)
         values = {
@@ -238,7 +240,7 @@ class Keeper:
         begins = self._handed_newest(spot)
         guarded = self._own.get((spot.thread, spot.namespace, spot.checkpoint), False) if begins is None else begins
 
-        def judge(line: Line) -> None:
+        def judge(line: GraphLine) -> None:
             if line.frame(checkpoint["id"]) is None:  # what is saved already may be saved again
                 self._refuse_late(line, spot, told)
                 if guarded:
@@ -257,7 +259,7 @@ class Keeper:
         while len(self._own) > _RUNS:
             self._own.popitem(last=False)
 
-    def _let_go(self, spot: Spot, overtaking: list[Writing]) -> None:
+    def _let_go(self, spot: Spot, overtaking: list[PendingWrite]) -> None:
         """Give up writes whose checkpoint did not come. Whoever waits for them is told."""
         for writing in overtaking:
             writing.error = Unavailable(f"checkpoint {spot.checkpoint!r}, which this belongs to, was not saved")
@@ -270,7 +272,7 @@ class Keeper:
         checkpoint: Checkpoint,
         told: dict[str, Any],
         fresh: ChannelVersions,
-        judge: Callable[[Line], None],
+        judge: Callable[[GraphLine], None],
     ) -> None:
         line = self._line(spot)
         with line.lock:
@@ -283,7 +285,7 @@ class Keeper:
             while len(self._noted) > _HELD:
                 self._noted.popitem(last=False)
 
-    def _settle(self, line: Line, config: RunnableConfig, overtaking: list[Writing]) -> None:
+    def _settle(self, line: GraphLine, config: RunnableConfig, overtaking: list[PendingWrite]) -> None:
         """See to it that writes which came before their checkpoint are saved, or are known not to be."""
         for writing in overtaking:
             if not writing.done.is_set() and writing.error is None:  # the checkpoint was there already
@@ -298,13 +300,13 @@ class Keeper:
 
     def _put(
         self,
-        line: Line,
+        line: GraphLine,
         spot: Spot,
-        saving: Saving,
+        saving: GraphSave,
         checkpoint: Checkpoint,
         metadata: dict[str, Any],
         new_versions: ChannelVersions,
-    ) -> Written | None:
+    ) -> GraphSaved | None:
         parent = None if spot.checkpoint is None else line.frame(spot.checkpoint)
         if (same := line.frame(checkpoint["id"])) is not None:
             self._refuse_other(line, same, checkpoint)
@@ -351,7 +353,9 @@ class Keeper:
 
         return saving.written(event, then)
 
-    def _carried(self, line: Line, saving: Saving, parent: Frame | None, along: list[Writing]) -> list[frames.Written]:
+    def _carried(
+        self, line: GraphLine, saving: GraphSave, parent: Frame | None, along: list[PendingWrite]
+    ) -> list[frames.TaskWrites]:
         """What tasks wrote on top of the frame before, and waits to be saved with the next."""
         there = {(write.task, write.number) for write in line.writes(parent)} if along and parent is not None else set()
         written = []
@@ -361,9 +365,11 @@ class Keeper:
                 there |= {(write.task, write.number) for write in fresh.writes}
         return written
 
-    def _early(self, line: Line, saving: Saving, overtaking: list[Writing]) -> dict[tuple[str, int], Write]:
+    def _early(
+        self, line: GraphLine, saving: GraphSave, overtaking: list[PendingWrite]
+    ) -> dict[tuple[str, int], TaskWrite]:
         """What tasks wrote on top of a frame before it was saved. What cannot be kept must not cost the frame."""
-        early: dict[tuple[str, int], Write] = {}
+        early: dict[tuple[str, int], TaskWrite] = {}
         for writing in overtaking:
             try:
                 fresh = self._fresh(line, saving, writing, early)
@@ -374,7 +380,7 @@ class Keeper:
         return early
 
     def _channels(
-        self, saving: Saving, checkpoint: Checkpoint, parent: Frame | None, new_versions: ChannelVersions
+        self, saving: GraphSave, checkpoint: Checkpoint, parent: Frame | None, new_versions: ChannelVersions
     ) -> dict[str, Channel]:
         """How every channel is held now: what did not change is as the checkpoint before has it."""
         values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
@@ -396,7 +402,7 @@ class Keeper:
         """Whether values of a frame were read as they were saved, and not migrated on the way."""
         return parent is not None and parent.schema == self.evolution.version
 
-    def _refuse_other(self, line: Line, stored: Frame, checkpoint: Checkpoint) -> None:
+    def _refuse_other(self, line: GraphLine, stored: Frame, checkpoint: Checkpoint) -> None:
         """The same checkpoint may be saved again; another one under its id may not."""
         found = self._tuple(line, stored).checkpoint
         if found["channel_versions"] != checkpoint["channel_versions"] or found["ts"] != checkpoint["ts"]:
@@ -405,7 +411,7 @@ class Keeper:
                 checkpoint=stored.id,
             )  # fmt: skip
 
-    def _refuse_late(self, line: Line, spot: Spot, told: dict[str, Any]) -> None:
+    def _refuse_late(self, line: GraphLine, spot: Spot, told: dict[str, Any]) -> None:
         """A run whose thread was deleted meanwhile does not bring it back, nor do the graphs that begin inside it."""
         if spot.checkpoint is not None and line.frame(spot.checkpoint) is None:
             self._refuse_deleted(line, spot.checkpoint, gone=line.record is None)
@@ -413,7 +419,7 @@ class Keeper:
             for checkpoint in (told.get("parents") or {}).values():
                 self._refuse_deleted(line, checkpoint)
 
-    def _refuse_deleted(self, line: Line, parent: str, *, gone: bool = False) -> None:
+    def _refuse_deleted(self, line: GraphLine, parent: str, *, gone: bool = False) -> None:
         if gone or pruning.deleted_since(self.store.core, line.thread, parent):
             raise Erased(
                 f"thread {line.thread!r} was deleted while this run was under way: it stays deleted; a new run begins "
@@ -421,7 +427,7 @@ class Keeper:
                 thread=line.thread,
             )
 
-    def _refuse_overtaken(self, line: Line, spot: Spot) -> None:
+    def _refuse_overtaken(self, line: GraphLine, spot: Spot) -> None:
         """A run that began at the newest checkpoint goes on from the newest one, or not at all."""
         if self._branches or spot.namespace:
             return  # graphs inside a graph are part of one run, and may be called side by side
@@ -434,7 +440,7 @@ class Keeper:
                 thread=spot.thread, expected=spot.checkpoint, found=tip,
             )  # fmt: skip
 
-    def put_writes(self, spot: Spot, config: RunnableConfig, writing: Writing) -> bool:
+    def put_writes(self, spot: Spot, config: RunnableConfig, writing: PendingWrite) -> bool:
         """Keep what a task gave, durably. False when its checkpoint is not saved yet: then it is saved with that."""
         line = self._line(spot)
         with line.lock:
@@ -459,7 +465,7 @@ class Keeper:
             self._joined(line, config, writing, lone=lone)
         return True
 
-    def _joined(self, line: Line, config: RunnableConfig, writing: Writing, *, lone: bool) -> None:
+    def _joined(self, line: GraphLine, config: RunnableConfig, writing: PendingWrite, *, lone: bool) -> None:
         """Save what a node wrote with the frame that follows, by one commit, or else by itself."""
         self._arrivals.let_frame_come(line, writing, lone=lone)
         with line.lock:
@@ -469,8 +475,8 @@ class Keeper:
             elif writing.error is not None:
                 raise writing.error
 
-    def _write(self, line: Line, config: RunnableConfig, writing: Writing) -> None:
-        def work(saving: Saving) -> Written | None:
+    def _write(self, line: GraphLine, config: RunnableConfig, writing: PendingWrite) -> None:
+        def work(saving: GraphSave) -> GraphSaved | None:
             frame = line.frame(writing.checkpoint)
             if frame is None:
                 return None
@@ -483,29 +489,29 @@ class Keeper:
                 late = frames.late_key(frame.position, self._count_late(line, frame))
             return saving.written(frames.writes_event(frame.position, written, saving.time, late), lambda: None)
 
-        def judge(line: Line) -> None:
+        def judge(line: GraphLine) -> None:
             if line.frame(writing.checkpoint) is None:
                 self._refuse_deleted(line, writing.checkpoint)
 
         self._committed(line, config, work, judge)
 
     def _fresh(
-        self, line: Line, saving: Saving, writing: Writing, there: Collection[tuple[str, int]] = ()
-    ) -> frames.Written | None:
+        self, line: GraphLine, saving: GraphSave, writing: PendingWrite, there: Collection[tuple[str, int]] = ()
+    ) -> frames.TaskWrites | None:
         """What a task wrote and is not there yet, or None."""
         if writing.path == START and writing.checkpoint == line.asked[0]:
             saving.once |= line.asked[1]  # it passes the very objects on that the input holds: they are not said again
         path = f"thread {line.thread!r}, a write to"
         fresh = [
-            Write(
+            TaskWrite(
                 writing.task, writing.path, number, channel, saving.small(_told(channel, value), f"{path} {channel!r}")
             )
             for position, (channel, value) in enumerate(writing.writes)
             if (number := WRITES_IDX_MAP.get(channel, position)) < 0 or (writing.task, number) not in there
         ]
-        return frames.Written(writing.task, writing.path, fresh) if fresh else None
+        return frames.TaskWrites(writing.task, writing.path, fresh) if fresh else None
 
-    def _flush(self, line: Line) -> None:
+    def _flush(self, line: GraphLine) -> None:
         """Save what waits for the next frame, because somebody looks before it comes."""
         for writing in [*line.waiting]:
             line.waiting.remove(writing)
@@ -518,7 +524,7 @@ class Keeper:
             finally:
                 writing.done.set()
 
-    def _count_late(self, line: Line, frame: Frame) -> int:
+    def _count_late(self, line: GraphLine, frame: Frame) -> int:
         number, core = 1, self.store.core
         assert line.record is not None
         while core.engine.read(core.tenant, line.record.mark, key=frames.late_key(frame.position, number)):
@@ -527,10 +533,10 @@ class Keeper:
 
     def _committed(
         self,
-        line: Line,
+        line: GraphLine,
         config: RunnableConfig,
-        work: Callable[[Saving], Written | None],
-        judge: Callable[[Line], None],
+        work: Callable[[GraphSave], GraphSaved | None],
+        judge: Callable[[GraphLine], None],
     ) -> None:
         """Work out a commit from what is there and carry it out; where somebody else was faster, work it out again.
 
@@ -545,7 +551,7 @@ class Keeper:
                 log = line.view.get(core.tenant, "thread", line.thread)
                 line.known.begin(0 if log is None else log.created)
                 try:
-                    written = work(Saving(line, log or _NO_LOG, thread.logbook.scope, core.clock.now()))
+                    written = work(GraphSave(line, log or _NO_LOG, thread.logbook.scope, core.clock.now()))
                 except _Without:
                     continue
             if written is None:
@@ -564,7 +570,7 @@ class Keeper:
             return
         raise last or Conflict(f"thread {line.thread!r} keeps changing", thread=line.thread)
 
-    def _thread(self, line: Line, config: RunnableConfig) -> Thread:
+    def _thread(self, line: GraphLine, config: RunnableConfig) -> Thread:
         named = {**(config.get("metadata") or {}), **(config.get("configurable") or {})}
         user = named.get(self._user)
         found = self.store.core.engine.get(self.store.tenant, "thread", line.thread)
@@ -576,17 +582,17 @@ class Keeper:
 
     # Lines, and how runs began
 
-    def _line(self, spot: Spot) -> Line:
+    def _line(self, spot: Spot) -> GraphLine:
         with self._lock:
             key = (spot.thread, spot.namespace)
             line = self._lines.get(key)
             if line is None:
-                known = self._known.setdefault(spot.thread, Known())
+                known = self._known.setdefault(spot.thread, MessageCache())
                 while len(self._known) > _LINES or (
                     len(self._known) > 1 and sum(map(len, self._known.values())) > _MESSAGES
                 ):
                     self._known.popitem(last=False)  # who needs it again reads it again
-                line = self._lines[key] = Line(self.store.core, self.kinds, spot.thread, spot.namespace, known)
+                line = self._lines[key] = GraphLine(self.store.core, self.kinds, spot.thread, spot.namespace, known)
             self._lines.move_to_end(key)
             self._known.move_to_end(spot.thread)
             if len(self._lines) > _LINES:
@@ -626,11 +632,11 @@ class Keeper:
             for record in self._graphs(source):
                 self._copy(self._line(Spot(source, frames.namespace_of(record), None)), target)
         except BaseException:
-            pruning.retain(self.store.core, self.kinds, [target], pruning.Rule(keep=0), dry_run=False)
+            pruning.retain(self.store.core, self.kinds, [target], pruning.RetentionRule(keep=0), dry_run=False)
             self.forget(target)
             raise
 
-    def _copy(self, line: Line, target: str) -> None:
+    def _copy(self, line: GraphLine, target: str) -> None:
         with line.lock, self._steady(line):
             found = [frame.id for frame in line.frames()]
         for id in reversed(found):
@@ -648,15 +654,15 @@ class Keeper:
             for write, value in zip(written, values, strict=True):
                 self._put_one(spot._replace(checkpoint=frame.id), config, write, value)
 
-    def _put_one(self, spot: Spot, config: RunnableConfig, write: Write, value: Any) -> None:
+    def _put_one(self, spot: Spot, config: RunnableConfig, write: TaskWrite, value: Any) -> None:
         """One write under the number that it had."""
         line = self._line(spot)
 
-        def work(saving: Saving) -> Written | None:
+        def work(saving: GraphSave) -> GraphSaved | None:
             frame = line.frame(spot.checkpoint or "")
             assert frame is not None
             ref = saving.small(value, f"thread {line.thread!r}, a write to {write.channel!r}")
-            one = frames.Written(write.task, write.path, [write._replace(ref=ref)])
+            one = frames.TaskWrites(write.task, write.path, [write._replace(ref=ref)])
             event = frames.writes_event(frame.position, one, saving.time, None)
             return saving.written(event, lambda: None)
 
@@ -695,7 +701,7 @@ def _listed(names: Any) -> list[str] | None:
     return None if names is None else [*names]
 
 
-def _fresh_versions(line: Line, frame: Frame) -> ChannelVersions:
+def _fresh_versions(line: GraphLine, frame: Frame) -> ChannelVersions:
     """The channels of a frame that its parent has otherwise."""
     parent = None if frame.parent is None else line.frame(frame.parent)
     before = {} if parent is None else parent.channels

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Command, Interrupt, Overwrite, Send
 
-from holdfast.adapters.langgraph.values import Kind
+from holdfast.adapters.langgraph.values import ValueKind
 
 
 def _interrupt(held: dict[str, Any]) -> Interrupt:
@@ -26,15 +26,15 @@ def _told(interrupt: Interrupt) -> dict[str, Any]:
 
 
 LANGGRAPH = (
-    Kind("send", Send, lambda value: [value.node, value.arg], lambda held: Send(held[0], held[1])),
-    Kind("interrupt", Interrupt, _told, _interrupt),
-    Kind(
+    ValueKind("send", Send, lambda value: [value.node, value.arg], lambda held: Send(held[0], held[1])),
+    ValueKind("interrupt", Interrupt, _told, _interrupt),
+    ValueKind(
         "command", Command, lambda value: [value.graph, value.update, value.resume, value.goto],
         lambda held: Command(graph=held[0], update=held[1], resume=held[2], goto=held[3]),
     ),
-    Kind("overwrite", Overwrite, lambda value: value.value, Overwrite),
-    Kind("delta snapshot", _DeltaSnapshot, lambda value: value.value, _DeltaSnapshot),
-    Kind(
+    ValueKind("overwrite", Overwrite, lambda value: value.value, Overwrite),
+    ValueKind("delta snapshot", _DeltaSnapshot, lambda value: value.value, _DeltaSnapshot),
+    ValueKind(
         "document", Document,
         lambda value: {"id": value.id, "metadata": value.metadata, "page_content": value.page_content},
         lambda held: Document(**held),

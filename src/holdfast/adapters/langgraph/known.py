@@ -20,16 +20,16 @@ from typing import Any, NamedTuple
 
 from holdfast.adapters.langgraph import messages
 from holdfast.engine.codec import decode
-from holdfast.ledger.segments import Element, Place, digest_of
+from holdfast.ledger.segments import Element, ElementRef, digest_of
 
 _REMEMBERED = 50_000
 _LISTS = 1_000
 
 
-class Said(NamedTuple):
+class CachedMessage(NamedTuple):
     """Where a message is in the log, and the id it has, if its entry was written before it had one."""
 
-    place: Place
+    place: ElementRef
     id: str | None = None
 
 
@@ -42,7 +42,7 @@ class _Pattern(NamedTuple):
     names: set[str]
 
 
-class Known:
+class MessageCache:
     """The messages of one thread that this process has seen."""
 
     def __init__(self) -> None:
@@ -55,16 +55,16 @@ class Known:
         return max(len(self._read), len(self._said)) + len(self._given) + len(self._given_before)
 
     def forget(self) -> None:
-        self._said: dict[bytes, Said] = {}
-        self._ids: dict[str, Said] = {}
-        self._digests: dict[Place, bytes] = {}
+        self._said: dict[bytes, CachedMessage] = {}
+        self._ids: dict[str, CachedMessage] = {}
+        self._digests: dict[ElementRef, bytes] = {}
         self._lists: set[tuple[str, str, str]] = set()
-        self.notes: dict[Said, Element] = {}
-        self._loose: dict[bytes, list[Place]] = {}
-        self._read: dict[Place, _Pattern | bytes] = {}
-        self._patterns: dict[Said, _Pattern] = {}
-        self._given: dict[int, tuple[Any, dict[str, Any], Said]] = {}
-        self._given_before: dict[int, tuple[Any, dict[str, Any], Said]] = {}
+        self.notes: dict[CachedMessage, Element] = {}
+        self._loose: dict[bytes, list[ElementRef]] = {}
+        self._read: dict[ElementRef, _Pattern | bytes] = {}
+        self._patterns: dict[CachedMessage, _Pattern] = {}
+        self._given: dict[int, tuple[Any, dict[str, Any], CachedMessage]] = {}
+        self._given_before: dict[int, tuple[Any, dict[str, Any], CachedMessage]] = {}
 
     def begin(self, born: int) -> None:
         """Forget everything when the thread is another one than before, of the same name."""
@@ -81,11 +81,11 @@ class Known:
 
     # Where messages are
 
-    def find(self, digest: bytes) -> Said | None:
+    def find(self, digest: bytes) -> CachedMessage | None:
         """Where a message is, by the digest of all that it holds, its id included."""
         return self._said.get(digest)
 
-    def find_named(self, id: str, digest: bytes) -> Said | None:
+    def find_named(self, id: str, digest: bytes) -> CachedMessage | None:
         """Where the message with an id is whose entry has none, by the digest of all that it holds but the id."""
         said = self._ids.get(id)
         return said if said is not None and self._digests.get(said.place) == digest else None
@@ -99,18 +99,18 @@ class Known:
             self._lists.clear()
         self._lists.add((graph, channel, str(ref)))
 
-    def given(self, message: Any) -> Said | None:
+    def given(self, message: Any) -> CachedMessage | None:
         """Where a message is that was handed out or taken in here, if it is still what it was."""
         held = self._given.get(id(message)) or self._given_before.get(id(message))
         if held is None or held[0] is not message or held[1] != message.__dict__ or message.__pydantic_extra__:
             return None
         return held[2]
 
-    def loose(self, digest: bytes) -> list[Place]:
+    def loose(self, digest: bytes) -> list[ElementRef]:
         """The entries without an id that no message with one has been found to be yet."""
         return self._loose.get(digest, [])
 
-    def learn(self, digest: bytes, said: Said, message: Any, fields: dict[str, Any]) -> None:
+    def learn(self, digest: bytes, said: CachedMessage, message: Any, fields: dict[str, Any]) -> None:
         """A message is known to be somewhere; and so is its object, as long as it holds these fields."""
         with self.lock:
             if len(self._said) > _REMEMBERED:
@@ -123,13 +123,13 @@ class Known:
                     self.turn()
                 self._given[id(message)] = (message, _own(fields), said)
 
-    def loosen(self, digest: bytes, place: Place) -> None:
+    def loosen(self, digest: bytes, place: ElementRef) -> None:
         """An entry has no id, and its message may be given one."""
         places = self._loose.setdefault(digest, [])
         if place not in places:
             places.append(place)
 
-    def claim(self, digest: bytes, place: Place) -> None:
+    def claim(self, digest: bytes, place: ElementRef) -> None:
         """A message with an id turned out to be the one of an entry without."""
         if place in self._loose.get(digest, ()):
             self._loose[digest].remove(place)
@@ -141,18 +141,18 @@ class Known:
 
     # Reading
 
-    def missing(self, places: Iterable[Place]) -> list[Place]:
+    def missing(self, places: Iterable[ElementRef]) -> list[ElementRef]:
         if len(self._read) > _REMEMBERED:
             self._let_go()
         return [place for place in places if place not in self._read]
 
-    def read(self, place: Place, body: bytes) -> None:
+    def read(self, place: ElementRef, body: bytes) -> None:
         """Keep what is at a place."""
         self._digests[place] = digest = digest_of(body)
-        self._said[digest] = Said(place)
+        self._said[digest] = CachedMessage(place)
         self._read[place] = body if b'"$"' in body else _pattern(body) or body
 
-    def messages(self, said: Sequence[Said]) -> list[Any]:
+    def messages(self, said: Sequence[CachedMessage]) -> list[Any]:
         """New objects of some messages; None where a body says more than this room can tell."""
         known, given = self._patterns, self._given
         made: list[Any] = []
@@ -169,7 +169,7 @@ class Known:
             made.append(message)
         return made
 
-    def _pattern(self, said: Said) -> _Pattern | None:
+    def _pattern(self, said: CachedMessage) -> _Pattern | None:
         """What copies of a message are made from, with the id that it got later; None if it is not of text alone."""
         held = self._read[said.place]
         if said.id is not None:
@@ -180,11 +180,11 @@ class Known:
         found = self._patterns[said] = held._replace(fields=fields)
         return found
 
-    def _decoded(self, said: Said) -> Any:
+    def _decoded(self, said: CachedMessage) -> Any:
         held = self.body(said.place)
         return None if b'"$"' in held else identified(messages.from_content(decode(held)), said.id)
 
-    def body(self, place: Place) -> bytes:
+    def body(self, place: ElementRef) -> bytes:
         held = self._read[place]
         assert isinstance(held, bytes)
         return held

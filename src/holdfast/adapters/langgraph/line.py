@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.adapters.langgraph import messages
-from holdfast.adapters.langgraph.arrivals import Patience
-from holdfast.adapters.langgraph.known import Known, Said, identified, no_collecting
+from holdfast.adapters.langgraph.arrivals import WaitAllowance
+from holdfast.adapters.langgraph.known import CachedMessage, MessageCache, identified, no_collecting
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds, Loading
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Event, Mark, Record, View
 from holdfast.errors import Corrupt
 from holdfast.ledger import frames, segments
 from holdfast.ledger.core import Core
-from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Frame, Ranges, Ref, Write
-from holdfast.ledger.segments import SEGMENT, Place, Version
+from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Frame, Ranges, Ref, TaskWrite
+from holdfast.ledger.segments import SEGMENT, ElementRef, ListVersion
 
 ENTRY, MESSAGE = "entry", "message"
 """The tags of a message that is in the log, and of one that is not."""
@@ -35,17 +35,17 @@ _FRAMES, _VERSIONS = 64, 2
 _REFERENCE = encode({TAG: ENTRY})[:-1]  # how the body of an element begins that stands for a message
 
 
-class Segment:
+class ListSegment:
     """What is known of a channel's list: its stream, where it ends, and some of its versions."""
 
     def __init__(self, stream: int = 0, head: int = 0) -> None:
         self.stream, self.head = stream, head
-        self.versions: OrderedDict[int, Version] = OrderedDict()
+        self.versions: OrderedDict[int, ListVersion] = OrderedDict()
         self.bodies: dict[int, bytes] = {}  # elements of the list's own stream, which never change
-        self.said: dict[int, Said] = {}  # those of them that stand for a message
-        self.talks: OrderedDict[int, list[Said]] = OrderedDict()  # versions that are messages alone
+        self.said: dict[int, CachedMessage] = {}  # those of them that stand for a message
+        self.talks: OrderedDict[int, list[CachedMessage]] = OrderedDict()  # versions that are messages alone
 
-    def keep(self, version: Version, talk: list[Said] | None = None) -> None:
+    def keep(self, version: ListVersion, talk: list[CachedMessage] | None = None) -> None:
         self.versions[version.position] = version
         self.versions.move_to_end(version.position)
         if talk is not None:
@@ -55,14 +55,14 @@ class Segment:
                 kept.popitem(last=False)
 
 
-class Talk(NamedTuple):
+class LoggedMessages(NamedTuple):
     """Messages that are ranges of the log: the ranges, and each of them."""
 
     ranges: Ranges
-    said: list[Said]
+    said: list[CachedMessage]
 
 
-class Writing:
+class PendingWrite:
     """What a task wrote on top of a checkpoint, on its way in. ``done`` is set once it is saved or has an ``error``."""
 
     def __init__(self, checkpoint: str, writes: list[tuple[str, Any]], task: str, path: str) -> None:
@@ -71,18 +71,21 @@ class Writing:
         self.error: Exception | None = None
 
 
-class Line:
+class GraphLine:
     """One graph in one thread, as one process sees it. Its lock is held by whoever uses it."""
 
-    def __init__(self, core: Core, kinds: Kinds, thread: str, namespace: str, known: Known) -> None:
+    def __init__(self, core: Core, kinds: Kinds, thread: str, namespace: str, known: MessageCache) -> None:
         self.core, self.kinds, self.thread, self.namespace, self.known = core, kinds, thread, namespace, known
         self.id = frames.graph_id(thread, namespace)
         self.lock = threading.RLock()
-        self.waiting: list[Writing] = []
-        self.company = Patience()  # for a step of several tasks to end
+        self.waiting: list[PendingWrite] = []
+        self.company = WaitAllowance()  # for a step of several tasks to end
         self.written: deque[str] = deque(maxlen=_FRAMES)  # the last frames that tasks wrote on top of
         self.came = threading.Condition(self.lock)
-        self.asked: tuple[str, dict[int, tuple[Any, Said]]] = "", {}  # the last frame that was saved, and what it says
+        self.asked: tuple[str, dict[int, tuple[Any, CachedMessage]]] = (
+            "",
+            {},
+        )  # the last frame that was saved, and what it says
         self.view: View = core.engine
         self.inner = Dumping(kinds, self.whole)
         self.forget()
@@ -91,9 +94,9 @@ class Line:
         self.record: Record | None = None
         self.tip: Frame | None = None
         self._frames: OrderedDict[str, Frame] = OrderedDict()
-        self._segments: dict[str, Segment] = {}
+        self._segments: dict[str, ListSegment] = {}
         # The last one of each channel: thousands of places are not named anew each time.
-        self.talks: dict[str, Talk] = {}
+        self.talks: dict[str, LoggedMessages] = {}
         self.home, self.highest = 0, ""
 
     # What is there
@@ -175,19 +178,19 @@ class Line:
         """Every frame, the newest first."""
         return [] if self.record is None else frames_of(self.view, self.core.tenant, self.record)
 
-    def writes(self, frame: Frame) -> list[Write]:
+    def writes(self, frame: Frame) -> list[TaskWrite]:
         if self.record is None:
             return []
         last = self.tip is not None and self.tip.id == frame.id
         return frames.writes_of(self.view, self.core.tenant, self.record.mark, frame, last=last)
 
-    def ancestors(self, id: str | None) -> Iterator[tuple[Frame, list[Write]]]:
+    def ancestors(self, id: str | None) -> Iterator[tuple[Frame, list[TaskWrite]]]:
         """The frames that one came from, the nearest first, each with what tasks wrote on top of it: by one reading."""
         if self.record is None:
             return
         events = self.view.read(self.core.tenant, self.record.mark)
         found: dict[int, Frame] = {}
-        written: dict[int, dict[tuple[str, int], Write]] = {}
+        written: dict[int, dict[tuple[str, int], TaskWrite]] = {}
         last = 0
         for event in events:
             if frames.is_frame(event):
@@ -230,7 +233,7 @@ class Line:
         if position in segment.talks and position in segment.versions:
             return self._messages(segment.talks[position])
         segment, places = self.elements(channel, position)
-        said = [Said(place) if place.stream else segment.said.get(place.position) for place in places]
+        said = [CachedMessage(place) if place.stream else segment.said.get(place.position) for place in places]
         whole = [each for each in said if each is not None]
         if len(whole) == len(said):
             segment.keep(segment.versions[position], whole)
@@ -241,26 +244,26 @@ class Line:
             for each, place in zip(said, places, strict=True)
         ]
 
-    def _referred(self, plain: Any) -> Said | None:
+    def _referred(self, plain: Any) -> CachedMessage | None:
         """The message that an element stands for, if it does nothing else."""
         if type(plain) is not dict or plain.get(TAG) != ENTRY:
             return None
         stream, position, *id = plain["v"]
-        return Said(Place(stream or self.home, position), id[0] if id else None)
+        return CachedMessage(ElementRef(stream or self.home, position), id[0] if id else None)
 
     def _said(self, channel: str, ranges: Ranges) -> list[Any]:
         """Messages that are entries of the log, some of them by the ids that they got later."""
         talk = self.talks.get(channel)
         if talk is None or talk.ranges != ranges:
             said = [
-                Said(Place(stream or self.home, position), *id)
+                CachedMessage(ElementRef(stream or self.home, position), *id)
                 for stream, first, last, *id in ranges
                 for position in range(first, last + 1)
             ]
-            talk = self.talks[channel] = Talk(ranges, said)
+            talk = self.talks[channel] = LoggedMessages(ranges, said)
         return self._messages(talk.said)
 
-    def _messages(self, said: Sequence[Said]) -> list[Any]:
+    def _messages(self, said: Sequence[CachedMessage]) -> list[Any]:
         with self.known.lock:  # graphs inside a graph share what is known of the thread
             missing = self.known.missing(each.place for each in said)
             bodies = segments.bodies_at(self.view, self.core.tenant, 0, missing) if missing else []
@@ -270,7 +273,7 @@ class Line:
                 made = zip(self.known.messages(said), said, strict=True)
                 return [message if message is not None else self._unusual(each) for message, each in made]
 
-    def _unusual(self, said: Said) -> Any:
+    def _unusual(self, said: CachedMessage) -> Any:
         """A message that holds values of types that are not plain data."""
         return identified(self._message(decode(self.known.body(said.place))), said.id)
 
@@ -309,7 +312,7 @@ class Line:
             raise Corrupt(f"thread {self.thread!r}: a value that a frame holds is gone", blob=id)
         return frames.unpacked(record)
 
-    def elements(self, channel: str, position: int) -> tuple[Segment, tuple[Place, ...]]:
+    def elements(self, channel: str, position: int) -> tuple[ListSegment, tuple[ElementRef, ...]]:
         """A version of a list: where its elements are, those of its own stream read."""
         segment = self.segment(channel)
         version = segment.versions.get(position)
@@ -329,23 +332,23 @@ class Line:
                 b"%d/%d" % place if place.stream else segments.digest_of(segment.bodies[place.position])
                 for place in places
             )
-            segment.keep(Version(position, places, digests, noted))
+            segment.keep(ListVersion(position, places, digests, noted))
         return segment, places
 
-    def segment(self, channel: str) -> Segment:
+    def segment(self, channel: str) -> ListSegment:
         """What is known of a channel's list, if it still ends where it did."""
         id = frames.segment_id(self.id, channel)
         record = self.view.get(self.core.tenant, SEGMENT, id)
         known = self._segments.get(channel)
         if record is None:
             self._segments.pop(channel, None)
-            return Segment()
+            return ListSegment()
         if known is None or known.stream != record.mark.stream:
-            known = self._segments[channel] = Segment(record.mark.stream, record.head)
+            known = self._segments[channel] = ListSegment(record.mark.stream, record.head)
         known.head = record.head
         return known
 
-    def version(self, channel: str, position: int) -> Version:
+    def version(self, channel: str, position: int) -> ListVersion:
         """A version of a channel's list, known also by the digests of its elements."""
         segment = self.segment(channel)
         if position not in segment.versions:

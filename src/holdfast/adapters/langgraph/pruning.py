@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from holdfast.adapters.langgraph.known import Known
-from holdfast.adapters.langgraph.line import Line
+from holdfast.adapters.langgraph.known import MessageCache
+from holdfast.adapters.langgraph.line import GraphLine
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.clock import to_micros
 from holdfast.engine.codec import decode, encode
@@ -31,7 +31,7 @@ _TRIES = 200  # of a graph that is being written all the time
 _ROW = 100  # bytes that an event takes besides its body, about
 
 
-class Rule(NamedTuple):
+class RetentionRule(NamedTuple):
     """What may go: all but the newest ``keep``, what is ``older_than``, what goes beyond ``max_bytes``."""
 
     keep: int | None = None
@@ -39,7 +39,7 @@ class Rule(NamedTuple):
     max_bytes: int | None = None
 
     def check(self) -> None:
-        if self == Rule():
+        if self == RetentionRule():
             raise Invalid("say what to keep: keep=, older_than= or max_bytes=")
         for name in ("keep", "max_bytes"):
             value = getattr(self, name)
@@ -80,7 +80,7 @@ def deleted_since(core: Core, thread: str, checkpoint: str) -> bool:
 # Runs
 
 
-def run_note(line: Line, run: str, scope: Scope) -> Put:
+def run_note(line: GraphLine, run: str, scope: Scope) -> Put:
     """What says that a run made checkpoints of a graph."""
     id = frames.hidden(run, line.id)
     return Put(_RUN, id, encode({"graph": line.id}), scope=scope, tags=(frames.hidden(run),))
@@ -105,7 +105,7 @@ def _without(found: Sequence[Frame], runs: set[str]) -> list[Frame]:
 # Retention
 
 
-def retain(core: Core, kinds: Kinds, threads: Sequence[str] | None, rule: Rule, *, dry_run: bool) -> Pruned:
+def retain(core: Core, kinds: Kinds, threads: Sequence[str] | None, rule: RetentionRule, *, dry_run: bool) -> Pruned:
     """Drop what a rule lets go, of some threads or of all."""
     rule.check()
     now = core.clock.now()
@@ -143,7 +143,7 @@ def _commit(core: Core, batch: Sequence[Rewriting]) -> None:
             each.commit()
 
 
-def _kept(found: Sequence[Frame], size: Callable[[Frame], int], rule: Rule, now: int) -> list[Frame]:
+def _kept(found: Sequence[Frame], size: Callable[[Frame], int], rule: RetentionRule, now: int) -> list[Frame]:
     """Which of a graph's frames, the newest first, a rule keeps."""
     left = list(found)
     if rule.keep is not None:
@@ -200,7 +200,9 @@ class Rewriting:
 
     def _look(self, record: Record) -> None:
         """Read all frames, and choose which of them stay."""
-        self.line = Line(self.core, self._kinds, record.scope.thread or "", frames.namespace_of(record), Known())
+        self.line = GraphLine(
+            self.core, self._kinds, record.scope.thread or "", frames.namespace_of(record), MessageCache()
+        )
         with self.line.steady():
             self.record = self.line.record or record
             self.frames = self.line.frames()

@@ -25,14 +25,14 @@ from langgraph.checkpoint.base import (
 
 from holdfast.adapters.langgraph import pruning
 from holdfast.adapters.langgraph.evolution import Evolution
-from holdfast.adapters.langgraph.keeper import Keeper, Spot
+from holdfast.adapters.langgraph.keeper import CheckpointKeeper, Spot
 from holdfast.adapters.langgraph.kinds import LANGGRAPH
-from holdfast.adapters.langgraph.line import Writing
+from holdfast.adapters.langgraph.line import PendingWrite
 from holdfast.adapters.langgraph.pruning import Pruned
 from holdfast.adapters.langgraph.saving import plain_metadata
 from holdfast.adapters.langgraph.serde import Serde
 from holdfast.adapters.langgraph.values import Kinds
-from holdfast.adapters.opening import Alone, Given, Held, away
+from holdfast.adapters.opening import Alone, Given, OpenedStore, away
 from holdfast.errors import Invalid, Unavailable, quoted
 from holdfast.ids import check_id
 from holdfast.store import Store
@@ -64,13 +64,13 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         branches: bool = False,
     ) -> None:
         evolution = Evolution.of(version, migrations, renamed, dropped)
-        self._held = Held(store)
+        self._held = OpenedStore(store)
         self.store: Store = self._held.store
         self.kinds = Kinds(self.store.core.schemas, LANGGRAPH)
         with self._held.begun():
             self.kinds.register(types)
         super().__init__(serde=Serde(self.kinds))
-        self._keeper = Keeper(self.store, self.kinds, evolution, user, branches=branches)
+        self._keeper = CheckpointKeeper(self.store, self.kinds, evolution, user, branches=branches)
 
     def close(self) -> None:
         """Save what is still to be saved, and close the store if it was opened by this saver."""
@@ -145,12 +145,12 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
 
     def _put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
-    ) -> Writing | None:
+    ) -> PendingWrite | None:
         """Keep what a task gave; return it if it has to wait for its checkpoint."""
         spot = Spot.of(config)
         if spot.checkpoint is None:
             raise Invalid("writes belong to a checkpoint: the config must name one")
-        writing = Writing(spot.checkpoint, [*writes], task_id, task_path)
+        writing = PendingWrite(spot.checkpoint, [*writes], task_id, task_path)
         return None if self._keeper.put_writes(spot, config, writing) else writing
 
     def put_result(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str) -> None:
@@ -215,7 +215,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         """
         if isinstance(thread_ids, str):
             raise Invalid(f"thread_ids are several: [{thread_ids!r}]")
-        rule = pruning.Rule(keep, older_than, max_bytes)
+        rule = pruning.RetentionRule(keep, older_than, max_bytes)
         ids = None if thread_ids is None else [check_id(str(id), "thread_id") for id in thread_ids]
         self._keeper.flush()
         return pruning.retain(self.store.core, self.kinds, ids, rule, dry_run=dry_run)

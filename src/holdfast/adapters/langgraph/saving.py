@@ -10,45 +10,45 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.adapters.langgraph import messages
-from holdfast.adapters.langgraph.known import Said
-from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, Line, Segment, Talk
+from holdfast.adapters.langgraph.known import CachedMessage
+from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, GraphLine, ListSegment, LoggedMessages
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Event, Guard, Op, Put, Record, Scope
 from holdfast.ledger import frames, segments
 from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, HOME, INLINE, KEPT, LIST, PAIRS, Ref
-from holdfast.ledger.segments import SEGMENT, Element, Place, Version
+from holdfast.ledger.segments import SEGMENT, Element, ElementRef, ListVersion
 
 _SMALL = 400  # bytes of a list that is not worth a segment of its own
 _LARGE = 2_048  # bytes of a value that goes into a blob
 _RANGES = 64  # of entries that are named in the frame itself
 _NAMED = 16  # of them those that are named one by one, with an id
-_SILENCE = Talk([], [])
+_SILENCE = LoggedMessages([], [])
 _MANY = 16  # pairs of a dict from which on it is kept as a list of pairs
 
 
-class Written(NamedTuple):
+class GraphSaved(NamedTuple):
     """What a commit would add: its operations, and what is then known."""
 
     ops: list[Op]
     known: Callable[[], None]
 
 
-class Saving:
+class GraphSave:
     """One commit in the making: values made plain, lists grown, messages put into the log, all as operations."""
 
-    def __init__(self, line: Line, log: Record, scope: Scope, time: int) -> None:
+    def __init__(self, line: GraphLine, log: Record, scope: Scope, time: int) -> None:
         self._line, self._log, self._scope, self.time = line, log, scope, time
         self._entries: list[Event] = []
-        self._fresh: dict[bytes, Said] = {}
-        self.once: dict[int, tuple[Any, Said]] = {}  # objects by their identity, and where what they said is
-        self._claims: set[Place] = set()
+        self._fresh: dict[bytes, CachedMessage] = {}
+        self.once: dict[int, tuple[Any, CachedMessage]] = {}  # objects by their identity, and where what they said is
+        self._claims: set[ElementRef] = set()
         self._then: list[Callable[[], None]] = []
         self._ops: list[Op] = []
         self._blobs: set[str] = set()
-        self._versions: list[tuple[str, Version, list[Said] | None]] = []
+        self._versions: list[tuple[str, ListVersion, list[CachedMessage] | None]] = []
         self._lists: list[tuple[str, Ref]] = []
-        self._talks: dict[str, Talk] = {}
+        self._talks: dict[str, LoggedMessages] = {}
         self.home = line.home or log.mark.stream
         self._dumping = Dumping(line.kinds, self._aside)
 
@@ -92,11 +92,11 @@ class Saving:
             return None
         return LIST, self._grown(channel, elements, before if grown else None)
 
-    def _talk(self, channel: str, said: list[Said], before: Ref | None) -> Ref:
+    def _talk(self, channel: str, said: list[CachedMessage], before: Ref | None) -> Ref:
         """Messages that were all said: ranges of the log, or a list where that takes many."""
         ranges = self._ranges(channel, said)
         if len(ranges) <= _RANGES and frames.named(ranges) <= _NAMED:
-            self._talks[channel] = Talk(ranges, said)
+            self._talks[channel] = LoggedMessages(ranges, said)
             return ENTRIES, ranges
         segment = self._line.segment(channel)
         position = segment.head if before is None else before[1]
@@ -108,7 +108,7 @@ class Saving:
             )
         return LIST, self._grown(channel, [self._spoken(each) for each in said], before, said)
 
-    def _ranges(self, channel: str, said: list[Said]) -> frames.Ranges:
+    def _ranges(self, channel: str, said: list[CachedMessage]) -> frames.Ranges:
         """Ranges of the log; an entry that is known by an id it got later is one of its own."""
         before = self._line.talks.get(channel, _SILENCE)
         if said[: len(before.said)] != before.said:
@@ -119,7 +119,7 @@ class Saving:
             fresh.append([log, position, position] if id is None else [log, position, position, id])
         return frames.continued(before.ranges, fresh)
 
-    def _spoken(self, said: Said) -> Element:
+    def _spoken(self, said: CachedMessage) -> Element:
         """A message as an element of a list: its entry, or a note of its entry and its id."""
         if said.id is None:
             return Element(b"%d/%d" % said.place, b"", said.place)
@@ -141,14 +141,19 @@ class Saving:
         return Element(segments.digest_of(body), body)
 
     def _grown(
-        self, channel: str, elements: Sequence[Element], before: Ref | None, said: list[Said] | None = None
+        self, channel: str, elements: Sequence[Element], before: Ref | None, said: list[CachedMessage] | None = None
     ) -> int:
         segment = self._line.segment(channel)
         version = segments.EMPTY if before is None else self._line.version(channel, before[1])
         return self._appended(channel, segment, *segments.saved(version, segment.head, elements, self.time), said)
 
     def _appended(
-        self, channel: str, segment: Segment, events: list[Event], version: Version, said: list[Said] | None
+        self,
+        channel: str,
+        segment: ListSegment,
+        events: list[Event],
+        version: ListVersion,
+        said: list[CachedMessage] | None,
     ) -> int:
         """Have events in the commit that make a version of a list; return its position."""
         if events:
@@ -174,7 +179,7 @@ class Saving:
             return {TAG: MESSAGE, "v": plain} if said is None else self._reference(said)
         return self._reference(self._said(value, listed=False))
 
-    def _reference(self, said: Said) -> dict[str, Any]:
+    def _reference(self, said: CachedMessage) -> dict[str, Any]:
         stream, position = said.place
         place = [HOME if stream == self.home else stream, position]
         return {TAG: ENTRY, "v": place if said.id is None else [*place, said.id]}
@@ -186,7 +191,7 @@ class Saving:
         body = encode(plain, path)
         return segments.digest_of(body), plain, body
 
-    def _said(self, message: Any, *, listed: bool = True) -> Said:
+    def _said(self, message: Any, *, listed: bool = True) -> CachedMessage:
         """Where a message is in the log; one that is not there goes in.
 
         One without an id is looked for by what it says only in a list of messages that were all said: anywhere else
@@ -206,7 +211,7 @@ class Saving:
         if found is None and identity is not None:
             found = self._named(plain, identity)
         if found is None:
-            found = Said(Place(self._log.mark.stream, self._log.head + len(self._entries) + 1))
+            found = CachedMessage(ElementRef(self._log.mark.stream, self._log.head + len(self._entries) + 1))
             self._entries.append(Event("message", body, self.time))
             if identity is None:
                 self._then.append(functools.partial(known.loosen, digest, found.place))
@@ -215,7 +220,7 @@ class Saving:
         self._then.append(functools.partial(known.learn, digest, found, message, fields))
         return found
 
-    def _named(self, plain: dict[str, Any], id: str) -> Said | None:
+    def _named(self, plain: dict[str, Any], id: str) -> CachedMessage | None:
         """The entry of a message that was said before it was given its id."""
         body = encode({name: value for name, value in plain.items() if name != "id"})
         digest = segments.digest_of(body)
@@ -227,7 +232,7 @@ class Saving:
         place = free[0]
         self._claims.add(place)
         self._then.append(functools.partial(self._line.known.claim, digest, place))
-        return Said(place, id)
+        return CachedMessage(place, id)
 
     def _blob(self, body: bytes) -> str:
         id = frames.blob_id(self._line.id, body)
@@ -246,7 +251,7 @@ class Saving:
     def scope(self) -> Scope:
         return self._scope
 
-    def written(self, event: Event, then: Callable[[], None]) -> Written:
+    def written(self, event: Event, then: Callable[[], None]) -> GraphSaved:
         """The operations, with the event of the graph itself, and what is known once they are done."""
         line = self._line
         ops = list(self._ops)
@@ -270,7 +275,7 @@ class Saving:
             line.talks.update(self._talks)
             then()
 
-        return Written(ops, known)
+        return GraphSaved(ops, known)
 
 
 def plain_metadata(kinds: Kinds, metadata: Mapping[str, Any], thread: str) -> dict[str, Any]:

@@ -37,12 +37,12 @@ except ImportError as error:
 from holdfast.adapters.langgraph import items
 from holdfast.adapters.langgraph.items import Index, ItemVersion
 from holdfast.adapters.langgraph.matching import check_filter, matches, names_match
-from holdfast.adapters.opening import Given, Held, away
+from holdfast.adapters.opening import Given, OpenedStore, away
 from holdfast.clock import to_datetime
 from holdfast.engine.contract import Delete, Put, Query, Record, View
 from holdfast.errors import Conflict, Invalid, quoted
 from holdfast.ledger.core import scan_all
-from holdfast.ledger.files import FILE, Deleting, Writing, here, path_of
+from holdfast.ledger.files import FILE, FileDelete, FileWrite, here, path_of
 from holdfast.records import File, Recalled, RecallReport
 
 __all__ = ["Explained", "Explanation", "HoldfastStore", "ItemVersion"]
@@ -96,7 +96,7 @@ class HoldfastStore(BaseStore):
         agent: str | None = None,
     ) -> None:
         self._fields, self.ttl_config = items.fields_of(fields, index), items.check_ttl_config(ttl)
-        self._held = Held(store)
+        self._held = OpenedStore(store)
         self._store = self._held.store
         self._core = self._store.core
         with self._held.begun() as begun:
@@ -255,11 +255,12 @@ class HoldfastStore(BaseStore):
 
     # Writing
 
-    def _changes(self, puts: Mapping[str, PutOp]) -> list[Writing | Deleting]:
+    def _changes(self, puts: Mapping[str, PutOp]) -> list[FileWrite | FileDelete]:
         """What puts come to as changes of files; one that is refused is refused before anything is done."""
         created = self._created(list(puts)) if puts else {}
         return [
-            Deleting(path) if op.value is None else self._writing(path, op, created[path]) for path, op in puts.items()
+            FileDelete(path) if op.value is None else self._writing(path, op, created[path])
+            for path, op in puts.items()
         ]
 
     def _created(self, paths: Sequence[str]) -> dict[str, str | None]:
@@ -269,12 +270,12 @@ class HoldfastStore(BaseStore):
         told |= dict.fromkeys(kept, now)  # deleted or expired: it comes into being again
         return told | {file.path: file.content.get("created") for file in self._those_here(kept)}
 
-    def _writing(self, path: str, op: PutOp, created: str | None) -> Writing:
+    def _writing(self, path: str, op: PutOp, created: str | None) -> FileWrite:
         now, ttl = self._core.clock.now(), items.check_ttl(op.ttl)
         index = self._fields if op.index is None else op.index
         content = items.content_of(op.namespace, op.key, op.value, index, ttl, created)
         expires = None if ttl is None else items.ends(now, ttl)
-        return Writing(path, content, tags=items.tags_of(op.namespace), expires=expires)
+        return FileWrite(path, content, tags=items.tags_of(op.namespace), expires=expires)
 
     def _refresh(self, read: Iterable[File]) -> None:
         """Let what was read live on for its whole time; its versions and their times stay as they are."""

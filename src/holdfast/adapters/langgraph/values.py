@@ -45,7 +45,7 @@ Dump = Callable[[Any], Any]
 Load = Callable[[Any], Any]
 
 
-class Kind(NamedTuple):
+class ValueKind(NamedTuple):
     """How a type is taken apart and put together again. ``name`` is what is stored."""
 
     name: str
@@ -57,14 +57,14 @@ class Kind(NamedTuple):
 class Kinds:
     """The types that a saver accepts besides plain data."""
 
-    def __init__(self, schemas: Registry, more: Iterable[Kind] = ()) -> None:
+    def __init__(self, schemas: Registry, more: Iterable[ValueKind] = ()) -> None:
         self._schemas = schemas
-        self._types: dict[type, Kind] = {}
-        self._names: dict[str, Kind] = {}
+        self._types: dict[type, ValueKind] = {}
+        self._names: dict[str, ValueKind] = {}
         for kind in (*_BUILT_IN, *more):
             self.add(kind)
 
-    def add(self, kind: Kind) -> None:
+    def add(self, kind: ValueKind) -> None:
         """Register a type under a name; another type of the same name is refused."""
         old = self._names.get(kind.name)
         if old is not None and old.type is not kind.type:
@@ -82,25 +82,25 @@ class Kinds:
             else:
                 self.add(_of_class(f"{_OWN}{check_id(name, 'the name of a type')}", each))
 
-    def of(self, type: type) -> Kind | None:
+    def of(self, type: type) -> ValueKind | None:
         found = self._types.get(type)
         if found is None and issubclass(type, np.generic):
-            return Kind("number", type, _number, _from_number)
+            return ValueKind("number", type, _number, _from_number)
         if found is None and (schema := self._schemas.declared(type)) is not None:
             found = self._of_schema(schema)
             self.add(found)
         return found
 
-    def named(self, name: str) -> Kind | None:
+    def named(self, name: str) -> ValueKind | None:
         if name == "number":
-            return Kind(name, np.generic, _number, _from_number)
+            return ValueKind(name, np.generic, _number, _from_number)
         found = self._names.get(name)
         if found is None and name.startswith("schema:") and (schema := self._schemas.named(name[7:])) is not None:
             found = self._of_schema(schema)
             self.add(found)
         return found
 
-    def _of_schema(self, schema: Schema) -> Kind:
+    def _of_schema(self, schema: Schema) -> ValueKind:
         """A class with a declared schema: its version goes along, and older ones are migrated."""
         inner = _of_class(schema.name, schema.type)
 
@@ -111,7 +111,7 @@ class Kinds:
             told = {name: value for name, value in fields[0].items() if not name.startswith("__")}
             return inner.load(_migrated(self._schemas, schema, version, told))
 
-        return Kind(f"schema:{schema.name}", schema.type, lambda value: [schema.version, inner.dump(value)], load)
+        return ValueKind(f"schema:{schema.name}", schema.type, lambda value: [schema.version, inner.dump(value)], load)
 
 
 def _migrated(schemas: Registry, schema: Schema, version: int, fields: Any) -> Any:
@@ -138,10 +138,10 @@ def _named(kind: Any) -> str:
     return kind.__name__
 
 
-def _of_class(name: str, kind: Any) -> Kind:
+def _of_class(name: str, kind: Any) -> ValueKind:
     _named(kind)
     if issubclass(kind, enum.Enum):
-        return Kind(name, kind, lambda value: value.value, kind)
+        return ValueKind(name, kind, lambda value: value.value, kind)
     if hasattr(kind, "model_fields") and hasattr(kind, "model_validate"):
         return _of_fields(name, kind, _Pydantic)
     if issubclass(kind, msgspec.Struct):
@@ -149,7 +149,7 @@ def _of_class(name: str, kind: Any) -> Kind:
     if hasattr(kind, "__dataclass_fields__"):
         return _of_fields(name, kind, _Dataclass)
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return Kind(name, kind, lambda value: value._asdict(), lambda fields: kind(**fields))
+        return ValueKind(name, kind, lambda value: value._asdict(), lambda fields: kind(**fields))
     raise Invalid(
         f"{name.removeprefix(_OWN)} is neither a pydantic model, a dataclass, a msgspec Struct, a NamedTuple nor an "
         "Enum: turn it into one, or keep plain data in the state"
@@ -169,7 +169,7 @@ class _Made(Protocol):
     def as_it_is(kind: Any, fields: dict[str, Any]) -> Any: ...
 
 
-def _of_fields(name: str, kind: Any, made: type[_Made]) -> Kind:
+def _of_fields(name: str, kind: Any, made: type[_Made]) -> ValueKind:
     """A class with fields.
 
     As long as they are the same, a value is put together as it was, without running any code of the class; when they
@@ -181,7 +181,7 @@ def _of_fields(name: str, kind: Any, made: type[_Made]) -> Kind:
         fields, then = (held[0], held[1]) if isinstance(held, list) else (held, "")
         return made.as_it_was(kind, fields) if then == shape else made.as_it_is(kind, fields)
 
-    return Kind(name, kind, lambda value: [made.fields(value), shape], load)
+    return ValueKind(name, kind, lambda value: [made.fields(value), shape], load)
 
 
 def _spelled(annotation: Any) -> str:
@@ -329,31 +329,34 @@ def _from_number(held: Any) -> Any:
 
 
 _BUILT_IN = (
-    Kind("tuple", tuple, list, tuple),
-    Kind("set", set, list, set),
-    Kind("frozenset", frozenset, list, frozenset),
-    Kind("bytes", bytes, lambda value: b64encode(value).decode(), b64decode),
-    Kind("bytearray", bytearray, lambda value: b64encode(value).decode(), lambda held: bytearray(b64decode(held))),
-    Kind("datetime", datetime, _moment, _from_moment(datetime)),
-    Kind("date", date, date.isoformat, date.fromisoformat),
-    Kind("time", time, _moment, _from_moment(time)),
-    Kind(
+    ValueKind("tuple", tuple, list, tuple),
+    ValueKind("set", set, list, set),
+    ValueKind("frozenset", frozenset, list, frozenset),
+    ValueKind("bytes", bytes, lambda value: b64encode(value).decode(), b64decode),
+    ValueKind("bytearray", bytearray, lambda value: b64encode(value).decode(), lambda held: bytearray(b64decode(held))),
+    ValueKind("datetime", datetime, _moment, _from_moment(datetime)),
+    ValueKind("date", date, date.isoformat, date.fromisoformat),
+    ValueKind("time", time, _moment, _from_moment(time)),
+    ValueKind(
         "timedelta", timedelta, lambda value: [value.days, value.seconds, value.microseconds],
         lambda held: timedelta(*held),
     ),
-    Kind("decimal", Decimal, str, Decimal),
-    Kind("array", np.ndarray, _array, _from_array),
-    Kind("uuid", UUID, str, UUID),
-    Kind("path", type(Path()), str, Path),
-    Kind("posix path", PurePosixPath, str, PurePosixPath),
-    Kind("windows path", PureWindowsPath, str, PureWindowsPath),
-    Kind("deque", deque, lambda value: [value.maxlen, list(value)], lambda held: deque(held[1], held[0])),
-    Kind("counter", Counter, lambda value: [list(pair) for pair in value.items()], lambda held: Counter(dict(held))),
-    Kind(
+    ValueKind("decimal", Decimal, str, Decimal),
+    ValueKind("array", np.ndarray, _array, _from_array),
+    ValueKind("uuid", UUID, str, UUID),
+    ValueKind("path", type(Path()), str, Path),
+    ValueKind("posix path", PurePosixPath, str, PurePosixPath),
+    ValueKind("windows path", PureWindowsPath, str, PureWindowsPath),
+    ValueKind("deque", deque, lambda value: [value.maxlen, list(value)], lambda held: deque(held[1], held[0])),
+    ValueKind(
+        "counter", Counter, lambda value: [list(pair) for pair in value.items()],
+        lambda held: Counter(dict(held)),
+    ),
+    ValueKind(
         "ordered dict", OrderedDict, lambda value: [list(pair) for pair in value.items()],
         OrderedDict,
     ),
-    Kind(
+    ValueKind(
         "default dict", defaultdict, lambda value: [_factory(value), [list(pair) for pair in value.items()]],
         lambda held: defaultdict(_MADE[held[0]], held[1]),
     ),

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from holdfast.adapters.opening import Given, Held, away
+from holdfast.adapters.opening import Given, OpenedStore, away
 from holdfast.adapters.pydantic_ai.messages import NATIVE, to_content, to_message
+from holdfast.archive.contents import KINDS, LEASE
 from holdfast.clock import to_micros
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Delete, Event, Fork, Guard, Mark, Op, Put, Query, Record, Scope, View
@@ -28,7 +29,6 @@ from holdfast.ledger.core import fetch, fetch_events, scan_all
 from holdfast.ledger.state import to_document
 from holdfast.steps.hold import HOLD
 from holdfast.thread import Thread
-from holdfast.transfer.archive import KINDS, LEASE
 
 try:
     from pydantic import TypeAdapter, ValidationError
@@ -79,7 +79,7 @@ class HoldfastConversations(ConversationStore):
     """
 
     def __init__(self, store: Given, *, user: str | None = None, agent: str | None = None) -> None:
-        self._held = Held(store)
+        self._held = OpenedStore(store)
         self.store = self._held.store
         self._core, self._user, self._agent = self.store.core, user, agent
         self._hints: dict[str, str] = {}

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from holdfast.adapters.opening import Given, Held, away
+from holdfast.adapters.opening import Given, OpenedStore, away
 from holdfast.errors import Conflict
-from holdfast.ledger.files import Deleting, Writing, path_of, text_of
+from holdfast.ledger.files import FileDelete, FileWrite, path_of, text_of
 from holdfast.records import File
 
 try:
@@ -50,7 +50,7 @@ class HoldfastMemoryStore:
     def __init__(
         self, store: Given, *, folder: str = "pydantic-ai", user: str | None = None, agent: str | None = None
     ) -> None:
-        self._held = Held(store)
+        self._held = OpenedStore(store)
         self.store = self._held.store
         with self._held.begun() as begun:
             self.folder = begun.folder(folder, user=user, agent=agent)
@@ -103,7 +103,7 @@ class HoldfastMemoryStore:
         _check_path(path)
         about = {"operation": None if operation is None else operation.id, "metadata": _checked(metadata)}
         about = {name: value for name, value in about.items() if value is not None}
-        change = Writing(path, {"text": content, **about} if about else content, tags=(NOTE,))
+        change = FileWrite(path, {"text": content, **about} if about else content, tags=(NOTE,))
         return await away(self._changed, change, expected_version, operation)
 
     async def delete(
@@ -111,7 +111,7 @@ class HoldfastMemoryStore:
     ) -> MemoryMutation:
         """Delete a note that is at the expected version. Its history stays in the folder."""
         _check_path(path)
-        return await away(self._changed, Deleting(path), expected_version, operation)
+        return await away(self._changed, FileDelete(path), expected_version, operation)
 
     async def list_paths(self, prefix: str = "", *, limit: int) -> list[str]:
         _check_prefix(prefix)
@@ -144,24 +144,24 @@ class HoldfastMemoryStore:
     # Inside
 
     def _changed(
-        self, change: Writing | Deleting, expected: str | None, operation: MemoryOperation | None
+        self, change: FileWrite | FileDelete, expected: str | None, operation: MemoryOperation | None
     ) -> MemoryMutation:
         """Carry out a change and its receipt in one commit, unless the operation was carried out before."""
         if operation is not None and (done := self._repeated(operation)) is not None:
             return done
         expect = _expected(change.path, expected)
-        changes: list[Writing | Deleting] = [change._replace(expect=expect)]
+        changes: list[FileWrite | FileDelete] = [change._replace(expect=expect)]
         if operation is not None:
             receipt = {"fingerprint": operation.fingerprint, "path": change.path, "existed": expect > 0}
             expires = self.store.core.clock.now() + _KEPT_US
-            changes.append(Writing(_receipt(operation), receipt, 0, expires=expires))
+            changes.append(FileWrite(_receipt(operation), receipt, 0, expires=expires))
         try:
             file = self.folder.commit(changes)[0]
         except Conflict as error:
             if operation is not None and (done := self._repeated(operation)) is not None:
                 return done  # somebody carried out the same one meanwhile
             raise MemoryConflictError(f"note {change.path!r} is not at version {expected!r} any more") from error
-        version = None if isinstance(change, Deleting) else str(file.version)
+        version = None if isinstance(change, FileDelete) else str(file.version)
         return MemoryMutation(version=version, replayed=False, existed=expect > 0)
 
     def _repeated(self, operation: MemoryOperation) -> MemoryMutation | None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.context.masking.errors import is_error
-from holdfast.context.masking.found import Error, find
+from holdfast.context.masking.findings import Error, find
 from holdfast.context.masking.kinds import kind_of
 from holdfast.context.masking.lines import cleaned, cut, split
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from holdfast.context.masking.kinds import Kind
+from holdfast.context.masking.kinds import OutputKind
 from holdfast.context.masking.lines import holding
 
 # One of these is in every line that sums an output up; looking for them is many times faster than the patterns.
@@ -61,7 +61,7 @@ _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})|<h1[^>]{0,200}>([^<]{1,300
 _HEADING = re.compile(r"\s*#{1,6} +(.+)")
 
 
-def about(kind: Kind, lines: list[str]) -> str:
+def about(kind: OutputKind, lines: list[str]) -> str:
     """The files of a diff, the title of a page, the headings of a text, in one line."""
     if kind.name == "diff":
         return ", ".join(changed[1] for line in lines if (changed := _CHANGED.match(line)))
@@ -73,7 +73,7 @@ def about(kind: Kind, lines: list[str]) -> str:
     return ""
 
 
-def counts(kind: Kind, lines: list[str]) -> str:
+def counts(kind: OutputKind, lines: list[str]) -> str:
     """What a kind of output lets one count, in our own words: nothing in it is quoted but endings and levels."""
     counted = _COUNTS.get(kind.name)
     return counted(lines) if counted else ""

@@ -14,7 +14,7 @@ _WIDTH = 300
 _PATH = r"(?:[A-Za-z]:)?[^\s:]{1,300}"
 
 
-class Kind(NamedTuple):
+class OutputKind(NamedTuple):
     """A kind of output.
 
     ``share`` of each sample must fit the pattern; 0: one line of any sample is enough. With ``mark``, one line of any
@@ -28,12 +28,12 @@ class Kind(NamedTuple):
     mark: re.Pattern[str] | None = None
 
 
-def _said(name: str, *patterns: str, share: float = 0.0) -> Kind:
-    return Kind(name, re.compile("|".join(patterns)), share)
+def _said(name: str, *patterns: str, share: float = 0.0) -> OutputKind:
+    return OutputKind(name, re.compile("|".join(patterns)), share)
 
 
-def _only_shown(name: str, *patterns: str, share: float = 0.95, mark: str = "") -> Kind:
-    return Kind(name, re.compile("|".join(patterns)), share, True, re.compile(mark) if mark else None)
+def _only_shown(name: str, *patterns: str, share: float = 0.95, mark: str = "") -> OutputKind:
+    return OutputKind(name, re.compile("|".join(patterns)), share, True, re.compile(mark) if mark else None)
 
 
 TEXT = _said("text")
@@ -126,7 +126,7 @@ _PAGE = re.compile(r"\s*(?:<!doctype html|<html)", re.IGNORECASE)
 _MARKUP = re.compile(r"\s*<(?:\?xml|svg|rss|feed)\b", re.IGNORECASE)
 
 
-def kind_of(lines: list[str]) -> Kind:
+def kind_of(lines: list[str]) -> OutputKind:
     """The kind of output that these lines are."""
     if not lines:
         return TEXT
@@ -144,7 +144,7 @@ def _samples(lines: list[str]) -> list[list[str]]:
     return [[line[:_WIDTH] for line in part] for part in parts]
 
 
-def _fits(kind: Kind, samples: list[list[str]]) -> bool:
+def _fits(kind: OutputKind, samples: list[list[str]]) -> bool:
     if kind.mark and not _any(kind.mark, samples):
         return False
     if not kind.share:

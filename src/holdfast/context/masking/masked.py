@@ -25,7 +25,7 @@ import re
 import msgspec
 
 from holdfast.context.masking import documents, gist
-from holdfast.context.masking.found import Row, find, rows
+from holdfast.context.masking.findings import ErrorGroup, find, rows
 from holdfast.context.masking.kinds import DOCUMENT, kind_of
 from holdfast.context.masking.lines import cleaned, count, cut, split
 from holdfast.errors import Invalid
@@ -124,7 +124,7 @@ def _number(of: int, thing: str) -> str:
     return f"{of:,} {thing}{'s' * (of != 1)}"
 
 
-def _capped(errors: list[Row]) -> tuple[list[Row], int]:
+def _capped(errors: list[ErrorGroup]) -> tuple[list[ErrorGroup], int]:
     """The rows that are kept, and how many error lines are in the others."""
     head = _fitting(errors, ERROR_LINES * 4 // 5, ERROR_CHARS * 4 // 5)
     if head == len(errors):
@@ -134,7 +134,7 @@ def _capped(errors: list[Row]) -> tuple[list[Row], int]:
     return errors[:head] + errors[len(errors) - tail :], sum(row.lines for row in between)
 
 
-def _fitting(errors: list[Row], most: int, chars: int) -> int:
+def _fitting(errors: list[ErrorGroup], most: int, chars: int) -> int:
     """How many rows from the beginning fit."""
     for at, row in enumerate(errors[:most]):
         chars -= len(str(row))

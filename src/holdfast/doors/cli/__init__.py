@@ -1,7 +1,7 @@
 """The command: everything a person does with a store from a shell.
 
 ``app`` names the commands, ``desk`` is what each of them works with, ``looking``, ``points`` and ``moving`` are the
-commands themselves, ``demo`` and its neighbours the demonstration. Only ``main`` is here, so that the words for a
+commands themselves, ``demo`` the demonstration. Only ``main`` is here, so that the words for a
 missing extra can be said before anything of that extra is imported. Deliberately absent: rules about threads or state.
 """
 

@@ -20,7 +20,6 @@ import typer.main
 import holdfast
 from holdfast.doors.cli import (
     chat,
-    demo,
     erasing,
     evaluating,
     exits,
@@ -38,6 +37,7 @@ from holdfast.doors.cli import (
     runs,
     state,
 )
+from holdfast.doors.cli.demo.command import demo
 from holdfast.doors.cli.desk import Desk, Options, discard_output, report, with_desk
 
 # What typer raises for a wrong call lives in click or in typer's own copy of it, depending on the version; the class
@@ -94,7 +94,7 @@ def _add(panel: str, *commands: Callable[..., int | None], to: typer.Typer = app
         to.command(name, rich_help_panel=panel)(with_desk(command))
 
 
-_add("Begin", demo.demo, chat.chat)
+_add("Begin", demo, chat.chat)
 _add("Look", looking.threads, looking.show, log.log, state.state, graph.graph, files.files, files.file)
 _add("Remember", memory.remember, memory.learn, memory.correct, memory.end, memory.forget)
 _add(

@@ -19,15 +19,16 @@ from typing import Annotated, Any, cast
 import typer
 
 from holdfast import Store, Thread
-from holdfast.doors.cli import chat_view, exits, plain
+from holdfast.doors import plain
+from holdfast.doors.cli import chat_view, exits
 from holdfast.doors.cli.chat_commands import Commands
 from holdfast.doors.cli.chat_model import Answerer, answerer
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
 from holdfast.errors import HoldfastError, RunHeld, SchemaError
 from holdfast.providers.models.model import Reply
-from holdfast.sessions.exchange import Answer, Exchange
 from holdfast.sessions.session import Session
+from holdfast.sessions.turn import Answer, Exchange
 
 THREAD = "chat"
 PROMPT = "> "

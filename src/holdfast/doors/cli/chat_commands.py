@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.doors.cli import chat_view, plain, state
+from holdfast.doors import plain
+from holdfast.doors.cli import chat_view, state
 from holdfast.doors.cli.desk import report
 from holdfast.doors.cli.render import Screen
 from holdfast.errors import HoldfastError, Invalid
-from holdfast.handoff import Document
+from holdfast.handoff import HandoffDocument
 
 if TYPE_CHECKING:
     from holdfast.doors.cli.chat import Chat
@@ -134,7 +135,7 @@ class Commands:
         document, text = page.read(), page.markdown()
 
         def picture(screen: Screen) -> None:
-            if msgspec.structs.replace(document, revision=0) == Document():
+            if msgspec.structs.replace(document, revision=0) == HandoffDocument():
                 screen.line("Nothing was handed over yet.")
             else:
                 screen.markdown(text)

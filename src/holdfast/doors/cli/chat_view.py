@@ -17,8 +17,8 @@ from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Screen, visible
 from holdfast.doors.cli.wording import counted
 from holdfast.records import Entry, Hit, Memory, ThreadInfo
-from holdfast.sessions.exchange import Answer
 from holdfast.sessions.session import Opening
+from holdfast.sessions.turn import Answer
 
 INDENT = 2
 _LABEL = 8

@@ -22,7 +22,8 @@ import typer
 import holdfast
 from holdfast import config
 from holdfast.clock import Clock, SystemClock
-from holdfast.doors.cli import exits, plain, wording
+from holdfast.doors import plain
+from holdfast.doors.cli import exits, wording
 from holdfast.doors.cli.options import AsJson, Db, Tenant
 from holdfast.doors.cli.render import Screen
 from holdfast.engine.registry import scheme_of, sqlite_path

@@ -17,9 +17,9 @@ from holdfast.errors import Invalid
 from holdfast.evaluation import (
     BUDGETS,
     LADDER,
+    ContextScores,
     Conversation,
     Group,
-    Held,
     Measured,
     Scores,
     Shares,
@@ -189,7 +189,7 @@ def _show(screen: Screen, file: str, measured: Measured, *, first: bool) -> None
     screen.line(" · ".join(said), indent=2)
 
 
-def _show_packed(desk: Desk, file: str, packed: Held, *, first: bool) -> None:
+def _show_packed(desk: Desk, file: str, packed: ContextScores, *, first: bool) -> None:
     screen = desk.screen
     if not first:
         screen.blank()
@@ -217,7 +217,7 @@ def _show_packed(desk: Desk, file: str, packed: Held, *, first: bool) -> None:
         desk.note(f"{note[:1].upper()}{note[1:]}")
 
 
-def _ways(packed: Held) -> list[str]:
+def _ways(packed: ContextScores) -> list[str]:
     """What is compared. Without vectors there is one plain ranking, not two."""
     return [way for way in _WAYS if way != "topk" or packed.embedder != "none"]
 
@@ -231,11 +231,11 @@ def _row(kind: str, scores: Scores, count: int) -> tuple[str, ...]:
     return (kind, *(f"{named[name]:.3f}" for name in _MEASURES), str(count))
 
 
-def _counts(measured: Measured | Held) -> str:
+def _counts(measured: Measured | ContextScores) -> str:
     return f"{counted(measured.questions, 'question')} · {counted(measured.conversations, 'conversation')}"
 
 
-def _kept(measured: Measured | Held) -> str:
+def _kept(measured: Measured | ContextScores) -> str:
     return f"{database(measured.engine)} · {'no embedder' if measured.embedder == 'none' else measured.embedder}"
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from holdfast.doors.cli import options, plain
+from holdfast.doors import plain
+from holdfast.doors.cli import options
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Screen
 from holdfast.doors.cli.wording import as_text, counted

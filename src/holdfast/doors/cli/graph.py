@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast import FrameInfo, Graph, GraphInfo, GraphWrite
-from holdfast.doors.cli import options, plain, wording
+from holdfast import Graph
+from holdfast.doors import plain
+from holdfast.doors.cli import options, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.log import SPEAKER_WIDTH, colour
 from holdfast.doors.cli.render import Column, Screen
 from holdfast.errors import Invalid
 from holdfast.ledger.graphs import leads_on
 from holdfast.records import Entry
+from holdfast.types import FrameInfo, GraphInfo, GraphWrite
 
 _LONGEST_TEXT = 400
 _LONGEST_LIST = 12
@@ -45,7 +47,7 @@ def graph(
         raise Invalid("give either --last or --at")
     with desk.open() as store:
         handle = store.thread(thread)
-        found = handle.graph(namespace)
+        found = store.graph(handle, namespace)
         frame = found.frame(at)
         values, writes = found.values(frame.id), found.writes(frame.id)
         data = {
@@ -56,7 +58,7 @@ def graph(
             desk.tell(data, lambda screen: _show_frame(desk, screen, found, frame, values, writes))
             return
         frames = found.frames(options.FRAMES if last is None else last or None)
-        others = [each for each in handle.graphs() if each.namespace != namespace]
+        others = [each for each in store.graphs(handle) if each.namespace != namespace]
     data |= {"frames": plain.plain(frames), "others": plain.plain(others)}
 
     def picture(screen: Screen) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
-from holdfast import RunInfo, Store, Timeline
+from holdfast import Store
 from holdfast.errors import Invalid, NotFound
+from holdfast.types import RunInfo, Timeline
 
 T = TypeVar("T")
 _MENTIONED = 5

@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator
 
 from holdfast import Thread
-from holdfast.doors.cli import options, plain, wording
+from holdfast.doors import plain
+from holdfast.doors.cli import options, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.errors import Invalid
 from holdfast.records import Entry

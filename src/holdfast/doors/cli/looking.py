@@ -5,8 +5,9 @@ They never make a store that is not there. Deliberately absent: any writing, and
 
 from __future__ import annotations
 
-from holdfast import FrameInfo, GraphInfo, Store, Thread, Timeline
-from holdfast.doors.cli import locating, options, plain, timeline, wording
+from holdfast import Store, Thread
+from holdfast.doors import plain
+from holdfast.doors.cli import locating, options, timeline, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.graph import show_standing
 from holdfast.doors.cli.log import SPEAKER_WIDTH, colour
@@ -15,7 +16,9 @@ from holdfast.doors.cli.render import Column, Screen
 from holdfast.doors.cli.runs import show_runs
 from holdfast.doors.cli.state import load, show_state
 from holdfast.errors import NotFound
+from holdfast.ledger.graphs import Graph, graphs_of
 from holdfast.records import Entry, ThreadInfo
+from holdfast.types import FrameInfo, GraphInfo, Timeline
 
 _GLIMPSE = 6
 
@@ -103,7 +106,7 @@ def _show_thread(desk: Desk, handle: Thread) -> None:
     seen = load(handle)
     points = handle.checkpoints()
     runs = handle.runs()
-    graphs = handle.graphs()
+    graphs = graphs_of(handle.logbook)
     frame = _standing(handle, graphs)
     data = {
         **plain.plain(info),
@@ -140,7 +143,7 @@ def _standing(handle: Thread, graphs: list[GraphInfo]) -> FrameInfo | None:
     if not graphs:
         return None
     namespace = "" if any(not each.namespace for each in graphs) else graphs[0].namespace
-    return next(iter(handle.graph(namespace).frames(last=1)), None)
+    return next(iter(Graph(handle.logbook, namespace).frames(last=1)), None)
 
 
 def _show_info(desk: Desk, screen: Screen, info: ThreadInfo) -> None:

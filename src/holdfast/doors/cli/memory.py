@@ -15,14 +15,15 @@ import typer
 
 from holdfast import Store
 from holdfast.clock import to_datetime
-from holdfast.doors.cli import exits, options, plain
+from holdfast.doors import plain
+from holdfast.doors.cli import exits, options
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Advance, Column, Screen
 from holdfast.doors.cli.wording import counted
 from holdfast.errors import Invalid, NotFound
-from holdfast.memories.handle import Memories
 from holdfast.memory.conflicts import Contradiction
-from holdfast.memory.facts import Version
+from holdfast.memory.facts import FactVersion
+from holdfast.memory.handle import Memories
 from holdfast.records import Memory
 
 _LOOKED_AT = 200  # so many threads, the latest, are asked whose they are
@@ -161,7 +162,7 @@ def _history(desk: Desk, memory: Memories, key: str, subject: str | None, known_
     desk.tell({"key": key, "versions": data}, lambda screen: _show_history(desk, screen, found, stands))
 
 
-def _standing(version: Version, now: datetime) -> str:
+def _standing(version: FactVersion, now: datetime) -> str:
     """How a value stands today, in a word."""
     if version.corrected_by is not None:
         return "never true"
@@ -172,7 +173,7 @@ def _standing(version: Version, now: datetime) -> str:
     return "over" if version.superseded_by is None else "superseded"
 
 
-def _show_history(desk: Desk, screen: Screen, found: list[Version], stands: list[str]) -> None:
+def _show_history(desk: Desk, screen: Screen, found: list[FactVersion], stands: list[str]) -> None:
     columns = [
         Column("since"), Column("until"), Column("stands", "quiet"), Column("value", fits=True), Column("id", "quiet")
     ]  # fmt: skip
@@ -248,7 +249,7 @@ def _nothing(common: dict[str, str | None]) -> str:
 
 def _bring_back(desk: Desk, memory: Memories, id: str) -> None:
     gone = memory.get(id).forgotten_at is not None
-    found = [memory.restore(id)]
+    found = [memory.unforget(id)]
 
     def picture(screen: Screen) -> None:
         screen.line("Restored: 1 memory." if gone else "It was not forgotten.")

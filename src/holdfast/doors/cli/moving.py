@@ -1,7 +1,7 @@
 """Commands that move and keep whole stores: export, import, backup, restore, verify.
 
 Deliberately absent: what an archive contains and how it is proved sound (the transfer room knows), and what other
-programs keep (``holdfast.moving`` knows).
+programs keep (``holdfast.importers`` knows).
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import holdfast
-from holdfast.doors.cli import exits, importing, options, plain
+from holdfast.doors import plain
+from holdfast.doors.cli import exits, importing, options
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
 from holdfast.doors.cli.wording import counted, database
 from holdfast.errors import Invalid, NotFound
-from holdfast.records import Report
+from holdfast.records import VerifyReport
 
 if TYPE_CHECKING:
-    from holdfast.moving import Owner, Taken
+    from holdfast.importers import ImportedReport, Owner
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ def export(
     target = sys.stdout.buffer if out else Path(path)
     form = (format or "json") if out else format
     with desk.open() as store, desk.notes.progress() as progress:
-        manifest = store.export_to(target, thread=thread, user=user, format=form, progress=progress)
+        manifest = store.export(target, thread=thread, user=user, format=form, progress=progress)
     content = f"Exported {_content(manifest.counts)}"
     if out:
         desk.note(f"{content}.")
@@ -103,26 +104,28 @@ def import_(  # noqa: PLR0913 - each option of the command is a parameter
       holdfast import postgresql://localhost/graphs --type myapp.state:Trip
       holdfast import graphs.db --type __main__.Trip=myapp.state:Trip
     """
-    from holdfast import moving  # noqa: PLC0415 - it brings the readers of other programs' files
+    from holdfast import importers  # noqa: PLC0415 - it brings the readers of other programs' files
 
     if kind is not None and kind not in options.SOURCES:
         raise Invalid(f"--from is one of {', '.join(options.SOURCES)}, not {kind!r}")
     given = (user, agent, history, types, originals or None, skip or None)
-    chosen = moving.ARCHIVE if path == options.STANDARD and kind is None else kind or moving.recognise(path)
-    if chosen == moving.ARCHIVE:
+    chosen = importers.ARCHIVE if path == options.STANDARD and kind is None else kind or importers.recognise(path)
+    if chosen == importers.ARCHIVE:
         if any(value is not None for value in given):
             raise Invalid(f"{path} is an archive, which holds all that is to be said; leave the other options away")
         _import_archive(desk, path, dry_run)
         return
     own = importing.classes(types or ())
     with (
-        moving.read(path, chosen, user=user, agent=agent, history=history, originals=originals, types=own) as source,
+        importers.read(path, chosen, user=user, agent=agent, history=history, originals=originals, types=own) as source,
         desk.notes.progress() as progress,
     ):
         taken = _brought_in(
-            desk, dry_run, lambda store, dry: moving.take_in(store, source, dry_run=dry, skip=skip, progress=progress)
+            desk,
+            dry_run,
+            lambda store, dry: importers.import_into(store, source, dry_run=dry, skip=skip, progress=progress),
         )
-    reasons = moving.by_reason(taken.refused)
+    reasons = importers.by_reason(taken.refused)
     desk.tell(plain.plain(taken), lambda screen: _show_taken(screen, taken, reasons))
 
 
@@ -143,9 +146,7 @@ def _brought_in(desk: Desk, dry_run: bool, take: Callable[[holdfast.Store, bool]
 
 def _import_archive(desk: Desk, path: str, dry_run: bool) -> None:
     with _archive(path) as archive, desk.notes.progress() as progress:
-        report = _brought_in(
-            desk, dry_run, lambda store, dry: store.import_from(archive(), dry_run=dry, progress=progress)
-        )
+        report = _brought_in(desk, dry_run, lambda store, dry: store.import_(archive(), dry_run=dry, progress=progress))
     desk.tell({"path": path, **plain.plain(report)}, lambda screen: _show_import(screen, report))
 
 
@@ -165,7 +166,7 @@ def _archive(path: str) -> Iterator[Callable[[], Path | BinaryIO]]:
         yield again
 
 
-def _show_taken(screen: Screen, taken: Taken, reasons: list[str]) -> None:
+def _show_taken(screen: Screen, taken: ImportedReport, reasons: list[str]) -> None:
     screen.line((taken.place, "name"), f": {taken.title}, {_amounts(taken.counts)}.")
     if taken.new:
         screen.line(f"{'Would bring in' if taken.dry_run else 'Brought in'} {_amounts(taken.new)}{_owners(taken)}.")
@@ -184,7 +185,7 @@ def _show_taken(screen: Screen, taken: Taken, reasons: list[str]) -> None:
         screen.line(("note", "quiet"), f": {note}")
 
 
-def _owners(taken: Taken) -> str:
+def _owners(taken: ImportedReport) -> str:
     """Whose it is: one after the other, or how many there are."""
     if len(taken.owners) == 1:
         return f" for {_named(taken.owners[0], taken)}"
@@ -193,7 +194,7 @@ def _owners(taken: Taken) -> str:
     return ": " + ", ".join(f"{owner.new:,} for {_named(owner, taken)}" for owner in taken.owners)
 
 
-def _named(owner: Owner, taken: Taken) -> str:
+def _named(owner: Owner, taken: ImportedReport) -> str:
     names = [f"{what} {name}" for what, name in (("user", owner.user), ("agent", owner.agent)) if name is not None]
     if names:
         return " with ".join(names)
@@ -270,7 +271,7 @@ def verify(desk: Desk) -> int:
     return exits.OK if report.ok else exits.NO
 
 
-def _show_report(screen: Screen, report: Report) -> None:
+def _show_report(screen: Screen, report: VerifyReport) -> None:
     looked = f"{counted(report.threads, 'thread')}, {counted(report.entries, 'entry', 'entries')}"
     if report.ok:
         screen.line(("All is well", "good"), f": {looked}, every digest and count agrees.")

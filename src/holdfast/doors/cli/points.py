@@ -9,7 +9,8 @@ import sys
 
 import typer
 
-from holdfast.doors.cli import exits, options, plain
+from holdfast.doors import plain
+from holdfast.doors.cli import exits, options
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Screen
 from holdfast.doors.cli.wording import counted

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from holdfast.doors.cli import options, plain, wording
+from holdfast.doors import plain
+from holdfast.doors.cli import options, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.memory import owners
 from holdfast.doors.cli.render import Column, Screen

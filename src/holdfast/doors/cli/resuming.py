@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from holdfast import Resumed, Run, Store
-from holdfast.doors.cli import exits, importing, locating, options, plain, wording
+from holdfast import Run, Store
+from holdfast.doors import plain
+from holdfast.doors.cli import exits, importing, locating, options, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
 from holdfast.doors.cli.runs import show_runs, style
 from holdfast.errors import Invalid
 from holdfast.steps.resume import Handler
+from holdfast.types import Resumed
 
 _WELL = {"done", "waiting", "cancelled", "held"}
 _POLL_S = 0.5

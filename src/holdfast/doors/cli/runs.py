@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from holdfast import RunInfo, StepInfo, Store
-from holdfast.doors.cli import exits, locating, options, plain, wording
+from holdfast import Store
+from holdfast.doors import plain
+from holdfast.doors.cli import exits, locating, options, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Part, Screen
 from holdfast.errors import Invalid, NotFound, RunEnded
+from holdfast.types import RunInfo, StepInfo
 
 _STYLES = {
     "running": "name", "interrupted": "warn", "waiting": "person", "stopped": "bad", "done": "good", "failed": "bad",

@@ -11,11 +11,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast import Thread
-from holdfast.doors.cli import options, plain, wording
+from holdfast.doors import plain
+from holdfast.doors.cli import options, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Screen
 from holdfast.errors import Invalid, SchemaError, SchemaUnknown
-from holdfast.ledger.paths import Difference
+from holdfast.ledger.graphs import graphs_of
+from holdfast.ledger.json_path import Difference
 from holdfast.records import Loaded, Revision, StaleField
 
 
@@ -57,11 +59,11 @@ def _state(desk: Desk, handle: Thread, revision: int | None, as_of: str | None) 
         desk.tell(data, lambda screen: show_state(desk, screen, seen))
     else:
         desk.tell(data, lambda screen: screen.line(f"No state was saved {'yet' if as_of is None else 'by then'}."))
-        if handle.graphs():
+        if graphs_of(handle.logbook):
             desk.note(f"It has a graph, though: holdfast graph {shlex.quote(handle.id)}")
 
 
-class Seen(NamedTuple):
+class StateView(NamedTuple):
     """A state as stored, and as its schema sees it; or why that schema cannot."""
 
     stored: Loaded[Any]
@@ -69,18 +71,18 @@ class Seen(NamedTuple):
     refusal: SchemaError | None = None
 
 
-def load(handle: Thread, *, revision: int | None = None, as_of: datetime | None = None) -> Seen:
+def load(handle: Thread, *, revision: int | None = None, as_of: datetime | None = None) -> StateView:
     """Load a state as stored, whatever it is, and the same revision as its schema sees it, where that can be had."""
     stored = handle.state(dict, revision=revision, as_of=as_of)
     if not stored:
-        return Seen(stored)
+        return StateView(stored)
     try:
-        return Seen(stored, handle.state(revision=stored.revision))
+        return StateView(stored, handle.state(revision=stored.revision))
     except SchemaError as error:
-        return Seen(stored, refusal=error)
+        return StateView(stored, refusal=error)
 
 
-def show_state(desk: Desk, screen: Screen, seen: Seen) -> None:
+def show_state(desk: Desk, screen: Screen, seen: StateView) -> None:
     """Show a state and what of it is no longer fresh."""
     stored = seen.stored
     schema = f"{stored.schema} version {stored.version}" if stored.schema else "no schema"
@@ -142,7 +144,7 @@ def _show_history(desk: Desk, screen: Screen, found: list[Revision]) -> None:
 
 
 def _diff(desk: Desk, handle: Thread, old: int, new: int) -> None:
-    found = handle.diff(old, new)
+    found = handle.statebook.diff(old, new)
     data = {"thread": handle.id, "old": old, "new": new, "differences": plain.plain(found)}
     desk.tell(data, lambda screen: _show_diff(screen, found))
 

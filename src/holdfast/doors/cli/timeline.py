@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from holdfast import Moment, StepInfo, Timeline
-from holdfast.doors.cli import locating, plain, wording
+from holdfast.doors import plain
+from holdfast.doors.cli import locating, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Part, Screen
 from holdfast.doors.cli.runs import show_resume, style
+from holdfast.types import Moment, StepInfo, Timeline
 
 _BAR = 20
 _ROOM_FOR_BARS = 80

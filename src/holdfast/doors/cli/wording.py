@@ -15,8 +15,8 @@ from typing import Any
 
 from holdfast.clock import Clock, to_datetime
 from holdfast.errors import Invalid
-from holdfast.ledger.said import without_frameworks
 from holdfast.ledger.schema import duration
+from holdfast.ledger.speech import without_frameworks
 from holdfast.records import Entry
 from holdfast.when import parse_moment
 

@@ -27,19 +27,19 @@ from holdfast.memory.rules import (
     reading,
     work,
 )
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.records import EntryRef
 
-__all__ = ["RULES", "Found", "Rule", "extract", "rule"]
+__all__ = ["RULES", "Extraction", "ExtractionRule", "extract", "rule"]
 
 _ROOMS = (names, contact, places, work, family, preferences, instructions, dates, decisions, changes, numbers)
-RULES: dict[str, Rule] = {each.name: each for room in _ROOMS for each in room.RULES}
+RULES: dict[str, ExtractionRule] = {each.name: each for room in _ROOMS for each in room.RULES}
 
 _SPEAKERS = frozenset({"user", "human", "person", "customer", ""})
 """Roles whose "I" is a person. An assistant's "I", a tool's output and a system's text state nothing about anyone."""
 
 
-def rule(name: str) -> Rule:
+def rule(name: str) -> ExtractionRule:
     """The rule of this name."""
     found = RULES.get(name)
     if found is None:
@@ -55,8 +55,8 @@ def extract(
     time: datetime,
     subject: str,
     ref: EntryRef | None = None,
-    rules: Iterable[Rule] | None = None,
-) -> list[Found]:
+    rules: Iterable[ExtractionRule] | None = None,
+) -> list[Extraction]:
     """What a text says, in the order it says it. ``time`` is when it was said; "last Friday" counts from there."""
     if role.lower() not in _SPEAKERS:
         return []
@@ -71,10 +71,10 @@ def extract(
     return _settled(found)
 
 
-def _settled(found: list[Found]) -> list[Found]:
+def _settled(found: list[Extraction]) -> list[Extraction]:
     """Each statement once, in order; and what a text says is over does not end what the same text says is so."""
     current = {(each.subject, each.key) for each in found if each.key and not each.ended}
-    kept: dict[tuple[object, ...], Found] = {}
+    kept: dict[tuple[object, ...], Extraction] = {}
     for each in sorted(found, key=lambda one: (one.start, one.end)):
         if each.ended and (each.subject, each.key) in current:
             each = msgspec.structs.replace(each, key=None, ended=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.memory.rules.reading import HAVE, S, Sentence
 from holdfast.when import Pattern
 
@@ -56,7 +56,7 @@ def _exact(*sides: str) -> bool:
     return all(side[0].isdigit() or side[0].isupper() for side in sides)
 
 
-def _correction(sentence: Sentence) -> Iterator[Found]:
+def _correction(sentence: Sentence) -> Iterator[Extraction]:
     for pattern in (_NOT_BUT, _WRONG, _MEANT, _BUT_NOT):
         for match in pattern.finditer(sentence.text):
             start = match.start() + len(match[0]) - len(match[0].lstrip(" ,.\u2014\u2013"))
@@ -76,7 +76,7 @@ def _correction(sentence: Sentence) -> Iterator[Found]:
             return
 
 
-def _formerly(sentence: Sentence) -> Iterator[Found]:
+def _formerly(sentence: Sentence) -> Iterator[Extraction]:
     for match in _USED_TO.finditer(sentence.text):
         cut = _BUT.search(match["what"])
         end = match.start("what") + (cut.start() if cut else len(match["what"]))
@@ -87,7 +87,7 @@ def _formerly(sentence: Sentence) -> Iterator[Found]:
             )
 
 
-def _switch(sentence: Sentence) -> Iterator[Found]:
+def _switch(sentence: Sentence) -> Iterator[Extraction]:
     for match in _SWITCHED.finditer(sentence.text):
         cut = _TAIL.search(match["new"])
         end = match.start("new") + (cut.start() if cut else len(match["new"]))
@@ -107,7 +107,7 @@ def _switch(sentence: Sentence) -> Iterator[Found]:
             )
 
 
-def _stopped(sentence: Sentence) -> Iterator[Found]:
+def _stopped(sentence: Sentence) -> Iterator[Extraction]:
     for match in _NO_LONGER.finditer(sentence.text):
         if sentence.states(match.start()):
             yield sentence.found(
@@ -121,8 +121,8 @@ def _stopped(sentence: Sentence) -> Iterator[Found]:
 
 
 RULES = (
-    Rule("correction", "it's not X but Y; I meant Y; that's wrong, it is Y", _correction, own=False),
-    Rule("formerly", "I used to …", _formerly),
-    Rule("switch", "I switched (from X) to Y", _switch),
-    Rule("stopped", "I no longer …; I don't … anymore", _stopped),
+    ExtractionRule("correction", "it's not X but Y; I meant Y; that's wrong, it is Y", _correction, own=False),
+    ExtractionRule("formerly", "I used to …", _formerly),
+    ExtractionRule("switch", "I switched (from X) to Y", _switch),
+    ExtractionRule("stopped", "I no longer …; I don't … anymore", _stopped),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.memory.rules.reading import S, Sentence
 from holdfast.when import Pattern
 
@@ -23,14 +23,14 @@ _PHONE = Pattern(
 _NAMES_A_PHONE = Pattern(r"(?i:phone|mobile|cell|number|whatsapp|call|text|ring|contact|reach)")
 
 
-def _email(sentence: Sentence) -> Iterator[Found]:
+def _email(sentence: Sentence) -> Iterator[Extraction]:
     for match in _EMAIL.finditer(sentence.text):
         if sentence.states(match.start()):
             text = f"{sentence.who} has the e-mail address {match['value']}"
             yield sentence.found("email", *match.span(), text, key="email", importance=0.8, tags=("contact",))
 
 
-def _phone(sentence: Sentence) -> Iterator[Found]:
+def _phone(sentence: Sentence) -> Iterator[Extraction]:
     for match in _PHONE.finditer(sentence.text):
         lead = match[0][: match.start("value") - match.start()]
         enough = sum(letter.isdigit() for letter in match["value"]) >= 6
@@ -40,6 +40,6 @@ def _phone(sentence: Sentence) -> Iterator[Found]:
 
 
 RULES = (
-    Rule("email", "my email is ana@example.org; reach me at …", _email),
-    Rule("phone", "my number is +44 …; call me on …", _phone),
+    ExtractionRule("email", "my email is ana@example.org; reach me at …", _email),
+    ExtractionRule("phone", "my number is +44 …; call me on …", _phone),
 )

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from holdfast import when
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
 from holdfast.when import Pattern
 
@@ -65,7 +65,7 @@ _MONTHS = [
 ]
 
 
-def _birthday(sentence: Sentence) -> Iterator[Found]:
+def _birthday(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _BIRTHDAY.finditer(sentence.text):
         span = _span_at(sentence, cue)
         if span is None or not sentence.states(cue.start()):
@@ -83,7 +83,7 @@ def _birthday(sentence: Sentence) -> Iterator[Found]:
         yield sentence.found("birthday", cue.start(), span.end, text, key=key, importance=0.8, tags=("date",))
 
 
-def _anniversary(sentence: Sentence) -> Iterator[Found]:
+def _anniversary(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _ANNIVERSARY.finditer(sentence.text):
         span = _span_at(sentence, cue)
         if span and span.kind == "day" and span.since and sentence.states(cue.start()):
@@ -104,7 +104,7 @@ def _year(span: when.Span) -> str:
     return f" {found[0]}" if found else ""
 
 
-def _event(sentence: Sentence, rule: str, patterns: tuple[Pattern, ...]) -> Iterator[Found]:
+def _event(sentence: Sentence, rule: str, patterns: tuple[Pattern, ...]) -> Iterator[Extraction]:
     spans = [span for span in sentence.spans if span.since and span.until]
     cues = sorted((cue for pattern in patterns for cue in pattern.finditer(sentence.text)), key=lambda cue: cue.start())
     if not spans or not cues:
@@ -134,18 +134,18 @@ def _stamp(span: when.Span) -> str:
     return f"{since:%Y-%m-%d}" if last <= since.date() else f"{since:%Y-%m-%d} to {last:%Y-%m-%d}"
 
 
-def _planned(sentence: Sentence) -> Iterator[Found]:
+def _planned(sentence: Sentence) -> Iterator[Extraction]:
     yield from _event(sentence, "planned", (_OWN, _MINE, _GOING, _WILL))
 
 
-def _happened(sentence: Sentence) -> Iterator[Found]:
+def _happened(sentence: Sentence) -> Iterator[Extraction]:
     if not any(pattern.search(sentence.text) for pattern in (_OWN, _MINE)):
         yield from _event(sentence, "happened", (_DID,))
 
 
 RULES = (
-    Rule("birthday", "my birthday is 8 May; I was born in 1990", _birthday),
-    Rule("anniversary", "our anniversary is on 3 June", _anniversary),
-    Rule("planned", "I have a flight on 8 May; I'm flying to Rome on Friday", _planned),
-    Rule("happened", "I met Lena last Friday", _happened),
+    ExtractionRule("birthday", "my birthday is 8 May; I was born in 1990", _birthday),
+    ExtractionRule("anniversary", "our anniversary is on 3 June", _anniversary),
+    ExtractionRule("planned", "I have a flight on 8 May; I'm flying to Rome on Friday", _planned),
+    ExtractionRule("happened", "I met Lena last Friday", _happened),
 )

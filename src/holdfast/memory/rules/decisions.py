@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.memory.rules.reading import ADVERB, S, Sentence
 from holdfast.when import Pattern
 
@@ -32,7 +32,7 @@ _TAIL = Pattern(
 )
 
 
-def _decision(sentence: Sentence) -> Iterator[Found]:
+def _decision(sentence: Sentence) -> Iterator[Extraction]:
     for pattern in (_DECIDED, _GO_WITH, _DECISION):
         for match in pattern.finditer(sentence.text):
             start = match.start() + _LEADING.match(match[0]).end()  # type: ignore[union-attr]
@@ -52,4 +52,4 @@ def _decision(sentence: Sentence) -> Iterator[Found]:
             return
 
 
-RULES = (Rule("decision", "we decided to …; let's go with …; I chose …", _decision, own=False),)
+RULES = (ExtractionRule("decision", "we decided to …; let's go with …; I chose …", _decision, own=False),)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.memory.rules.phrases import name_at, name_before, names_at
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
 from holdfast.when import Pattern
@@ -52,7 +52,7 @@ _SEVERAL = Pattern(
 _SINGULAR = {"children": "child", "parents": "parent"}
 
 
-def _link(sentence: Sentence, rule: str, bounds: tuple[int, int], kin: str, name: str) -> Found:
+def _link(sentence: Sentence, rule: str, bounds: tuple[int, int], kin: str, name: str) -> Extraction:
     relation = " ".join(kin.lower().split())
     keyed = re.fullmatch(_ONE, relation) is not None
     return sentence.found(
@@ -68,7 +68,7 @@ def _link(sentence: Sentence, rule: str, bounds: tuple[int, int], kin: str, name
     )
 
 
-def _relative(sentence: Sentence) -> Iterator[Found]:
+def _relative(sentence: Sentence) -> Iterator[Extraction]:
     for cue in (*_MY.finditer(sentence.text), *_HAVE_A.finditer(sentence.text)):
         name = name_at(sentence.text, cue.end(), most=3)
         if name and sentence.states(cue.start()) and _belongs(sentence.text, cue, name.end):
@@ -80,14 +80,14 @@ def _belongs(text: str, cue: re.Match[str], end: int) -> bool:
     return not cue[0].rstrip().endswith(",") or text[end : end + 1] in {"", ",", ".", "!", ")"}
 
 
-def _relative_after(sentence: Sentence) -> Iterator[Found]:
+def _relative_after(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _IS_MY.finditer(sentence.text):
         name = name_before(sentence.text, cue.start())
         if name and sentence.states(name.start):
             yield _link(sentence, "relative after", (name.start, cue.end()), cue["kin"], name.text)
 
 
-def _married(sentence: Sentence) -> Iterator[Found]:
+def _married(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _MARRIED.finditer(sentence.text):
         name = name_at(sentence.text, cue.end(), most=3)
         if name and sentence.states(cue.start()):
@@ -95,7 +95,7 @@ def _married(sentence: Sentence) -> Iterator[Found]:
             yield _link(sentence, "married", (cue.start(), name.end), kin, name.text)
 
 
-def _relatives(sentence: Sentence) -> Iterator[Found]:
+def _relatives(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _SEVERAL.finditer(sentence.text):
         names = list(names_at(sentence.text, cue.end()))
         if len(names) < 2 or not sentence.states(cue.start()):
@@ -107,8 +107,8 @@ def _relatives(sentence: Sentence) -> Iterator[Found]:
 
 
 RULES = (
-    Rule("relative", "my wife Lena; my dog is called Rex; I have a cat named Tom", _relative),
-    Rule("relative after", "Lena is my sister", _relative_after),
-    Rule("married", "I'm married to Lena; I'm engaged to Lena", _married),
-    Rule("relatives", "my kids are Tom and Max; I have two sons, Tom and Max", _relatives),
+    ExtractionRule("relative", "my wife Lena; my dog is called Rex; I have a cat named Tom", _relative),
+    ExtractionRule("relative after", "Lena is my sister", _relative_after),
+    ExtractionRule("married", "I'm married to Lena; I'm engaged to Lena", _married),
+    ExtractionRule("relatives", "my kids are Tom and Max; I have two sons, Tom and Max", _relatives),
 )

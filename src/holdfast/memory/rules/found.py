@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.memory.rules.reading import Sentence
 
 
-class Found(msgspec.Struct, frozen=True):
+class Extraction(msgspec.Struct, frozen=True):
     """One thing that a text says, with the words that say it: ``quote`` is ``text[start:end]`` of what was read.
 
     ``corrects``: what was said of this key before was never true. ``ended``: from ``valid_from`` on the key has no
@@ -41,10 +41,10 @@ class Found(msgspec.Struct, frozen=True):
     ref: EntryRef | None = None
 
 
-class Rule(msgspec.Struct, frozen=True):
+class ExtractionRule(msgspec.Struct, frozen=True):
     """A named way of reading one sentence. ``own``: it reads only those in which the speaker occurs ("I", "my")."""
 
     name: str
     about: str
-    find: Callable[[Sentence], Iterator[Found]]
+    find: Callable[[Sentence], Iterator[Extraction]]
     own: bool = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.memory.rules.reading import S, Sentence
 from holdfast.when import Pattern
 
@@ -51,7 +51,7 @@ _LEADING = Pattern(r"(?i:(?:[\s,\u2014\u2013]|(?:and|but|so|also)\b){0,6})")
 _DENIED = Pattern(r"(?i:\b(?:said|says|told|they|he|she|wish)\b)")
 
 
-def _instruction(sentence: Sentence) -> Iterator[Found]:
+def _instruction(sentence: Sentence) -> Iterator[Extraction]:
     reached = -1
     matches = [match for pattern in _PATTERNS for match in pattern.finditer(sentence.text)]
     for match in sorted(matches, key=lambda each: (each.start(), -each.end())):
@@ -75,5 +75,7 @@ def _instruction(sentence: Sentence) -> Iterator[Found]:
 _PATTERNS = (_ALWAYS, _FROM_NOW, _WHENEVER, _LANGUAGE, _HABIT)
 
 RULES = (
-    Rule("instruction", "always answer in French; never …; from now on …; when I ask …, …", _instruction, own=False),
+    ExtractionRule(
+        "instruction", "always answer in French; never …; from now on …; when I ask …, …", _instruction, own=False
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.memory.rules.phrases import name_at
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
 from holdfast.when import Pattern
@@ -24,24 +24,24 @@ _GREETING = Pattern(
 _ENOUGH = Pattern(rf"$|[,.!](?:{S}|$)|{S}(?:and|from|by{S}the{S}way)\b")
 
 
-def _name(sentence: Sentence) -> Iterator[Found]:
+def _name(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _NAME.finditer(sentence.text):
         yield from _given(sentence, "name", cue, "name", "is called")
 
 
-def _nickname(sentence: Sentence) -> Iterator[Found]:
+def _nickname(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _CALLED.finditer(sentence.text):
         yield from _given(sentence, "nickname", cue, "called", "wants to be called")
 
 
-def _introduction(sentence: Sentence) -> Iterator[Found]:
+def _introduction(sentence: Sentence) -> Iterator[Extraction]:
     cue = _GREETING.match(sentence.text)
     name = name_at(sentence.text, cue.end(), most=3) if cue else None
     if cue and name and _ENOUGH.match(sentence.text, name.end):
         yield from _given(sentence, "introduction", cue, "name", "is called")
 
 
-def _given(sentence: Sentence, rule: str, cue: re.Match[str], key: str, verb: str) -> Iterator[Found]:
+def _given(sentence: Sentence, rule: str, cue: re.Match[str], key: str, verb: str) -> Iterator[Extraction]:
     name = name_at(sentence.text, cue.end(), most=3)
     if name and sentence.states(cue.start()):
         text = f"{sentence.who} {verb} {name.text}"
@@ -49,7 +49,7 @@ def _given(sentence: Sentence, rule: str, cue: re.Match[str], key: str, verb: st
 
 
 RULES = (
-    Rule("name", "my name is Ana", _name),
-    Rule("nickname", "call me Ana; I go by Ana", _nickname),
-    Rule("introduction", "hi, I'm Ana, as a greeting or a whole clause", _introduction, own=False),
+    ExtractionRule("name", "my name is Ana", _name),
+    ExtractionRule("nickname", "call me Ana; I go by Ana", _nickname),
+    ExtractionRule("introduction", "hi, I'm Ana, as a greeting or a whole clause", _introduction, own=False),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.memory.rules.reading import ADVERB, AGED, AM, S, Sentence
 from holdfast.when import Pattern
 
@@ -33,7 +33,7 @@ _KEYS = {
 }
 
 
-def _age(sentence: Sentence) -> Iterator[Found]:
+def _age(sentence: Sentence) -> Iterator[Extraction]:
     for match in _AGE.finditer(sentence.text):
         said = match["n"] or match["bare"] or match["turned"]
         number = int(said) if said.isdigit() else _WORDS.index(said.lower()) + 1
@@ -42,7 +42,7 @@ def _age(sentence: Sentence) -> Iterator[Found]:
             yield sentence.found("age", *match.span(), text, key="age", importance=0.6, tags=("person",))
 
 
-def _how_many(sentence: Sentence) -> Iterator[Found]:
+def _how_many(sentence: Sentence) -> Iterator[Extraction]:
     for match in _COUNT.finditer(sentence.text):
         if sentence.states(match.start()):
             what = match["what"].lower()
@@ -51,7 +51,7 @@ def _how_many(sentence: Sentence) -> Iterator[Found]:
             yield sentence.found("how many", *match.span(), text, key=f"count:{key}", importance=0.6, tags=("people",))
 
 
-def _body(sentence: Sentence) -> Iterator[Found]:
+def _body(sentence: Sentence) -> Iterator[Extraction]:
     for match in _BODY.finditer(sentence.text):
         if sentence.states(match.start()):
             key = "height" if match["height"] else "weight"
@@ -62,7 +62,7 @@ def _body(sentence: Sentence) -> Iterator[Found]:
 
 
 RULES = (
-    Rule("age", "I am 34 years old; I just turned 34", _age),
-    Rule("how many", "I have two children, three dogs", _how_many),
-    Rule("body", "I'm 180 cm tall; I weigh 70 kg", _body),
+    ExtractionRule("age", "I am 34 years old; I just turned 34", _age),
+    ExtractionRule("how many", "I have two children, three dogs", _how_many),
+    ExtractionRule("body", "I'm 180 cm tall; I weigh 70 kg", _body),
 )

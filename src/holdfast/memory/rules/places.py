@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.memory.rules.phrases import name_at, name_before, place_at
 from holdfast.memory.rules.reading import ADVERB, AM, HAVE, S, Sentence
 from holdfast.when import Pattern
@@ -35,12 +35,12 @@ _THEY_LIVE = Pattern(
 )
 
 
-def _home(sentence: Sentence) -> Iterator[Found]:
+def _home(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _LIVES.finditer(sentence.text):
         yield from _at(sentence, "home", cue.start(), cue.end())
 
 
-def _move(sentence: Sentence) -> Iterator[Found]:
+def _move(sentence: Sentence) -> Iterator[Extraction]:
     text = sentence.text
     for cue in _MOVED.finditer(text):
         at, origin = cue.end(), _FROM.match(text, cue.end())
@@ -53,7 +53,7 @@ def _move(sentence: Sentence) -> Iterator[Found]:
             yield from _at(sentence, "move", cue.start(), toward.end(), moved=True)
 
 
-def _at(sentence: Sentence, rule: str, start: int, at: int, *, moved: bool = False) -> Iterator[Found]:
+def _at(sentence: Sentence, rule: str, start: int, at: int, *, moved: bool = False) -> Iterator[Extraction]:
     place = place_at(sentence.text, at)
     if place is None or not sentence.states(start):
         return
@@ -72,7 +72,7 @@ def _at(sentence: Sentence, rule: str, start: int, at: int, *, moved: bool = Fal
     )
 
 
-def _origin(sentence: Sentence) -> Iterator[Found]:
+def _origin(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _ORIGIN.finditer(sentence.text):
         place = place_at(sentence.text, cue.end())
         if place and sentence.states(cue.start()):
@@ -89,7 +89,7 @@ def _origin(sentence: Sentence) -> Iterator[Found]:
             )
 
 
-def _left_home(sentence: Sentence) -> Iterator[Found]:
+def _left_home(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _LEFT.finditer(sentence.text):
         place = place_at(sentence.text, cue.end())
         over = _NOT_ANY_MORE.search(sentence.text)
@@ -108,7 +108,7 @@ def _left_home(sentence: Sentence) -> Iterator[Found]:
             )
 
 
-def _their_home(sentence: Sentence) -> Iterator[Found]:
+def _their_home(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _THEY_LIVE.finditer(sentence.text):
         name, place = name_before(sentence.text, cue.start()), place_at(sentence.text, cue.end())
         going = "moved" in cue[0] or "relocated" in cue[0]
@@ -135,9 +135,9 @@ def _their_home(sentence: Sentence) -> Iterator[Found]:
 
 
 RULES = (
-    Rule("home", "I live in Berlin; I'm based in Berlin", _home),
-    Rule("move", "I moved (from Bonn) to Berlin: a change, with its time", _move),
-    Rule("origin", "I'm from Porto; I grew up in Porto", _origin),
-    Rule("left home", "I no longer live in Berlin", _left_home),
-    Rule("their home", "Lena lives in Oslo, of a person with a name", _their_home, own=False),
+    ExtractionRule("home", "I live in Berlin; I'm based in Berlin", _home),
+    ExtractionRule("move", "I moved (from Bonn) to Berlin: a change, with its time", _move),
+    ExtractionRule("origin", "I'm from Porto; I grew up in Porto", _origin),
+    ExtractionRule("left home", "I no longer live in Berlin", _left_home),
+    ExtractionRule("their home", "Lena lives in Oslo, of a person with a name", _their_home, own=False),
 )

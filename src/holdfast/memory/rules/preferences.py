@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.memory.rules.phrases import folded, thing_at, things_at
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
 from holdfast.when import Pattern
@@ -61,7 +61,7 @@ _HABIT = Pattern(
 )
 
 
-def _taste(sentence: Sentence, rule: str, pattern: Pattern, relation: str) -> Iterator[Found]:
+def _taste(sentence: Sentence, rule: str, pattern: Pattern, relation: str) -> Iterator[Extraction]:
     for cue in pattern.finditer(sentence.text):
         if not sentence.states(cue.start()):
             continue
@@ -84,19 +84,19 @@ def _taste(sentence: Sentence, rule: str, pattern: Pattern, relation: str) -> It
                 )
 
 
-def _likes(sentence: Sentence) -> Iterator[Found]:
+def _likes(sentence: Sentence) -> Iterator[Extraction]:
     yield from _taste(sentence, "likes", _LIKE, "likes")
 
 
-def _dislikes(sentence: Sentence) -> Iterator[Found]:
+def _dislikes(sentence: Sentence) -> Iterator[Extraction]:
     yield from _taste(sentence, "dislikes", _HATE, "dislikes")
 
 
-def _no_longer_likes(sentence: Sentence) -> Iterator[Found]:
+def _no_longer_likes(sentence: Sentence) -> Iterator[Extraction]:
     yield from _taste(sentence, "no longer likes", _NO_MORE, "no longer likes")
 
 
-def _favourite(sentence: Sentence) -> Iterator[Found]:
+def _favourite(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _FAVOURITE.finditer(sentence.text):
         thing = thing_at(sentence.text, cue.end())
         if thing and sentence.states(cue.start()) and folded(cue["what"]) not in _ANYTHING:
@@ -110,7 +110,7 @@ def _favourite(sentence: Sentence) -> Iterator[Found]:
             yield _best(sentence, (start, cue.end()), cue["what"], name)
 
 
-def _best(sentence: Sentence, bounds: tuple[int, int], what: str, name: str) -> Found:
+def _best(sentence: Sentence, bounds: tuple[int, int], what: str, name: str) -> Extraction:
     what = folded(what)
     return sentence.found(
         "favourite",
@@ -124,7 +124,7 @@ def _best(sentence: Sentence, bounds: tuple[int, int], what: str, name: str) -> 
     )
 
 
-def _allergy(sentence: Sentence) -> Iterator[Found]:
+def _allergy(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _ALLERGIC.finditer(sentence.text):
         if sentence.states(cue.start()):
             for thing in things_at(sentence.text, cue.end()):
@@ -134,7 +134,7 @@ def _allergy(sentence: Sentence) -> Iterator[Found]:
             yield _allergic(sentence, match.span(), match["what"])
 
 
-def _allergic(sentence: Sentence, bounds: tuple[int, int], what: str) -> Found:
+def _allergic(sentence: Sentence, bounds: tuple[int, int], what: str) -> Extraction:
     return sentence.found(
         "allergy",
         *bounds,
@@ -147,7 +147,7 @@ def _allergic(sentence: Sentence, bounds: tuple[int, int], what: str) -> Found:
     )
 
 
-def _diet(sentence: Sentence) -> Iterator[Found]:
+def _diet(sentence: Sentence) -> Iterator[Extraction]:
     for ended, pattern in ((False, _DIET), (True, _NO_DIET)):
         for match in pattern.finditer(sentence.text):
             if sentence.states(match.start()):
@@ -166,7 +166,7 @@ def _diet(sentence: Sentence) -> Iterator[Found]:
                 )
 
 
-def _avoids(sentence: Sentence) -> Iterator[Found]:
+def _avoids(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _NOT_EAT.finditer(sentence.text):
         if not sentence.states(cue.start()) or _HABIT.search(sentence.text, cue.end()):
             continue
@@ -186,11 +186,11 @@ def _avoids(sentence: Sentence) -> Iterator[Found]:
 
 
 RULES = (
-    Rule("likes", "I like, love, enjoy, prefer …; I'm a fan of …", _likes),
-    Rule("dislikes", "I hate, can't stand, don't like …; I'm not a fan of …", _dislikes),
-    Rule("no longer likes", "I no longer like …", _no_longer_likes),
-    Rule("favourite", "my favourite colour is blue; Dune is my favourite book", _favourite),
-    Rule("allergy", "I'm allergic to nuts; I have a nut allergy", _allergy),
-    Rule("diet", "I'm vegetarian; I went vegan; I'm no longer vegan", _diet),
-    Rule("avoids", "I don't eat pork; I never drink alcohol", _avoids),
+    ExtractionRule("likes", "I like, love, enjoy, prefer …; I'm a fan of …", _likes),
+    ExtractionRule("dislikes", "I hate, can't stand, don't like …; I'm not a fan of …", _dislikes),
+    ExtractionRule("no longer likes", "I no longer like …", _no_longer_likes),
+    ExtractionRule("favourite", "my favourite colour is blue; Dune is my favourite book", _favourite),
+    ExtractionRule("allergy", "I'm allergic to nuts; I have a nut allergy", _allergy),
+    ExtractionRule("diet", "I'm vegetarian; I went vegan; I'm no longer vegan", _diet),
+    ExtractionRule("avoids", "I don't eat pork; I never drink alcohol", _avoids),
 )

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from holdfast import when
-from holdfast.memory.rules.found import Found
+from holdfast.memory.rules.found import Extraction
 from holdfast.records import EntryRef
 from holdfast.when import Pattern
 
@@ -147,11 +147,11 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
         """The words as they were written: what is blanked for the rules is kept in what they find."""
         return self.whole[self.at + start : self.at + end]
 
-    def found(self, rule: str, start: int, end: int, text: str, **more: Any) -> Found:
+    def found(self, rule: str, start: int, end: int, text: str, **more: Any) -> Extraction:
         more.setdefault("subject", self.subject)
         more.setdefault("corrects", self.corrects)
         start, end = self.at + start, self.at + end
-        return Found(rule, text, quote=self.whole[start:end], start=start, end=end, ref=self.ref, **more)
+        return Extraction(rule, text, quote=self.whole[start:end], start=start, end=end, ref=self.ref, **more)
 
 
 def blanked(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Found, Rule
+from holdfast.memory.rules.found import Extraction, ExtractionRule
 from holdfast.memory.rules.phrases import Phrase, name_at, name_before, place_at
 from holdfast.memory.rules.reading import ADVERB, AGED, AM, HAVE, NAMED, S, Sentence
 from holdfast.when import Pattern
@@ -67,7 +67,7 @@ _THEY_WORK = Pattern(
 )
 
 
-def _employment(sentence: Sentence, rule: str, start: int, company: Phrase, *, new: bool = False) -> Found:
+def _employment(sentence: Sentence, rule: str, start: int, company: Phrase, *, new: bool = False) -> Extraction:
     return sentence.found(
         rule,
         start,
@@ -83,7 +83,7 @@ def _employment(sentence: Sentence, rule: str, start: int, company: Phrase, *, n
     )
 
 
-def _job_found(sentence: Sentence, rule: str, start: int, job: Phrase) -> Found:
+def _job_found(sentence: Sentence, rule: str, start: int, job: Phrase) -> Extraction:
     return sentence.found(
         rule,
         start,
@@ -98,21 +98,21 @@ def _job_found(sentence: Sentence, rule: str, start: int, job: Phrase) -> Found:
     )
 
 
-def _employer(sentence: Sentence) -> Iterator[Found]:
+def _employer(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _AT.finditer(sentence.text):
         company = place_at(sentence.text, cue.end())
         if company and sentence.states(cue.start()):
             yield _employment(sentence, "employer", cue.start(), company)
 
 
-def _new_employer(sentence: Sentence) -> Iterator[Found]:
+def _new_employer(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _BEGAN.finditer(sentence.text):
         company = name_at(sentence.text, cue.end())
         if company and sentence.states(cue.start()):
             yield _employment(sentence, "new employer", cue.start(), company, new=True)
 
 
-def _left_employer(sentence: Sentence) -> Iterator[Found]:
+def _left_employer(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _ENDED.finditer(sentence.text):
         company = place_at(sentence.text, cue.end())
         if company and sentence.states(cue.start()):
@@ -132,7 +132,7 @@ def _left_employer(sentence: Sentence) -> Iterator[Found]:
             )
 
 
-def _job(sentence: Sentence) -> Iterator[Found]:
+def _job(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _AS.finditer(sentence.text):
         job = _JOB.match(sentence.text, cue.end())
         if job and sentence.states(cue.start()):
@@ -140,21 +140,21 @@ def _job(sentence: Sentence) -> Iterator[Found]:
             yield from _also_at(sentence, "job", cue.start(), job.end())
 
 
-def _profession(sentence: Sentence) -> Iterator[Found]:
+def _profession(sentence: Sentence) -> Iterator[Extraction]:
     for match in (*_IS_A.finditer(sentence.text), *_AGED_JOB.finditer(sentence.text)):
         if sentence.states(match.start()) and not _NO_JOB.search(match["job"]):
             yield _job_found(sentence, "profession", match.start(), Phrase(match["job"], *match.span("job")))
             yield from _also_at(sentence, "profession", match.start(), match.end())
 
 
-def _also_at(sentence: Sentence, rule: str, start: int, at: int) -> Iterator[Found]:
+def _also_at(sentence: Sentence, rule: str, start: int, at: int) -> Iterator[Extraction]:
     more = _THEN_AT.match(sentence.text, at)
     company = place_at(sentence.text, more.end()) if more else None
     if company:
         yield _employment(sentence, rule, start, company)
 
 
-def _studies(sentence: Sentence) -> Iterator[Found]:
+def _studies(sentence: Sentence) -> Iterator[Extraction]:
     for match in _STUDY.finditer(sentence.text):
         school = place_at(sentence.text, match.end())
         if school and sentence.states(match.start()):
@@ -172,7 +172,7 @@ def _studies(sentence: Sentence) -> Iterator[Found]:
             )
 
 
-def _their_work(sentence: Sentence) -> Iterator[Found]:
+def _their_work(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _THEY_WORK.finditer(sentence.text):
         name = name_before(sentence.text, cue.start())
         if name is None or not sentence.states(name.start):
@@ -197,11 +197,11 @@ def _their_work(sentence: Sentence) -> Iterator[Found]:
 
 
 RULES = (
-    Rule("employer", "I work at Siemens; I'm employed by Siemens", _employer),
-    Rule("new employer", "I joined Siemens; I got a job at Siemens: a change", _new_employer),
-    Rule("left employer", "I no longer work at Siemens; I quit my job at Siemens", _left_employer),
-    Rule("job", "I work as a nurse (at Siemens); my job is …", _job),
-    Rule("profession", "I'm a software engineer (at Siemens), of known professions", _profession),
-    Rule("studies", "I study law at Oxford", _studies),
-    Rule("their work", "Lena works at Siemens, of a person with a name", _their_work, own=False),
+    ExtractionRule("employer", "I work at Siemens; I'm employed by Siemens", _employer),
+    ExtractionRule("new employer", "I joined Siemens; I got a job at Siemens: a change", _new_employer),
+    ExtractionRule("left employer", "I no longer work at Siemens; I quit my job at Siemens", _left_employer),
+    ExtractionRule("job", "I work as a nurse (at Siemens); my job is …", _job),
+    ExtractionRule("profession", "I'm a software engineer (at Siemens), of known professions", _profession),
+    ExtractionRule("studies", "I study law at Oxford", _studies),
+    ExtractionRule("their work", "Lena works at Siemens, of a person with a name", _their_work, own=False),
 )

@@ -20,7 +20,7 @@ T = TypeVar("T")
 P = TypeVar("P")
 
 
-class _End:
+class _StreamEnd:
     """The last thing in the queue: what the coroutine returned, or what it raised."""
 
     def __init__(self, value: Any = None, error: BaseException | None = None) -> None:
@@ -47,15 +47,15 @@ def listen(make: Callable[[Callable[[P], None]], Coroutine[Any, Any, T]]) -> Gen
     def work() -> None:
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                end = _End(runner.run(make(line.put)))
+                end = _StreamEnd(runner.run(make(line.put)))
         except BaseException as error:  # everything goes to the caller, whose exception it is
-            end = _End(error=error)
+            end = _StreamEnd(error=error)
         line.put(end)
 
     thread = threading.Thread(target=work, name="holdfast-model", daemon=True)
     thread.start()
     try:
-        while not isinstance(item := line.get(), _End):
+        while not isinstance(item := line.get(), _StreamEnd):
             yield item
         if item.error is not None:
             raise item.error

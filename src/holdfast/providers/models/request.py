@@ -33,7 +33,7 @@ _ADVERT = " To try Pydantic AI"  # its advice about a missing key goes on to thi
 _WORDS = 300  # characters of a vendor's explanation that fit into ours
 
 
-class Line:
+class VendorConnection:
     """The way to one model. Safe for many threads: nothing is shared between two requests."""
 
     def __init__(

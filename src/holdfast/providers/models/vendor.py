@@ -21,7 +21,7 @@ from holdfast.providers.models.model import Reply, Usage
 from holdfast.providers.models.shape import extracted, schema_of
 
 if TYPE_CHECKING:
-    from holdfast.providers.models.request import Line
+    from holdfast.providers.models.request import VendorConnection
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class VendorModel:
         self._retries = retries
         self._clock = clock or SystemClock()
         self._lock = atfork.lock()
-        self._opened: Line | None = None
+        self._opened: VendorConnection | None = None
 
     def __repr__(self) -> str:
         return f"VendorModel({self.name!r})"
@@ -120,12 +120,12 @@ class VendorModel:
 
         return extracted(ask, messages, shape, model=self.name)
 
-    def _line(self) -> Line:
-        from holdfast.providers.models.request import Line  # noqa: PLC0415
+    def _line(self) -> VendorConnection:
+        from holdfast.providers.models.request import VendorConnection  # noqa: PLC0415
 
         with self._lock:
             if self._opened is None:
-                self._opened = Line(self._id, name=self.name, **self._reach)
+                self._opened = VendorConnection(self._id, name=self.name, **self._reach)
             return self._opened
 
     def _limit(self, timeout_s: float | None) -> _Limit:

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.errors import Misconfigured, quoted
-from holdfast.providers.tokens.counting import Counted, Counter
+from holdfast.providers.tokens.counting import Counted, TokenCounter
 from holdfast.providers.tokens.estimate import ANY, Estimate
 from holdfast.providers.tokens.exact import ENCODINGS, Exact, installed
 from holdfast.providers.tokens.windows import family_of, window_of
 
 ESTIMATE = "estimate"
 
-Spec = str | Counter | Callable[[str], int] | None
+Spec = str | TokenCounter | Callable[[str], int] | None
 
 
 def counter_for(model: Spec = None) -> Counted:
@@ -36,7 +36,7 @@ def check_name(name: str) -> None:
         raise Misconfigured(f"Nothing is known that counts tokens by the name {name!r}. There are {known}, and models.")
 
 
-def _counter(spec: Spec) -> Counter:
+def _counter(spec: Spec) -> TokenCounter:
     if spec is None:
         return Estimate(ANY)
     if isinstance(spec, str):
@@ -50,7 +50,7 @@ def _counter(spec: Spec) -> Counter:
     raise Misconfigured(f"A token counter is a model's name, an encoding, a function or an object; got {quoted(spec)}.")
 
 
-def _named(spec: str) -> Counter:
+def _named(spec: str) -> TokenCounter:
     name = spec.casefold()
     if not name:
         raise Misconfigured('The name of a model is empty. Without one, leave it out or write "estimate".')
@@ -75,9 +75,9 @@ class _Function:
         self.count = function
 
 
-def _whole(given: Any) -> Counter:
+def _whole(given: Any) -> TokenCounter:
     missing = [name for name in ("name", "exact") if not hasattr(given, name)]
     if missing:
         raise Misconfigured(f"The token counter {type(given).__name__} lacks {', '.join(missing)}.")
-    counter: Counter = given
+    counter: TokenCounter = given
     return counter

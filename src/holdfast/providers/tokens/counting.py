@@ -22,7 +22,7 @@ GENERATION_CHARACTERS = 1_000_000
 
 
 @runtime_checkable
-class Counter(Protocol):
+class TokenCounter(Protocol):
     """Counts the tokens of a text. Any object with these three names is one.
 
     ``exact`` says that the count is the model's own and no margin is needed. Counters are used by many threads at once.
@@ -42,7 +42,7 @@ class Counter(Protocol):
 class Counted:
     """A counter around a counter: every answer is looked at once, and that of a short text is kept."""
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
         self.name = counter.name
         self.exact = counter.exact

@@ -151,7 +151,7 @@ _FAMILIES = {
 _ANOTHER_VERSION = re.compile(r"[a-z0-9.]|[-_@]\d{1,2}(?![\da-z])")
 
 
-class Window(msgspec.Struct, frozen=True):
+class ModelWindow(msgspec.Struct, frozen=True):
     """What a model takes: ``tokens`` in all, of which at most ``output`` may be written by the model itself."""
 
     model: str
@@ -160,7 +160,7 @@ class Window(msgspec.Struct, frozen=True):
     encoding: str | None
 
 
-def window_of(model: str, overrides: Mapping[str, int] | None = None) -> Window | None:
+def window_of(model: str, overrides: Mapping[str, int] | None = None) -> ModelWindow | None:
     """The window of a model, or None where it is not known. ``overrides`` (name to tokens) go before the table."""
     known = _longest(model, _WINDOWS)
     given = {_plain(name): _positive(name, tokens) for name, tokens in (overrides or {}).items()}
@@ -169,8 +169,8 @@ def window_of(model: str, overrides: Mapping[str, int] | None = None) -> Window 
         return None if known is None else _WINDOWS[known]
     tokens = given[override]
     if known is None:
-        return Window(override, tokens, tokens, None)
-    return Window(override, tokens, min(tokens, _WINDOWS[known].output), _WINDOWS[known].encoding)
+        return ModelWindow(override, tokens, tokens, None)
+    return ModelWindow(override, tokens, min(tokens, _WINDOWS[known].output), _WINDOWS[known].encoding)
 
 
 def family_of(model: str) -> str:
@@ -213,11 +213,11 @@ def _positive(name: str, tokens: int) -> int:
     return tokens
 
 
-def _rows() -> Iterator[tuple[Window, str]]:
+def _rows() -> Iterator[tuple[ModelWindow, str]]:
     for line in _TABLE.split("\n"):
         if line:
             model, tokens, output, encoding, family = line.split()
-            yield Window(model, int(tokens), int(output), None if encoding == "-" else encoding), family
+            yield ModelWindow(model, int(tokens), int(output), None if encoding == "-" else encoding), family
 
 
 _WINDOWS = {window.model: window for window, _ in _rows()}

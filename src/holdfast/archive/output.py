@@ -1,0 +1,45 @@
+"""Where an archive goes: a file that appears whole or not at all, or a stream the caller holds.
+
+Deliberately absent: what is in an archive, and reading one (a reader recognises the content, not the name).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from holdfast.archive.backup import published
+from holdfast.errors import Conflict, Invalid
+
+_SUFFIXES = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".msgpack": "msgpack", ".holdfast": "msgpack"}
+
+
+def format_of(target: str | Path | BinaryIO) -> str:
+    """The format that a file's suffix names; a stream has none, so its format must be given."""
+    if not isinstance(target, str | Path):
+        raise Invalid("say which format to write to a stream: json, yaml or msgpack")
+    suffix = Path(target).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise Invalid(f"{target}: the suffix does not say the format; use {', '.join(_SUFFIXES)}, or give format=")
+    return _SUFFIXES[suffix]
+
+
+def _refuse_a_store(target: Path) -> None:
+    """An archive takes the place of an older file, but never of a store, which may be the very one being read."""
+    databases = target.suffix.lower() in (".db", ".sqlite", ".sqlite3")
+    if target.exists() and (databases or Path(f"{target}-wal").exists() or Path(f"{target}-shm").exists()):
+        raise Conflict(f"{target} looks like a database; an archive is not written over it", path=str(target))
+
+
+@contextmanager
+def written(target: str | Path | BinaryIO) -> Iterator[BinaryIO]:
+    """Open a target for writing. A file takes its name when it is complete, in place of an older one."""
+    if not isinstance(target, str | Path):
+        yield target
+        return
+    _refuse_a_store(Path(target))
+    with published(Path(target), replace=True) as draft, draft.open("wb") as out:
+        yield out
+        out.flush()

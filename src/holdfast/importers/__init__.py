@@ -1,0 +1,29 @@
+"""Moving in: what people have elsewhere, read where it is and taken into a store.
+
+``recognising`` tells what something is and opens it; each kind has a module that reads it (``langgraph``, ``mem0``,
+``memory_files``, ``knowledge_graph``, ``agents_sessions``), and ``graph_types`` are the classes that a graph may hold;
+``parts`` are what comes in, ``importing`` brings it in and compares. *Invariant:* a source is read at one moment and
+never changed, all of it is checked before the first commit, repeating an import changes nothing, and what came in
+carries the tag of its source. Deliberately absent: the programs that the sources belong to; only what graphs hold needs
+LangGraph to be read.
+"""
+
+from __future__ import annotations
+
+from holdfast.importers.importing import ImportedReport, Owner, Progress, by_reason, import_into
+from holdfast.importers.recognising import ARCHIVE, KINDS, read, recognise
+from holdfast.importers.source import ImportSource, RefusedItem
+
+__all__ = [
+    "ARCHIVE",
+    "KINDS",
+    "ImportSource",
+    "ImportedReport",
+    "Owner",
+    "Progress",
+    "RefusedItem",
+    "by_reason",
+    "import_into",
+    "read",
+    "recognise",
+]

@@ -1,0 +1,120 @@
+"""What an entry says, whichever client library shaped it: its text, who said it, when, and how far it is to be trusted.
+
+Deliberately absent: any change of what is stored. An entry that cannot be read says nothing, and ``verify`` names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from holdfast import when
+from holdfast.clock import to_micros
+from holdfast.engine.codec import decode
+from holdfast.engine.contract import Event
+from holdfast.errors import HoldfastError
+
+_TIMES = ("time", "timestamp", "created_at", "date")
+_NAMES = ("name", "speaker", "author")
+_SPOKEN = ("text", "content", "input_text", "output_text", "thinking", "refusal", "input")
+_VOUCHED = ("system", "developer")
+_OUTSIDE = ("tool", "function")
+OURS = "holdfast."
+"""What the names of events begin with that Holdfast writes for itself. They are no part of what was said."""
+_LONG = 64
+
+FRAMEWORKS = frozenset({"adk", "autogen", "claude", "crewai", "langchain", "openai_agents", "pydantic_ai"})
+"""Fields in which an adapter keeps what its framework alone understands. They are no part of what was said either."""
+
+
+def without_frameworks(content: dict[str, Any]) -> dict[str, Any]:
+    """A content as people and models are shown it."""
+    return {name: value for name, value in content.items() if name not in FRAMEWORKS}
+
+
+class Speech(NamedTuple):
+    """One entry, read. ``speaker`` is the name that it gives, else its role."""
+
+    text: str
+    speaker: str
+    role: str
+    tool: str
+    time: int
+    trust: str
+
+    @staticmethod
+    def of(event: Event) -> Speech:
+        try:
+            content = decode(event.body)
+        except HoldfastError:
+            content = None
+        fields = content if isinstance(content, dict) else {}
+        role, name = _text(fields, ("role",)), _text(fields, _NAMES)
+        called, text = event.kind == "tool_call", spoken(event.kind, content)
+        return Speech(
+            text,
+            "" if called or not text else name or role,  # who says nothing is no speaker
+            role,
+            name if called else "",
+            _said_at(fields, event.time),
+            _trust(event.kind, role),
+        )
+
+
+def spoken(kind: str, content: Any) -> str:
+    """The text of an entry."""
+    if kind == "summary" or (kind == "event" and is_ours(content)):
+        return ""  # made from what is said elsewhere; what was really said is found there
+    if kind == "tool_call" and isinstance(content, dict):
+        return "\n".join(_leaves([content.get("name"), content.get("arguments")]))
+    if isinstance(content, dict):
+        for name in ("content", "text"):
+            if name in content:
+                return "\n".join(_leaves(content[name]))
+        content = {name: value for name, value in content.items() if name not in ("role", "of", "id", *_TIMES)}
+    return "\n".join(_leaves(content))
+
+
+def is_ours(content: Any) -> bool:
+    """Whether an event was written by Holdfast for itself."""
+    name = content.get("name") if isinstance(content, dict) else None
+    return isinstance(name, str) and name.startswith(OURS)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Every text in a value, without what client libraries put around it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, bool) or value is None:
+        return
+    elif isinstance(value, int | float):
+        yield str(value)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, dict):
+        shown = value
+        if isinstance(value.get("type"), str):  # a part of a message: only what can be read of it
+            shown = {name: value[name] for name in _SPOKEN if name in value}
+        for item in shown.values():
+            yield from _leaves(item)
+
+
+def _said_at(fields: dict[str, Any], time: int) -> int:
+    """When it was said: as it says itself, for what was imported later, or when it was appended."""
+    for name in _TIMES:
+        value = fields.get(name)
+        if isinstance(value, str) and len(value) <= _LONG and (moment := when.parse_moment(value)) is not None:
+            return to_micros(moment)
+    return time
+
+
+def _trust(kind: str, role: str) -> str:
+    """What came from outside is trusted least; what the operator wrote, most."""
+    if kind == "observation" or role in _OUTSIDE:
+        return "untrusted"
+    return "trusted" if role in _VOUCHED else "stated"
+
+
+def _text(fields: dict[str, Any], names: tuple[str, ...]) -> str:
+    return next((value for name in names if isinstance(value := fields.get(name), str)), "")

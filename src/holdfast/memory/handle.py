@@ -1,0 +1,420 @@
+"""The memories of one scope: remember, look up, recall, forget.
+
+It holds no data of its own, so any number of handles in any number of processes may name the same scope. Writing goes
+to the scope's own book; reading sees the books around it too, and recall also every message of the threads in it.
+Deliberately absent: what is true (``memory.facts``), how things are found (``retrieval``), and when to extract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Protocol, TypedDict, Unpack
+
+from holdfast.checks import check_flag, check_function, check_several
+from holdfast.engine.contract import Scope
+from holdfast.errors import Corrupt, Invalid, NotFound, Unsupported
+from holdfast.ids import check_id
+from holdfast.ledger.core import Core
+from holdfast.ledger.thread import check_count
+from holdfast.memory import tools
+from holdfast.memory.conflicts import Contradiction
+from holdfast.memory.drafts import Remembering
+from holdfast.memory.facts import FactVersion
+from holdfast.memory.graph import Link
+from holdfast.memory.learning import learn
+from holdfast.memory.visible import VisibleMemories
+from holdfast.records import Memory, Origin, Recalled
+
+Progress = Callable[[int, int], None]
+"""Is told how much is done, and how much there is."""
+
+
+class Only(TypedDict, total=False):
+    """What a recall can be narrowed down to."""
+
+    kind: str | Iterable[str] | None
+    tag: str | Iterable[str] | None
+    since: datetime | None
+    until: datetime | None
+    by: str | None
+    channel: str | None
+    tool: str | None
+    trust: str | None
+    thread: str | None
+    subject: str | None
+    log: bool
+    files: bool
+
+
+class Details(TypedDict, total=False):
+    """What else can be said of a memory."""
+
+    tags: Iterable[str]
+    importance: float
+    trust: str
+    valid_from: datetime | None
+    valid_to: datetime | None
+    relation: str | None
+    object: str | None
+    once: str | None
+
+
+class IndexMaintenance(Protocol):
+    """What keeps the indexes that recall searches."""
+
+    def rebuild(self, scope: Scope, progress: Progress | None = None) -> int: ...
+    def reembed(self, scope: Scope, progress: Progress | None = None) -> int: ...
+    def rollback(self, scope: Scope) -> str: ...
+    def purge(self, scopes: Iterable[Scope]) -> None: ...
+
+
+class FindsMemories(Protocol):
+    """What answers recalls (``retrieval.recall``). This room does not know how."""
+
+    @property
+    def indexes(self) -> IndexMaintenance: ...
+
+    def recall(
+        self,
+        scope: Scope,
+        query: str,
+        k: int,
+        as_of: datetime | None,
+        explain: bool,
+        within_ms: float | None,
+        only: Only,
+        without: frozenset[str] = frozenset(),
+    ) -> Recalled: ...
+
+
+class Memories:
+    """What is known in one scope. ``store.memory(user="ana")`` gives one."""
+
+    def __init__(
+        self,
+        core: Core,
+        shelf: VisibleMemories,
+        finding: Callable[[], FindsMemories],
+        erased: Callable[[], None] | None = None,
+    ) -> None:
+        self.core, self.visible, self._finding, self._erased = core, shelf, finding, erased
+
+    def __repr__(self) -> str:
+        return f"Memories(user={self.visible.scope.user!r}, agent={self.visible.scope.agent!r})"
+
+    # Remembering
+
+    def remember(
+        self,
+        text: str,
+        *,
+        kind: str = "semantic",
+        subject: str | None = None,
+        key: str | None = None,
+        origin: str | dict[str, Any] | Origin | None = None,
+        **details: Unpack[Details],
+    ) -> Memory:
+        """Remember something, durably, and findable from now on.
+
+        With ``key`` it is the value of a fact about ``subject`` (by default the user of this handle): the newest valid
+        value counts, older ones stay in ``history``. Also: ``tags``, ``importance`` from 0 to 1, ``trust``,
+        ``valid_from`` and ``valid_to`` for when it is true, ``relation`` and ``object`` to link the subject to
+        something, and ``once``, a name of your own under which it is remembered a single time.
+        """
+        return self.visible.remember([_draft(text, kind, subject, key, origin, details)])[0]
+
+    def remember_all(self, items: Iterable[str | dict[str, Any]]) -> list[Memory]:
+        """Remember many things in one commit. An item is a text, or a dict with the arguments of ``remember``."""
+        if isinstance(items, str | bytes | dict) or not isinstance(items, Iterable):
+            raise Invalid(f"remember_all takes several items, not {type(items).__name__}")
+        return self.visible.remember([_item(item) for item in items])
+
+    def link(self, subject: str, relation: str, object: str, **details: Any) -> Memory:
+        """Remember that one thing is related to another: ``link("ana", "works at", "Acme", key="employer")``."""
+        text = details.pop("text", "")  # what the link says
+        return self.remember(text, subject=subject, relation=relation, object=object, **details)
+
+    # Looking up
+
+    def get(self, id: str) -> Memory:
+        """The memory with this id, also when it was forgotten."""
+        return self.visible.get(id)
+
+    def memories(
+        self,
+        *,
+        kind: str | None = None,
+        subject: str | None = None,
+        tag: str | None = None,
+        limit: int | None = 100,
+        forgotten: bool = False,
+    ) -> list[Memory]:
+        """List memories, the latest recorded first; with ``forgotten`` those that were forgotten instead."""
+        check_flag("forgotten", forgotten)
+        return self.visible.memories(kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten)
+
+    def facts(
+        self,
+        *,
+        subject: str | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        trust: str | None = None,
+    ) -> list[Memory]:
+        """The value of every fact: now, as it was ``as_of`` a moment, or as it was known at ``known_at``.
+
+        With ``trust`` only what is trusted at least that much has a say in what the value is.
+        """
+        return self.visible.facts(subject=subject, as_of=as_of, known_at=known_at, trust=trust)
+
+    def fact(
+        self,
+        key: str,
+        subject: str | None = None,
+        *,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        trust: str | None = None,
+    ) -> Memory | None:
+        """The value of one fact, None where it has none; see ``facts``."""
+        versions = self.visible.history(key, subject, known_at=known_at, trust=trust)
+        moment = self.visible.moment(None, as_of)
+        holding = [version.memory for version in versions if version.holds(moment) and not version.memory.ended]
+        return holding[-1] if holding else None
+
+    def history(
+        self, key: str, subject: str | None = None, *, known_at: datetime | None = None, trust: str | None = None
+    ) -> list[FactVersion]:
+        """Every value that a fact ever had, in order, with the time each really held."""
+        return self.visible.history(key, subject, known_at=known_at, trust=trust)
+
+    def links(self, entity: str | None = None, *, hops: int = 1, as_of: datetime | None = None) -> list[Link]:
+        """Links that hold now (or ``as_of`` a moment): all of them, or those up to ``hops`` away from an entity."""
+        return self.visible.links(entity=entity, hops=hops, as_of=self.visible.moment(None, as_of))
+
+    def procedures(self, limit: int | None = None, *, trust: str | None = None) -> list[Memory]:
+        """How to do things, the most useful first: what an agent should always have at hand."""
+        if limit is not None:
+            check_count("limit", limit)
+        return self.visible.procedures(limit, trust=trust)
+
+    def contradictions(self, *, subject: str | None = None, limit: int | None = 100) -> list[Contradiction]:
+        """Memories that say opposite things and are not values of one fact, the newest first.
+
+        They are flagged, never merged.
+        """
+        return self.visible.contradictions(subject=subject, limit=limit)
+
+    # What changed, what was never true, what is to go
+
+    def correct(
+        self,
+        id: str,
+        text: str | None = None,
+        *,
+        origin: str | dict[str, Any] | Origin | None = None,
+        **details: Unpack[Details],
+    ) -> Memory:
+        """Say that a memory was never true, and with ``text`` what is true instead.
+
+        What is no longer true, but was, is not wrong: give the fact a new value, or ``end`` it.
+        """
+        instead = None if text is None else _draft(text, self.visible.get(id).kind, None, None, origin, details)
+        return self.visible.correct(id, instead)
+
+    def end(self, id: str, at: datetime | None = None) -> Memory:
+        """Say that a memory is no longer true, from a moment or from now on; of a fact, that it has no value then."""
+        return self.visible.end(id, at)
+
+    def forget(
+        self,
+        id: str | None = None,
+        *,
+        key: str | None = None,
+        subject: str | None = None,
+        tag: str | None = None,
+        kind: str | None = None,
+        dry_run: bool = False,
+        erase: bool = False,
+    ) -> list[Memory]:
+        """Forget one memory, all values of a fact (``key``), or all with a subject, tag or kind; return which.
+
+        What is forgotten is not found any more, and ``unforget`` brings it back. With ``erase`` its text is removed for
+        good, also of what was forgotten before. With ``dry_run`` nothing happens.
+        """
+        chosen = self._chosen(id, key, subject, tag, kind, gone=check_flag("erase", erase))
+        if check_flag("dry_run", dry_run):
+            return chosen
+        work: Callable[[str], Any] = self._erase if erase else self.visible.forget
+        done: list[Any] = []
+        try:
+            if id is not None:
+                done.append(work(id))
+            else:
+                done += (each for memory in chosen if (each := _unless_gone(work, memory.id)) is not None)
+        finally:
+            if erase:
+                self._finding().indexes.purge(done)  # indexes still know the words of what is gone
+        if not erase:
+            return done
+        if self._erased is not None:
+            self._erased()
+        return chosen
+
+    def _erase(self, id: str) -> Scope:
+        scope = self.visible.book_of(id).scope
+        self.visible.erase(id)
+        return scope
+
+    def _chosen(
+        self,
+        id: str | None,
+        key: str | None,
+        subject: str | None,
+        tag: str | None,
+        kind: str | None,
+        *,
+        gone: bool,
+    ) -> list[Memory]:
+        """What a call of ``forget`` means; with ``gone`` also what was forgotten before."""
+        if id is not None:
+            if any(value is not None for value in (key, subject, tag, kind)):
+                raise Invalid("give either the id of a memory, or what all of them have in common")
+            return self._readable(id) if gone else [self.visible.get(id)]
+        if key is None and subject is None and tag is None and kind is None:
+            raise Invalid("say what to forget: an id, a key, a subject, a tag or a kind")
+        if key is not None:
+            found = self.visible.values(key, subject, forgotten=None if gone else False)
+            if not found:
+                raise NotFound(f"there is no fact {key!r} here", key=key)
+            found = [one for one in found if (tag is None or tag in one.tags) and (kind is None or kind == one.kind)]
+        else:
+            found = self.visible.memories(kind=kind, subject=subject, tag=tag, limit=None)
+            if gone:
+                found += self.visible.memories(kind=kind, subject=subject, tag=tag, limit=None, forgotten=True)
+        return [memory for memory in found if self.visible.owns(self.visible.book_of(memory.id).scope)]
+
+    def _readable(self, id: str) -> list[Memory]:
+        """One memory; or none when it is there but cannot be read any more, which must not keep it from going."""
+        try:
+            return [self.visible.get(id)]
+        except (Corrupt, Unsupported):
+            return []
+
+    def unforget(self, id: str) -> Memory:
+        """Bring back what was forgotten."""
+        return self.visible.unforget(id)
+
+    def used(self, id: str, *, helped: bool | None = None) -> Memory:
+        """Tell that a memory was used, and whether it helped. Procedures are listed by how often they did."""
+        return self.visible.used(id, helped)
+
+    # Recalling
+
+    def recall(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        as_of: datetime | None = None,
+        explain: bool = False,
+        within_ms: float | None = None,
+        without: Collection[str] = (),
+        **only: Unpack[Only],
+    ) -> Recalled:
+        """Find what is relevant to a question or a text: memories, messages of the threads in this scope, and files.
+
+        Best first, at most ``k``. Facts that are superseded, corrected or over are left out, as are those not yet true;
+        ``as_of`` asks what was true and said at an earlier moment. ``within_ms`` is a budget: stages that do not fit
+        are dropped, and the report says which. ``only`` narrows down: ``kind``, ``tag``, ``since``, ``until``, ``by``,
+        ``channel``, ``tool``, ``trust`` (at least), ``thread``, ``subject``, ``log`` (False: no messages),
+        ``files`` (False: no files).
+        ``without`` names stages to leave out, to see what they are worth.
+        """
+        stages = frozenset(check_id(stage, "a stage to leave out") for stage in check_several("stages", without))
+        check_flag("explain", explain)
+        return self._finding().recall(self.visible.scope, query, k, as_of, explain, within_ms, only, stages)
+
+    def learn(self, thread: str, *, after: int = 0) -> list[Memory]:
+        """Extract facts from a thread's messages by rules, without a model, and remember them with their source.
+
+        Learning the same messages again changes nothing. Returned are the memories that those messages gave.
+        """
+        return learn(self.core, self.visible, thread, after)
+
+    # For a model that asks by itself
+
+    def tools(self, format: str = "openai") -> list[dict[str, Any]]:
+        """The tools ``recall``, ``remember`` and ``forget`` as a model is told of them: openai or anthropic."""
+        return tools.definitions(format)
+
+    def use(
+        self,
+        name: str,
+        arguments: dict[str, Any] | str,
+        *,
+        origin: str | dict[str, Any] | Origin | None = None,
+        trust: str = "stated",
+        once: str | None = None,
+    ) -> str:
+        """Carry out a tool that a model called, and return the text to hand back to it.
+
+        ``arguments`` are what it wrote, as a dict or as JSON. What is wrong with them is in the text, which then begins
+        with ``error:``; only what is no fault of the model's is raised. ``origin``, ``trust`` and ``once`` (see
+        ``remember``) are yours to say: a model can raise the trust of nothing.
+        """
+        return tools.use(self, name, arguments, tools.Caller(origin, trust, once))
+
+    # Tending
+
+    def rebuild(self, progress: Progress | None = None) -> int:
+        """Make the indexes of this scope again from what is stored; return how many documents they hold."""
+        check_function("progress", progress)
+        return self._finding().indexes.rebuild(self.visible.scope, progress)
+
+    def reembed(self, progress: Progress | None = None) -> int:
+        """Move to the embedder that this store was opened with; return how many passages got a vector.
+
+        Recall goes on with the old model's vectors until all are there. What was done stays done when it is
+        interrupted. ``rollback`` goes back.
+        """
+        check_function("progress", progress)
+        return self._finding().indexes.reembed(self.visible.scope, progress)
+
+    def rollback(self) -> str | None:
+        """Go back to the vectors of the model before the last ``reembed``; return the model that is used now."""
+        return self._finding().indexes.rollback(self.visible.scope)
+
+
+def _draft(
+    text: str,
+    kind: str,
+    subject: str | None,
+    key: str | None,
+    origin: str | dict[str, Any] | Origin | None,
+    details: Details,
+) -> Remembering:
+    if unknown := set(details) - Details.__annotations__.keys():
+        known = ", ".join(sorted(Details.__annotations__))
+        raise Invalid(f"a memory has no {', '.join(sorted(unknown))}; it has kind, subject, key, origin, {known}")
+    return Remembering(text, kind, subject, key, origin=origin, **details)  # type: ignore[arg-type]
+
+
+def _item(item: str | dict[str, Any]) -> Remembering:
+    if isinstance(item, str):
+        return Remembering(item)
+    if not isinstance(item, dict):
+        raise Invalid(f"an item to remember is a text or a dict, not {type(item).__name__}")
+    known = {field for field in Remembering.__struct_fields__ if field not in ("corrects", "ended")}
+    if unknown := set(item) - known:
+        raise Invalid(f"a memory has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(sorted(known))}")
+    return Remembering(**item)
+
+
+def _unless_gone(work: Callable[[str], Any], id: str) -> Any:
+    """Do something to one of several memories; one that another erased meanwhile is as gone as it can be."""
+    with suppress(NotFound):
+        return work(id)
+    return None

@@ -1,0 +1,41 @@
+"""Verifying a store: what its engine can prove of bytes, and then what each room says about what they mean.
+
+Deliberately absent: mending. ``rebuild`` makes derived data again; of ground there is only one, so damage is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.engine.contract import Engine, Problem, Query
+from holdfast.ids import Ids
+from holdfast.ledger import checkpoints, files, graphs
+from holdfast.ledger.core import Core, scan_ever
+from holdfast.memory import checking
+from holdfast.records import VerifyReport
+
+
+def verify(core: Core, ids: Ids, tenant: str | None = None) -> VerifyReport:
+    """Re-derive every digest and count in the whole store, or of one tenant, and name whatever does not agree."""
+    engine = core.engine
+    problems = engine.check(tenant)
+    threads = entries = 0
+    for name in engine.tenants() if tenant is None else [tenant]:
+        for record in scan_ever(engine, name, Query("thread")):
+            threads, entries = threads + 1, entries + record.head
+        problems += _meaning(engine, name)
+        problems += _indexes(core._replace(tenant=name), ids)
+    return VerifyReport(threads, entries, tuple(problems))
+
+
+def _meaning(engine: Engine, tenant: str) -> Iterator[Problem]:
+    with engine.snapshot() as view:
+        for room in (checkpoints, checking, files, graphs):
+            yield from room.problems(view, tenant)
+
+
+def _indexes(core: Core, ids: Ids) -> Iterator[Problem]:
+    if core.engine.scan(core.tenant, Query("index", limit=1)):
+        from holdfast.retrieval.library import Indexes  # noqa: PLC0415 - brings numpy
+
+        yield from Indexes(core, ids, None).problems()

@@ -1,0 +1,377 @@
+"""From a question to hits: ask the indexes, rank what they give, and read the texts from ground.
+
+What a hit shows is always read from ground, so an index that is behind an erasure can show nothing that is gone.
+Deliberately absent: ranking (``retrieval``), and what is true (``memory``).
+"""
+
+from __future__ import annotations
+
+import time as _time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.checks import check_choice, check_flag
+from holdfast.clock import to_datetime, to_micros
+from holdfast.engine.contract import Event, Mark, Record, Scope
+from holdfast.errors import Corrupt, HoldfastError, Invalid, Unsupported, quoted
+from holdfast.ids import check_id
+from holdfast.ledger import log
+from holdfast.ledger.core import Core, fetch, fetch_events
+from holdfast.ledger.files import FILE, Within, here, text_of, to_file
+from holdfast.ledger.speech import spoken
+from holdfast.memory.conflicts import contradictions
+from holdfast.memory.handle import Only
+from holdfast.memory.names import MEMORY, folded, memory_id, subject_of
+from holdfast.memory.stored import to_memory
+from holdfast.records import ENTRY_KINDS, MEMORY_KINDS, TRUST, Entry, File, Hit, Memory, Recalled, RecallReport
+from holdfast.retrieval import index as indexes
+from holdfast.retrieval import question
+from holdfast.retrieval.corpus import Corpus
+from holdfast.retrieval.documents import IndexScope
+from holdfast.retrieval.library import Indexes, filing, filing_places, places
+from holdfast.retrieval.pipeline import OPTIONAL, Ranking, Stopwatch, search
+from holdfast.retrieval.question import RecallQuery
+from holdfast.retrieval.segment import CODES
+from holdfast.retrieval.source import StreamRange
+
+MOST = 1_000
+_MEANT = {"limit": "k", "top_k": "k", "n": "k", "tags": "tag", "kinds": "kind", "user": "store.memory(user=…)"}
+"""What people write for another word of ours."""
+_FIRST = 10
+_SPARE = 5
+_PATIENT_MS = 200
+"""With less time than this, a recall waits neither for an embedder far away nor for an index to be saved."""
+
+
+Looked = tuple[IndexScope, Callable[[StreamRange], bool]]
+"""A place to look into, and what of it may be seen."""
+
+
+class SearchableCorpus(NamedTuple):
+    """All that a question may be answered from, the models of its vectors and how long those are, and what is to be
+    said."""
+
+    corpus: Corpus
+    models: dict[str, int]
+    notes: list[str]
+
+
+class HitRow(NamedTuple):
+    """What an index says of something that it found."""
+
+    ref: int
+    stream: int
+    position: int
+    time: int
+    trust: int
+    kind: int
+
+
+class Read(NamedTuple):
+    """What was read from ground for some rows."""
+
+    memories: Mapping[str, Record]
+    files: Mapping[str, Record]
+    events: Mapping[Mark, Event]
+
+
+class Recaller:
+    """Answers recalls of any handle of one store."""
+
+    def __init__(self, core: Core, library: Indexes) -> None:
+        self._core, self.indexes = core, library
+        self._resting: dict[str, float] = {}
+
+    def recall(
+        self,
+        scope: Scope,
+        query: str,
+        k: int,
+        as_of: datetime | None,
+        explain: bool,
+        within_ms: float | None,
+        only: Only,
+        without: frozenset[str] = frozenset(),
+    ) -> Recalled:
+        """See ``Memories.recall``. ``without`` names stages to leave out, to see what they are worth."""
+        if unknown := sorted(map(str, without.difference(OPTIONAL))):
+            raise Invalid(f"there is no stage {', '.join(unknown)} to leave out; there are {', '.join(OPTIONAL)}")
+        began = _time.perf_counter()
+        asked = self._asked(query, k, as_of, within_ms, only, folded(subject_of(scope)))
+        run = Stopwatch(began, within_ms, without)
+        seen = self._seen(scope, only.get("thread"), asked.kinds, patient=_patient(within_ms))
+        return self._answered(asked, seen, run, explain)
+
+    def search(self, within: Within, query: str, k: int, *, explain: bool, within_ms: float | None) -> Recalled:
+        """See ``Folder.search``: a recall from some files of one owner alone."""
+        began = _time.perf_counter()
+        asked = self._asked(query, k, None, within_ms, {"tag": within.tag}, "")
+        run = Stopwatch(began, within_ms, frozenset())
+        under, among = within.under, within.among
+
+        def sees(reach: StreamRange) -> bool:
+            file = reach.file or ""
+            return file.startswith(under) and (among is None or file in among)
+
+        name = ("under", under, among)
+        seen = self._looked_into([(filing(within.scope), sees)], None, name, patient=_patient(within_ms))
+        return self._answered(asked, seen, run, explain)
+
+    def purge(self, scope: Scope) -> None:
+        """Have nothing saved of files that are gone. What was never searched is not indexed only for that."""
+        if any(place == filing(scope) for place in self.indexes.saved()):
+            self.indexes.purge([scope])
+
+    def _answered(self, asked: RecallQuery, seen: SearchableCorpus, run: Stopwatch, explain: bool) -> Recalled:
+        corpus, models, notes = seen
+        if asked.as_of is None:  # what was acknowledged is true now, whatever this clock says
+            asked = msgspec.structs.replace(asked, now=max(asked.now, corpus.latest()))
+        reading = question.read(asked.text, asked.now)
+        run.timed("catch up", run.began)
+        vectors = self._vectors(question.without_names(reading, corpus), models, run, notes)
+        found = search(corpus, asked, reading, vectors, run)
+        hits = self._hits(corpus, found, asked.k, explain)
+        if run.may("disputes"):
+            start = _time.perf_counter()
+            hits = disputed(hits)
+            run.timed("disputes", start)
+        report = RecallReport(
+            query=asked.text,
+            searched=corpus.rows,
+            candidates=found.candidates,
+            ms=(_time.perf_counter() - run.began) * 1_000,
+            model=next(iter(vectors), None),
+            stages=tuple(run.reports),
+            pending=_pending(corpus, models),
+            notes=tuple(notes),
+        )
+        return Recalled(hits, found.confidence, bool(hits) and found.relevant, report)
+
+    # What is asked
+
+    def _asked(
+        self, query: str, k: int, as_of: datetime | None, within_ms: float | None, only: Only, subject: str
+    ) -> RecallQuery:
+        if not isinstance(query, str):
+            raise Invalid(f"a query is text, not {type(query).__name__}")
+        if type(k) is not int or not 1 <= k <= MOST:
+            raise Invalid(f"k is a whole number from 1 to {MOST:,}, not {quoted(k)}")
+        if within_ms is not None and not _positive(within_ms):
+            raise Invalid(f"within_ms is a number of milliseconds over 0, not {quoted(within_ms)}")
+        if unknown := set(only) - Only.__annotations__.keys():
+            meant = [f"{_MEANT[name]}, not {name}" for name in sorted(unknown) if name in _MEANT]
+            what = f"give {'; '.join(meant)}" if meant else f"recall has no filter {', '.join(sorted(unknown))}"
+            raise Invalid(f"{what}; it has {', '.join(sorted(Only.__annotations__))}, and k")
+        for what in ("log", "files"):
+            check_flag(what, only.get(what, True))
+        now = self._core.clock.now() if as_of is None else to_micros(as_of)
+        return RecallQuery(
+            text=query,
+            k=k,
+            now=now,
+            as_of=None if as_of is None else now,
+            kinds=_kinds(only.get("kind"), log=only.get("log", True), files=only.get("files", True)),
+            marks=tuple(_marks(only)),
+            since=None if only.get("since") is None else to_micros(only["since"]),  # type: ignore[arg-type]
+            until=None if only.get("until") is None else to_micros(only["until"]),  # type: ignore[arg-type]
+            trust=_trust(only.get("trust")),
+            subject=subject,
+        )
+
+    # What there is
+
+    def _seen(
+        self, scope: Scope, thread: str | None, kinds: tuple[str, ...] | None, *, patient: bool
+    ) -> SearchableCorpus:
+        """All that a handle may see: what was said and remembered, and files where there are any that may answer."""
+        if thread is not None:
+            check_id(thread, "thread id")
+        name = (scope.agent, thread)
+        seen = self._looked_into(places(scope), thread, name, patient=patient)
+        if thread is not None or (kinds is not None and FILE not in kinds) or not self.indexes.has_files(scope):
+            return seen
+        files = self._looked_into(filing_places(scope), None, name, patient=patient)
+        models, notes = {**files.models, **seen.models}, list(dict.fromkeys([*seen.notes, *files.notes]))
+        return SearchableCorpus(Corpus.of([seen.corpus, files.corpus]), models, notes)
+
+    def _looked_into(
+        self, places: Iterable[Looked], thread: str | None, name: object, *, patient: bool
+    ) -> SearchableCorpus:
+        found: list[Corpus] = []
+        models: dict[str, int] = {}
+        notes: list[str] = []
+        for place, sees in places:
+            index = self.indexes.index(place)
+            found.append(index.corpus(patient=patient).seen(sees, thread, name))
+            embedder, recorded = index.embedder, index.model
+            if embedder is not None and found[-1].segments:
+                models.setdefault(embedder.name, index.dimension)
+            if embedder is None and recorded is not None and found[-1].segments:
+                notes.append(f"by words alone: the vectors are of {recorded}, and this store was not opened with it")
+        return SearchableCorpus(Corpus.of(found), models, notes)
+
+    def _vectors(self, topic: str, models: dict[str, int], run: Stopwatch, notes: list[str]) -> dict[str, Any]:
+        """The query's vector by each model that an index uses; what fails is left out, and said."""
+        found: dict[str, Any] = {}
+        if not models or not run.may("embed"):
+            return found
+        start = _time.perf_counter()
+        for model, width in models.items():
+            embedder = self.indexes.embedder(model)
+            if embedder is None or _time.monotonic() < self._resting.get(model, 0.0):
+                notes.append("without vectors: the embedder failed a moment ago")
+                continue
+            try:
+                vector = embedder.embed([topic])[0]
+            except HoldfastError as error:
+                self._resting[model] = _time.monotonic() + indexes.RETRY_S
+                notes.append(f"without vectors: {error}")
+                continue
+            if width and len(vector) != width:
+                notes.append(
+                    f"without vectors: those of {model} have {len(vector)} numbers, those in the index {width}"
+                )
+                continue
+            found[model] = vector
+        run.timed("embed", start)
+        return found
+
+    # What is shown
+
+    def _hits(self, corpus: Corpus, found: Ranking, k: int, explain: bool) -> tuple[Hit, ...]:
+        columns = [corpus.column(name, found.rows).tolist() for name in HitRow._fields]
+        rows = [HitRow(*values) for values in zip(*columns, strict=True)]
+        read = self._read(corpus, rows[: k + _SPARE])
+        hits: list[Hit] = []
+        for number, row in enumerate(rows):
+            if len(hits) == k:
+                break
+            score = float(found.scores[number])
+            why = {name: round(float(values[number]), 4) for name, values in found.parts.items()} if explain else {}
+            if row.ref:
+                memory = self._memory(memory_id(row.ref), read.memories)
+                if memory is not None:
+                    hits.append(Hit(memory.text, score, memory.kind, memory.valid_from, memory.trust, memory, why=why))
+            elif row.kind == CODES[FILE]:
+                file = self._file(corpus.file_of(row.stream), row, read)
+                if file is not None:
+                    hits.append(
+                        Hit(text_of(file.content), score, FILE, file.time, TRUST[row.trust], why=why, file=file)
+                    )
+            elif (entry := self._entry(corpus, Mark(row.stream, row.position), read.events)) is not None:
+                shown, said = spoken(entry.kind, entry.content), to_datetime(row.time)
+                hits.append(Hit(shown, score, entry.kind, said, TRUST[row.trust], entry=entry, why=why))
+        return tuple(hits)
+
+    def _read(self, corpus: Corpus, rows: Sequence[HitRow]) -> Read:
+        """What the first rows are about, by few questions."""
+        engine, tenant = self._core.engine, self._core.tenant
+        memories = [memory_id(row.ref) for row in rows if row.ref]
+        files = [id for row in rows if row.kind == CODES[FILE] and (id := corpus.file_of(row.stream)) is not None]
+        marks = [Mark(row.stream, row.position) for row in rows if not row.ref]
+        return Read(
+            fetch(engine, tenant, MEMORY, memories),
+            fetch(engine, tenant, FILE, files) if files else {},
+            fetch_events(engine, tenant, marks),
+        )
+
+    def _file(self, id: str | None, row: HitRow, read: Read) -> File | None:
+        """The version of a file that was found, if the file is still there."""
+        record = None if id is None else read.files.get(id) or self._core.engine.get(self._core.tenant, FILE, id)
+        if record is None or record.stream != row.stream:
+            return None
+        try:
+            event = self._event(Mark(row.stream, row.position), read.events)
+            return to_file(record, event) if event is not None and here(record, self._core.clock.now()) else None
+        except (Corrupt, Unsupported):  # verify names it
+            return None
+
+    def _event(self, mark: Mark, fetched: Mapping[Mark, Event]) -> Event | None:
+        return fetched.get(mark) or fetch_events(self._core.engine, self._core.tenant, [mark]).get(mark)
+
+    def _memory(self, id: str, fetched: Mapping[str, Record]) -> Memory | None:
+        record = fetched.get(id) or self._core.engine.get(self._core.tenant, MEMORY, id)
+        try:
+            memory = None if record is None else to_memory(record)
+        except (Corrupt, Unsupported):  # verify names it
+            return None
+        return memory if memory is not None and memory.forgotten_at is None else None
+
+    def _entry(self, corpus: Corpus, mark: Mark, fetched: Mapping[Mark, Event]) -> Entry | None:
+        thread = corpus.thread_of(mark.stream, mark.position)
+        event = self._event(mark, fetched)
+        try:
+            return log.to_entry(thread, event) if thread is not None and event is not None else None
+        except (Corrupt, Unsupported):  # verify names it
+            return None
+
+
+def disputed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Hits of which each names the others that say otherwise."""
+    known = [hit.memory for hit in hits if hit.memory is not None and hit.memory.key is None]
+    memories = known[:_FIRST]
+    against: dict[str, list[str]] = {}
+    if len(memories) > 1:
+        for pair in contradictions(memories):
+            against.setdefault(pair.first.id, []).append(pair.second.id)
+            against.setdefault(pair.second.id, []).append(pair.first.id)
+    if not against:
+        return hits
+    return tuple(msgspec.structs.replace(hit, disputed_by=tuple(against.get(hit.id, ()))) for hit in hits)
+
+
+def _kinds(kind: str | Iterable[str] | None, *, log: bool, files: bool) -> tuple[str, ...] | None:
+    known = (*MEMORY_KINDS, *ENTRY_KINDS, FILE)
+    left_out = (() if log else ENTRY_KINDS) + (() if files else (FILE,))
+    if kind is None and not left_out:
+        return None
+    kinds = known if kind is None else _several(kind, "kind")
+    for one in kinds:
+        check_choice("kind", one, known)
+    return tuple(one for one in kinds if one not in left_out)
+
+
+def _patient(within_ms: float | None) -> bool:
+    return within_ms is None or within_ms >= _PATIENT_MS
+
+
+def _marks(only: Only) -> Iterable[str]:
+    for tag in _several(only.get("tag"), "tag"):
+        yield f"tag:{check_id(tag, 'tag')}"
+    for what in ("by", "channel", "tool"):
+        if (value := only.get(what)) is not None:
+            yield f"{what}:{check_id(value, what)}"
+    if (subject := only.get("subject")) is not None:
+        yield f"subject:{folded(check_id(subject, 'subject'))}"
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e9
+
+
+def _several(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, str | Iterable):
+        raise Invalid(f"{what} is a text or several, not {quoted(value)}")
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _trust(trust: str | None) -> int:
+    if trust is None:
+        return 0
+    return TRUST.index(check_choice("trust", trust, TRUST))
+
+
+def _pending(corpus: Corpus, models: dict[str, int]) -> int:
+    if not models:
+        return 0
+    return sum(
+        segment.passages
+        if segment.vectors is None or segment.vectors.model not in models
+        else int((~segment.vectors.done).sum())
+        for segment in corpus.segments
+    )

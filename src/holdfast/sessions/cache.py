@@ -1,0 +1,174 @@
+"""What is kept from one context to the next until it changes: the ends of logs, and what is known.
+
+Entries never change, so of a log only what is new is read; a thread that was rewound, or erased and begun anew, has
+another stream and is read again. A collection's mark moves with whatever is remembered, corrected or forgotten in it,
+also in another process; and between two moments at which something begins or ceases to be valid, the same is true. How
+often something was of use moves no mark, so that is read each time. Deliberately absent: what is true (``memory``).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast import atfork
+from holdfast.engine.contract import Mark
+from holdfast.ledger import log
+from holdfast.ledger.core import fetch
+from holdfast.memory.collection import usefulness
+from holdfast.memory.names import MEMORY
+from holdfast.memory.stored import readable
+from holdfast.memory.visible import FactsThenAndNow
+from holdfast.records import Entry, Memory
+
+if TYPE_CHECKING:
+    from holdfast.memory.visible import VisibleMemories
+    from holdfast.thread import Thread
+
+
+READ = 800
+"""How many entries the end of a log is."""
+_THREADS = 16
+_BYTES = 64_000_000
+
+
+class _Tail(NamedTuple):
+    mark: Mark
+    entries: tuple[Entry, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(self.sizes)
+
+
+class LogCache:
+    """The ends of the logs that were looked at last. What it gives is not to be changed, nor handed out."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, _Tail] = OrderedDict()
+        self._lock = atfork.lock()
+
+    def __contains__(self, thread: str) -> bool:
+        """Whether the end of a thread's log is kept."""
+        return thread in self._kept
+
+    def seen(self, thread: Thread) -> tuple[Entry, ...]:
+        """The end of a log as it was when it was last read, if it is kept."""
+        kept = self._kept.get(thread.id)
+        return () if kept is None else kept.entries
+
+    def of(self, thread: Thread) -> tuple[Entry, ...]:
+        record = thread.logbook.record()
+        if record is None:
+            return ()
+        with self._lock:
+            known = self._kept.pop(thread.id, None)
+        tail = _read(thread, record.mark, known)
+        if tail.size > _BYTES:
+            return tail.entries
+        with self._lock:
+            self._kept[thread.id] = tail
+            while self._kept and (len(self._kept) > _THREADS or sum(one.size for one in self._kept.values()) > _BYTES):
+                self._kept.popitem(last=False)
+        return tail.entries
+
+
+def _read(thread: Thread, mark: Mark, known: _Tail | None) -> _Tail:
+    """The end of a log at a mark, with what is known of it already."""
+    core = thread.logbook.core
+    if known is not None and known.mark.stream == mark.stream and 0 <= mark.position - known.mark.position < READ:
+        if known.mark == mark:
+            return known
+        events = core.engine.read(core.tenant, mark, after=known.mark.position)
+        before, sizes = known.entries, known.sizes
+    else:
+        events = core.engine.read(core.tenant, mark, limit=READ, newest=True)
+        before, sizes = (), ()
+    entries = (*before, *(log.to_entry(thread.id, event) for event in events))[-READ:]
+    return _Tail(mark, entries, (*sizes, *(len(event.body) for event in events))[-READ:])
+
+
+_PAGES = 128
+
+
+class MemoryPosition(NamedTuple):
+    """How far the books are that a handle sees, and the moment that is now for it."""
+
+    shelf: VisibleMemories
+    marks: tuple[Any, ...]
+    now: datetime
+
+    @staticmethod
+    def of(shelf: VisibleMemories) -> MemoryPosition:
+        return MemoryPosition(shelf, shelf.marks(), shelf.moment())
+
+
+class _CachedFacts(NamedTuple):
+    """Something that holds for these marks, from a moment until another one."""
+
+    marks: tuple[Any, ...]
+    since: datetime
+    until: datetime | None
+    held: Any
+
+    def holds(self, sight: MemoryPosition) -> bool:
+        return self.marks == sight.marks and self.since <= sight.now and (self.until is None or sight.now < self.until)
+
+
+class FactCache:
+    """The facts and procedures of some handles, as long as they are so."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[Any, _CachedFacts] = OrderedDict()
+        self._lock = atfork.lock()
+
+    def facts(self, sight: MemoryPosition, then: datetime, trust: str | None) -> FactsThenAndNow:
+        """The facts that a handle sees, as they were known at a moment and as they are now."""
+        name = ("facts", sight.shelf.scope, then, trust)
+        page = self._held(name, sight)
+        if page is None:
+            standing = sight.shelf.then_and_now(then, trust=trust)
+            page = self._keep(name, _CachedFacts(sight.marks, sight.now, standing.until, standing))
+        found: FactsThenAndNow = page.held
+        return found
+
+    def procedures(self, sight: MemoryPosition, limit: int, trust: str) -> list[Memory]:
+        """How to do things, the most useful first. Those that are values of facts are read each time."""
+        shelf, name = sight.shelf, ("procedures", sight.shelf.scope, trust)
+        page = self._held(name, sight)
+        if page is not None:
+            core = shelf.core
+            records = fetch(core.engine, core.tenant, MEMORY, page.held)
+            return sorted(readable(records.values()), key=usefulness, reverse=True)[:limit]
+        found = shelf.procedures(trust=trust)
+        every = shelf.memories(kind="procedural", limit=None)
+        if all(one.key is None for one in every):
+            self._keep(
+                name, _CachedFacts(sight.marks, sight.now, _next_bound(every, sight.now), [one.id for one in found])
+            )
+        return found[:limit]
+
+    def _held(self, name: Any, sight: MemoryPosition) -> _CachedFacts | None:
+        with self._lock:
+            page = self._pages.get(name)
+            if page is None or not page.holds(sight):
+                return None
+            self._pages.move_to_end(name)
+            return page
+
+    def _keep(self, name: Any, page: _CachedFacts) -> _CachedFacts:
+        with self._lock:
+            self._pages[name] = page
+            self._pages.move_to_end(name)
+            while len(self._pages) > _PAGES:
+                self._pages.popitem(last=False)
+        return page
+
+
+def _next_bound(memories: Iterable[Memory], now: datetime) -> datetime | None:
+    """When the next of these begins or ceases to be valid."""
+    bounds = (bound for one in memories for bound in (one.valid_from, one.valid_to) if bound is not None)
+    return min((bound for bound in bounds if bound > now), default=None)

@@ -1,0 +1,296 @@
+"""Answering a question with a model: ask it, carry out the tools it calls, show it what came back, until it answers.
+
+Each tool is a durable step of the exchange's run, and so is each reply that calls tools; after a crash they give what
+is recorded, and the model goes on from there. What a model or a tool gets wrong is told to the model. Deliberately
+absent: the store, and what happens after the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.context.masking import mask
+from holdfast.context.sections import Count
+from holdfast.context.window import clip, clip_arguments
+from holdfast.engine.codec import encode
+from holdfast.errors import HoldfastError, Invalid, ModelFailed, StepFailed, StepTimeout, StepUnknown
+from holdfast.providers.models.model import Model, Reply, ToolCall, Usage
+from holdfast.records import message
+from holdfast.sessions.tools import Tool, Toolbox, shown
+from holdfast.sessions.turn import Exchange
+from holdfast.steps import lifecycle, resolve
+from holdfast.steps.declare import declare, fingerprint
+from holdfast.steps.step_context import Attempt, describe_failure
+from holdfast.steps.timeline import StepInfo
+
+if TYPE_CHECKING:
+    from holdfast.steps.run import Run
+
+ROUNDS = 16
+_REPLY = re.compile(r"model-\d+")
+_ID = re.compile(r"[^A-Za-z0-9_-]+")
+_SHARE = 4
+
+
+class ModelLoop:
+    """One question, put to a model until it is answered. ``usage`` is what that cost so far."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        model: Model,
+        toolbox: Toolbox,
+        counting: tuple[Count, int],
+        timeout_s: float | None,
+        rounds: int,
+    ) -> None:
+        self._exchange, self._model, self._toolbox = exchange, model, toolbox
+        self._count, self._limit = counting
+        self._timeout_s, self._rounds = timeout_s, rounds
+        self._messages = exchange.messages
+        self._given = len(self._messages)
+        self._room = max(200, self._limit // _SHARE)
+        self.usage = Usage(requests=0)
+        self.results: dict[str, str] = {}
+        self.reply = Reply()
+        self.said = ""
+
+    def pieces(self) -> Iterator[str]:
+        """Go on until there is an answer, giving its text as it comes. ``reply`` is the answer then."""
+        for round in range(self._rounds + 1):
+            recorded = self._recorded(round)
+            last = round == self._rounds
+            reply = recorded or (yield from self._asked(last))
+            self.usage += reply.usage
+            if not reply.calls or last:
+                if not reply.text.strip():
+                    used = f" after {round} rounds of tools" if round else ""
+                    raise ModelFailed(
+                        f"{self._model.name} gave an empty answer{used}",
+                        model=self._model.name,
+                        reason="empty",
+                        partial="",
+                    )
+                self.reply = msgspec.structs.replace(reply, calls=(), usage=self.usage)
+                return
+            if recorded is None:
+                self._record(round, reply)
+            self._carry_out(round, reply)
+
+    # The model
+
+    def _asked(self, last: bool) -> Generator[str, None, Reply]:
+        """Ask the model. After as many rounds as it may have, it is given no more tools."""
+        tools = () if last else self._toolbox.definitions()
+        whole: Reply | None = None
+        self.said = ""
+        try:
+            for piece in self._model.stream(self._messages, tools=tools, timeout_s=self._timeout_s):
+                if isinstance(piece, Reply):
+                    whole = self._checked(piece)
+                else:
+                    self.said += piece
+                    yield piece
+        except HoldfastError:
+            raise
+        except Exception as error:  # a model of the caller's may raise anything
+            raise ModelFailed(
+                f"{self._model.name} failed: {type(error).__name__}: {error}",
+                model=self._model.name, reason="raised", partial=self.said,
+            ) from error  # fmt: skip
+        if whole is None:
+            raise ModelFailed(
+                f"{self._model.name} broke off before its answer was complete",
+                model=self._model.name, reason="incomplete", partial=self.said,
+            )  # fmt: skip
+        return whole
+
+    def _checked(self, reply: Reply) -> Reply:
+        """A reply that can be recorded and read again, whatever a model of the caller's put together."""
+        try:
+            plain = msgspec.to_builtins(reply)
+            plain["calls"] = [_call_read(call) for call in plain.get("calls", ())]
+            encode(plain, "a reply")
+            return msgspec.convert(plain, Reply)
+        except (TypeError, ValueError, Invalid) as error:
+            raise ModelFailed(
+                f"{self._model.name} gave a reply that is none: {error}",
+                model=self._model.name, reason="unreadable", partial=self.said,
+            ) from error  # fmt: skip
+
+    def _recorded(self, round: int) -> Reply | None:
+        """The reply of a round that was recorded before a crash."""
+        run = self._exchange._begun()
+        if run is None:
+            return None
+        step = next((step for step in run.steps if step.name == _reply_name(round)), None)
+        if step is None or step.standing != "completed":
+            return None
+        return msgspec.convert(step.result, Reply)
+
+    def _record(self, round: int, reply: Reply) -> None:
+        """Put a reply that calls tools on record before any of them is used."""
+        plain = msgspec.to_builtins(reply)
+        self._exchange._opened().step(_reply_name(round), lambda: plain, effect="pure", log=False)
+
+    # The tools
+
+    def _carry_out(self, round: int, reply: Reply) -> None:
+        calls = _distinct(reply.calls, round)
+        self._messages.append(msgspec.structs.replace(reply, calls=calls).message())
+        if reply.text:
+            self._exchange.append(message("assistant", reply.text))
+        for number, call in enumerate(calls):
+            result = self._used(_call_name(call, round, number), call)
+            self._exchange._note(call.name or "tool", call.arguments, result, call.id)
+            self.results[call.id] = result
+            content = self._fitting(call.id, result)
+            self._messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
+        self._make_room()
+
+    def _used(self, name: str, call: ToolCall) -> str:
+        """Carry a call out, or say to the model why it cannot be. What was done already is not looked at again."""
+        run = self._exchange._begun()
+        step = next((step for step in run.steps if step.name == name), None) if run is not None else None
+        if step is not None and step.standing == "completed":
+            return _known(step)
+        try:
+            tool = self._toolbox.find(call.name)
+            arguments = tool.arguments(call)
+        except Invalid as error:
+            if step is not None and step.standing == "intended" and step.effect == "once":
+                raise StepUnknown(
+                    f"step {name!r} was begun, its end is not recorded, and this session cannot ask about it: {error}",
+                    step=name, thread=self._exchange.question.thread, key=step.key,
+                ) from error  # fmt: skip
+            return f"error: {error}"
+        try:
+            return shown(use(self._exchange._opened(), name, tool, arguments))
+        except (StepFailed, StepTimeout) as error:
+            return f"error: {_plain(error)}"
+
+    def _make_room(self) -> None:
+        """Mask what tools gave back first, as long as all that is sent takes more than it may."""
+        used = self._messages[self._given :]
+        over = self._exchange.context.tokens + self._defined() + sum(map(self._cost, used)) - self._limit
+        for one in used:
+            if over <= 0:
+                return
+            before = self._cost(one)
+            if one["role"] == "tool" and one["tool_call_id"] in self.results:
+                id, old = one["tool_call_id"], _content(one)
+                stand_in = clip(mask(self.results[id], fetch=id).text, self._room // _SHARE, self._count)
+                one["content"] = stand_in if len(stand_in) < len(old) else old
+            for call in one.get("tool_calls", ()):
+                given = call["function"]
+                given["arguments"] = clip_arguments(given["arguments"], self._room // _SHARE, self._count)
+            over -= before - self._cost(one)
+
+    def _defined(self) -> int:
+        """What the definitions of the tools take."""
+        return self._count(msgspec.json.encode(self._toolbox.definitions()).decode())
+
+    def _cost(self, one: dict[str, Any]) -> int:
+        given = (call["function"]["arguments"] for call in one.get("tool_calls", ()))
+        return self._count(_content(one)) + sum(map(self._count, given))
+
+    def _fitting(self, id: str, result: str) -> str:
+        """What the model is shown of a result: all of it, unless it would push out everything else."""
+        if len(result) <= self._room or self._count(result) <= self._room:
+            return result
+        return f"{clip(result, self._room, self._count)}\n(the whole result can be looked up as {id})"
+
+
+def _call_read(call: Any) -> Any:
+    """A call whose arguments may be JSON text, as clients give them."""
+    if not isinstance(call, dict) or not isinstance(call.get("arguments"), str):
+        return call
+    try:
+        return {**call, "arguments": msgspec.json.decode(call["arguments"], type=dict)}
+    except msgspec.DecodeError as error:
+        return {**call, "arguments": {"raw": call["arguments"]}, "invalid": str(error)}
+
+
+def _content(message: dict[str, Any]) -> str:
+    content = message.get("content")
+    return content if isinstance(content, str) else ""
+
+
+def use(run: Run, name: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+    """Carry a tool out as a step. Not by ``run.step``, whose options an argument could be called like."""
+    return run.work.runs.drive(run.work.step(name, tool.step, (), arguments, {"log": False}))
+
+
+def _plain(error: HoldfastError) -> str:
+    described = error.facts.get("error")
+    return describe_failure(described) if isinstance(described, dict) else str(error)
+
+
+def _distinct(calls: tuple[ToolCall, ...], round: int) -> tuple[ToolCall, ...]:
+    """The calls with ids of their own: some models give the same one again and again, or none."""
+    return tuple(
+        msgspec.structs.replace(call, id=f"{_ID.sub('_', call.id)[:28] or 'call'}-{round}-{number}")
+        for number, call in enumerate(calls)
+    )
+
+
+def settle_known(run: Run, toolbox: Toolbox) -> None:
+    """Ask what became of the tools of a turn that is given up, where they have a probe; what it says is recorded."""
+    for call, step in _calls(run.steps):
+        if step is None or step.standing != "intended":
+            continue
+        with suppress(Invalid):  # a tool that this session does not have, or that changed
+            tool = toolbox.find(call.name)
+            arguments = tool.arguments(call)
+            spec = declare(step.name, tool.step, {"log": False})
+            attempt = Attempt(spec, tool.step.fn, (), arguments, fingerprint(step.name, (), arguments), step.key)
+            answer = run.work.runs.drive(resolve.ask(run.work, attempt, step.attempts))
+            if answer.what != "unknown":
+                happened = answer.what == "happened"
+                run.work.runs.drive(lifecycle.settle(run.work, step.name, happened, answer.result, "the probe found"))
+
+
+def _calls(recorded: Iterable[StepInfo]) -> Iterator[tuple[ToolCall, StepInfo | None]]:
+    """Every call that a model made in a turn, with the step that it became."""
+    steps = {step.name: step for step in recorded}
+    for round in count():
+        asked = steps.get(_reply_name(round))
+        if asked is None or asked.standing != "completed":
+            return
+        for number, call in enumerate(_distinct(msgspec.convert(asked.result, Reply).calls, round)):
+            yield call, steps.get(_call_name(call, round, number))
+
+
+def steps_taken(recorded: Iterable[StepInfo]) -> Iterator[tuple[ToolCall, str]]:
+    """What had been done for an answer that broke off: each tool that was called, and what is known of its result."""
+    steps = list(recorded)
+    called = [(call, step) for call, step in _calls(steps) if step is not None]
+    yield from ((call, _known(step)) for call, step in called)
+    told = {step.name for _, step in called}
+    for step in steps:
+        if step.name not in told and not _REPLY.fullmatch(step.name):  # by hand, in halves
+            yield ToolCall(step.name, step.name, {}), _known(step)
+
+
+def _known(step: StepInfo) -> str:
+    if step.standing == "completed":
+        return shown(step.result)
+    if step.standing == "failed":
+        return f"error: {describe_failure(step.error or {})}"
+    if step.standing == "intended":
+        return "it is not known whether this happened: it was begun, and its end is not recorded"
+    return "it did not happen"
+
+
+def _reply_name(round: int) -> str:
+    return f"model-{round}"
+
+
+def _call_name(call: ToolCall, round: int, number: int) -> str:
+    return f"{call.name or 'tool'}-{round}.{number}"

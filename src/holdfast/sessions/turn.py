@@ -1,0 +1,538 @@
+"""One turn: a question that is on record before anything is done about it, and its answer, committed once.
+
+The question goes into the log first, so whoever comes after a crash knows that it was asked. What is done to answer it
+is kept in a durable run named after it, which begins with the first tool; so it is not done again. The answer, the
+tools it used and what it cost are one commit, under a key made of the question: repeating it changes nothing. An answer
+names its question in the usage that is committed with it. A question that was given up for another is marked as left;
+any other is open, unless somebody who does not use sessions answered it with a message of an assistant.
+
+In order below: what became of a question, what a user may give as one, what a client may give as an answer, and the
+exchange itself. Deliberately absent: where an answer comes from (``model_loop``, or the caller).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from itertools import count
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from holdfast.context.report import Context
+from holdfast.context.talk import Message, conversation
+from holdfast.engine.codec import encode
+from holdfast.errors import (
+    Conflict,
+    Fenced,
+    HoldfastError,
+    Invalid,
+    KeyReused,
+    ModelFailed,
+    NotFound,
+    RunEnded,
+    RunHeld,
+    StepError,
+    quoted,
+)
+from holdfast.ledger import typed
+from holdfast.ledger.log import plain
+from holdfast.ledger.speech import spoken
+from holdfast.providers.models.model import Reply, ToolCall, Usage
+from holdfast.records import Draft, Entry, Memory, event, message, observation, tool_call
+from holdfast.sessions.log_events import UNANSWERED, USAGE, is_event
+from holdfast.sessions.tools import shown
+from holdfast.steps import lifecycle
+from holdfast.steps.declare import OPTIONS
+from holdfast.steps.work import RunWrite
+
+if TYPE_CHECKING:
+    from holdfast.providers.models.model import ToolCall
+    from holdfast.steps.flow import Flow
+    from holdfast.steps.run import Run
+    from holdfast.thread import Thread
+
+
+HANDLER = "holdfast.turn"
+_GIVEN_UP = "it was broken off, and something else was asked"
+_ASSISTANTS = ("assistant", "model", "ai")
+
+
+def unanswered(entries: Sequence[Entry]) -> Entry | None:
+    """The newest question of a user that is open."""
+    over: set[Any] = set()
+    for entry in reversed(entries):
+        if is_event(entry, USAGE) or (is_event(entry, UNANSWERED) and entry.content.get("left") is True):
+            over.add(entry.content.get("question"))
+        elif role_of(entry) in _ASSISTANTS and not _is_ours(entry):
+            return None
+        elif role_of(entry) == "user" and entry.number not in over:
+            return entry
+    return None
+
+
+def is_left(entries: Sequence[Entry], number: int) -> bool:
+    """Whether a question was given up for another."""
+    marks = (entry.content for entry in entries if is_event(entry, UNANSWERED))
+    return any(mark.get("question") == number and mark.get("left") is True for mark in marks)
+
+
+def role_of(entry: Entry) -> str:
+    role = entry.content.get("role") if entry.kind == "message" and isinstance(entry.content, dict) else ""
+    return role if isinstance(role, str) else ""
+
+
+def _is_ours(entry: Entry) -> bool:
+    """Whether something was said in an answer of a session, which names its question: its entries have its key."""
+    return entry.key is not None and entry.key.startswith("answer:")
+
+
+def partial_of(entries: Sequence[Entry], question: Entry) -> str:
+    """What had come of an answer before it broke off."""
+    for entry in reversed(entries):
+        if is_event(entry, UNANSWERED) and entry.content.get("question") == question.number:
+            return str(entry.content.get("partial", ""))
+    return ""
+
+
+def answer_key(question: Entry) -> str:
+    return f"answer:{question.number}:{question.digest.hex()[:8]}"
+
+
+# What is done for a question
+
+
+def run_name(question: Entry) -> str:
+    """The digest is in it, so that a thread that was rewound does not take up another question's."""
+    return f"turn-{question.number}-{question.digest.hex()[:8]}"
+
+
+def run_of(thread: Thread, question: Entry) -> tuple[str, bool]:
+    """The name of the run of a question, and whether it is under way already.
+
+    One that is over is not taken up again: what is done anew is done in another. It is over only once the question was
+    answered, so whoever looks for the answer after this finds it.
+    """
+    base = run_name(question)
+    for attempt in count(1):
+        name = base if attempt == 1 else f"{base}-{attempt}"
+        try:
+            info = thread.runbook.info(thread.id, name)
+        except NotFound:
+            return name, False
+        if info.status not in ("done", "cancelled"):
+            return name, True
+    raise AssertionError("count does not end")
+
+
+def has_begun(thread: Thread, name: str) -> bool:
+    """Whether there is a run of this name, over or not."""
+    try:
+        thread.runbook.record(thread.id, name)
+    except NotFound:
+        return False
+    return True
+
+
+def left(question: Entry, taken: Iterable[tuple[ToolCall, str]]) -> list[Draft]:
+    """What goes on record of a question that is given up for another: what was done for it, and that it is left."""
+    drafts: list[Draft] = []
+    told: list[str] = []
+    for call, result in taken:
+        drafts += [tool_call(call.name, call.arguments, id=call.id), observation(result, of=call.id)]
+        told.append(call.id)
+    more: dict[str, Any] = {"told": told} if told else {}
+    return [*drafts, event(UNANSWERED, question=question.number, why=_GIVEN_UP, left=True, **more)]
+
+
+def told_of(entries: Iterable[Entry], question: Entry) -> frozenset[str]:
+    """The calls that went on record when a question was left: when it is answered after all, they are there already."""
+    marks = (entry.content for entry in entries if is_event(entry, UNANSWERED))
+    told = (mark.get("told", ()) for mark in marks if mark.get("question") == question.number)
+    return frozenset(id for ids in told if isinstance(ids, list) for id in ids if isinstance(id, str))
+
+
+def end(run: Run, question: Entry) -> None:
+    """What was done for a question is on record with its answer, so its run is over."""
+    _end(run, lifecycle.finish(run.work, {"question": question.number}))
+
+
+def set_aside(run: Run) -> None:
+    """The question of a run was left. It may be asked again by its key; what was done is not done again then."""
+    _end(run, lifecycle.fail(run.work, StepError(_GIVEN_UP), settled=True))
+
+
+def _end(run: Run, flow: Flow[Any]) -> None:
+    """End a run; one with a step of which nobody knows stays visible."""
+    try:
+        run.work.runs.drive(flow)
+    except RunEnded:
+        return
+    except StepError:
+        run.release("the turn is over, and a step of it is still to be settled")
+
+
+def asked_of(input: Any) -> Message:
+    """The input as a message: a text, a list of parts, or a whole message of a user."""
+    if isinstance(input, Draft):
+        input = input.content
+    if isinstance(input, dict) and "content" not in input:
+        raise Invalid("the input of a context as a message has content; this dict has none")
+    if isinstance(input, dict):
+        if input.get("role") not in (None, "user"):
+            raise Invalid(f"the input of a context is what a user says, not a message of role {input['role']!r}")
+        name = input.get("name")
+        input = input.get("content")
+        if isinstance(name, str) and isinstance(input, str) and input.strip():
+            input = f"{name}: {input}"  # as it will be shown from the next turn on
+    if isinstance(input, str):
+        if not input.strip():
+            raise Invalid("the input is empty: say what this turn is about")
+        return Message("user", sendable(input))
+    if not isinstance(input, list) or not all(isinstance(part, str | dict) for part in input):
+        raise Invalid(f"the input of a context is a text, a list of parts or a message, not {type(input).__name__}")
+    parts = [_part(part) for part in input]
+    parts = [part for part in parts if not _is_text(part) or sendable(part["text"]).strip()]
+    if not parts:
+        raise Invalid("the input is empty: say what this turn is about")
+    if any(part.get("type") in ("tool_use", "tool_result", "tool_call") for part in parts):
+        raise Invalid("calls of tools and their results are no input: append them, or use turn.step")
+    text = "\n".join(part["text"] for part in parts if _is_text(part))
+    return Message("user", text, parts=() if all(map(_is_text, parts)) else tuple(parts))
+
+
+def _part(part: str | dict[str, Any]) -> dict[str, Any]:
+    """A part of the input; a text in the one form that all take."""
+    if isinstance(part, str) or isinstance(part.get("text"), str):
+        return {"type": "text", "text": part if isinstance(part, str) else part["text"]}
+    if part.get("type") == "text":
+        raise Invalid("a part of the input is of type text, and has no text")
+    if part.get("type") == "image_url" and not part.get("image_url"):
+        raise Invalid("a part of the input is an image without an address")
+    try:
+        encode(part, "a part of the input")
+    except Invalid as error:
+        raise Invalid(f"a part of the input cannot be sent: {error}") from error
+    return part
+
+
+def sendable(text: str, what: str = "the input has") -> str:
+    """A text that can be sent, which half a character cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Invalid(f"{what} half a character in it (a lone surrogate), which no model takes") from error
+    return text
+
+
+def _is_text(part: dict[str, Any]) -> bool:
+    return isinstance(part.get("text"), str)
+
+
+_INPUT = ("input_tokens", "prompt_tokens")
+_OUTPUT = ("output_tokens", "completion_tokens")
+_CACHED = ("cache_read_input_tokens", "cached_tokens")
+
+
+def reply_of(given: Any) -> Reply:
+    """A reply, by what it says. Tools that it calls are not carried out here, so it must not call any."""
+    if isinstance(given, Reply):
+        return _whole(given)
+    if isinstance(given, str):
+        given = {"content": given}
+    fields = given if isinstance(given, dict | list) else plain(given)
+    if isinstance(fields, list):
+        fields = {"role": "assistant", "content": fields}
+    if not isinstance(fields, dict):
+        raise Invalid(f"a reply is a text, a message or a client's answer, not {type(given).__name__}")
+    said = _message(fields)
+    entry = Entry("", 1, "message", {"role": "assistant", **said}, None, 0, b"")
+    try:
+        messages = [message for stretch in conversation([entry]) for message in stretch.messages]
+    except Exception as error:  # what is no plain data may raise anything
+        raise Invalid(f"this reply cannot be read: {type(error).__name__}") from error
+    if said.get("role", "assistant") not in ("assistant", "model", "ai"):
+        raise Invalid(f"a reply is an assistant's, not a message of role {said['role']!r}")
+    calls = tuple(ToolCall(call.id, call.name, {}) for message in messages for call in message.calls)
+    text = "\n".join(message.text for message in messages if message.text) or str(said.get("refusal") or "")
+    return _whole(Reply(text, calls, _usage(fields.get("usage")), str(fields.get("model") or "")))
+
+
+def _whole(reply: Reply) -> Reply:
+    """A reply that is an answer."""
+    if reply.calls:
+        raise Invalid("this reply calls tools: carry them out with turn.step, ask the model again, and reply with that")
+    if not reply.text.strip():
+        raise Invalid("there is nothing in this reply; leave the block without one to keep the question open")
+    return reply
+
+
+def _message(fields: dict[str, Any]) -> dict[str, Any]:
+    choices = fields.get("choices")
+    if isinstance(choices, list):
+        first = choices[0] if choices else None
+        if not isinstance(first, dict) or not isinstance(first.get("message"), dict):
+            raise Invalid("this answer of a client has no choice in it, so there is nothing to record")
+        message: dict[str, Any] = first["message"]
+        return message
+    if "content" not in fields and "text" not in fields:
+        raise Invalid("a reply as a dict has content, as a message has, or choices, as a client's answer has")
+    return fields
+
+
+def _usage(fields: Any) -> Usage:
+    if not isinstance(fields, dict):
+        return Usage()
+    details = fields.get("prompt_tokens_details")
+    cached = _number(fields, _CACHED) or (_number(details, _CACHED) if isinstance(details, dict) else 0)
+    return Usage(_number(fields, _INPUT), _number(fields, _OUTPUT), cached)
+
+
+def _number(fields: dict[str, Any], names: tuple[str, ...]) -> int:
+    return next((value for name in names if type(value := fields.get(name)) is int), 0)
+
+
+_LONG = 4_000
+_ENTRIES = 2_000
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came of a turn. ``entries`` are what it added to the log after the question.
+
+    ``learned`` are the memories it gave, ``repeated`` says that it had been answered before, ``handed_off`` that the
+    next turn begins a fresh session, and ``notes`` what did not go as it should.
+    """
+
+    text: str
+    question: Entry
+    entries: tuple[Entry, ...]
+    usage: Usage
+    context: Context | None = None
+    learned: tuple[Memory, ...] = ()
+    repeated: bool = False
+    handed_off: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Exchange:
+    """A question under way. ``messages`` goes to the model, ``reply`` takes what it says.
+
+    ``with session.turn("…") as turn: turn.reply(my_model(turn.messages))``
+    """
+
+    def __init__(
+        self,
+        thread: Thread,
+        question: Entry,
+        run: str,
+        context: Context,
+        then: Callable[[Exchange, Answer], Answer],
+        marks: dict[str, Any],
+    ) -> None:
+        self._thread, self._then, self._name, self._marks = thread, then, run, marks
+        self._drafts: list[Draft] = []
+        self._done: list[tuple[ToolCall, str]] = []
+        self._told: frozenset[str] = frozenset()
+        self._run: Run | None = None
+        self._worked = False
+        self.question, self.context = question, context
+        self.answer: Answer | None = None
+        self._stopped = ""
+
+    def __repr__(self) -> str:
+        return f"Exchange({self._thread.id!r} #{self.question.number}, {'answered' if self.answer else 'open'})"
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """What goes into the model, as OpenAI's clients take it; ``context.messages("anthropic")`` for the other."""
+        found: list[dict[str, Any]] = self.context.messages("openai")
+        for call, result in self._done:
+            found.append(Reply(calls=(call,)).message())
+            found.append({"role": "tool", "tool_call_id": call.id, "content": result})
+        return found
+
+    def _take_up(self, done: Iterable[tuple[ToolCall, str]]) -> None:
+        """Show and put on record what was done for this question before a crash."""
+        self._done = list(done)
+        for call, result in self._done:
+            self._note(call.name, call.arguments, result, call.id)
+
+    # What is done to answer
+
+    def _opened(self) -> Run:
+        """The durable run of this exchange, begun when it is first needed.
+
+        It is the one that was chosen before the answer was looked for. Where that is over, there is one by now.
+        """
+        if self._run is None:
+            run = self._thread.run(self._name, handler=HANDLER, input={"question": self.question.number})
+            if run.status != "open":
+                raise Fenced(
+                    f"question #{self.question.number} was answered by somebody else meanwhile",
+                    thread=self._thread.id, run=self._name,
+                )  # fmt: skip
+            if run.steps:  # done before, and maybe on record since the question was left
+                self._told = told_of(self._thread.log(last=_ENTRIES), self.question)
+            self._run, self._worked = run, True
+        return self._run
+
+    def _begun(self) -> Run | None:
+        """The run of this exchange if it was begun, here or before a crash."""
+        if self._run is None and has_begun(self._thread, self._name):
+            return self._opened()
+        return self._run
+
+    def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+        """Do something for the answer as a durable step of this turn (see ``Run.step``), and put it on record with it.
+
+        The call and its result go into the log when the turn is committed.
+        """
+        self._refuse_answered()
+        result = self._opened().step(name, fn, *args, log=False, **options)
+        if any(call.name == name for call, _ in self._done):
+            return result  # on record with what was done before the crash
+        given = {"args": list(args)} if args else {}
+        given |= {what: value for what, value in options.items() if what not in OPTIONS}
+        self._note(name, typed.to_plain(given), shown(result), f"{name}-{self.question.number}")
+        return result
+
+    def _note(self, name: str, arguments: Any, result: str, id: str) -> None:
+        """Put a use of a tool on record with the answer."""
+        self._drafts += [tool_call(name, arguments, id=id), observation(result, of=id)]
+
+    def append(self, *drafts: Draft) -> None:
+        """Put more entries on record with the answer: ``holdfast.note(…)``, ``holdfast.event(…)``, …"""
+        self._refuse_answered()
+        self._drafts += drafts
+
+    # The answer
+
+    def reply(self, reply: Any, *, usage: Usage | None = None, state: Any = None) -> Answer:
+        """Record the answer and end the turn, in one commit. Give a text, a message, or what a client returned.
+
+        ``state`` is saved with it. Later uses of a closed exchange are refused.
+        """
+        self._refuse_answered()
+        found = reply_of(reply)
+        if usage is not None and not isinstance(usage, Usage):
+            raise Invalid(f"usage is a holdfast.types.Usage, not {quoted(usage)}")
+        self._stopped = found.stop if found.stop not in ("", "end", "tools") else ""
+        spent = usage or found.usage
+        said = (message("assistant", found.text), self._usage(spent, found))
+        try:
+            if self._worked:
+                self._opened()  # also when it was released since: an answer that comes late counts
+            entries = self._commit([*filter(self._is_new, self._drafts), *said], state)
+        except (KeyReused, Fenced):  # somebody else was faster, and that answer stands
+            self.answer = recorded(self._thread, self.question)
+            if self.answer is None:
+                raise
+            self._over()
+            return self.answer
+        self._over()
+        answer = Answer(found.text, self.question, tuple(entries), spent, self.context)
+        self.answer = answer
+        self.answer = self._then(self, answer)
+        return self.answer
+
+    def _commit(self, drafts: list[Draft], state: Any) -> list[Entry]:
+        """Write the answer. Who used tools and was taken over has none to give: whoever has the run now answers."""
+        turn = self._thread.turn(key=answer_key(self.question)).draft
+        turn.begin()
+        try:
+            turn.append(*drafts)
+            if state is not None:
+                turn.save(state)
+        finally:
+            turn.leave()
+        pending = turn.pending()
+        if self._run is None:
+            self._thread.logbook.core.commit(pending)
+        else:
+            writing = RunWrite(pending.ops, pending.finish)
+            self._run.work.runs.drive(self._run.work.record((), turn=writing, time=pending.time))
+        return turn.entries
+
+    def _is_new(self, draft: Draft) -> bool:
+        """Whether a draft is not of a call that went on record when the question was left."""
+        named = {"tool_call": "id", "observation": "of"}.get(draft.kind)
+        return named is None or draft.content.get(named) not in self._told
+
+    def _over(self) -> None:
+        """The answer is on record, so what was done for it is too. Nothing may be raised any more."""
+        with suppress(HoldfastError):  # whoever holds the run, or comes next, meets the answer, and ends it
+            if (run := self._begun()) is not None:
+                end(run, self.question)
+
+    def _usage(self, usage: Usage, reply: Reply) -> Draft:
+        report = self.context.report
+        more = {name: value for name, value in msgspec.to_builtins(usage).items() if value} | self._marks
+        if self._stopped:
+            more["stop"] = self._stopped
+        if self.context.hits:
+            more["recalled"] = [hit.id for hit in self.context.hits]
+        return event(
+            USAGE, question=self.question.number, model=reply.model, context=report.tokens, kept=report.kept, **more
+        )
+
+    def _fail(self, error: BaseException | None, said: str = "") -> None:
+        """Leave the question open, with the reason where one can be told; ``resume`` takes it up again."""
+        partial = said or (error.facts.get("partial", "") if isinstance(error, ModelFailed) else "")
+        why = "it was left without a reply" if error is None else f"{type(error).__name__}: {error}".strip(": ")[:_LONG]
+        more = {"partial": partial[:_LONG]} if partial else {}
+        with suppress(HoldfastError):  # the store may be what failed; that there is no answer says enough
+            if not self._elsewhere(error):
+                self._note_open(event(UNANSWERED, question=self.question.number, why=why, **more))
+        if self._run is not None:
+            with suppress(HoldfastError):
+                self._run.release("the turn was not answered")
+            self._run = None
+
+    def _note_open(self, remark: Draft) -> None:
+        """Put on record that there is no answer, unless there is one by the very moment of that."""
+        while True:
+            length = self._thread.logbook.head()
+            if recorded(self._thread, self.question) is not None:
+                return
+            with suppress(Conflict):  # something was said meanwhile: it may be the answer
+                self._thread.append(remark, expect=length)
+                return
+
+    def _elsewhere(self, error: BaseException | None) -> bool:
+        """Whether somebody else is answering this question: then it is not for this exchange to say that nobody did."""
+        run = error.facts.get("run") if isinstance(error, RunHeld | Fenced) else None
+        return isinstance(run, str) and run.startswith(run_name(self.question))
+
+    def _refuse_answered(self) -> None:
+        if self.answer is not None:
+            raise Invalid("this exchange is answered; begin another with session.turn(…)")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.answer is None:
+            self._fail(error)
+
+
+def recorded(thread: Thread, question: Entry) -> Answer | None:
+    """The answer of a question, if it is on record."""
+    try:
+        first = thread.entry(key=answer_key(question))
+    except NotFound:
+        return None
+    found: list[Entry] = []
+    for entry in thread.log(after=first.number - 1, limit=_ENTRIES):
+        found.append(entry)
+        if is_event(entry, USAGE):
+            break
+    said = [entry for entry in found if entry.kind == "message"]
+    text = spoken(said[-1].kind, said[-1].content) if said else ""
+    spent = {name: found[-1].content[name] for name in Usage.__struct_fields__ if name in found[-1].content}
+    return Answer(text, question, tuple(found), Usage(**{"requests": 0, **spent}), repeated=True)
