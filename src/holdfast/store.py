@@ -35,7 +35,7 @@ from holdfast.ledger.schema import DEFAULT, Registry
 from holdfast.ledger.thread import check_count, check_tags, to_info
 from holdfast.ledger.users import users
 from holdfast.memory.handle import Memories
-from holdfast.memory.names import BOOK, MEMORY, book_id
+from holdfast.memory.names import COLLECTION, MEMORY, collection_id
 from holdfast.privacy.verify import verify
 from holdfast.providers.choose import AUTO, Spec, choose
 from holdfast.providers.embedding import Embedder
@@ -566,8 +566,8 @@ class Store:
 
 
 def _stands_on(record: Record) -> tuple[str, str] | None:
-    """A memory is nothing without its book, whose stream tells that it was remembered."""
-    return (BOOK, book_id(record.scope)) if record.kind == MEMORY else None
+    """A memory is nothing without its collection, whose stream tells that it was remembered."""
+    return (COLLECTION, collection_id(record.scope)) if record.kind == MEMORY else None
 
 
 def _actor(actor: str | None) -> str | None:

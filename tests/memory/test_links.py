@@ -71,74 +71,76 @@ def test_hops_are_one_or_two(hops: int) -> None:
 # In a store
 
 
-def remember(book: MemoryCollection, subject: str, relation: str, object: str, key: str | None = None) -> str:
+def remember(collection: MemoryCollection, subject: str, relation: str, object: str, key: str | None = None) -> str:
     draft = Remembering(subject=subject, relation=relation, object=object, key=key)
-    return book.remember([draft])[0].id
+    return collection.remember([draft])[0].id
 
 
-def test_links_are_listed_whole_or_by_entity(shelf: VisibleMemories) -> None:
-    remember(shelf.own, "Ana", "knows", "Ben")
-    remember(shelf.own, "Ben", "lives in", "Bern")
-    shelf.remember([Remembering("no link", subject="Ben")])
-    assert told(shelf.links()) == ["Ana knows Ben", "Ben lives in Bern"]
-    assert told(shelf.links(entity="ben ")) == ["Ana knows Ben", "Ben lives in Bern"]
-    assert told(shelf.links(entity="BERN")) == ["Ben lives in Bern"]
-    assert [memory.object for memory in shelf.own.links("bern")] == ["Bern"]
-    assert shelf.own.links("nobody") == []
+def test_links_are_listed_whole_or_by_entity(visible: VisibleMemories) -> None:
+    remember(visible.own, "Ana", "knows", "Ben")
+    remember(visible.own, "Ben", "lives in", "Bern")
+    visible.remember([Remembering("no link", subject="Ben")])
+    assert told(visible.links()) == ["Ana knows Ben", "Ben lives in Bern"]
+    assert told(visible.links(entity="ben ")) == ["Ana knows Ben", "Ben lives in Bern"]
+    assert told(visible.links(entity="BERN")) == ["Ben lives in Bern"]
+    assert [memory.object for memory in visible.own.links("bern")] == ["Bern"]
+    assert visible.own.links("nobody") == []
 
 
 def test_links_without_a_key_stand_side_by_side_and_with_one_supersede(
-    shelf: VisibleMemories, clock: ManualClock
+    visible: VisibleMemories, clock: ManualClock
 ) -> None:
     clock.set(MONDAY)
-    remember(shelf.own, "Ana", "knows", "Ben")
-    remember(shelf.own, "Ana", "knows", "Cleo")
-    remember(shelf.own, "Ana", "lives in", "Bern", "home")
+    remember(visible.own, "Ana", "knows", "Ben")
+    remember(visible.own, "Ana", "knows", "Cleo")
+    remember(visible.own, "Ana", "lives in", "Bern", "home")
     clock.set(MONDAY + DAY)
-    remember(shelf.own, "Ana", "lives in", "Basel", "home")
-    links = shelf.links()
+    remember(visible.own, "Ana", "lives in", "Basel", "home")
+    links = visible.links()
     assert near(links, "Ana", as_of=MONDAY + DAY / 2) == ["Ben", "Cleo", "Bern"]
     assert near(links, "Ana", as_of=MONDAY + 2 * DAY) == ["Ben", "Cleo", "Basel"]
-    assert [one.until is None for one in shelf.links(entity="Bern")] == [False], (
+    assert [one.until is None for one in visible.links(entity="Bern")] == [False], (
         "what superseded it names another object"
     )
 
 
-def test_a_value_that_is_no_link_supersedes_one_that_is(shelf: VisibleMemories) -> None:
-    remember(shelf.own, "Ana", "lives in", "Bern", "home")
-    shelf.remember([Remembering("on the road", subject="Ana", key="home")])
-    assert [one.until is None for one in shelf.links()] == [False]
+def test_a_value_that_is_no_link_supersedes_one_that_is(visible: VisibleMemories) -> None:
+    remember(visible.own, "Ana", "lives in", "Bern", "home")
+    visible.remember([Remembering("on the road", subject="Ana", key="home")])
+    assert [one.until is None for one in visible.links()] == [False]
 
 
-def test_links_end_are_corrected_and_forgotten_like_any_memory(shelf: VisibleMemories, clock: ManualClock) -> None:
+def test_links_end_are_corrected_and_forgotten_like_any_memory(visible: VisibleMemories, clock: ManualClock) -> None:
     clock.set(MONDAY)
-    ended = remember(shelf.own, "Ana", "works at", "Acme")
-    wrong = remember(shelf.own, "Ana", "knows", "Nobody")
-    gone = remember(shelf.own, "Ana", "knows", "Ben")
+    ended = remember(visible.own, "Ana", "works at", "Acme")
+    wrong = remember(visible.own, "Ana", "knows", "Nobody")
+    gone = remember(visible.own, "Ana", "knows", "Ben")
     clock.set(MONDAY + 9 * DAY)
-    shelf.end(ended, MONDAY + 5 * DAY)
-    shelf.correct(wrong)
-    shelf.forget(gone)
-    (left,) = shelf.links()
+    visible.end(ended, MONDAY + 5 * DAY)
+    visible.correct(wrong)
+    visible.forget(gone)
+    (left,) = visible.links()
     assert (left.object, left.until) == ("Acme", MONDAY + 5 * DAY)
-    assert told(shelf.links(known_at=MONDAY + DAY)) == ["Ana works at Acme", "Ana knows Nobody"]
-    shelf.unforget(gone)
-    assert told(shelf.links()) == ["Ana works at Acme", "Ana knows Ben"]
+    assert told(visible.links(known_at=MONDAY + DAY)) == ["Ana works at Acme", "Ana knows Nobody"]
+    visible.unforget(gone)
+    assert told(visible.links()) == ["Ana works at Acme", "Ana knows Ben"]
 
 
 @pytest.mark.every_engine
-def test_links_of_all_books_that_a_handle_sees(store: holdfast.Store, shelf_of: Callable[..., VisibleMemories]) -> None:
-    remember(shelf_of(store, user="ana", agent="bot").own, "Ana", "knows", "Ben")
-    remember(shelf_of(store).own, "Bern", "part of", "Switzerland")
-    remember(shelf_of(store, user="ben").own, "Ben", "hides", "a secret")
-    assert told(shelf_of(store, user="ana").links()) == ["Ana knows Ben", "Bern part of Switzerland"]
+def test_links_of_all_books_that_a_handle_sees(
+    store: holdfast.Store, visible_to: Callable[..., VisibleMemories]
+) -> None:
+    remember(visible_to(store, user="ana", agent="bot").own, "Ana", "knows", "Ben")
+    remember(visible_to(store).own, "Bern", "part of", "Switzerland")
+    remember(visible_to(store, user="ben").own, "Ben", "hides", "a secret")
+    assert told(visible_to(store, user="ana").links()) == ["Ana knows Ben", "Bern part of Switzerland"]
 
 
-def test_what_says_that_a_link_is_over_is_no_link(shelf: VisibleMemories) -> None:
-    remember(shelf.own, "Ana", "lives in", "Bern", "home")
+def test_what_says_that_a_link_is_over_is_no_link(visible: VisibleMemories) -> None:
+    remember(visible.own, "Ana", "lives in", "Bern", "home")
     over = Remembering(subject="Ana", relation="no longer lives in", object="Bern", key="home", ended=True)
-    shelf.remember([over])
-    assert [(one.relation, one.until is None) for one in shelf.links()] == [("lives in", False)]
+    visible.remember([over])
+    assert [(one.relation, one.until is None) for one in visible.links()] == [("lives in", False)]
 
 
 def test_what_is_no_link_is_left_out() -> None:

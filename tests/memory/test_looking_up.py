@@ -1,4 +1,4 @@
-"""What is asked of a book is looked up: the rest of it is not read, and the answer is the same as if it were."""
+"""What is asked of a collection is looked up: the rest of it is not read, and the answer is the same as if it were."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.memory.visible import VisibleMemories
 from holdfast.records import TRUST, Memory
 from holdfast.testing import ManualClock
 
-MakeShelf = Callable[..., VisibleMemories]
+MakeVisible = Callable[..., VisibleMemories]
 DAY = timedelta(days=1)
 
 
@@ -46,20 +46,20 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     return Reads(monkeypatch)
 
 
-def one(shelf: VisibleMemories, text: str = "x", **more: Any) -> Memory:
-    return shelf.remember([Remembering(text, **more)])[0]
+def one(visible: VisibleMemories, text: str = "x", **more: Any) -> Memory:
+    return visible.remember([Remembering(text, **more)])[0]
 
 
 @pytest.fixture
-def full(store: holdfast.Store, shelf_of: MakeShelf) -> VisibleMemories:
-    """A book of many facts, links and corrections, of which hardly any matters."""
-    shelf = shelf_of(store, user="ana")
-    made = shelf.remember(
+def full(store: holdfast.Store, visible_to: MakeVisible) -> VisibleMemories:
+    """A collection of many facts, links and corrections, of which hardly any matters."""
+    visible = visible_to(store, user="ana")
+    made = visible.remember(
         [Remembering(f"fact {number}", key=f"key {number}", subject=f"s{number % 7}") for number in range(400)]
     )
-    shelf.remember([Remembering(f"never {memory.id}", corrects=memory.id) for memory in made[:200]])
-    shelf.remember([Remembering(relation="knows", object=f"n{n}", subject=f"n{n + 1}") for n in range(300)])
-    return shelf
+    visible.remember([Remembering(f"never {memory.id}", corrects=memory.id) for memory in made[:200]])
+    visible.remember([Remembering(relation="knows", object=f"n{n}", subject=f"n{n + 1}") for n in range(300)])
+    return visible
 
 
 def test_a_fact_is_read_alone(full: VisibleMemories, reads: Reads) -> None:
@@ -96,12 +96,12 @@ def test_procedures_read_themselves_and_what_decides_on_them(full: VisibleMemori
     assert [memory.text for memory in full.procedures()] == ["e"]
 
 
-def test_a_procedure_superseded_in_another_book_is_left_out(store: holdfast.Store, shelf_of: MakeShelf) -> None:
-    ana, with_bot = shelf_of(store, user="ana"), shelf_of(store, user="ana", agent="bot")
+def test_a_procedure_superseded_in_another_book_is_left_out(store: holdfast.Store, visible_to: MakeVisible) -> None:
+    ana, with_bot = visible_to(store, user="ana"), visible_to(store, user="ana", agent="bot")
     one(ana, "walk", kind="procedural", key="way")
     one(with_bot, "run", kind="procedural", key="Way")
     assert [memory.text for memory in ana.procedures()] == ["run"]
-    assert [memory.text for memory in shelf_of(store, user="ana", agent="cat").procedures()] == ["walk"]
+    assert [memory.text for memory in visible_to(store, user="ana", agent="cat").procedures()] == ["walk"]
 
 
 @pytest.mark.every_engine
@@ -118,18 +118,21 @@ def test_links_of_an_entity_are_read_hop_by_hop(full: VisibleMemories, reads: Re
 
 @pytest.mark.parametrize("seed", range(12))
 def test_links_by_entity_are_those_of_all_links(
-    ram: holdfast.Store, shelf_of: MakeShelf, clock: ManualClock, seed: int
+    ram: holdfast.Store, visible_to: MakeVisible, clock: ManualClock, seed: int
 ) -> None:
-    random, shelves = Random(seed), [shelf_of(ram, user="ana"), shelf_of(ram, user="ana", agent="bot"), shelf_of(ram)]
+    random, handles = (
+        Random(seed),
+        [visible_to(ram, user="ana"), visible_to(ram, user="ana", agent="bot"), visible_to(ram)],
+    )
     names = ["Ana", "ANA", "Ben", "Cleo", "Dan", "Eve"]
     made: list[tuple[VisibleMemories, Memory]] = []
     for _ in range(40):
         clock.advance(86_400)
-        shelf = random.choice(shelves)
+        visible = random.choice(handles)
         more: dict[str, Any] = {"key": random.choice([None, None, "friend", "home"]), "subject": random.choice(names)}
         if random.random() < 0.8:
             more |= {"relation": "knows", "object": random.choice(names)}
-        made.append((shelf, one(shelf, **more)))
+        made.append((visible, one(visible, **more)))
         where, what = random.choice(made)
         if random.random() < 0.4:
             change = random.choice([where.correct, where.end, where.forget])
@@ -137,7 +140,7 @@ def test_links_by_entity_are_those_of_all_links(
                 change(what.id)
             except Invalid:
                 continue
-    ana = shelves[0]
+    ana = handles[0]
     every = ana.links()
     for name in names:
         assert ana.links(entity=name) == [link for link in every if name.lower() in _ends(link)]
@@ -151,43 +154,51 @@ def _ends(link: Any) -> tuple[str, str]:
     return link.subject.lower(), link.object.lower()
 
 
-def clock_moment(shelf: VisibleMemories) -> Any:
-    return shelf.moment()
+def clock_moment(visible: VisibleMemories) -> Any:
+    return visible.moment()
 
 
 @pytest.mark.parametrize(("few", "some", "many"), [(10, 50, 300), (0, 1, 300), (0, 50, 300), (0, 1, 0), (99, 1, 300)])
 @pytest.mark.parametrize("seed", range(6))
 def test_one_fact_is_what_all_facts_say_of_it(
-    ram: holdfast.Store, shelf_of: MakeShelf, monkeypatch: pytest.MonkeyPatch, few: int, some: int, many: int, seed: int
+    ram: holdfast.Store,
+    visible_to: MakeVisible,
+    monkeypatch: pytest.MonkeyPatch,
+    few: int,
+    some: int,
+    many: int,
+    seed: int,
 ) -> None:
     """However corrections and values are looked up, one by one or all at once."""
     for name, count in (("_FEW", few), ("_SOME", some), ("_MANY", many)):
         monkeypatch.setattr(f"holdfast.memory.collection.{name}", count)
-    random, shelf, made = Random(seed), shelf_of(ram, user="ana"), list[Memory]()
+    random, visible, made = Random(seed), visible_to(ram, user="ana"), list[Memory]()
     for _ in range(50):
         draft = Remembering(
             "x", random.choice(["semantic", "procedural"]), key=random.choice([None, "a", "b"]),
             trust=random.choice(TRUST), corrects=random.choice(made).id if made and random.random() < 0.5 else None,
             ended=random.random() < 0.2,
         )  # fmt: skip
-        made += shelf.remember([draft])
+        made += visible.remember([draft])
         if random.random() < 0.1:
-            shelf.forget(random.choice(made).id)
-    every = shelf.memories(limit=None)
+            visible.forget(random.choice(made).id)
+    every = visible.memories(limit=None)
     for trust in (None, *TRUST):
         for key in ("a", "b"):
             expected = [one for one in timeline(every, trust=trust) if fact_of(one.memory) == ("ana", key)]
-            assert shelf.history(key, trust=trust) == expected
-        holding = {one.memory.id for one in timeline(every, trust=trust) if one.holds(shelf.moment())}
+            assert visible.history(key, trust=trust) == expected
+        holding = {one.memory.id for one in timeline(every, trust=trust) if one.holds(visible.moment())}
         procedures = {one.id for one in every if one.kind == "procedural" and not one.ended} & holding
-        assert {memory.id for memory in shelf.procedures(trust=trust)} == procedures
+        assert {memory.id for memory in visible.procedures(trust=trust)} == procedures
 
 
 # Values
 
 
-def test_values_of_a_fact_in_all_books_and_of_what_was_forgotten(store: holdfast.Store, shelf_of: MakeShelf) -> None:
-    ana, with_bot = shelf_of(store, user="ana"), shelf_of(store, user="ana", agent="bot")
+def test_values_of_a_fact_in_all_books_and_of_what_was_forgotten(
+    store: holdfast.Store, visible_to: MakeVisible
+) -> None:
+    ana, with_bot = visible_to(store, user="ana"), visible_to(store, user="ana", agent="bot")
     first, second = one(ana, "Bern", key="home"), one(with_bot, "Basel", key="HOME")
     third = one(ana, "Chur", key="home")
     one(ana, "Ben's", key="home", subject="Ben")
@@ -195,20 +206,20 @@ def test_values_of_a_fact_in_all_books_and_of_what_was_forgotten(store: holdfast
     assert ana.values("home") == [third, second]
     assert [memory.id for memory in ana.values("home", forgotten=True)] == [first.id]
     assert [memory.id for memory in ana.values("Home", "ANA", forgotten=None)] == [third.id, second.id, first.id]
-    assert [ana.book_of(memory.id).scope.agent for memory in ana.values("home")] == [None, "bot"]
+    assert [ana.collection_of(memory.id).scope.agent for memory in ana.values("home")] == [None, "bot"]
     assert ana.values("home", "nobody") == ana.values("nothing") == []
 
 
-def test_values_are_of_the_subject_that_history_takes(shelf: VisibleMemories) -> None:
-    ben = one(shelf, "Ben is in Bern", subject="Ben", key="home")
-    assert shelf.values("home") == [ben]
-    cleo = one(shelf, "Cleo is in Chur", subject="Cleo", key="home")
+def test_values_are_of_the_subject_that_history_takes(visible: VisibleMemories) -> None:
+    ben = one(visible, "Ben is in Bern", subject="Ben", key="home")
+    assert visible.values("home") == [ben]
+    cleo = one(visible, "Cleo is in Chur", subject="Cleo", key="home")
     with pytest.raises(Invalid, match="'Ben', 'Cleo'"):
-        shelf.values("home")
-    shelf.forget(cleo.id)
-    assert shelf.values("home") == [ben]
+        visible.values("home")
+    visible.forget(cleo.id)
+    assert visible.values("home") == [ben]
     with pytest.raises(Invalid, match="several subjects"):
-        shelf.values("home", forgotten=None)
-    assert [memory.id for memory in shelf.values("home", forgotten=True)] == [cleo.id]
-    own = one(shelf, "here", key="home")
-    assert shelf.values("home") == [own]
+        visible.values("home", forgotten=None)
+    assert [memory.id for memory in visible.values("home", forgotten=True)] == [cleo.id]
+    own = one(visible, "here", key="home")
+    assert visible.values("home") == [own]

@@ -74,8 +74,8 @@ def test_in_a_chain_each_correction_is_measured_by_what_it_corrects() -> None:
 # In a store
 
 
-def one(shelf: VisibleMemories, text: str, **more: Any) -> Memory:
-    return shelf.remember([Remembering(text, **more)])[0]
+def one(visible: VisibleMemories, text: str, **more: Any) -> Memory:
+    return visible.remember([Remembering(text, **more)])[0]
 
 
 def texts(memories: list[Memory]) -> list[str]:
@@ -83,49 +83,49 @@ def texts(memories: list[Memory]) -> list[str]:
 
 
 @pytest.mark.every_engine
-def test_facts_history_and_procedures_by_trust(shelf: VisibleMemories) -> None:
-    one(shelf, "DE1", key="iban", trust="trusted")
-    one(shelf, "EVIL", key="iban", trust="untrusted")
-    one(shelf, "do good", kind="procedural", key="rule")
-    one(shelf, "do evil", kind="procedural", key="rule", trust="untrusted")
-    one(shelf, "do evil anyway", kind="procedural", trust="untrusted")
-    assert texts(shelf.facts()) == ["EVIL", "do evil"]
-    assert texts(shelf.facts(trust="stated")) == ["DE1", "do good"]
-    assert [(version.memory.text, version.until) for version in shelf.history("iban", trust="stated")] == [
+def test_facts_history_and_procedures_by_trust(visible: VisibleMemories) -> None:
+    one(visible, "DE1", key="iban", trust="trusted")
+    one(visible, "EVIL", key="iban", trust="untrusted")
+    one(visible, "do good", kind="procedural", key="rule")
+    one(visible, "do evil", kind="procedural", key="rule", trust="untrusted")
+    one(visible, "do evil anyway", kind="procedural", trust="untrusted")
+    assert texts(visible.facts()) == ["EVIL", "do evil"]
+    assert texts(visible.facts(trust="stated")) == ["DE1", "do good"]
+    assert [(version.memory.text, version.until) for version in visible.history("iban", trust="stated")] == [
         ("DE1", None)
     ]
-    assert texts(shelf.procedures(trust="stated")) == ["do good"]
-    assert texts(shelf.procedures()) == ["do evil anyway", "do evil"]
-    for call in (shelf.facts, shelf.procedures, lambda trust: shelf.history("iban", trust=trust)):
+    assert texts(visible.procedures(trust="stated")) == ["do good"]
+    assert texts(visible.procedures()) == ["do evil anyway", "do evil"]
+    for call in (visible.facts, visible.procedures, lambda trust: visible.history("iban", trust=trust)):
         with pytest.raises(Invalid, match="trust must be"):
             call(trust="blind")
 
 
-def test_a_subject_is_found_by_what_is_trusted_that_much(shelf: VisibleMemories) -> None:
-    one(shelf, "Ben has DE1", key="iban", subject="Ben", trust="trusted")
-    one(shelf, "EVIL", key="iban", trust="untrusted")
-    assert [version.memory.text for version in shelf.history("iban")] == ["EVIL"]
-    assert [version.memory.text for version in shelf.history("iban", trust="stated")] == ["Ben has DE1"]
+def test_a_subject_is_found_by_what_is_trusted_that_much(visible: VisibleMemories) -> None:
+    one(visible, "Ben has DE1", key="iban", subject="Ben", trust="trusted")
+    one(visible, "EVIL", key="iban", trust="untrusted")
+    assert [version.memory.text for version in visible.history("iban")] == ["EVIL"]
+    assert [version.memory.text for version in visible.history("iban", trust="stated")] == ["Ben has DE1"]
 
 
 @pytest.mark.parametrize("key", [None, "iban"])
-def test_who_is_trusted_less_can_neither_correct_nor_end(shelf: VisibleMemories, key: str | None) -> None:
-    made = one(shelf, "DE1", key=key, trust="trusted")
+def test_who_is_trusted_less_can_neither_correct_nor_end(visible: VisibleMemories, key: str | None) -> None:
+    made = one(visible, "DE1", key=key, trust="trusted")
     for trust in ("untrusted", "stated"):
         with pytest.raises(Invalid, match=f"what is only {trust} cannot correct it.* trust='trusted'"):
-            shelf.correct(made.id, Remembering("EVIL", trust=trust))
+            visible.correct(made.id, Remembering("EVIL", trust=trust))
         with pytest.raises(Invalid, match="cannot end it"):
-            shelf.end(made.id, None, Remembering("no more", trust=trust))
+            visible.end(made.id, None, Remembering("no more", trust=trust))
     with pytest.raises(Invalid, match="trust must be"):
-        shelf.correct(made.id, Remembering("EVIL", trust="blind"))
-    assert shelf.memories() == [made]
-    assert shelf.end(made.id).trust == "trusted", "who only says that it is over says it of this very memory"
-    assert shelf.correct(made.id).trust == "trusted"
-    assert shelf.correct(made.id, Remembering("DE2", trust="trusted")).text == "DE2"
+        visible.correct(made.id, Remembering("EVIL", trust="blind"))
+    assert visible.memories() == [made]
+    assert visible.end(made.id).trust == "trusted", "who only says that it is over says it of this very memory"
+    assert visible.correct(made.id).trust == "trusted"
+    assert visible.correct(made.id, Remembering("DE2", trust="trusted")).text == "DE2"
 
 
-def test_a_correction_written_around_that_rule_still_counts_for_nothing(shelf: VisibleMemories) -> None:
-    made = one(shelf, "DE1", key="iban", trust="trusted")
-    one(shelf, "that was never true", corrects=made.id, trust="untrusted")
-    assert texts(shelf.facts()) == ["DE1"]
-    assert [version.corrected_by for version in shelf.history("iban")] == [None]
+def test_a_correction_written_around_that_rule_still_counts_for_nothing(visible: VisibleMemories) -> None:
+    made = one(visible, "DE1", key="iban", trust="trusted")
+    one(visible, "that was never true", corrects=made.id, trust="untrusted")
+    assert texts(visible.facts()) == ["DE1"]
+    assert [version.corrected_by for version in visible.history("iban")] == [None]

@@ -24,7 +24,7 @@ SEEN = {
     "ana+b": {"ana+b", "ana", "b", "none"}, "bo": {"bo", "none"}, "a": {"a", "none"}, "b": {"b", "none"},
     "none": {"none"},
 }  # fmt: skip
-"""Whose files each handle sees: those of the books it sees."""
+"""Whose files each handle sees: those of the collections it sees."""
 
 
 def files(hits: Any) -> list[str]:

@@ -124,7 +124,7 @@ def test_strange_names_are_names(store: holdfast.Store) -> None:
         "x" * 499 + "y",
         "%2F",
         "threads",
-        "book/common",
+        "collection/common",
     ]
     for name in names:
         store.memory(user=name).remember(f"secret of user {name}")
@@ -136,7 +136,18 @@ def test_strange_names_are_names(store: holdfast.Store) -> None:
 
 def test_strange_names_have_indexes_of_their_own(here: Any, soon: int) -> None:
     ram = here.open()
-    names = ["a/b", "a", "user=ana", "common", "文", "x" * 500, "x" * 499 + "y", "threads", "book/common", "manifest"]
+    names = [
+        "a/b",
+        "a",
+        "user=ana",
+        "common",
+        "文",
+        "x" * 500,
+        "x" * 499 + "y",
+        "threads",
+        "collection/common",
+        "manifest",
+    ]
     for name in names:
         for scope in ({"user": name}, {"agent": name}):
             ram.memory(**scope).remember_all([f"secret {number} of {scope}" for number in range(soon)])

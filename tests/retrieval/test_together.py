@@ -152,7 +152,7 @@ def test_an_erasure_that_was_cut_short_is_finished(
 def test_verify_while_others_write_gives_no_false_alarm(
     here: Any, monkeypatch: pytest.MonkeyPatch, fill: Callable[..., None]
 ) -> None:
-    """The first book of a user comes to be, and is saved, while the user's index is looked at."""
+    """The first collection of a user comes to be, and is saved, while the user's index is looked at."""
     store, other = here.open(), here.open()
     store.thread("t", user="ana").append(*({"role": "user", "content": f"line {number}"} for number in range(24)))
     store.memory(user="ana").recall("line")

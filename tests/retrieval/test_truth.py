@@ -114,11 +114,11 @@ def test_recall_finds_exactly_what_is_true(history: list[Any]) -> None:
         teller.tell(history)
         for handle in HANDLES:
             memory = store.memory(**handle)
-            shelf: VisibleMemories = memory.visible
-            every = [one for book in shelf.books() for one in book.memories(limit=None)]
+            visible: VisibleMemories = memory.visible
+            every = [one for collection in visible.collections() for one in collection.memories(limit=None)]
             edges = {moment for one in every for moment in (one.valid_from, one.valid_to, one.recorded_at) if moment}
             moments = sorted({edge + timedelta(microseconds=step) for edge in edges for step in (-1, 0, 1)})
-            for moment in [*moments[::3], *moments[1::5], shelf.moment()]:
+            for moment in [*moments[::3], *moments[1::5], visible.moment()]:
                 found = {hit.id for hit in memory.recall("thing", 1_000, as_of=moment)}
                 assert found == true_at(every, moment), moment
             facts = {one.id for one in memory.facts()}

@@ -23,7 +23,7 @@ from holdfast.importers.memory_files import FOLDER
 from holdfast.importers.parts import ImportedFiles, ImportedMemories
 from holdfast.importers.source import ImportOptions, ImportSource, RefusedItem, fingerprint, micros, tagged
 from holdfast.memory.drafts import Remembering
-from holdfast.memory.names import book_id, memory_id, once_number, subject_of
+from holdfast.memory.names import collection_id, memory_id, once_number, subject_of
 from holdfast.records import Origin
 
 _OWN = {
@@ -162,7 +162,7 @@ def _drafts(
 def _ending(old: Remembering, scope: Scope, after: Mem0Version) -> Remembering:
     """What says that a text is true no longer, as ``end`` would say it."""
     assert old.once is not None
-    name = memory_id(once_number(book_id(scope), old.once))
+    name = memory_id(once_number(collection_id(scope), old.once))
     return Remembering(
         f"{name} is no longer true", old.kind, old.subject, origin=Origin(channel="mem0"),
         valid_from=_moment(after.since), once=f"{old.once}:end", corrects=name, ended=True,

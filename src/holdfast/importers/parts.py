@@ -137,15 +137,15 @@ class ImportedThread(msgspec.Struct, frozen=True):
         return planned
 
     def _append(self, fresh: Sequence[ImportedEntry], head: int, thread: Thread, step: Step) -> None:
-        book, last = thread.logbook, thread.entry(head).time_us if head else 0
-        now = book.core.clock.now()
+        collection, last = thread.logbook, thread.entry(head).time_us if head else 0
+        now = collection.core.clock.now()
         events = list[Event]()
         for saying in fresh:  # times in a thread never fall, nor are they ahead of us
             last = max(last, min(now if saying.time is None else saying.time, now))
             events.append(to_event(Draft(saying.kind, saying.content, saying.key), last))
         for some in batches(events, lambda event: len(event.body)):
-            append = Append("thread", self.thread, tuple(some), head, book.new)
-            book.core.write((append,), now)
+            append = Append("thread", self.thread, tuple(some), head, collection.new)
+            collection.core.write((append,), now)
             head += len(some)
             step(len(some))
 
@@ -177,7 +177,7 @@ class ImportedThread(msgspec.Struct, frozen=True):
 
 
 class ImportedMemories(msgspec.Struct, frozen=True):
-    """Memories of one book. Each has a name of its own (``once``)."""
+    """Memories of one collection. Each has a name of its own (``once``)."""
 
     drafts: tuple[Remembering, ...]
     user: str | None = None
@@ -205,9 +205,9 @@ class ImportedMemories(msgspec.Struct, frozen=True):
 
     def write(self, store: Store, step: Step) -> ImportPlan:
         fresh, erased = self._fresh(store)
-        book = self._book(store)
+        collection = self._book(store)
         for some in batches(fresh, lambda draft: len(draft.text)):
-            book.remember(some)
+            collection.remember(some)
             self._compare(store, some)
             step(len(some))
         step(self.size - len(fresh))
@@ -215,37 +215,39 @@ class ImportedMemories(msgspec.Struct, frozen=True):
 
     def _fresh(self, store: Store) -> tuple[list[Remembering], int]:
         """Those that are not here yet, and how many of the rest were erased here. Those that are here are compared."""
-        book, found = self._book(store), self._stored(store, self.drafts)
+        collection, found = self._book(store), self._stored(store, self.drafts)
         missing = list[Remembering]()
         for draft in self.drafts:
-            record = found.get(name_of(book, draft))
+            record = found.get(name_of(collection, draft))
             if record is None:
                 missing.append(draft)
-            elif read_plain(record)["text"] != checked(draft, book.subject).text:
+            elif read_plain(record)["text"] != checked(draft, collection.subject).text:
                 raise Conflict(f"{draft.once!r} names another memory here ({record.id})", memory=record.id)
-        gone = self._gone(store, book, [name_of(book, draft) for draft in missing]) if missing else set[str]()
-        fresh = [draft for draft in missing if name_of(book, draft) not in gone]
+        gone = (
+            self._gone(store, collection, [name_of(collection, draft) for draft in missing]) if missing else set[str]()
+        )
+        fresh = [draft for draft in missing if name_of(collection, draft) not in gone]
         return fresh, len(missing) - len(fresh)
 
-    def _gone(self, store: Store, book: MemoryCollection, names: list[str]) -> set[str]:
-        """Those that were here once: erased one by one, which the book tells, or with all of their scope."""
-        record = book.record()
+    def _gone(self, store: Store, collection: MemoryCollection, names: list[str]) -> set[str]:
+        """Those that were here once: erased one by one, which the collection tells, or with all of their scope."""
+        record = collection.record()
         events = [] if record is None else store.core.engine.read(store.tenant, record.mark)
         told = {event.key for event in events if event.key is not None}
         return {name for name in names if name in told} | buried(store, MEMORY, names)
 
     def _compare(self, store: Store, drafts: Sequence[Remembering]) -> None:
-        book, found = self._book(store), self._stored(store, drafts)
+        collection, found = self._book(store), self._stored(store, drafts)
         for draft in drafts:
-            record = found.get(name_of(book, draft))
+            record = found.get(name_of(collection, draft))
             if record is None:
                 raise differs(f"memory {draft.once!r} is not there")
-            if as_remembered(read_plain(record)) != as_remembered(to_plain(checked(draft, book.subject))):
+            if as_remembered(read_plain(record)) != as_remembered(to_plain(checked(draft, collection.subject))):
                 raise differs(f"memory {record.id!r}, imported as {draft.once!r}, is not what was written")
 
     def _stored(self, store: Store, drafts: Iterable[Remembering]) -> dict[str, Record]:
-        book = self._book(store)
-        names = [name_of(book, draft) for draft in drafts]
+        collection = self._book(store)
+        names = [name_of(collection, draft) for draft in drafts]
         return fetch(store.core.engine, store.tenant, MEMORY, names)
 
     def _book(self, store: Store) -> MemoryCollection:
@@ -311,10 +313,10 @@ def owner_of(store: Store, thread: str) -> Scope | None:
     return None if record is None else Scope(record.scope.user, record.scope.agent)
 
 
-def name_of(book: MemoryCollection, draft: Remembering) -> str:
+def name_of(collection: MemoryCollection, draft: Remembering) -> str:
     """The id that a memory has under its name."""
     assert draft.once is not None
-    return memory_id(once_number(book.id, draft.once))
+    return memory_id(once_number(collection.id, draft.once))
 
 
 def batches(items: Sequence[T], weight: Callable[[T], int]) -> Iterator[list[T]]:

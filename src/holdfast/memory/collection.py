@@ -1,11 +1,12 @@
-"""One book: the memories of one exact pair of user and agent, written and read.
+"""One collection: the memories of one exact pair of user and agent, written and read.
 
-A book owns a stream with an event for everything that happened to it, and its memories are records of their own; what
-belongs together is one commit. No memory is changed because of a later one. Forgetting and counting uses change what
-is said about a memory, by compare and set, never its text. The time of a book never falls, so of two memories in it
-the one that was committed later was recorded later, whatever the clocks of their writers say.
+A collection owns a stream with an event for everything that happened to it, and its memories are records of their own;
+what belongs together is one commit. No memory is changed because of a later one. Forgetting and counting uses change
+what is said about a memory, by compare and set, never its text. The time of a collection never falls, so of two
+memories in it the one that was committed later was recorded later, whatever the clocks of their writers say.
 
-Deliberately absent: what is true (``facts``), the other books that a handle sees (``visible``), and finding by meaning.
+Deliberately absent: what is true (``facts``), the other collections that a handle sees (``visible``), and finding by
+meaning.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from holdfast.ledger.thread import check_count
 from holdfast.memory.drafts import Remembering, check_trust, checked
 from holdfast.memory.facts import denial, fact_of, rank, timeline
 from holdfast.memory.names import (
-    BOOK,
+    COLLECTION,
     MEMORY,
-    book_id,
+    collection_id,
     correction_tag,
     fact_tag,
     folded,
@@ -53,7 +54,7 @@ from holdfast.records import MEMORY_KINDS, Memory
 _TRIES = 1_000  # of many who change one memory at once only one gets through at a time
 _LEAST_PAGE = 100
 _FEW = 10  # so many are looked up each by itself whatever else there is
-_SOME = 50  # a book with fewer corrections gives all of them
+_SOME = 50  # a collection with fewer corrections gives all of them
 _MANY = 300  # of more than that, all of their sort are read at once
 _PAGE = 500_000
 _LAST = 2**63 - 1
@@ -67,11 +68,11 @@ class MemoryCollection:
     def __init__(self, core: Core, ids: Ids, scope: Scope) -> None:
         self._core, self._ids = core, ids
         self.scope = Scope(scope.user, scope.agent)
-        self.id = book_id(self.scope)
+        self.id = collection_id(self.scope)
         self.subject = subject_of(self.scope)
 
     def __repr__(self) -> str:
-        return f"Book(user={self.scope.user!r}, agent={self.scope.agent!r})"
+        return f"Collection(user={self.scope.user!r}, agent={self.scope.agent!r})"
 
     # Remembering
 
@@ -92,7 +93,7 @@ class MemoryCollection:
                 return self._core.commit(pending)
             except (Conflict, KeyReused):  # named before, or by chance a number that is taken
                 known = self._named_before(drafts)
-        raise Conflict(f"book {self.id!r} keeps changing", book=self.id)
+        raise Conflict(f"collection {self.id!r} keeps changing", collection=self.id)
 
     def remembering(
         self, drafts: Sequence[Remembering], known: Mapping[str, Memory] | None = None
@@ -120,7 +121,7 @@ class MemoryCollection:
         return Pending(tuple(self._writing(new, time)) if new else (), time, finish)
 
     def _writing(self, new: dict[str, tuple[Remembering, dict[str, Any]]], time: int) -> Iterator[Op]:
-        """First the book, whose time decides the time of all, then the memories."""
+        """First the collection, whose time decides the time of all, then the memories."""
         yield self._told(
             *(_event("remember", name, time, once=draft.once is not None) for name, (draft, _) in new.items())
         )
@@ -157,27 +158,27 @@ class MemoryCollection:
                 if as_remembered(read_plain(record)) != as_remembered(to_plain(draft)):
                     raise _reused(draft.once, name)
                 known[name] = to_memory(record)
-            elif (book := self.record()) is not None and engine.read(tenant, book.mark, key=name):
+            elif (collection := self.record()) is not None and engine.read(tenant, collection.mark, key=name):
                 raise Erased(f"memory {name!r}, remembered once as {draft.once!r}, was erased", memory=name)
         return known
 
     def _told(self, *events: Event) -> Append:
-        new = Put(BOOK, self.id, _EMPTY_BODY, scope=self.scope)
-        return Append(BOOK, self.id, events, new=new, same=_never_again)
+        new = Put(COLLECTION, self.id, _EMPTY_BODY, scope=self.scope)
+        return Append(COLLECTION, self.id, events, new=new, same=_never_again)
 
     # Reading
 
     def record(self, view: View | None = None) -> Record | None:
-        """The book's own record, None before the first memory."""
-        return (view or self._core.engine).get(self._core.tenant, BOOK, self.id)
+        """The collection's own record, None before the first memory."""
+        return (view or self._core.engine).get(self._core.tenant, COLLECTION, self.id)
 
     def find(self, id: str, view: View | None = None) -> Memory | None:
-        """A memory of this book, forgotten ones as well, or None."""
+        """A memory of this collection, forgotten ones as well, or None."""
         record = self._found(id, view)
         return None if record is None else to_memory(record)
 
     def get(self, id: str) -> Memory:
-        """A memory of this book, forgotten ones as well."""
+        """A memory of this collection, forgotten ones as well."""
         return self._one(id)
 
     def memories(
@@ -237,7 +238,7 @@ class MemoryCollection:
     def deciding(
         self, facts: Iterable[tuple[str, str]], also: Iterable[Memory] = (), view: View | None = None
     ) -> list[Memory]:
-        """All that decides whether these facts (subject and key) and some memories of this book are true.
+        """All that decides whether these facts (subject and key) and some memories of this collection are true.
 
         That is every value of the facts, and every correction of one or of the memories, which are given back too.
         """
@@ -330,11 +331,11 @@ class MemoryCollection:
         return [memory for _, _, memory in kept]
 
     def _last(self, wanted: Accept, limit: int, view: View) -> list[Memory]:
-        """The latest recorded ones as the book's stream tells, from its end: the rest of the book is not touched."""
-        book = self.record(view)
-        position, found = 0 if book is None else book.head, list[Memory]()
-        while book is not None and position and limit:
-            mark = Mark(book.mark.stream, position)
+        """The latest recorded ones, read from the end of the stream: the rest is not touched."""
+        collection = self.record(view)
+        position, found = 0 if collection is None else collection.head, list[Memory]()
+        while collection is not None and position and limit:
+            mark = Mark(collection.mark.stream, position)
             events = view.read(self._core.tenant, mark, limit=max(limit, _LEAST_PAGE), newest=True)
             for event in reversed(events):
                 memory = self._remembered(event, view)
@@ -380,7 +381,7 @@ class MemoryCollection:
         return self._change(id, counted)
 
     def erase(self, id: str) -> None:
-        """Remove a memory for good, also a damaged one. Its id stays in the book's stream, its text nowhere."""
+        """Remove a memory for good, also a damaged one. Its id stays in the collection's stream, its text nowhere."""
         for _ in range(_TRIES):
             record = self._existing(id)
             time = self._core.clock.now()
@@ -436,8 +437,8 @@ class MemoryCollection:
     ) -> Memory:
         """Say that a memory is no longer true, from a moment or from now on; ``draft`` may say it in words.
 
-        A value of a fact must still be the value at that moment, in this book and those ``beside`` it; one that is over
-        cannot end, and what came after it is not touched. The words must be trusted as much as what they end.
+        A value of a fact must still be the value at that moment, in this collection and those ``beside`` it; one that
+        is over cannot end, and what came after it is not touched. The words must be trusted as much as what they end.
         """
         for _ in range(_TRIES):
             with self._core.engine.snapshot() as view:
@@ -446,21 +447,21 @@ class MemoryCollection:
                 _refuse_less_trust(over, ending, "end")
                 if ending.once is not None and (known := self._named_before([ending])):
                     return next(iter(known.values()))
-                book = self.record(view)
-                assert book is not None
-                now = max(self._core.clock.now(), book.time)
+                collection = self.record(view)
+                assert collection is not None
+                now = max(self._core.clock.now(), collection.time)
                 moment = to_datetime(now if at is None else to_micros(at))
                 _refuse_before(over, at, moment)
                 if over.key is not None:
                     around = [one for each in (self, *beside) for one in each.versions(over.subject, over.key, view)]
                     _refuse_over(over, around, moment)
             pending = self.remembering([ending])
-            told = msgspec.structs.replace(pending.ops[0], expect=book.head)  # nothing came in between
+            told = msgspec.structs.replace(pending.ops[0], expect=collection.head)  # nothing came in between
             try:
                 return self._core.commit(pending._replace(ops=(told, *pending.ops[1:])))[0]
             except Conflict:
                 continue
-        raise Conflict(f"book {self.id!r} keeps changing", book=self.id)
+        raise Conflict(f"collection {self.id!r} keeps changing", collection=self.id)
 
     # Inside
 
@@ -475,7 +476,7 @@ class MemoryCollection:
     def _existing(self, id: str, view: View | None = None) -> Record:
         record = self._found(id, view)
         if record is None:
-            raise NotFound(f"there is no memory {id!r} in this book", memory=id, book=self.id)
+            raise NotFound(f"there is no memory {id!r} in this collection", memory=id, collection=self.id)
         return record
 
 

@@ -2,7 +2,7 @@
 
 A ``Remembering`` is filled in freely; ``checked`` refuses what makes no sense, with a sentence that says what to
 change, and fills in what was left out. Nothing is repaired silently and the text is kept as it was given. Deliberately
-absent: ids and times (the book gives them) and the size of a text (the codec has the limit).
+absent: ids and times (the collection gives them) and the size of a text (the codec has the limit).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _PARTS = ("by", "channel", "tool")
 
 
 class Remembering(msgspec.Struct, frozen=True):
-    """Something on its way into a book.
+    """Something on its way into a collection.
 
     ``once`` is a name of the caller's own: the same content under it again gives back what is stored. ``corrects`` and
-    ``ended`` are set by ``MemoryCollection.correct`` and ``Book.end``.
+    ``ended`` are set by ``MemoryCollection.correct`` and ``Collection.end``.
     """
 
     text: str = ""

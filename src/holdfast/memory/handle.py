@@ -1,8 +1,8 @@
 """The memories of one scope: remember, look up, recall, forget.
 
 It holds no data of its own, so any number of handles in any number of processes may name the same scope. Writing goes
-to the scope's own book; reading sees the books around it too, and recall also every message of the threads in it.
-Deliberately absent: what is true (``memory.facts``), how things are found (``retrieval``), and when to extract.
+to the scope's own collection; reading sees the collections around it too, and recall also every message of the threads
+in it. Deliberately absent: what is true (``memory.facts``), how things are found (``retrieval``), and when to extract.
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ class Memories:
     def __init__(
         self,
         core: Core,
-        shelf: VisibleMemories,
+        visible: VisibleMemories,
         finding: Callable[[], FindsMemories],
         erased: Callable[[], None] | None = None,
     ) -> None:
-        self.core, self.visible, self._finding, self._erased = core, shelf, finding, erased
+        self.core, self.visible, self._finding, self._erased = core, visible, finding, erased
 
     def __repr__(self) -> str:
         return f"Memories(user={self.visible.scope.user!r}, agent={self.visible.scope.agent!r})"
@@ -123,13 +123,13 @@ class Memories:
         ``valid_from`` and ``valid_to`` for when it is true, ``relation`` and ``object`` to link the subject to
         something, and ``once``, a name of your own under which it is remembered a single time.
         """
-        return self.visible.remember([_draft(text, kind, subject, key, origin, details)])[0]
+        return self.visible.own.remember([_draft(text, kind, subject, key, origin, details)])[0]
 
     def remember_all(self, items: Iterable[str | dict[str, Any]]) -> list[Memory]:
         """Remember many things in one commit. An item is a text, or a dict with the arguments of ``remember``."""
         if isinstance(items, str | bytes | dict) or not isinstance(items, Iterable):
             raise Invalid(f"remember_all takes several items, not {type(items).__name__}")
-        return self.visible.remember([_item(item) for item in items])
+        return self.visible.own.remember([_item(item) for item in items])
 
     def link(self, subject: str, relation: str, object: str, **details: Any) -> Memory:
         """Remember that one thing is related to another: ``link("ana", "works at", "Acme", key="employer")``."""
@@ -222,7 +222,7 @@ class Memories:
         What is no longer true, but was, is not wrong: give the fact a new value, or ``end`` it.
         """
         instead = None if text is None else _draft(text, self.visible.get(id).kind, None, None, origin, details)
-        return self.visible.correct(id, instead)
+        return self.visible.collection_of(id).correct(id, instead)
 
     def end(self, id: str, at: datetime | None = None) -> Memory:
         """Say that a memory is no longer true, from a moment or from now on; of a fact, that it has no value then."""
@@ -247,7 +247,7 @@ class Memories:
         chosen = self._chosen(id, key, subject, tag, kind, gone=check_flag("erase", erase))
         if check_flag("dry_run", dry_run):
             return chosen
-        work: Callable[[str], Any] = self._erase if erase else self.visible.forget
+        work: Callable[[str], Any] = self._erase if erase else self._forget
         done: list[Any] = []
         try:
             if id is not None:
@@ -263,9 +263,12 @@ class Memories:
             self._erased()
         return chosen
 
+    def _forget(self, id: str) -> Memory:
+        return self.visible.collection_of(id).forget(id)
+
     def _erase(self, id: str) -> Scope:
-        scope = self.visible.book_of(id).scope
-        self.visible.erase(id)
+        scope = self.visible.collection_of(id).scope
+        self.visible.collection_of(id).erase(id)
         return scope
 
     def _chosen(
@@ -294,7 +297,7 @@ class Memories:
             found = self.visible.memories(kind=kind, subject=subject, tag=tag, limit=None)
             if gone:
                 found += self.visible.memories(kind=kind, subject=subject, tag=tag, limit=None, forgotten=True)
-        return [memory for memory in found if self.visible.owns(self.visible.book_of(memory.id).scope)]
+        return [memory for memory in found if self.visible.owns(self.visible.collection_of(memory.id).scope)]
 
     def _readable(self, id: str) -> list[Memory]:
         """One memory; or none when it is there but cannot be read any more, which must not keep it from going."""
@@ -305,11 +308,11 @@ class Memories:
 
     def unforget(self, id: str) -> Memory:
         """Bring back what was forgotten."""
-        return self.visible.unforget(id)
+        return self.visible.collection_of(id).unforget(id)
 
     def used(self, id: str, *, helped: bool | None = None) -> Memory:
         """Tell that a memory was used, and whether it helped. Procedures are listed by how often they did."""
-        return self.visible.used(id, helped)
+        return self.visible.collection_of(id).used(id, helped)
 
     # Recalling
 

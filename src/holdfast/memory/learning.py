@@ -31,43 +31,43 @@ _READ = 20_000
 """How many characters of a message are read for facts: whoever pastes a log does not talk about himself in it."""
 
 
-def learn(core: Core, shelf: VisibleMemories, thread: str, after: int) -> list[Memory]:
-    """Extract facts from the messages of a thread after a number, and remember them in a handle's own book."""
+def learn(core: Core, visible: VisibleMemories, thread: str, after: int) -> list[Memory]:
+    """Extract facts from the messages of a thread after a number, and remember them in a handle's own collection."""
     check_count("after", after)
     record = core.engine.get(core.tenant, "thread", check_id(thread, "thread id"))
     if record is None:
         raise NotFound(f"there is no thread {thread!r}", thread=thread)
-    refuse_other_owner(record, Scope(shelf.scope.user, shelf.scope.agent))
-    if record.scope.user != shelf.scope.user:
+    refuse_other_owner(record, Scope(visible.scope.user, visible.scope.agent))
+    if record.scope.user != visible.scope.user:
         raise Invalid(
             f"thread {thread!r} belongs to user {record.scope.user!r}; learn from it with that user's memory",
             thread=thread,
         )
     events = core.engine.read(core.tenant, record.mark, after=after)
     return [
-        memory for event in events if event.kind == "message" for memory in learned_from(core, shelf, thread, event)
+        memory for event in events if event.kind == "message" for memory in learned_from(core, visible, thread, event)
     ]
 
 
-def learned_from(core: Core, shelf: VisibleMemories, thread: str, event: Event) -> Iterator[Memory]:
+def learned_from(core: Core, visible: VisibleMemories, thread: str, event: Event) -> Iterator[Memory]:
     """What one message of a thread teaches. Doing it again changes nothing."""
     said = Speech.of(event)
     named = _speaker(said)
     time = to_datetime(said.time)
     ref = EntryRef(thread, event.position)
     findings = extract(
-        said.text[:_READ], speaker=named, role=said.role, time=time, subject=named or shelf.subject, ref=ref
+        said.text[:_READ], speaker=named, role=said.role, time=time, subject=named or visible.subject, ref=ref
     )
     counts: Counter[str] = Counter()
     for found in findings:
         counts[found.rule] += 1
         once = f"{event.digest.hex()}/{found.rule}/{counts[found.rule]}"  # of this entry, wherever it is shared
-        known = core.engine.get(core.tenant, "memory", memory_id(once_number(shelf.own.id, once)))
+        known = core.engine.get(core.tenant, "memory", memory_id(once_number(visible.own.id, once)))
         if known is not None:
-            yield shelf.get(known.id)
+            yield visible.get(known.id)
             continue
         with suppress(Erased):  # it was learned before, and somebody did not want it to be known
-            yield from shelf.remember([_draft(shelf, _about_what_is(shelf, found), once, said, ref)])
+            yield from visible.own.remember([_draft(visible, _about_what_is(visible, found), once, said, ref)])
 
 
 def _speaker(said: Speech) -> str | None:
@@ -79,7 +79,7 @@ def _speaker(said: Speech) -> str | None:
     return said.speaker if named else None
 
 
-def _draft(shelf: VisibleMemories, found: Extraction, once: str, said: Speech, ref: EntryRef) -> Remembering:
+def _draft(visible: VisibleMemories, found: Extraction, once: str, said: Speech, ref: EntryRef) -> Remembering:
     return Remembering(
         text=found.text,
         kind=found.kind,
@@ -89,40 +89,40 @@ def _draft(shelf: VisibleMemories, found: Extraction, once: str, said: Speech, r
         importance=found.importance,
         origin=Origin(by=_speaker(said) or said.role or None, tool=f"rule:{found.rule}", entries=(ref,)),
         trust=said.trust,
-        valid_from=_since(shelf, found, to_datetime(said.time)),
+        valid_from=_since(visible, found, to_datetime(said.time)),
         valid_to=found.valid_to,
         relation=found.relation,
         object=None if found.relation is None else found.object,
         once=once,
-        corrects=_wrong(shelf, found),
+        corrects=_wrong(visible, found),
         ended=found.ended,
     )
 
 
-def _about_what_is(shelf: VisibleMemories, found: Extraction) -> Extraction:
+def _about_what_is(visible: VisibleMemories, found: Extraction) -> Extraction:
     """What ends something ends only that: "I no longer live in Paris" says nothing to someone who lives in Berlin."""
     if not found.ended or found.key is None or found.object is None:
         return found
-    values = [version.memory for version in shelf.history(found.key, found.subject) if version.until is None]
+    values = [version.memory for version in visible.history(found.key, found.subject) if version.until is None]
     over = folded(found.object)
     if not values or any(over in folded(f"{value.object or ''} {value.text}") for value in values[-1:]):
         return found
     return msgspec.structs.replace(found, key=None, ended=False, kind="episodic", relation=None, object=None)
 
 
-def _since(shelf: VisibleMemories, found: Extraction, said: datetime) -> datetime:
+def _since(visible: VisibleMemories, found: Extraction, said: datetime) -> datetime:
     """From when it is true. What was said later does not lose to what was said before because "last month" began
     earlier; a date that lies further back is a date."""
     since = found.valid_from or said
     if found.key is None or since >= said or said - since > _LATELY:
         return since
-    known = [version.memory.valid_from for version in shelf.history(found.key, found.subject)]
+    known = [version.memory.valid_from for version in visible.history(found.key, found.subject)]
     return said if any(since <= moment <= said for moment in known) else since
 
 
-def _wrong(shelf: VisibleMemories, found: Extraction) -> str | None:
+def _wrong(visible: VisibleMemories, found: Extraction) -> str | None:
     """The memory that was never true, when that is what the text says: the value that the fact has now."""
     if not found.corrects or found.key is None:
         return None
-    values = [version.memory for version in shelf.history(found.key, found.subject) if version.corrected_by is None]
-    return values[-1].id if values and shelf.book_of(values[-1].id).scope == shelf.scope else None
+    values = [version.memory for version in visible.history(found.key, found.subject) if version.corrected_by is None]
+    return values[-1].id if values and visible.collection_of(values[-1].id).scope == visible.scope else None

@@ -1,8 +1,8 @@
-"""How memories, books and what is looked up of them are called in an engine.
+"""How memories, collections and what is looked up of them are called in an engine.
 
 Subjects, keys and entities are compared without case and with single spaces; the text that was given is kept. A tag of
-a record is the way to it: whoever knows the book and what is asked for can say the tag. Deliberately absent: reading
-and writing.
+a record is the way to it: whoever knows the collection and what is asked for can say the tag. Deliberately absent:
+reading and writing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.ids import MAX_ID_BYTES
 from holdfast.memory.drafts import Remembering
 
 MEMORY = "memory"
-BOOK = "memories"
+COLLECTION = "memories"
 _NOBODY = "common"
 _BOOK_BYTES = 200
 _NUMBER = 2**63 - 1
@@ -33,8 +33,8 @@ def folded(text: str) -> str:
     return " ".join(normalize("NFKC", text).casefold().split())
 
 
-def book_id(scope: Scope) -> str:
-    """The name of the book of a pair of user and agent."""
+def collection_id(scope: Scope) -> str:
+    """The name of the collection of a pair of user and agent."""
     pair = (("user", scope.user), ("agent", scope.agent))
     name = "&".join(f"{what}={quote(who, safe='')}" for what, who in pair if who is not None) or _NOBODY
     return name if len(name) <= _BOOK_BYTES else _hash(name)
@@ -68,69 +68,73 @@ def in_order(id: str) -> str:
     return id.translate(_IN_ORDER)
 
 
-def once_number(book: str, once: str) -> int:
+def once_number(collection: str, once: str) -> int:
     """The number of a memory that a caller named, so that remembering it twice is remembering it once."""
-    return int.from_bytes(blake2b(f"{book}\x00{once}".encode(), digest_size=8).digest(), "big") & _NUMBER
+    return int.from_bytes(blake2b(f"{collection}\x00{once}".encode(), digest_size=8).digest(), "big") & _NUMBER
 
 
 # Tags
 
 
-def fact_tag(book: str, subject: str | None = None, key: str | None = None) -> str:
+def fact_tag(collection: str, subject: str | None = None, key: str | None = None) -> str:
     """Every value of a fact; of one fact when it is named."""
-    return f"fact@{book}" if subject is None or key is None else f"fact@{book}:{_hash(folded(subject), folded(key))}"
+    return (
+        f"fact@{collection}"
+        if subject is None or key is None
+        else f"fact@{collection}:{_hash(folded(subject), folded(key))}"
+    )
 
 
-def key_tag(book: str, key: str) -> str:
+def key_tag(collection: str, key: str) -> str:
     """Every value of the facts that share a key, whoever they are about."""
-    return f"key@{book}:{_hash(folded(key))}"
+    return f"key@{collection}:{_hash(folded(key))}"
 
 
-def link_tag(book: str, entity: str | None = None) -> str:
+def link_tag(collection: str, entity: str | None = None) -> str:
     """Every link; those of one entity, on either end, when it is named."""
-    return f"link@{book}" if entity is None else f"link@{book}:{_hash(folded(entity))}"
+    return f"link@{collection}" if entity is None else f"link@{collection}:{_hash(folded(entity))}"
 
 
-def kind_tag(book: str, kind: str) -> str:
-    return f"kind@{book}:{kind}"
+def kind_tag(collection: str, kind: str) -> str:
+    return f"kind@{collection}:{kind}"
 
 
-def label_tag(book: str, label: str) -> str:
+def label_tag(collection: str, label: str) -> str:
     """What a caller tagged."""
-    tag = f"tag@{book}:{label}"
-    return tag if len(tag.encode()) <= MAX_ID_BYTES else f"tag@{book}:{_hash(label)}"
+    tag = f"tag@{collection}:{label}"
+    return tag if len(tag.encode()) <= MAX_ID_BYTES else f"tag@{collection}:{_hash(label)}"
 
 
-def correction_tag(book: str, id: str | None = None) -> str:
+def correction_tag(collection: str, id: str | None = None) -> str:
     """Whatever says of another memory that it was never true, or is no longer; of one memory when it is named."""
-    return f"correction@{book}" if id is None else f"correction@{book}:{_hash(id)}"
+    return f"correction@{collection}" if id is None else f"correction@{collection}:{_hash(id)}"
 
 
 def thread_tag(thread: str) -> str:
-    """What comes from a thread, whatever book it is in."""
+    """What comes from a thread, whatever collection it is in."""
     return f"from@{_hash(thread)}"
 
 
-def tags_of(book: str, draft: Remembering) -> tuple[str, ...]:
+def tags_of(collection: str, draft: Remembering) -> tuple[str, ...]:
     """The tags of a checked draft's record."""
-    return tuple(sorted(set(_tags(book, draft))))
+    return tuple(sorted(set(_tags(collection, draft))))
 
 
-def _tags(book: str, draft: Remembering) -> Iterator[str]:
+def _tags(collection: str, draft: Remembering) -> Iterator[str]:
     assert draft.subject is not None
-    yield kind_tag(book, draft.kind)
+    yield kind_tag(collection, draft.kind)
     if draft.key is not None:
-        yield fact_tag(book)
-        yield fact_tag(book, draft.subject, draft.key)
-        yield key_tag(book, draft.key)
+        yield fact_tag(collection)
+        yield fact_tag(collection, draft.subject, draft.key)
+        yield key_tag(collection, draft.key)
     if draft.object is not None:
-        yield link_tag(book)
-        yield link_tag(book, draft.subject)
-        yield link_tag(book, draft.object)
+        yield link_tag(collection)
+        yield link_tag(collection, draft.subject)
+        yield link_tag(collection, draft.object)
     if draft.corrects is not None:
-        yield correction_tag(book)
-        yield correction_tag(book, draft.corrects)
-    yield from (label_tag(book, label) for label in draft.tags)
+        yield correction_tag(collection)
+        yield correction_tag(collection, draft.corrects)
+    yield from (label_tag(collection, label) for label in draft.tags)
     yield from (thread_tag(entry.thread) for entry in draft.origin.entries)
 
 

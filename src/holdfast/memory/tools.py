@@ -271,7 +271,7 @@ def _remember(memory: Memories, given: Remember, caller: Caller) -> str:
     before = None if key is None else memory.fact(key, draft.subject or memory.visible.subject)
     if before is not None and known is None:
         _refuse_trusted([before], caller, "replaced")
-    made = memory.visible.remember([draft])[0]
+    made = memory.visible.own.remember([draft])[0]
     instead = "" if before is None or before.text == made.text else f" Before it was: {_clipped(before.text)}"
     return f"Remembered as [{made.id}] {_fact(made)}: {_clipped(made.text)} ({_since(made, now)}).{instead}"
 
@@ -315,7 +315,7 @@ def _forget(memory: Memories, given: Forget, caller: Caller) -> str:
         return "Forgotten already:\n" + "\n".join(map(_named, gone))
     _refuse_trusted(left, caller, "forgotten")
     for one in left:
-        memory.visible.forget(one.id)
+        memory.visible.collection_of(one.id).forget(one.id)
     return "Forgotten; it can be restored by a person:\n" + "\n".join(map(_named, left))
 
 
@@ -323,7 +323,7 @@ def _by_id(memory: Memories, id: str) -> list[Memory]:
     if "#" in id:
         raise Invalid(f"{id!r} is something that was said, not a memory; what was said stays in the log")
     found = memory.get(id)
-    if not memory.visible.owns(memory.visible.book_of(id).scope):
+    if not memory.visible.owns(memory.visible.collection_of(id).scope):
         raise Invalid(f"memory {id!r} belongs to others too and cannot be forgotten from here")
     return [found]
 
@@ -332,7 +332,7 @@ def _by_key(memory: Memories, key: str, subject: str | None) -> list[Memory]:
     """The values of a fact that are this handle's own; only where none is left, those that were forgotten."""
     for forgotten in (False, True):
         found = memory.visible.values(key, subject, forgotten=forgotten)
-        own = [one for one in found if memory.visible.owns(memory.visible.book_of(one.id).scope)]
+        own = [one for one in found if memory.visible.owns(memory.visible.collection_of(one.id).scope)]
         if own:
             return own
         if found and not forgotten:

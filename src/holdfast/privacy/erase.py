@@ -28,14 +28,14 @@ from holdfast.ledger import secrets
 from holdfast.ledger.core import Core, fetch, scan_all, scan_ever
 from holdfast.ledger.files import FILE
 from holdfast.memory.collection import MemoryCollection
-from holdfast.memory.names import BOOK, MEMORY, thread_tag
+from holdfast.memory.names import COLLECTION, MEMORY, thread_tag
 from holdfast.memory.stored import to_memory
 from holdfast.records import Erasure
 from holdfast.steps.hold import HOLD
 
 KIND = "erasure"
 _REMOVE, _PURGE, _SCRUB = "remove", "purge", "scrub"
-_FREE = (BOOK, FILE)
+_FREE = (COLLECTION, FILE)
 """Kinds whose ids are made of an owner's name. They stay free, so that the owner can begin anew."""
 
 

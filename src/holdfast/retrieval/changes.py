@@ -1,9 +1,9 @@
 """What changed since the last look, for the indexes of a store.
 
-The feed says which threads, books and files a commit touched, and whose they are. Each owner's part of it is followed
-by a cursor of its own, so nobody pays for what others do; what was touched is read at once and given to whichever
-indexes it concerns. Where too much happened meanwhile, or something was erased, each index of that owner lists what it
-covers again. No clock is involved, so none can mislead. Deliberately absent: the indexes.
+The feed says which threads, collections and files a commit touched, and whose they are. Each owner's part of it is
+followed by a cursor of its own, so nobody pays for what others do; what was touched is read at once and given to
+whichever indexes it concerns. Where too much happened meanwhile, or something was erased, each index of that owner
+lists what it covers again. No clock is involved, so none can mislead. Deliberately absent: the indexes.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from holdfast.engine.contract import Change, Commit, Interest, Query, Record, Sc
 from holdfast.errors import FeedTrimmed
 from holdfast.ledger.core import Core, fetch
 from holdfast.ledger.files import FILE
-from holdfast.memory.names import BOOK
+from holdfast.memory.names import COLLECTION
 
 Name = tuple[str, str]
-_KINDS = frozenset({"thread", BOOK, FILE})
+_KINDS = frozenset({"thread", COLLECTION, FILE})
 _MANY = 500
 _OWNERS = 200
 
 
 class Concerned(Protocol):
-    """Whoever wants to know of some threads, books or files."""
+    """Whoever wants to know of some threads, collections or files."""
 
     def wants(self, name: Name, owner: Scope) -> bool:
-        """Whether a thread, book or file of this owner concerns it."""
+        """Whether a thread, collection or file of this owner concerns it."""
         ...
 
     def notice(self, name: Name, record: Record | None) -> None:
-        """A thread, book or file changed, or is gone."""
+        """A thread, collection or file changed, or is gone."""
         ...
 
     def lose_track(self) -> None:

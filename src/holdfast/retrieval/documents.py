@@ -1,8 +1,8 @@
 """Ground as documents: which streams one index covers, how far they reach now, and what their events say.
 
-An index is about a user (the user's threads and books), about a book that belongs to no user, about the threads that
-belong to none, or about files: those of a user, of an agent, or common ones. What changed is learned from the feed.
-Deliberately absent: the index, and any rule about memories.
+An index is about a user (the user's threads and collections), about a collection that belongs to no user, about the
+threads that belong to none, or about files: those of a user, of an agent, or common ones. What changed is learned from
+the feed. Deliberately absent: the index, and any rule about memories.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.ledger.core import Core, fetch, fetch_events, scan_all, scan_ever
 from holdfast.ledger.files import FILE, edition, listing, path_of, text_of
 from holdfast.ledger.speech import Speech
 from holdfast.memory.facts import silent
-from holdfast.memory.names import BOOK, MEMORY, folded, number_of
+from holdfast.memory.names import COLLECTION, MEMORY, folded, number_of
 from holdfast.memory.stored import to_memory
 from holdfast.records import TRUST, Memory
 from holdfast.retrieval.changes import ChangeTracker, Name
@@ -36,11 +36,12 @@ _NAME = re.compile(r"(?<![^\W_])[^\W\d_]{3,}(?![^\W_])")
 
 
 class IndexScope(msgspec.Struct, frozen=True):
-    """What an index is about: a user, a book that belongs to no user (``agent`` says whose it is), or, when neither is
-    named, the threads that belong to no user. With ``files``: those of a user, else of an agent, else common ones."""
+    """What an index is about: a user, a collection that belongs to no user (``agent`` says whose it is), or, when
+    neither is named, the threads that belong to no user. With ``files``: those of a user, else of an agent, else common
+    ones."""
 
     user: str | None = None
-    book: str | None = None
+    collection: str | None = None
     agent: str | None = None
     files: bool = False
 
@@ -49,13 +50,13 @@ class IndexScope(msgspec.Struct, frozen=True):
         return Scope(user=self.user, agent=self.agent)
 
     def takes(self, name: Name, owner: Scope) -> bool:
-        """Whether a thread, a book or a file of an owner belongs in the index."""
+        """Whether a thread, a collection or a file of an owner belongs in the index."""
         kind, id = name
         if self.files or kind == FILE:
             own = owner.user == self.user and (self.user is not None or owner.agent == self.agent)
             return self.files and kind == FILE and own
-        if self.book is not None:
-            return kind == BOOK and id == self.book
+        if self.collection is not None:
+            return kind == COLLECTION and id == self.collection
         return owner.user == self.user and (kind == "thread" or self.user is not None)
 
 
@@ -89,7 +90,7 @@ class StoredDocuments:
 
     def reaches(self) -> Sequence[StreamRange]:
         """What is visible now; the very same value as long as nothing changed."""
-        if self._place.book is not None:
+        if self._place.collection is not None:
             self._lost = True  # it is one record: reading it costs no more than asking whether it changed
         else:
             self._changes.look(self._place.user)
@@ -115,14 +116,14 @@ class StoredDocuments:
 
     def _listed(self) -> Iterator[Record]:
         tenant, place = self._core.tenant, self._place
-        if place.book is not None:
-            record = self._view.get(tenant, BOOK, place.book)
+        if place.collection is not None:
+            record = self._view.get(tenant, COLLECTION, place.collection)
             yield from () if record is None else (record,)
             return
         if place.files:
             yield from scan_ever(self._view, tenant, listing(place.scope))
             return
-        for kind in ("thread",) if place.user is None else ("thread", BOOK):
+        for kind in ("thread",) if place.user is None else ("thread", COLLECTION):
             for record in scan_all(self._view, tenant, Query(kind, user=place.user)):
                 if place.takes((kind, record.id), record.scope):
                     yield record
@@ -192,7 +193,7 @@ class StoredDocuments:
             after = events[-1].position
 
     def _remembered(self, events: Sequence[Event]) -> dict[str, Record]:
-        """The memories that events of a book are about, as far as they are still there."""
+        """The memories that events of a collection are about, as far as they are still there."""
         ids = []
         for event in events:
             with suppress(Corrupt, Unsupported, LookupError, TypeError):

@@ -1,4 +1,5 @@
-"""The index of one book and the threads beside it: kept in memory, saved in parts, brought up to date by every reader.
+"""The index of one collection and the threads beside it: kept in memory, saved in parts, brought up to date by every
+reader.
 
 Ground is written without it. A reader asks which streams are visible and how far they reach, reads what it has not
 seen, and adds a segment; so whatever was acknowledged before a recall began is found by it, in whichever process.

@@ -15,7 +15,7 @@ from holdfast.errors import Invalid, Misconfigured
 from holdfast.ids import Ids
 from holdfast.ledger import secrets
 from holdfast.ledger.core import Core, scan_all
-from holdfast.memory.names import book_id
+from holdfast.memory.names import collection_id
 from holdfast.providers.choose import choose
 from holdfast.retrieval import reembed
 from holdfast.retrieval.changes import ChangeTracker
@@ -144,7 +144,7 @@ def holding(scope: Scope) -> Iterator[IndexScope]:
         yield IndexScope(user=scope.user)
         return
     yield IndexScope()
-    yield IndexScope(book=book_id(Scope(agent=scope.agent)), agent=scope.agent)
+    yield IndexScope(collection=collection_id(Scope(agent=scope.agent)), agent=scope.agent)
 
 
 def place_of(record: Record) -> IndexScope:
@@ -156,14 +156,15 @@ def place_of(record: Record) -> IndexScope:
         return IndexScope(user=user)
     if agent is None and record.id.startswith(f"{_THREADS}/"):
         return IndexScope()
-    return IndexScope(book=book_id(Scope(agent=agent)), agent=agent)
+    return IndexScope(collection=collection_id(Scope(agent=agent)), agent=agent)
 
 
 def places(scope: Scope) -> Iterator[tuple[IndexScope, Callable[[StreamRange], bool]]]:
     """The places that a handle of a scope looks into, each with what of it the handle may see.
 
-    A handle that names a user sees that user's threads and books: of all agents, or of the agent it names and those
-    of none. A handle that names none sees threads of no user. Above both are the agent's book and the common one.
+    A handle that names a user sees that user's threads and collections: of all agents, or of the agent it names and
+    those of none. A handle that names none sees threads of no user. Above both are the agent's collection and the
+    common one.
     """
     user, agent = scope.user, scope.agent
     if user is not None:
@@ -171,8 +172,8 @@ def places(scope: Scope) -> Iterator[tuple[IndexScope, Callable[[StreamRange], b
     else:
         yield IndexScope(), lambda reach: agent is None or reach.agent in (agent, None)
     if agent is not None:
-        yield IndexScope(book=book_id(Scope(agent=agent)), agent=agent), lambda reach: True
-    yield IndexScope(book=book_id(Scope())), lambda reach: True
+        yield IndexScope(collection=collection_id(Scope(agent=agent)), agent=agent), lambda reach: True
+    yield IndexScope(collection=collection_id(Scope())), lambda reach: True
 
 
 def filing(scope: Scope) -> IndexScope:
@@ -183,7 +184,8 @@ def filing(scope: Scope) -> IndexScope:
 def filing_places(scope: Scope) -> Iterator[tuple[IndexScope, Callable[[StreamRange], bool]]]:
     """The places whose files a handle of a scope looks into, each with what of it the handle may see.
 
-    As with books: its user's, of all agents or of the agent it names and of none; the agent's own; and common ones.
+    As with collections: its user's, of all agents or of the agent it names and of none; the agent's own; and common
+    ones.
     """
     user, agent = scope.user, scope.agent
     if user is not None:
@@ -217,4 +219,4 @@ def _named(place: IndexScope, naming: Callable[[str], str]) -> str:
         return f"{what}user/{naming(place.user)}"
     if place.agent is not None:
         return f"{what}agent/{naming(place.agent)}"
-    return f"{what}{_COMMON}" if place.files or place.book is not None else _THREADS
+    return f"{what}{_COMMON}" if place.files or place.collection is not None else _THREADS

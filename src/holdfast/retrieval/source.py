@@ -16,7 +16,7 @@ from holdfast.retrieval.segment import Array, Document, Segment, build, passages
 
 
 class StreamRange(NamedTuple):
-    """Positions ``after`` < n <= ``upto`` of a stream that are visible: in a thread, as a file, or in a book when
+    """Positions ``after`` < n <= ``upto`` of a stream that are visible: in a thread, as a file, or in a collection when
     neither is named. Of a file's versions that is the newest, or none once it was deleted; ``until`` is when the file
     expires, which may be put off without another version."""
 

@@ -95,15 +95,15 @@ _PAGES = 128
 
 
 class MemoryPosition(NamedTuple):
-    """How far the books are that a handle sees, and the moment that is now for it."""
+    """How far the collections are that a handle sees, and the moment that is now for it."""
 
-    shelf: VisibleMemories
+    visible: VisibleMemories
     marks: tuple[Any, ...]
     now: datetime
 
     @staticmethod
-    def of(shelf: VisibleMemories) -> MemoryPosition:
-        return MemoryPosition(shelf, shelf.marks(), shelf.moment())
+    def of(visible: VisibleMemories) -> MemoryPosition:
+        return MemoryPosition(visible, visible.marks(), visible.moment())
 
 
 class _CachedFacts(NamedTuple):
@@ -127,24 +127,24 @@ class FactCache:
 
     def facts(self, sight: MemoryPosition, then: datetime, trust: str | None) -> FactsThenAndNow:
         """The facts that a handle sees, as they were known at a moment and as they are now."""
-        name = ("facts", sight.shelf.scope, then, trust)
+        name = ("facts", sight.visible.scope, then, trust)
         page = self._held(name, sight)
         if page is None:
-            standing = sight.shelf.then_and_now(then, trust=trust)
+            standing = sight.visible.then_and_now(then, trust=trust)
             page = self._keep(name, _CachedFacts(sight.marks, sight.now, standing.until, standing))
         found: FactsThenAndNow = page.held
         return found
 
     def procedures(self, sight: MemoryPosition, limit: int, trust: str) -> list[Memory]:
         """How to do things, the most useful first. Those that are values of facts are read each time."""
-        shelf, name = sight.shelf, ("procedures", sight.shelf.scope, trust)
+        visible, name = sight.visible, ("procedures", sight.visible.scope, trust)
         page = self._held(name, sight)
         if page is not None:
-            core = shelf.core
+            core = visible.core
             records = fetch(core.engine, core.tenant, MEMORY, page.held)
             return sorted(readable(records.values()), key=usefulness, reverse=True)[:limit]
-        found = shelf.procedures(trust=trust)
-        every = shelf.memories(kind="procedural", limit=None)
+        found = visible.procedures(trust=trust)
+        every = visible.memories(kind="procedural", limit=None)
         if all(one.key is None for one in every):
             self._keep(
                 name, _CachedFacts(sight.marks, sight.now, _next_bound(every, sight.now), [one.id for one in found])

@@ -396,7 +396,7 @@ def take(memory: Memories, heard: Sequence[Heard], answer: Proposed) -> Learned:
 
 
 class _Lesson:
-    """The facts of one answer on their way into a book."""
+    """The facts of one answer on their way into a collection."""
 
     def __init__(self, memory: Memories, heard: Sequence[Heard], by: str) -> None:
         self.visible = memory.visible
@@ -438,7 +438,7 @@ class _Lesson:
         """Write what was taken in, and return it with what an earlier attempt had written already."""
         while self._drafts:
             try:
-                return (*self._before, *self.visible.remember(list(self._drafts.values())))
+                return (*self._before, *self.visible.own.remember(list(self._drafts.values())))
             except Erased as gone:  # it was learned before, and somebody did not want it to be known
                 self._drafts = {once: draft for once, draft in self._drafts.items() if self._id(once) != gone.memory}
                 self.ignored += 1
