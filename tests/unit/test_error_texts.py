@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.adapters.opening import kept_address, whole_address
 from holdfast.errors import Invalid, Misconfigured, quoted
+from holdfast.extension import kept_address, whole_address
 
 
 class Unshowable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.adapters.naming import escaped, unescaped
+from holdfast.extension import escaped, unescaped
 from holdfast.ids import check_id
 
 TEXTS = st.text(st.sampled_from("/%2F5ab\x00é"), max_size=8) | st.text()

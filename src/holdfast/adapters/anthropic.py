@@ -14,14 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.adapters.opening import Given, OpenedStore, away
-from holdfast.clock import to_micros
-from holdfast.engine.codec import encode
+from holdfast import FileDelete, FileWrite, Folder
 from holdfast.errors import Conflict, Invalid, NotFound
-from holdfast.ledger.core import compare_and_set
-from holdfast.ledger.files import FileDelete, FileWrite, path_of
-from holdfast.ledger.folder import Folder
-from holdfast.records import File
+from holdfast.extension import Given, OpenedStore, away, compare_and_set, encode, path_of, to_micros
+from holdfast.types import File
 
 try:
     from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError

@@ -20,16 +20,24 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
-from holdfast.adapters.opening import Given, OpenedStore, away, kept_address, whole_address
-from holdfast.engine.codec import encode
-from holdfast.errors import Conflict, Corrupt, Invalid, TooLarge, Unsupported, quoted
-from holdfast.ledger.core import compare_and_set
-from holdfast.ledger.folder import Folder
-from holdfast.ledger.speech import OURS
-from holdfast.records import MEMORY_KINDS, Draft, Entry, Hit, Revision
-from holdfast.records import Memory as Remembered
-from holdfast.retrieval.recall import MOST
-from holdfast.thread import Thread
+from holdfast import Folder, Thread
+from holdfast.errors import Conflict, Corrupt, Invalid, TooLarge, Unsupported
+from holdfast.extension import (
+    MEMORY_KINDS,
+    MOST,
+    OURS,
+    Draft,
+    Given,
+    OpenedStore,
+    away,
+    compare_and_set,
+    encode,
+    kept_address,
+    quoted,
+    whole_address,
+)
+from holdfast.types import Entry, Hit, Revision
+from holdfast.types import Memory as Remembered
 
 try:
     from autogen_core import CancellationToken, Component

@@ -18,18 +18,30 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from holdfast.adapters.naming import escaped, unescaped
-from holdfast.adapters.opening import Given, OpenedStore, away
-from holdfast.clock import to_micros
-from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Event, Op, Put, Record
-from holdfast.errors import Invalid, quoted
-from holdfast.ids import check_id
-from holdfast.ledger import log
-from holdfast.ledger.core import compare_and_set, fetch
-from holdfast.ledger.speech import OURS
-from holdfast.records import Draft, Entry, ThreadInfo
-from holdfast.thread import Thread
+from holdfast import Thread
+from holdfast.errors import Invalid
+from holdfast.extension import (
+    OURS,
+    Draft,
+    Event,
+    Given,
+    Op,
+    OpenedStore,
+    Put,
+    Record,
+    away,
+    check_id,
+    compare_and_set,
+    decode,
+    encode,
+    escaped,
+    fetch,
+    log,
+    quoted,
+    to_micros,
+    unescaped,
+)
+from holdfast.types import Entry, ThreadInfo
 
 try:
     from claude_agent_sdk import SessionStore, fold_session_summary

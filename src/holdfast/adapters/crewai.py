@@ -18,16 +18,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import atfork
-from holdfast.adapters.opening import Given, OpenedStore, away, kept_address, whole_address
+from holdfast import FileDelete, FileWrite, Store, Thread, atfork, event
 from holdfast.errors import Corrupt, FeedTrimmed, Invalid, Misconfigured
-from holdfast.ids import check_id
-from holdfast.ledger.core import compare_and_set
-from holdfast.ledger.files import FILE, FileDelete, FileWrite
-from holdfast.ledger.speech import OURS
-from holdfast.records import Entry, File, event
-from holdfast.store import Store
-from holdfast.thread import Thread
+from holdfast.extension import (
+    FILE,
+    OURS,
+    Given,
+    OpenedStore,
+    away,
+    check_id,
+    compare_and_set,
+    kept_address,
+    whole_address,
+)
+from holdfast.types import Entry, File
 
 try:
     from crewai.flow.async_feedback.types import PendingFeedbackContext

@@ -14,16 +14,29 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from holdfast.adapters.opening import Given, OpenedStore, away
-from holdfast.engine.codec import decode
-from holdfast.engine.contract import Append, Event, Fork, Mark, Op, Put, Record
-from holdfast.errors import Invalid, NotFound, quoted
-from holdfast.ledger import checkpoints, log
-from holdfast.ledger.checkpoints import Point
-from holdfast.ledger.core import Pending, compare_and_set
-from holdfast.ledger.speech import OURS
-from holdfast.records import Draft
-from holdfast.thread import Thread
+from holdfast import Thread
+from holdfast.errors import Invalid, NotFound
+from holdfast.extension import (
+    OURS,
+    Append,
+    Draft,
+    Event,
+    Fork,
+    Given,
+    Mark,
+    Op,
+    OpenedStore,
+    Pending,
+    Point,
+    Put,
+    Record,
+    away,
+    checkpoints,
+    compare_and_set,
+    decode,
+    log,
+    quoted,
+)
 
 try:
     from agents.memory import SessionSettings

@@ -17,7 +17,8 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.msgpack import Ext
 
-from holdfast.errors import Invalid, quoted
+from holdfast.errors import Invalid
+from holdfast.extension import quoted
 
 Given = Mapping[str, type] | Iterable[type]
 Name = tuple[str, str]

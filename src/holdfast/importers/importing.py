@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from holdfast.engine.contract import Scope
+from holdfast import Store
 from holdfast.errors import Conflict, Corrupt, Invalid
+from holdfast.extension import Scope
 from holdfast.importers.parts import ImportPart, ImportPlan
 from holdfast.importers.source import ImportSource, RefusedItem
-from holdfast.store import Store
 
 Progress = Callable[[str, int, int], None]
 """Is told the stage ("check" or "import"), how much is done and how much there is."""

@@ -11,12 +11,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from holdfast import Origin
 from holdfast.errors import Corrupt, Invalid
+from holdfast.extension import Remembering
 from holdfast.importers.files import Original
 from holdfast.importers.parts import ImportedMemories
 from holdfast.importers.source import ImportOptions, ImportSource, RefusedItem, fingerprint, tagged
-from holdfast.memory.drafts import Remembering
-from holdfast.records import Origin
 
 _ORIGIN = Origin(channel="mcp-memory")
 IS_A = "is a"

@@ -16,8 +16,9 @@ from contextvars import Context, ContextVar
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from holdfast.engine.contract import Scope
+from holdfast import Store
 from holdfast.errors import Conflict, Corrupt, HoldfastError, Invalid, Unsupported
+from holdfast.extension import Scope
 from holdfast.importers.database import ForeignDatabase
 from holdfast.importers.graph_rows import (
     CheckpointRow,
@@ -30,7 +31,6 @@ from holdfast.importers.graph_rows import (
 from holdfast.importers.graph_types import Given, Types
 from holdfast.importers.parts import ImportPlan, ImportProblem, Step, buried, differs, owner_of
 from holdfast.importers.source import ImportOptions, ImportSource, RefusedItem
-from holdfast.store import Store
 from holdfast.store import open as open_store
 
 _SENDS = "__pregel_tasks"

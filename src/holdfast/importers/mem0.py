@@ -14,17 +14,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.clock import to_datetime
-from holdfast.engine.contract import Scope
+from holdfast import Origin
 from holdfast.errors import Invalid
-from holdfast.ids import MAX_ID_BYTES
+from holdfast.extension import (
+    MAX_ID_BYTES,
+    Remembering,
+    Scope,
+    collection_id,
+    memory_id,
+    once_number,
+    subject_of,
+    to_datetime,
+)
 from holdfast.importers.mem0_stores import Mem0Folder, Payloads
 from holdfast.importers.memory_files import FOLDER
 from holdfast.importers.parts import ImportedFiles, ImportedMemories
 from holdfast.importers.source import ImportOptions, ImportSource, RefusedItem, fingerprint, micros, tagged
-from holdfast.memory.drafts import Remembering
-from holdfast.memory.names import collection_id, memory_id, once_number, subject_of
-from holdfast.records import Origin
 
 _OWN = {
     "data", "memory", "hash", "created_at", "updated_at", "user_id", "agent_id", "run_id", "actor_id", "role",

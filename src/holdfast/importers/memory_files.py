@@ -15,13 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast import Origin
 from holdfast.errors import Invalid
-from holdfast.ids import MAX_ID_BYTES
+from holdfast.extension import MAX_ID_BYTES, Remembering
 from holdfast.importers.files import Original
 from holdfast.importers.parts import ImportedFiles, ImportedMemories
 from holdfast.importers.source import ImportOptions, ImportSource, RefusedItem, fingerprint, tagged
-from holdfast.memory.drafts import Remembering
-from holdfast.records import Origin
 
 FOLDER = "imported"
 _KINDS = {

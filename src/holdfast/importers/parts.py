@@ -12,22 +12,34 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Append, Buries, Event, Record, Scope
+from holdfast import FileWrite, Folder, Store, Thread
 from holdfast.errors import Conflict, Corrupt, HoldfastError, Invalid
-from holdfast.ids import check_id, check_text
-from holdfast.ledger.core import fetch
-from holdfast.ledger.files import FILE, LONGEST_BYTES, FileWrite
-from holdfast.ledger.folder import Folder
-from holdfast.ledger.json_path import same
-from holdfast.ledger.log import to_event
-from holdfast.memory.collection import MemoryCollection
-from holdfast.memory.drafts import Remembering, checked
-from holdfast.memory.names import MEMORY, memory_id, once_number
-from holdfast.memory.stored import as_remembered, read_plain, to_plain
-from holdfast.records import Draft
-from holdfast.store import Store
-from holdfast.thread import Thread
+from holdfast.extension import (
+    FILE,
+    LONGEST_BYTES,
+    MEMORY,
+    Append,
+    Buries,
+    Draft,
+    Event,
+    MemoryCollection,
+    Record,
+    Remembering,
+    Scope,
+    as_remembered,
+    check_id,
+    check_text,
+    checked,
+    decode,
+    encode,
+    fetch,
+    memory_id,
+    once_number,
+    read_plain,
+    same,
+    to_event,
+    to_plain,
+)
 
 BATCH = 500
 """At most so many entries, memories or files are one commit."""

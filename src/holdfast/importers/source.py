@@ -13,10 +13,9 @@ from typing import ClassVar, Self
 import msgspec
 
 from holdfast import when
-from holdfast.clock import to_micros
+from holdfast.extension import Remembering, to_micros
 from holdfast.importers.graph_types import Given
 from holdfast.importers.parts import ImportPart
-from holdfast.memory.drafts import Remembering
 
 
 class RefusedItem(msgspec.Struct, frozen=True):

@@ -84,7 +84,7 @@ class _Current(NamedTuple):
     migrated_from: int | None
 
 
-class StateLog:
+class StateBook:
     """The revisions of one thread's state. It remembers the one it last loaded or saved, for compare-and-set."""
 
     def __init__(self, core: Core, thread: str, scope: Scope) -> None:

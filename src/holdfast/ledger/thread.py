@@ -22,7 +22,7 @@ from holdfast.ids import check_id
 from holdfast.ledger import checkpoints, log
 from holdfast.ledger.checkpoints import Point
 from holdfast.ledger.core import Core, Pending, compare_and_set, scan_all
-from holdfast.ledger.state import Expect, OnStale, StateLog
+from holdfast.ledger.state import Expect, OnStale, StateBook
 from holdfast.ledger.turn import Turn, TurnDraft
 from holdfast.records import Checkpoint, Draft, Entry, Loaded, Revision, ThreadInfo
 
@@ -120,7 +120,7 @@ class LedgerThread:
     def __init__(self, core: Core, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> None:
         self.id = id
         self.logbook = LogBook(core, id, scope, tags)
-        self.statebook = StateLog(core, id, scope)
+        self.statebook = StateBook(core, id, scope)
         self._core, self._scope = core, scope
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from holdfast.engine.contract import Op, Receipt
 from holdfast.errors import Invalid
 from holdfast.ledger import log
 from holdfast.ledger.core import Core, Pending
-from holdfast.ledger.state import Expect, StateLog
+from holdfast.ledger.state import Expect, StateBook
 from holdfast.records import Draft, Entry
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class TurnDraft:
     ``entries`` and ``revision`` are there once it is done.
     """
 
-    def __init__(self, thread: LedgerThread, core: Core, book: StateLog, key: str | None, expect: int | None) -> None:
+    def __init__(self, thread: LedgerThread, core: Core, book: StateBook, key: str | None, expect: int | None) -> None:
         self._thread, self.core, self._book = thread, core, book
         self._key, self._expect = key, expect
         self._drafts: list[Draft] = []

@@ -13,14 +13,15 @@ import numpy as np
 
 from holdfast.records import StageReport
 from holdfast.retrieval import order, stages, truth
+from holdfast.retrieval.candidates import ArrayCandidates, Candidates, FindsCandidates, allowed
 from holdfast.retrieval.confidence import confidence, enough
 from holdfast.retrieval.corpus import Corpus, Rows, rows_of
 from holdfast.retrieval.lexical import Lexical
 from holdfast.retrieval.links import follow
 from holdfast.retrieval.question import ParsedQuery, RecallQuery
-from holdfast.retrieval.segment import CHANGE, CODES, MEMORY, Array, Segment
+from holdfast.retrieval.segment import MEMORY, Array
 from holdfast.retrieval.table import AROUND, Table
-from holdfast.retrieval.vector import Nearness, Scored
+from holdfast.retrieval.vector import Nearness
 from holdfast.retrieval.weights import weigh
 
 ALL = 1_200
@@ -76,14 +77,19 @@ class Stopwatch:
 
 
 def search(
-    corpus: Corpus, asked: RecallQuery, reading: ParsedQuery, vectors: dict[str, Array], run: Stopwatch
+    corpus: Corpus,
+    asked: RecallQuery,
+    reading: ParsedQuery,
+    vectors: dict[str, Array],
+    run: Stopwatch,
+    finds: FindsCandidates = ArrayCandidates,
 ) -> Ranking:
     """Rank what a corpus holds for a question."""
     near = [] if "meaning" in run.without else [Nearness(corpus, model, query) for model, query in vectors.items()]
     start = _time.perf_counter()
     lexical = Lexical(corpus, reading.terms)
     linked = follow(corpus, reading, lexical, asked)
-    rows = _candidates(corpus, asked, lexical, near, linked.rows)
+    rows = _gathered(corpus, asked, finds(corpus, lexical, near), linked.rows)
     run.timed("gather", start)
     table = Table(corpus, asked, reading, lexical, near, rows, linked)
     if not len(table):
@@ -127,18 +133,14 @@ def _ranked(table: Table, run: Stopwatch) -> Ranking:
 # Candidates
 
 
-def _candidates(corpus: Corpus, asked: RecallQuery, lexical: Lexical, near: list[Nearness], linked: Rows) -> Rows:
+def _gathered(corpus: Corpus, asked: RecallQuery, candidates: Candidates, linked: Rows) -> Rows:
     """What may answer and is true. Where much of the best is not true any more, more is gathered."""
     if corpus.rows <= ALL:
         rows = rows_of([np.full(segment.rows, part) for part, segment in enumerate(corpus.segments)], _numbers(corpus))
-        return _standing(corpus, asked, rows.at(_allowed(corpus, asked, rows)))
-    masks = [_mask(corpus, part, asked) for part in range(len(corpus.segments))]
-    allowed = sum(len(mask.rows) if mask.whole else int(mask.rows.sum()) for mask in masks)
-    shut = [None if mask.whole else mask.rows for mask in masks]
-    scored = [lexical.best(allowed), *(by_model.best(shut) for by_model in near)]
+        return _standing(corpus, asked, rows.at(allowed(corpus, asked, rows)))
     least = max(_GATHERED, _OVERFETCH * asked.k)
     for most in (least, 8 * least, 64 * least):
-        gathered = _gather(corpus, asked, scored, most)
+        gathered = _gather(corpus, asked, candidates, most)
         rows = _standing(corpus, asked, _distinct([gathered, linked]))
         if len(gathered) < most or len(rows) >= len(gathered) // 2:
             break
@@ -147,90 +149,20 @@ def _candidates(corpus: Corpus, asked: RecallQuery, lexical: Lexical, near: list
 
 def _standing(corpus: Corpus, asked: RecallQuery, rows: Rows) -> Rows:
     rows = truth.standing(corpus, rows, asked.now, asked.trust)
-    return rows.at(_allowed(corpus, asked, rows))
+    return rows.at(allowed(corpus, asked, rows))
 
 
 def _numbers(corpus: Corpus) -> list[Array]:
     return [np.arange(segment.rows) for segment in corpus.segments]
 
 
-def _gather(corpus: Corpus, asked: RecallQuery, scored: list[list[Scored]], most: int) -> Rows:
+def _gather(corpus: Corpus, asked: RecallQuery, candidates: Candidates, most: int) -> Rows:
     """The best by words and by meaning, and what stands beside the very best."""
-    picked = [_best(corpus, by_segment, asked, most) for by_segment in scored]
+    keys = [candidates.by_words(asked, most), *candidates.by_vector(asked, most)]
+    picked = [_there(corpus.find(found.streams, found.positions)) for found in keys]
     head = _distinct([best.at(slice(_WIDENED)) for best in picked])
     head = head.at(corpus.column("kind", head) < MEMORY)
     return _distinct([*picked, *map(_there, corpus.beside(head, AROUND))])
-
-
-def _best(corpus: Corpus, scored: list[Scored], asked: RecallQuery, most: int) -> Rows:
-    """The best rows that may be found at all, best first."""
-    parts, rows, scores = [], [], []
-    for part, (some, values) in enumerate(scored):
-        mask = _mask(corpus, part, asked)
-        if not mask.whole:
-            allowed = mask.rows[some]
-            some, values = some[allowed], values[allowed]
-        if len(some) > most * 2:  # far more than are wanted
-            keep = np.argpartition(-values, most)[:most]
-            some, values = some[keep], values[keep]
-        parts.append(np.full(len(some), part))
-        rows.append(some)
-        scores.append(values)
-    found = rows_of(parts, rows)
-    best = np.argsort(-np.concatenate([np.zeros(0), *scores]), kind="stable")[:most]
-    return found.at(best)
-
-
-def _allowed(corpus: Corpus, asked: RecallQuery, rows: Rows) -> Array:
-    """Which rows pass the filters of a question and may be seen."""
-    found = np.ones(len(rows), dtype=bool)
-    for part, here in rows.groups():
-        mask = _mask(corpus, part, asked)
-        if not mask.whole:
-            found[here] = mask.rows[rows.row[here]]
-    return found
-
-
-class _Mask(NamedTuple):
-    """Which rows of a segment may be found; ``whole`` when all may."""
-
-    rows: Array
-    whole: bool
-
-
-def _mask(corpus: Corpus, part: int, asked: RecallQuery) -> _Mask:
-    name = ("mask", part, asked.kinds, asked.marks, asked.since, asked.until, asked.trust, asked.as_of)
-    known: _Mask | None = corpus.cache.get(name)
-    if known is None:
-        masks = [key for key in list(corpus.cache) if isinstance(key, tuple) and key[0] == "mask"]
-        for old in masks[: max(0, len(masks) - _GATHERED)]:  # of questions with many different filters
-            corpus.cache.pop(old, None)
-        rows = _made_mask(corpus, part, corpus.segments[part], asked)
-        known = corpus.cache[name] = _Mask(rows, bool(rows.all()))
-    return known
-
-
-def _made_mask(corpus: Corpus, part: int, segment: Segment, asked: RecallQuery) -> Array:
-    columns = segment.columns
-    mask = (columns["kind"] < CHANGE) & (columns["chars"] > 0)
-    visible = corpus.visible(part)
-    if visible is not None:
-        mask &= visible
-    if asked.kinds is not None:
-        mask &= np.isin(columns["kind"], [CODES[kind] for kind in asked.kinds if kind in CODES])
-    for mark in asked.marks:
-        carrying = np.zeros(segment.rows, dtype=bool)
-        carrying[segment.marked(mark)] = True
-        mask &= carrying
-    if asked.trust:
-        mask &= columns["trust"] >= asked.trust
-    if asked.since is not None:
-        mask &= columns["time"] >= asked.since
-    if asked.until is not None:
-        mask &= columns["time"] < asked.until
-    if asked.as_of is not None:
-        mask &= columns["time"] <= asked.as_of
-    return mask
 
 
 def _there(rows: Rows) -> Rows:

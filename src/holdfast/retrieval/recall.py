@@ -29,6 +29,7 @@ from holdfast.memory.stored import to_memory
 from holdfast.records import ENTRY_KINDS, MEMORY_KINDS, TRUST, Entry, File, Hit, Memory, Recalled, RecallReport
 from holdfast.retrieval import index as indexes
 from holdfast.retrieval import question
+from holdfast.retrieval.candidates import ArrayCandidates, FindsCandidates
 from holdfast.retrieval.corpus import Corpus
 from holdfast.retrieval.documents import IndexScope
 from holdfast.retrieval.library import Indexes, filing, filing_places, places
@@ -81,8 +82,8 @@ class Read(NamedTuple):
 class Recaller:
     """Answers recalls of any handle of one store."""
 
-    def __init__(self, core: Core, library: Indexes) -> None:
-        self._core, self.indexes = core, library
+    def __init__(self, core: Core, indexes: Indexes, candidates: FindsCandidates = ArrayCandidates) -> None:
+        self._core, self.indexes, self._candidates = core, indexes, candidates
         self._resting: dict[str, float] = {}
 
     def recall(
@@ -132,7 +133,7 @@ class Recaller:
         reading = question.read(asked.text, asked.now)
         run.timed("catch up", run.began)
         vectors = self._vectors(question.without_names(reading, corpus), models, run, notes)
-        found = search(corpus, asked, reading, vectors, run)
+        found = search(corpus, asked, reading, vectors, run, self._candidates)
         hits = self._hits(corpus, found, asked.k, explain)
         if run.may("disputes"):
             start = _time.perf_counter()

@@ -18,7 +18,7 @@ from autogen_core.models import AssistantMessage, FunctionExecutionResult, Funct
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 import holdfast
-from holdfast.adapters import opening
+from holdfast import extension
 from holdfast.adapters.autogen import HoldfastMemory
 from holdfast.errors import Invalid, Misconfigured, Unsupported
 
@@ -221,7 +221,7 @@ def test_it_is_a_component(address: str, store: holdfast.Store) -> None:
 
 def test_a_configuration_holds_no_password(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(opening, "open_store", lambda address: opened.append(address) or store)
+    monkeypatch.setattr(extension, "open_store", lambda address: opened.append(address) or store)
     whole = "postgresql://ana:hush@db:5432/agents"
     first = HoldfastMemory(whole, user="ana")
     config = first.dump_component()

@@ -22,7 +22,7 @@ from crewai.flow.persistence.base import FlowPersistence
 from pydantic import BaseModel
 
 import holdfast
-from holdfast.adapters import opening
+from holdfast import extension
 from holdfast.adapters.crewai import HoldfastFlowPersistence, install
 from holdfast.errors import Invalid, Misconfigured
 
@@ -290,7 +290,7 @@ def test_it_is_made_again_from_its_fields(tmp_path: Path, store: holdfast.Store)
 
 def test_its_fields_hold_no_password(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(opening, "open_store", lambda address: opened.append(address) or store)
+    monkeypatch.setattr(extension, "open_store", lambda address: opened.append(address) or store)
     monkeypatch.delenv("HOLDFAST_DB", raising=False)
     whole = "postgresql://ana:hush@db:5432/agents"
     for first in (HoldfastFlowPersistence(whole), HoldfastFlowPersistence(address=whole)):

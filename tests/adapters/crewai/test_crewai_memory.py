@@ -690,7 +690,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[holdfast.Store]:
         stores.append(holdfast.open(*given))
         return stores[-1]
 
-    monkeypatch.setattr("holdfast.adapters.opening.open_store", opening)
+    monkeypatch.setattr("holdfast.extension.open_store", opening)
     return stores
 
 

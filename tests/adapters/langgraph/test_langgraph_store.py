@@ -649,7 +649,7 @@ def test_a_store_that_could_not_be_meant_is_refused_and_nothing_stays_open(
         made.append(holdfast.open(given))
         return made[-1]
 
-    monkeypatch.setattr("holdfast.adapters.opening.open_store", opening)
+    monkeypatch.setattr("holdfast.extension.open_store", opening)
     with pytest.raises(Invalid, match=said):
         HoldfastStore("ram:", **options)
     for one in made:

@@ -28,7 +28,7 @@ from holdfast.adapters.pydantic_ai import HoldfastConversations
 from holdfast.archive.contents import KINDS, LEASE
 from holdfast.engine.codec import encode
 from holdfast.engine.contract import Put, Query, Scope
-from holdfast.ledger.state import StateLog
+from holdfast.ledger.state import StateBook
 
 pytestmark = pytest.mark.anyio
 
@@ -481,15 +481,15 @@ async def test_a_deletion_while_the_state_is_read_is_a_conflict(
 ) -> None:
     kept = HoldfastConversations(store)
     talk = await saved(kept, "talk", "one")
-    real, gone = StateLog._event, []
+    real, gone = StateBook._event, []
 
-    def late(book: StateLog, *given: Any) -> Any:
+    def late(book: StateBook, *given: Any) -> Any:
         if not gone:
             gone.append(True)
             kept._delete("talk", str(talk.revision))
         return real(book, *given)
 
-    monkeypatch.setattr(StateLog, "_event", late)
+    monkeypatch.setattr(StateBook, "_event", late)
     talk.messages += turn("two")
     with pytest.raises(ConversationConflict):
         await kept.save(talk)

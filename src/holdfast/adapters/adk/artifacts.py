@@ -14,14 +14,12 @@ from google.adk.artifacts.base_artifact_service import ArtifactVersion, BaseArti
 from google.adk.errors.input_validation_error import InputValidationError
 from google.genai import types
 
+from holdfast import FileDelete, FileWrite, Folder
 from holdfast.adapters.adk.events import plain
 from holdfast.adapters.adk.service import Service, SessionPlace, packed, unpacked
-from holdfast.adapters.opening import away
 from holdfast.errors import NotFound
-from holdfast.ids import check_id
-from holdfast.ledger.files import FileDelete, FileWrite
-from holdfast.ledger.folder import Folder
-from holdfast.records import File
+from holdfast.extension import away, check_id
+from holdfast.types import File
 
 _FOLDER = "adk artifacts"
 _USER = "user:"

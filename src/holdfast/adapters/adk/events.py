@@ -13,7 +13,8 @@ from google.adk.events.event import Event
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from holdfast.errors import Corrupt, Invalid
-from holdfast.records import Draft, Entry
+from holdfast.extension import Draft
+from holdfast.types import Entry
 
 _CALL, _RESPONSE, _OUTPUT = "function_call", "function_response", "function_call_output"
 _SILENT = "holdfast.adk"

@@ -21,16 +21,12 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
 from google.genai import types
 
+from holdfast import FileWrite, Folder, Memories
 from holdfast.adapters.adk.events import is_event, text_of, to_event
 from holdfast.adapters.adk.service import Service, SessionPlace, packed, unpacked
-from holdfast.adapters.opening import Given, away
-from holdfast.errors import Erased, Invalid, NotFound, quoted
-from holdfast.ids import check_id
-from holdfast.ledger.core import compare_and_set, fetch
-from holdfast.ledger.files import FileWrite
-from holdfast.ledger.folder import Folder
-from holdfast.memory.handle import Memories
-from holdfast.records import MEMORY_KINDS, Hit
+from holdfast.errors import Erased, Invalid, NotFound
+from holdfast.extension import MEMORY_KINDS, Given, away, check_id, compare_and_set, fetch, quoted
+from holdfast.types import Hit
 
 _FOLDER = "adk memory"
 _FIRST, _MOST = 50, 1_000  # hits to look through for those that were added

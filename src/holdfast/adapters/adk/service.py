@@ -12,13 +12,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from holdfast.adapters.naming import escaped, unescaped
-from holdfast.adapters.opening import Given, OpenedStore, away
-from holdfast.engine.contract import Scope
-from holdfast.engine.registry import scheme_of
+from holdfast import Folder
 from holdfast.errors import Misconfigured
-from holdfast.ids import check_id
-from holdfast.ledger.folder import Folder
+from holdfast.extension import Given, OpenedStore, Scope, away, check_id, escaped, scheme_of, unescaped
 
 SCHEMES = ("holdfast", "holdfast+sqlite", "holdfast+postgresql", "holdfast+postgres", "holdfast+ram")
 TAG = "adk"

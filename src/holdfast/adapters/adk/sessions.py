@@ -19,18 +19,35 @@ from google.adk.sessions.base_session_service import BaseSessionService, GetSess
 from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 
+from holdfast import FileWrite
 from holdfast.adapters.adk.events import is_event, plain, to_draft, to_event
 from holdfast.adapters.adk.service import TAG, Service, SessionPlace
-from holdfast.adapters.opening import away
-from holdfast.engine.codec import encode
-from holdfast.engine.contract import Append, Guard, Mark, Op, Put, Query, Receipt, Record, View
 from holdfast.errors import Erased, NotFound
-from holdfast.ids import check_id
-from holdfast.ledger import log
-from holdfast.ledger.core import compare_and_set, fetch, fetch_events, scan_all
-from holdfast.ledger.files import FILE, FileBook, FileWrite, to_file
-from holdfast.ledger.state import StateLog, to_document
-from holdfast.records import Entry
+from holdfast.extension import (
+    FILE,
+    Append,
+    FileBook,
+    Guard,
+    Mark,
+    Op,
+    Put,
+    Query,
+    Receipt,
+    Record,
+    StateBook,
+    View,
+    away,
+    check_id,
+    compare_and_set,
+    encode,
+    fetch,
+    fetch_events,
+    log,
+    scan_all,
+    to_document,
+    to_file,
+)
+from holdfast.types import Entry
 
 _SHARED = "adk state"
 _FILE = "state"
@@ -152,7 +169,7 @@ class HoldfastSessionService(Service, BaseSessionService):
         """The operations that merge a change into the state as it is; ``Conflict`` where it is another by then."""
         ops: list[Op] = []
         if change.session:
-            book = StateLog(self._core, place.thread, place.scope)
+            book = StateBook(self._core, place.thread, place.scope)
             basis = book.basis(plainly=True, again=True)
             merged = {**basis.value, **change.session}
             ops += book.saving(merged, schema=basis.schema, by=by, time=time, base=basis.base).ops

@@ -3,7 +3,7 @@ results that are durable before their caller has them.
 
     graph = builder.compile(checkpointer=HoldfastSaver(store), store=HoldfastStore(store))
 
-Deliberately absent: anything that other frameworks share (``holdfast.adapters.opening`` has it).
+Deliberately absent: anything that other frameworks share (``holdfast.extension`` has it).
 """
 
 from __future__ import annotations

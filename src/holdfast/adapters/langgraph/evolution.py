@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from langgraph.types import Send
 
-from holdfast.errors import Invalid, MigrationFailed, Unsupported, quoted
+from holdfast.errors import Invalid, MigrationFailed, Unsupported
+from holdfast.extension import quoted
 
 _TO = "branch:to:"
 _JOIN = "join:"

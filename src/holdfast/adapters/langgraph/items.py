@@ -16,13 +16,10 @@ from typing import Any, Literal
 import msgspec
 from langgraph.store.base import IndexConfig, InvalidNamespaceError, Item, SearchItem, TTLConfig, get_text_at_path
 
-from holdfast.adapters.naming import escaped, unescaped
-from holdfast.engine.codec import decode, encode
-from holdfast.errors import Invalid, quoted
-from holdfast.ids import check_id
-from holdfast.ledger.files import LONGEST_BYTES
-from holdfast.ledger.files import text_of as all_of
-from holdfast.records import File
+from holdfast.errors import Invalid
+from holdfast.extension import LONGEST_BYTES, check_id, decode, encode, escaped, quoted, unescaped
+from holdfast.extension import text_of as all_of
+from holdfast.types import File
 
 Index = Literal[False] | Sequence[str] | None
 

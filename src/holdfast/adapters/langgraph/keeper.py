@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ERROR, WRITES_IDX_MAP, ChannelVersions, Checkpoint, CheckpointTuple
 
+from holdfast import Store, Thread
 from holdfast.adapters.langgraph import pruning
 from holdfast.adapters.langgraph.arrivals import START, Arrivals, is_lone
 from holdfast.adapters.langgraph.evolution import Evolution
@@ -25,14 +26,10 @@ from holdfast.adapters.langgraph.known import MessageCache
 from holdfast.adapters.langgraph.line import GraphLine, PendingWrite
 from holdfast.adapters.langgraph.saving import GraphSave, GraphSaved
 from holdfast.adapters.langgraph.values import Kinds
-from holdfast.engine.contract import Query, Record, Scope
-from holdfast.errors import Conflict, Erased, Invalid, NotFound, Unavailable, quoted
-from holdfast.ids import check_id
+from holdfast.errors import Conflict, Erased, Invalid, NotFound, Unavailable
+from holdfast.extension import Query, Record, Scope, check_id, quoted, scan_all
 from holdfast.ledger import frames
-from holdfast.ledger.core import scan_all
 from holdfast.ledger.frames import GRAPH, Channel, Frame, TaskWrite
-from holdfast.store import Store
-from holdfast.thread import Thread
 
 _TRIES = 100
 _LINES = 256

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from holdfast.adapters.langgraph import messages
-from holdfast.engine.codec import decode
+from holdfast.extension import decode
 from holdfast.ledger.segments import Element, ElementRef, digest_of
 
 _REMEMBERED = 50_000

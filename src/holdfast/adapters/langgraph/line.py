@@ -19,11 +19,9 @@ from holdfast.adapters.langgraph import messages
 from holdfast.adapters.langgraph.arrivals import WaitAllowance
 from holdfast.adapters.langgraph.known import CachedMessage, MessageCache, identified, no_collecting
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds, Loading
-from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Event, Mark, Record, View
 from holdfast.errors import Corrupt
+from holdfast.extension import Core, Event, Mark, Record, View, decode, encode
 from holdfast.ledger import frames, segments
-from holdfast.ledger.core import Core
 from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Frame, Ranges, Ref, TaskWrite
 from holdfast.ledger.segments import SEGMENT, ElementRef, ListVersion
 

@@ -15,12 +15,27 @@ from typing import NamedTuple
 from holdfast.adapters.langgraph.known import MessageCache
 from holdfast.adapters.langgraph.line import GraphLine
 from holdfast.adapters.langgraph.values import Kinds
-from holdfast.clock import to_micros
-from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Append, Delete, Event, Guard, Mark, Op, Put, Query, Record, Scope, View
-from holdfast.errors import Conflict, Invalid, NotFound, quoted
+from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.extension import (
+    Append,
+    Core,
+    Delete,
+    Event,
+    Guard,
+    Mark,
+    Op,
+    Put,
+    Query,
+    Record,
+    Scope,
+    View,
+    decode,
+    encode,
+    quoted,
+    scan_all,
+    to_micros,
+)
 from holdfast.ledger import frames, segments
-from holdfast.ledger.core import Core, scan_all
 from holdfast.ledger.frames import BLOB, GRAPH, KEPT, LIST, PAIRS, Channel, Frame, Ref
 from holdfast.ledger.segments import SEGMENT, Element
 

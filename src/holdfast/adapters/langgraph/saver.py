@@ -23,6 +23,7 @@ from langgraph.checkpoint.base import (
     get_serializable_checkpoint_metadata,
 )
 
+from holdfast import Store
 from holdfast.adapters.langgraph import pruning
 from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.keeper import CheckpointKeeper, Spot
@@ -32,10 +33,8 @@ from holdfast.adapters.langgraph.pruning import Pruned
 from holdfast.adapters.langgraph.saving import plain_metadata
 from holdfast.adapters.langgraph.serde import Serde
 from holdfast.adapters.langgraph.values import Kinds
-from holdfast.adapters.opening import Alone, Given, OpenedStore, away
-from holdfast.errors import Invalid, Unavailable, quoted
-from holdfast.ids import check_id
-from holdfast.store import Store
+from holdfast.errors import Invalid, Unavailable
+from holdfast.extension import Alone, Given, OpenedStore, away, check_id, quoted
 
 T = TypeVar("T")
 _DURABILITY = "__pregel_durability"

@@ -13,8 +13,7 @@ from holdfast.adapters.langgraph import messages
 from holdfast.adapters.langgraph.known import CachedMessage
 from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, GraphLine, ListSegment, LoggedMessages
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds
-from holdfast.engine.codec import encode
-from holdfast.engine.contract import Append, Event, Guard, Op, Put, Record, Scope
+from holdfast.extension import Append, Event, Guard, Op, Put, Record, Scope, encode
 from holdfast.ledger import frames, segments
 from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, HOME, INLINE, KEPT, LIST, PAIRS, Ref
 from holdfast.ledger.segments import SEGMENT, Element, ElementRef, ListVersion

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.adapters.langgraph import messages
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds, Loading
-from holdfast.engine.codec import decode, encode
+from holdfast.extension import decode, encode
 
 _MESSAGE = "message"
 

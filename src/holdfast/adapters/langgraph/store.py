@@ -34,16 +34,28 @@ try:
 except ImportError as error:
     raise ImportError("LangGraph is not installed: pip install 'holdfast[langgraph]'") from error
 
+from holdfast import FileDelete, FileWrite
 from holdfast.adapters.langgraph import items
 from holdfast.adapters.langgraph.items import Index, ItemVersion
 from holdfast.adapters.langgraph.matching import check_filter, matches, names_match
-from holdfast.adapters.opening import Given, OpenedStore, away
-from holdfast.clock import to_datetime
-from holdfast.engine.contract import Delete, Put, Query, Record, View
-from holdfast.errors import Conflict, Invalid, quoted
-from holdfast.ledger.core import scan_all
-from holdfast.ledger.files import FILE, FileDelete, FileWrite, here, path_of
-from holdfast.records import File, Recalled, RecallReport
+from holdfast.errors import Conflict, Invalid
+from holdfast.extension import (
+    FILE,
+    Delete,
+    Given,
+    OpenedStore,
+    Put,
+    Query,
+    Record,
+    View,
+    away,
+    here,
+    path_of,
+    quoted,
+    scan_all,
+    to_datetime,
+)
+from holdfast.types import File, Recalled, RecallReport
 
 __all__ = ["Explained", "Explanation", "HoldfastStore", "ItemVersion"]
 

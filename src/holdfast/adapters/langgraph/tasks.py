@@ -16,7 +16,7 @@ from langgraph.config import get_config
 from langgraph.func import task as langgraph_task
 
 from holdfast.adapters.langgraph.saver import HoldfastSaver
-from holdfast.adapters.opening import away
+from holdfast.extension import away
 
 _RETURN = "__return__"
 _DURABILITY = "__pregel_durability"

@@ -26,9 +26,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 import numpy as np
 
-from holdfast.errors import HoldfastError, Invalid, Unsupported, quoted
-from holdfast.ids import check_id
-from holdfast.ledger.schema import Registry, Schema
+from holdfast import Registry
+from holdfast.errors import HoldfastError, Invalid, Unsupported
+from holdfast.extension import Schema, check_id, quoted
 
 TAG = "$"
 _DEPTH = 180  # below what the codec allows, because a tag is a level of its own

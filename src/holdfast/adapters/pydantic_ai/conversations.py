@@ -15,20 +15,39 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from holdfast.adapters.opening import Given, OpenedStore, away
+from holdfast import Thread
 from holdfast.adapters.pydantic_ai.messages import NATIVE, to_content, to_message
-from holdfast.archive.contents import KINDS, LEASE
-from holdfast.clock import to_micros
-from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Append, Delete, Event, Fork, Guard, Mark, Op, Put, Query, Record, Scope, View
 from holdfast.errors import Conflict, Erased, Invalid, NotFound, SchemaTooNew, Unsupported
-from holdfast.ids import check_id
-from holdfast.ledger import checkpoints
-from holdfast.ledger.checkpoints import Point
-from holdfast.ledger.core import fetch, fetch_events, scan_all
-from holdfast.ledger.state import to_document
-from holdfast.steps.hold import HOLD
-from holdfast.thread import Thread
+from holdfast.extension import (
+    HOLD,
+    KINDS,
+    LEASE,
+    Append,
+    Delete,
+    Event,
+    Fork,
+    Given,
+    Guard,
+    Mark,
+    Op,
+    OpenedStore,
+    Point,
+    Put,
+    Query,
+    Record,
+    Scope,
+    View,
+    away,
+    check_id,
+    checkpoints,
+    decode,
+    encode,
+    fetch,
+    fetch_events,
+    scan_all,
+    to_document,
+    to_micros,
+)
 
 try:
     from pydantic import TypeAdapter, ValidationError

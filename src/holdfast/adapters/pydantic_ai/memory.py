@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from holdfast.adapters.opening import Given, OpenedStore, away
+from holdfast import FileDelete, FileWrite
 from holdfast.errors import Conflict
-from holdfast.ledger.files import FileDelete, FileWrite, path_of, text_of
-from holdfast.records import File
+from holdfast.extension import Given, OpenedStore, away, path_of, text_of
+from holdfast.types import File
 
 try:
     from pydantic_ai_harness.memory import (

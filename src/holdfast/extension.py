@@ -1,0 +1,245 @@
+"""What adapters and importers stand on besides ``holdfast`` itself: the one place where they reach below the surface.
+
+Write yours with it outside this repository, the same way as ours. It has four parts:
+
+- a store, however it was given (``OpenedStore``), and a way to work on it without holding up an event loop (``away``);
+- names of a framework as parts of a name of ours (``escaped``): parts are joined by slashes, and a slash inside a part
+  is written as "%2F", so that no two things share a name and a name tells which thing it is;
+- the handles behind the public ones: ``thread.logbook``, ``thread.statebook``, ``folder.filebook`` and
+  ``memory.visible`` give operations that you put together into one commit (``Core``, ``Pending``, ``compare_and_set``);
+- the engine's words for such a commit: records, events, operations, and how values become bytes.
+
+Deliberately absent: anything of a framework, and anything that a public method does already.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import ParamSpec, Self, TypeVar
+from urllib.parse import unquote
+
+from holdfast import config
+from holdfast.aio.hold import AsyncHold
+from holdfast.aio.offload import to_end
+from holdfast.aio.store import AsyncStore
+from holdfast.archive.contents import KINDS, LEASE
+from holdfast.clock import to_datetime, to_micros
+from holdfast.engine.codec import decode, encode
+from holdfast.engine.contract import (
+    Append,
+    Buries,
+    Delete,
+    Event,
+    Fork,
+    Guard,
+    Mark,
+    Op,
+    Put,
+    Query,
+    Receipt,
+    Record,
+    Scope,
+    View,
+)
+from holdfast.engine.registry import scheme_of
+from holdfast.errors import Invalid, quoted
+from holdfast.ids import MAX_ID_BYTES, check_id, check_text
+from holdfast.ledger import checkpoints, log
+from holdfast.ledger.checkpoints import Point
+from holdfast.ledger.core import Core, Pending, compare_and_set, fetch, fetch_events, scan_all
+from holdfast.ledger.files import FILE, LONGEST_BYTES, FileBook, here, path_of, text_of, to_file
+from holdfast.ledger.folder import Folder
+from holdfast.ledger.json_path import same
+from holdfast.ledger.log import to_entry, to_event
+from holdfast.ledger.schema import Schema
+from holdfast.ledger.speech import OURS
+from holdfast.ledger.state import StateBook, to_document
+from holdfast.memory.collection import MemoryCollection
+from holdfast.memory.drafts import Remembering, checked
+from holdfast.memory.names import MEMORY, collection_id, memory_id, once_number, subject_of
+from holdfast.memory.stored import as_remembered, read_plain, to_plain
+from holdfast.records import MEMORY_KINDS, Draft
+from holdfast.retrieval.recall import MOST
+from holdfast.steps.hold import HOLD
+from holdfast.store import Store
+from holdfast.store import open as open_store
+
+__all__ = [
+    "FILE",
+    "HOLD",
+    "KINDS",
+    "LEASE",
+    "LONGEST_BYTES",
+    "MAX_ID_BYTES",
+    "MEMORY",
+    "MEMORY_KINDS",
+    "MOST",
+    "OURS",
+    "Alone",
+    "Append",
+    "Buries",
+    "Core",
+    "Delete",
+    "Draft",
+    "Event",
+    "FileBook",
+    "Fork",
+    "Given",
+    "Guard",
+    "Mark",
+    "MemoryCollection",
+    "Op",
+    "OpenedStore",
+    "Pending",
+    "Point",
+    "Put",
+    "Query",
+    "Receipt",
+    "Record",
+    "Remembering",
+    "Schema",
+    "Scope",
+    "StateBook",
+    "View",
+    "as_remembered",
+    "away",
+    "check_id",
+    "check_text",
+    "checked",
+    "checkpoints",
+    "collection_id",
+    "compare_and_set",
+    "decode",
+    "encode",
+    "escaped",
+    "fetch",
+    "fetch_events",
+    "here",
+    "kept_address",
+    "log",
+    "memory_id",
+    "once_number",
+    "opened",
+    "path_of",
+    "quoted",
+    "read_plain",
+    "same",
+    "scan_all",
+    "scheme_of",
+    "subject_of",
+    "text_of",
+    "to_datetime",
+    "to_document",
+    "to_entry",
+    "to_event",
+    "to_file",
+    "to_micros",
+    "to_plain",
+    "unescaped",
+    "whole_address",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_PASSWORD = (
+    (re.compile(r"^(\w+://[^/?#:@]*):[^@]*@"), r"\1@"),
+    (re.compile(r"([?&])password=[^&]*&?"), r"\1"),
+    (re.compile(r"[?&]$"), ""),
+)
+Given = Store | AsyncStore | str | Path
+"""A store that is open already, blocking or async, or the address of one to open."""
+
+
+def opened(given: Given) -> Store:
+    """The store that was given, or the one at an address."""
+    if isinstance(given, Store):
+        return given
+    if isinstance(given, AsyncStore):
+        return given.blocking
+    if isinstance(given, str | Path):
+        return open_store(given)
+    raise Invalid(f"give a store, or the address of one, not {type(given).__name__}")
+
+
+def kept_address(address: str | Path) -> str:
+    """An address as it may stand in a configuration, which people copy and check in: without its password."""
+    text = str(address)
+    for pattern, plain in _PASSWORD:
+        text = pattern.sub(plain, text)
+    return text
+
+
+def whole_address(kept: str) -> str:
+    """An address out of a configuration; its password is the one that the environment has for it, if any.
+
+    ``HOLDFAST_DB`` may hold the whole address; ``PGPASSWORD`` and a password file are read by Postgres's own library.
+    """
+    known = config.database()
+    return known if known is not None and kept_address(known) == kept else kept
+
+
+class OpenedStore:
+    """The store of an adapter: one that was given stays open, one that was opened for it is closed with it."""
+
+    def __init__(self, given: Given) -> None:
+        self.store = opened(given)
+        self._mine = isinstance(given, str | Path)
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._mine:
+            self.store.close()
+
+    @contextmanager
+    def begun(self) -> Iterator[Store]:
+        """Around what an adapter begins with: refused there, nothing that was opened stays open."""
+        try:
+            yield self.store
+        except BaseException:
+            self.close()
+            raise
+
+    def folder(self, name: str, scope: Scope) -> Folder:
+        """A folder whose files are erased with the thread that the scope names."""
+        return self.store.wiring.folder(name, scope)
+
+    def purge(self, owner: Scope) -> None:
+        """The adapter erased something of an owner by itself: neither indexes nor contexts know it any more."""
+        self.store.wiring.purge({owner})
+
+
+class Alone(AsyncHold):
+    """A thread that one run has to itself, for the length of a ``with`` or an ``async with``."""
+
+    def __enter__(self) -> Self:
+        self._hold.take()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._hold.__exit__(kind, error, trace)
+
+
+async def away(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do blocking work in a thread; a caller that is cancelled meanwhile leaves it whole, never half written."""
+    return await to_end(None, functools.partial(work, *args, **kwargs))
+
+
+_SPECIAL = re.compile("[%/\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def escaped(part: str) -> str:
+    """A part as it stands between slashes."""
+    return _SPECIAL.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), part)
+
+
+def unescaped(part: str) -> str:
+    """A part as the framework knows it."""
+    return unquote(part)
