@@ -7,13 +7,16 @@ the text.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import holdfast
 from holdfast.errors import NotFound
 from holdfast.memory import rules
+from holdfast.memory.extraction import Extraction
 from holdfast.records import EntryRef
 
 TIME = datetime(2023, 9, 13, 15, 0, tzinfo=UTC)  # a Wednesday
@@ -874,3 +877,16 @@ def test_a_long_text_is_read_through(piece: str) -> None:
     text = (piece * (100_000 // len(piece) + 1))[:100_000]
     for found in _read(text):
         assert text[found.start : found.end] == found.quote
+
+
+def test_an_extractor_of_ones_own_takes_the_place_of_the_english_rules() -> None:
+    def german(text: str, *, subject: str, **_: Any) -> list[Extraction]:
+        head, _, place = text.partition(" wohne in ")
+        found = f"lives in {place}"
+        return [Extraction("wohnort", found, subject, text, 0, len(text), key="home", object=place)] if head else []
+
+    with holdfast.open("ram:", embedder=None) as store:
+        store.thread("t", user="ana").append({"role": "user", "content": "Ich wohne in Bonn"})
+        assert store.memory("ana").learn("t") == []
+        assert [memory.text for memory in store.memory("ana").learn("t", extractor=german)] == ["lives in Bonn"]
+        assert [fact.text for fact in store.memory("ana").facts()] == ["lives in Bonn"]

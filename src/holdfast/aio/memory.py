@@ -12,6 +12,7 @@ from typing import Any, Unpack
 from holdfast.aio.offload import Offload
 from holdfast.checks import check_several
 from holdfast.memory.conflicts import Contradiction
+from holdfast.memory.extraction import Extractor
 from holdfast.memory.facts import FactVersion
 from holdfast.memory.graph import Link
 from holdfast.memory.handle import Details, Memories, Only, Progress
@@ -156,8 +157,8 @@ class AsyncMemories:
             **only,
         )
 
-    async def learn(self, thread: str, *, after: int = 0) -> list[Memory]:
-        return await self._offload.to_end(self._memories.learn, thread, after=after)
+    async def learn(self, thread: str, *, after: int = 0, extractor: Extractor | None = None) -> list[Memory]:
+        return await self._offload.to_end(self._memories.learn, thread, after=after, extractor=extractor)
 
     def tools(self, format: str = "openai") -> list[dict[str, Any]]:
         return self._memories.tools(format)

@@ -21,9 +21,11 @@ from holdfast.ledger.thread import check_count
 from holdfast.memory import tools
 from holdfast.memory.conflicts import Contradiction
 from holdfast.memory.drafts import Remembering
+from holdfast.memory.extraction import Extractor
 from holdfast.memory.facts import FactVersion
 from holdfast.memory.graph import Link
 from holdfast.memory.learning import learn
+from holdfast.memory.rules import extract
 from holdfast.memory.visible import VisibleMemories
 from holdfast.records import Memory, Origin, Recalled
 
@@ -340,12 +342,14 @@ class Memories:
         check_flag("explain", explain)
         return self._finding().recall(self.visible.scope, query, k, as_of, explain, within_ms, only, stages)
 
-    def learn(self, thread: str, *, after: int = 0) -> list[Memory]:
-        """Extract facts from a thread's messages by rules, without a model, and remember them with their source.
+    def learn(self, thread: str, *, after: int = 0, extractor: Extractor | None = None) -> list[Memory]:
+        """Extract facts from a thread's messages without a model, and remember them with their source.
 
-        Learning the same messages again changes nothing. Returned are the memories that those messages gave.
+        Our rules read English; ``extractor`` is a function of your own instead. Learning the same messages again
+        changes nothing. Returned are the memories that those messages gave.
         """
-        return learn(self.core, self.visible, thread, after)
+        check_function("extractor", extractor)
+        return learn(self.core, self.visible, thread, after, extractor or extract)
 
     # For a model that asks by itself
 

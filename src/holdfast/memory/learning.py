@@ -1,4 +1,4 @@
-"""Learning from a thread by rules: what its messages say becomes memories that name their source.
+"""Learning from a thread without a model: what its messages say becomes memories that name their source.
 
 Each finding has a name made of the entry's digest and the rule, under which it is remembered once; so learning again
 changes nothing, nor does learning from a fork. Deliberately absent: the rules (``memory.rules``), and any model.
@@ -21,8 +21,9 @@ from holdfast.ledger.core import Core
 from holdfast.ledger.speech import Speech
 from holdfast.ledger.thread import check_count, refuse_other_owner
 from holdfast.memory.drafts import Remembering
+from holdfast.memory.extraction import Extraction, Extractor
 from holdfast.memory.names import folded, memory_id, once_number
-from holdfast.memory.rules import Extraction, extract
+from holdfast.memory.rules import extract
 from holdfast.memory.visible import VisibleMemories
 from holdfast.records import EntryRef, Memory, Origin
 
@@ -31,7 +32,9 @@ _READ = 20_000
 """How many characters of a message are read for facts: whoever pastes a log does not talk about himself in it."""
 
 
-def learn(core: Core, visible: VisibleMemories, thread: str, after: int) -> list[Memory]:
+def learn(
+    core: Core, visible: VisibleMemories, thread: str, after: int, extractor: Extractor = extract
+) -> list[Memory]:
     """Extract facts from the messages of a thread after a number, and remember them in a handle's own collection."""
     check_count("after", after)
     record = core.engine.get(core.tenant, "thread", check_id(thread, "thread id"))
@@ -45,17 +48,22 @@ def learn(core: Core, visible: VisibleMemories, thread: str, after: int) -> list
         )
     events = core.engine.read(core.tenant, record.mark, after=after)
     return [
-        memory for event in events if event.kind == "message" for memory in learned_from(core, visible, thread, event)
+        memory
+        for event in events
+        if event.kind == "message"
+        for memory in learned_from(core, visible, thread, event, extractor)
     ]
 
 
-def learned_from(core: Core, visible: VisibleMemories, thread: str, event: Event) -> Iterator[Memory]:
+def learned_from(
+    core: Core, visible: VisibleMemories, thread: str, event: Event, extractor: Extractor = extract
+) -> Iterator[Memory]:
     """What one message of a thread teaches. Doing it again changes nothing."""
     said = Speech.of(event)
     named = _speaker(said)
     time = to_datetime(said.time)
     ref = EntryRef(thread, event.position)
-    findings = extract(
+    findings = extractor(
         said.text[:_READ], speaker=named, role=said.role, time=time, subject=named or visible.subject, ref=ref
     )
     counts: Counter[str] = Counter()

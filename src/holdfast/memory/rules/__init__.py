@@ -13,6 +13,7 @@ from datetime import datetime
 import msgspec
 
 from holdfast.errors import NotFound
+from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules import (
     changes,
     contact,
@@ -27,7 +28,7 @@ from holdfast.memory.rules import (
     reading,
     work,
 )
-from holdfast.memory.rules.found import Extraction, ExtractionRule
+from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.records import EntryRef
 
 __all__ = ["RULES", "Extraction", "ExtractionRule", "extract", "rule"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Extraction, ExtractionRule
+from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules.reading import HAVE, S, Sentence
+from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
 
 _SIDE = r"[^\x00\n,;]{1,80}"

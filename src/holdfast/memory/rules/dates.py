@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 
 from holdfast import when
-from holdfast.memory.rules.found import Extraction, ExtractionRule
+from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
+from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
 
 _BIRTHDAY = Pattern(

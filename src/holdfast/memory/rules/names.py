@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Extraction, ExtractionRule
+from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules.phrases import name_at
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
+from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
 
 _NAME = Pattern(

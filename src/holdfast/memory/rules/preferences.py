@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Extraction, ExtractionRule
+from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules.phrases import folded, thing_at, things_at
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
+from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
 
 _NOT = rf"(?:do{S}not|don['\u2019]t|never{S}really)"

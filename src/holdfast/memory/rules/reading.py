@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from holdfast import when
-from holdfast.memory.rules.found import Extraction
+from holdfast.memory.extraction import Extraction
 from holdfast.records import EntryRef
 from holdfast.when import Pattern
 

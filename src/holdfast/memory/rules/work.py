@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.memory.rules.found import Extraction, ExtractionRule
+from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules.phrases import Phrase, name_at, name_before, place_at
 from holdfast.memory.rules.reading import ADVERB, AGED, AM, HAVE, NAMED, S, Sentence
+from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
 
 _AT = Pattern(

@@ -1,17 +1,16 @@
-"""What a rule is and what it finds. Deliberately absent: storing, and what was known before."""
+"""What an extractor is and what it finds in a text, whoever reads it: our rules, yours, or a model of your own.
+
+``rules`` reads English. Deliberately absent: storing, and what was known before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 
 from holdfast.records import EntryRef
-
-if TYPE_CHECKING:
-    from holdfast.memory.rules.reading import Sentence
 
 
 class Extraction(msgspec.Struct, frozen=True):
@@ -41,10 +40,17 @@ class Extraction(msgspec.Struct, frozen=True):
     ref: EntryRef | None = None
 
 
-class ExtractionRule(msgspec.Struct, frozen=True):
-    """A named way of reading one sentence. ``own``: it reads only those in which the speaker occurs ("I", "my")."""
+class Extractor(Protocol):
+    """Reads facts from one message, in the order it says them."""
 
-    name: str
-    about: str
-    find: Callable[[Sentence], Iterator[Extraction]]
-    own: bool = True
+    def __call__(
+        self,
+        text: str,
+        *,
+        speaker: str | None = None,
+        role: str = "user",
+        time: datetime,
+        subject: str,
+        ref: EntryRef | None = None,
+    ) -> list[Extraction]:
+        """``time`` is when it was said, ``subject`` whom "I" means, ``speaker`` a name where one is given."""
