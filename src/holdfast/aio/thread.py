@@ -14,8 +14,9 @@ from holdfast.aio.handoff import AsyncHandoff
 from holdfast.aio.hold import AsyncHold
 from holdfast.aio.offload import Offload
 from holdfast.aio.runs import RunOpening
+from holdfast.errors import Conflict
 from holdfast.ledger import log
-from holdfast.ledger.state import Expect, OnStale
+from holdfast.ledger.state import Expect, OnStale, advised
 from holdfast.ledger.turn import TurnDraft
 from holdfast.records import Checkpoint, Entry, Loaded, Revision, ThreadInfo
 from holdfast.steps.signals import Signal
@@ -200,6 +201,9 @@ class AsyncTurn:
             # Working a turn out may read the revision it is based on, so that part is not for the event loop.
             pending = await self._offload.run(self._draft.pending) if self._draft.saves else self._draft.pending()
             pending.finish(await self._offload.commit(pending))
+        except Conflict as conflict:
+            self._draft.fail()
+            raise advised(conflict) from conflict
         except BaseException:
             self._draft.fail()
             raise

@@ -84,6 +84,18 @@ class _Current(NamedTuple):
     migrated_from: int | None
 
 
+def advised(error: Conflict) -> Conflict:
+    """A refused save with what to do about it; any other conflict as it is."""
+    found, based_on = error.facts.get("actual"), error.facts.get("expected")
+    if error.facts.get("kind") != "state" or found is None:
+        return error
+    return Conflict(
+        f"the state of thread {error.facts['id']!r} is at revision {found}, and yours is based on {based_on}: load it "
+        f"first with thread.state(), or pass expect={found} to replace what you know, or expect='any' to overwrite",
+        **error.facts,
+    )
+
+
 class StateBook:
     """The revisions of one thread's state. It remembers the one it last loaded or saved, for compare-and-set."""
 
@@ -277,9 +289,9 @@ class StateBook:
             saving = self.saving(value, expect=expect, schema=schema, by=by, key=key, time=time)
             try:
                 return self._commit(saving, touch, time)
-            except Conflict:
+            except Conflict as error:
                 if expect != "any":
-                    raise
+                    raise advised(error) from error
         raise Conflict(f"the state of thread {self._thread!r} keeps changing", thread=self._thread)
 
     def saving(

@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.engine.contract import Op, Receipt
-from holdfast.errors import Invalid
+from holdfast.errors import Conflict, Invalid
 from holdfast.ledger import log
 from holdfast.ledger.core import Core, Pending
-from holdfast.ledger.state import Expect, StateBook
+from holdfast.ledger.state import Expect, StateBook, advised
 from holdfast.records import Draft, Entry
 
 if TYPE_CHECKING:
@@ -174,6 +174,9 @@ class Turn:
             return
         try:
             self.draft.core.commit(self.draft.pending())
+        except Conflict as conflict:
+            self.draft.fail()
+            raise advised(conflict) from conflict
         except BaseException:
             self.draft.fail()
             raise

@@ -98,12 +98,12 @@ _CHILD = textwrap.dedent("""
     from autogen_agentchat.conditions import MaxMessageTermination
     from autogen_agentchat.teams import RoundRobinGroupChat
     from autogen_ext.models.replay import ReplayChatCompletionClient
-    from holdfast.adapters.autogen import HoldfastMemory, Keeper
+    from holdfast.adapters.autogen import HoldfastMemory, HoldfastStateKeeper
 
     async def main():
         desk = AssistantAgent("desk", ReplayChatCompletionClient([sys.argv[3]]))
         team = RoundRobinGroupChat([desk], termination_condition=MaxMessageTermination(2))
-        async with Keeper(sys.argv[1], "team-1", user="ana") as keeper:
+        async with HoldfastStateKeeper(sys.argv[1], "team-1", user="ana") as keeper:
             await keeper.restore(team)
             await team.run(task=sys.argv[2])
             print(await keeper.keep(team), len(await desk.model_context.get_messages()))
