@@ -214,7 +214,7 @@ def _threads_left(before: set[threading.Thread]) -> list[str]:
 
 def _files_left(before: set[tuple[str, str]], folder: str) -> list[str]:
     if _open_under(folder) - before:
-        gc.collect()  # a handle that only awaits collection is no leak
+        gc.collect()  # a handle that only awaits collection is not a leak
     return sorted(f"open file {name}" for _, name in _open_under(folder) - before)
 
 

@@ -120,7 +120,7 @@ def _local(path: str | Path) -> Path:
             raise Invalid("a path must not be empty and must not contain a NUL character")
         local = Path(os.path.abspath(Path(text).expanduser()))
     except (TypeError, ValueError, RuntimeError, OSError) as error:
-        raise Invalid(f"{quoted(path)} is no path: {error}") from error
+        raise Invalid(f"{quoted(path)} is not a path: {error}") from error
     try:
         mode = os.stat(local).st_mode
     except OSError:  # nothing is there yet, or nothing can be: whoever opens it says so
@@ -178,7 +178,7 @@ class Store:
         return Store(self.wiring.lend(self.core._replace(tenant=check_id(tenant, "tenant"), actor=who)))
 
     def acting_as(self, actor: str | None) -> Store:
-        """Give a store for the same tenant in which somebody else acts."""
+        """Give a store for the same tenant in which someone else acts."""
         return Store(self.wiring.lend(self.core._replace(actor=_actor(actor))))
 
     def tenants(self) -> list[str]:
@@ -450,7 +450,7 @@ class Store:
     ) -> Erasure:
         """Remove everything of a thread, user or agent and return how many records went, with ``counts`` by kind.
 
-        When this returns, the files of the store hold nothing of it; ``Unavailable`` says that somebody who reads an
+        When this returns, the files of the store hold nothing of it; ``Unavailable`` says that someone who reads an
         older moment still kept it there, and that it is finished later. An erasure that is broken off goes on when you
         repeat it. What a fork outside the scope still shares stays with that fork. With ``forever`` an erased id cannot
         be written again and no archive brings it back; ``forever=False`` frees the id. ``dry_run`` only counts.

@@ -74,7 +74,7 @@ class Thread(LedgerThread):
     # Alone
 
     def hold(self, *, wait_s: float = 0.0) -> Hold:
-        """Work on this thread alone: ``with thread.hold(): …``. ``ThreadHeld`` if somebody else does.
+        """Work on this thread alone: ``with thread.hold(): …``. ``ThreadHeld`` if someone else does.
 
         With ``wait_s`` it waits so many seconds for them first. It keeps out those who ask for it too, in this process
         or another, and nobody else. A holder that is killed is not waited for.
@@ -131,7 +131,7 @@ def replay(thread: Thread, name: str, handler: Callable[[Run], Any]) -> Replayed
 
 
 def handoff_now(thread: Thread) -> HandoffDocument:
-    """The handoff as an agent needs it: without the steps of runs that are over, unless somebody wrote them in."""
+    """The handoff as an agent needs it: without the steps of runs that are over, unless someone wrote them in."""
     stored = stored_document(thread.handoff)
     under_way = [step.ref.split("/")[0] for step in stored.steps if step.ref is not None]
     few = thread.runbook.walked(thread.id, under_way)

@@ -204,7 +204,7 @@ def test_anything_becomes_an_object(value: Any) -> None:
     assert isinstance(msgspec.json.decode(as_object(value)), dict)
 
 
-# What is no plain message
+# What is not a plain message
 
 
 @pytest.mark.parametrize(

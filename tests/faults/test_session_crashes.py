@@ -170,7 +170,7 @@ def asking_more(life: Life) -> None:
 
 
 def conversation(log: Sequence[holdfast.types.Entry]) -> list[str]:
-    """Who spoke, and each call with its result. A call without its result right behind it is no conversation."""
+    """Who spoke, and each call with its result. A call without its result right behind it is not a conversation."""
     found, open_call = [], ""
     for entry in log:
         if entry.kind == "event":

@@ -112,7 +112,7 @@ def furnished(path: Path) -> Path:
     return path
 
 
-# Files that are no store
+# Files that are not store
 
 
 @pytest.mark.parametrize("content", [b"no", b"not a database " * 1_000, b"SQLite format 3\x00" + b"\xff" * 4_000])

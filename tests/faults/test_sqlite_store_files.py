@@ -109,7 +109,7 @@ def furnished(path: Path, template: bytes) -> Path:
     return path
 
 
-# Files that are no store of ours
+# Files that are not store of ours
 
 
 @pytest.mark.parametrize(

@@ -429,7 +429,7 @@ class AsyncWorld:
 
 @pytest.fixture
 def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, with things in it that are no files."""
+    """A folder to work in, with things in it that are not files."""
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
     os.mkfifo("pipe")

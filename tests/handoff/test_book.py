@@ -471,7 +471,7 @@ def test_a_file_that_is_something_else_is_not_written_over(book: Handoff, tmp_pa
 
 
 def test_a_file_follows_the_runs(book: Handoff, facts: Any, tmp_path: Path) -> None:
-    """Facts that changed since the file was written are no edit."""
+    """Facts that changed since the file was written are not edit."""
     path = tmp_path / "P.md"
     for done in (False, True):
         facts.items = [HandoffItem("r: a", done, "r/a")]

@@ -318,7 +318,7 @@ def test_many_unclosed_fences_take_no_time() -> None:
     assert parse(text).document.opening == text[:-1]
 
 
-# What is no text
+# What is not text
 
 
 def test_a_nul_is_refused_with_its_line() -> None:

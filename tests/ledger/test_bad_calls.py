@@ -17,7 +17,7 @@ SAID = {"role": "user", "content": "hello"}
 
 @pytest.fixture
 def odd(tmp_path: Path) -> dict[str, Path]:
-    """Things in a folder that are no files."""
+    """Things in a folder that are not files."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "device").symlink_to("/dev/zero")
     (tmp_path / "folder").mkdir()

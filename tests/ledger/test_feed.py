@@ -93,7 +93,7 @@ def test_a_follower_keeps_its_place(store: holdfast.Store) -> None:
     assert (again.position, again.lag) == (1, 3)
     assert positions(again.follow(timeout_s=0)) == [2, 3, 4]
     assert (again.position, again.lag) == (4, 0)
-    assert store.feed_head() == 4, "moving is no commit"
+    assert store.feed_head() == 4, "moving is not a commit"
 
 
 def test_a_follower_of_some_moves_past_the_others(store: holdfast.Store) -> None:

@@ -404,14 +404,14 @@ def odd_list(kind: str, body: Any) -> Spoil:
 
 
 SPOILED: dict[str, tuple[Spoil, str, type[Exception]]] = {
-    "a frame of another shape": (garbage(["?"]), "what is stored is no frame", Corrupt),
+    "a frame of another shape": (garbage(["?"]), "what is stored is not a frame", Corrupt),
     "a frame that is a difference from nothing": (garbage(["=x", 7, 9, 0, "l", [], []]), "not there", Corrupt),
     "an event of a kind to come": (garbage({}, "leap"), "upgrade", Unsupported),
     "a graph of a newer version": (newer, "newer than this version", Unsupported),
     "a value held in a way to come": (
         lambda store: saved(store, {"x": ("z", 1)}, id="two"), "upgrade", Unsupported),
     "a blob that is gone": (without(BLOB, large_id), "'page' is gone", Corrupt),
-    "a blob that is no blob": (bad_blob, "a value of 'page'", Corrupt),
+    "a blob that is not a blob": (bad_blob, "a value of 'page'", Corrupt),
     "a list that is gone": (without(SEGMENT, lambda: segment_id("xs")), "the list 'xs' is gone", Corrupt),
     "a list that is too short": (
         lambda store: saved(store, {"xs": (LIST, 9)}, id="two"), "'xs' is shorter than a frame says", Corrupt),

@@ -286,7 +286,7 @@ def test_small_vocabularies_are_not_undercounted(family: str) -> None:
         assert not _short_of(Estimate(family).count(text), counted), (kind, counted)
 
 
-# Whole lines: a scrap repeated a dozen times is not a text, and one unlucky key can be had at any ratio.
+# Whole lines: a scrap repeated a dozen times is not text, and one unlucky key can be had at any ratio.
 PIECES = sorted({piece for text in TEXTS.values() for piece in text.split("\n") if len(piece) >= 40})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import holdfast
-from holdfast.retrieval.candidates import ArrayCandidates, Keys
+from holdfast.retrieval.candidates import ArrayCandidates, DocumentKeys
 from holdfast.retrieval.pipeline import ALL
 from holdfast.retrieval.recall import Recaller
 from holdfast.testing.embedders import HashEmbedder
@@ -21,21 +21,21 @@ class Elsewhere:
     def __init__(self, *arrays: Any) -> None:
         self._arrays = ArrayCandidates(*arrays)
 
-    def by_words(self, asked: Any, most: int) -> Keys:
+    def by_words(self, asked: Any, most: int) -> DocumentKeys:
         self.asked.append(most)
-        return Keys(*(column.copy() for column in self._arrays.by_words(asked, most)))
+        return DocumentKeys(*(column.copy() for column in self._arrays.by_words(asked, most)))
 
-    def by_vector(self, asked: Any, most: int) -> list[Keys]:
-        return [Keys(*(column.copy() for column in keys)) for keys in self._arrays.by_vector(asked, most)]
+    def by_vector(self, asked: Any, most: int) -> list[DocumentKeys]:
+        return [DocumentKeys(*(column.copy() for column in keys)) for keys in self._arrays.by_vector(asked, most)]
 
 
 class OnlyTheFirst(Elsewhere):
     """An index that knows one document."""
 
-    def by_words(self, asked: Any, most: int) -> Keys:
-        return Keys(*(column[:1] for column in super().by_words(asked, most)))
+    def by_words(self, asked: Any, most: int) -> DocumentKeys:
+        return DocumentKeys(*(column[:1] for column in super().by_words(asked, most)))
 
-    def by_vector(self, asked: Any, most: int) -> list[Keys]:
+    def by_vector(self, asked: Any, most: int) -> list[DocumentKeys]:
         return []
 
 

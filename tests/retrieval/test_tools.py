@@ -290,7 +290,7 @@ def test_two_subjects_of_one_key_must_be_told_apart(ram: holdfast.Store) -> None
     assert [one.subject for one in memory.facts()] == ["Tom"]
 
 
-# What is no fault of the model's
+# What is not a fault of the model's
 
 
 @pytest.mark.parametrize("wrong", [{"trust": "absolute"}, {"origin": 7}, {"once": ""}])

@@ -321,7 +321,7 @@ def test_what_a_tool_says_is_untrusted(store: holdfast.Store) -> None:
 def test_a_tool_says_nothing_about_the_people_who_talk(store: holdfast.Store, source: Any, subject: str | None) -> None:
     said = [user("Hello.", name="Ana"), source]
     learned = taught(store, said, fact("Ana lives in Paris", 2, "Your home is Paris now", subject=subject, key="home"))
-    assert "no source for facts about the people" in why(learned)
+    assert "not a source for facts about the people" in why(learned)
 
 
 def test_what_is_trusted_less_puts_nothing_aside(store: holdfast.Store) -> None:

@@ -399,7 +399,7 @@ def test_words_beside_a_call_are_on_record(store: holdfast.Store, told: Told) ->
 
 
 def test_an_answer_begun_beside_a_call_is_not_taken_for_the_end(store: holdfast.Store) -> None:
-    """Words, a call, and then the process is gone: what was said beside the call is no answer."""
+    """Words, a call, and then the process is gone: what was said beside the call is not an answer."""
     reply = Reply("Let me look.", (call("_plain", city="Porto"),))
     tool = holdfast.step(effect="pure")(_plain)
     asking = session(store, reply, RuntimeError("down"), "Found.", "Next.", tools=[tool])

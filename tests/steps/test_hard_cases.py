@@ -343,7 +343,7 @@ def test_a_once_step_of_a_subtask_that_nobody_asks_for_stops_the_run(
     thread = other.thread()
     if cancelled:
         thread.cancel("r")
-    for _ in range(2):  # opening it again is no answer
+    for _ in range(2):  # opening it again is not an answer
         found = other.store.resume({"r": forgets}, thread="trip-42", run="r")
         assert [one.outcome for one in found] == ["stopped"]
         assert "'book'" in found[0].error

@@ -321,7 +321,7 @@ def test_nothing_may_follow(samples: dict[str, bytes]) -> None:
             check_archive(samples[fmt] + more)
 
 
-# What is no archive of ours
+# What is not an archive of ours
 
 
 @pytest.mark.parametrize(

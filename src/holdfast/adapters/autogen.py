@@ -156,7 +156,7 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
         if form is not None:
             name = blake2b(encode(form, "the content"), digest_size=16).hexdigest()
             if self._forms.find(name) is None:
-                self._forms.write(name, msgspec.msgpack.encode(form))  # which is no text, so recall passes it by
+                self._forms.write(name, msgspec.msgpack.encode(form))  # which is not text, so recall passes it by
             tags.append(_FORM + name)
         self._memory.remember(text, origin={"channel": "autogen"}, tags=tags)
 

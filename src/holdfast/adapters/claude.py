@@ -178,7 +178,7 @@ class HoldfastSessionStore(SessionStore):
 
     def _delete(self, place: _TranscriptPlace) -> None:
         thread = self._thread(place)
-        if thread.exists():  # and is not somebody else's
+        if thread.exists():  # and is not someone else's
             self.store.erase(thread=place.id)
         if place.subpath is None:  # the session is gone, and so no subagent can begin any more
             for info in self._below(place):
@@ -226,7 +226,7 @@ class HoldfastSessionStore(SessionStore):
 
 
 def _data(record: Record | None, entries: int) -> dict[str, Any] | None:
-    """What a summary holds, if it is of exactly so many entries: there may have been a rewind, or somebody's remark."""
+    """What a summary holds, if it is of exactly so many entries: there may have been a rewind, or someone's remark."""
     kept = None if record is None else decode(record.body)
     return None if kept is None or kept["entries"] != entries else kept["data"]
 

@@ -234,7 +234,7 @@ class HoldfastSession:
         return (Append(new.kind, new.id, tuple(events), expect, new),) if events else ()
 
     def _insisted(self, prepare: Callable[[], Pending[T]]) -> T:
-        """Commit a change of the session, worked out anew for as long as somebody else is faster."""
+        """Commit a change of the session, worked out anew for as long as someone else is faster."""
         return compare_and_set(prepare, self._core.commit, f"session {self.session_id!r}", thread=self.session_id)
 
     def _erase(self, forever: bool) -> None:
@@ -258,7 +258,7 @@ def to_draft(item: Any) -> Draft:
 
 
 def item_of(event: Event) -> Any:
-    """The item that an entry holds; None for an entry that is no item of a session."""
+    """The item that an entry holds; None for an entry that is not an item of a session."""
     content = decode(event.body)
     if not isinstance(content, dict) or MARK not in content:
         return None

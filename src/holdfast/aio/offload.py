@@ -115,7 +115,7 @@ async def to_end(executor: Executor | None, work: Callable[[], T]) -> T:
     """
     gate: Future[None] = Future()
     future = asyncio.get_running_loop().run_in_executor(executor, _begun, gate, contextvars.copy_context(), work)
-    return cast(T, await _end_of(future, gate.cancel))  # it began, unless somebody was cancelled
+    return cast(T, await _end_of(future, gate.cancel))  # it began, unless someone was cancelled
 
 
 async def surely(work: Callable[[], T]) -> T:

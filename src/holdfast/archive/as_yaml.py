@@ -222,7 +222,7 @@ class _Parser:
         if _FLOAT.match(text):
             number = float(text)
             if not isfinite(number):
-                raise self.damage(f"{text[:80]} is no number that can be stored")
+                raise self.damage(f"{text[:80]} is not a number that can be stored")
             return number
         return text
 

@@ -203,11 +203,11 @@ def damage(where: str, what: str, of: str = "the archive", **facts: Any) -> Corr
 
 
 def admit(format: object, version: object) -> None:
-    """Refuse what is no archive, and what this version cannot read."""
+    """Refuse what is not an archive, and what this version cannot read."""
     if format != FORMAT:
         raise Invalid("this is not a Holdfast archive")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise damage("header", f"{version!r} is no format version")
+        raise damage("header", f"{version!r} is not a format version")
     if version > VERSION:
         raise Unsupported(
             f"the archive has format version {version}, this Holdfast reads up to {VERSION}; upgrade holdfast",
@@ -314,12 +314,12 @@ def _body(form: EventForm | RecordForm) -> bytes:
 def _digest(text: str) -> bytes:
     digest = bytes.fromhex(text)
     if len(digest) != len(GENESIS) or digest.hex() != text:
-        raise ValueError(f"{text[:80]!r} is no digest")
+        raise ValueError(f"{text[:80]!r} is not a digest")
     return digest
 
 
 def _stream(text: str) -> int:
     stream = int(text, 16)
     if not 0 <= stream <= _INT_MAX or stream_text(stream) != text:
-        raise ValueError(f"{text[:80]!r} is no stream number")
+        raise ValueError(f"{text[:80]!r} is not a stream number")
     return stream

@@ -1,6 +1,6 @@
 """What recall found, as pieces of a page: cited, dated, and no longer than it is worth.
 
-What somebody said in a few sentences is shown whole: half of it can mislead. Of essays, code and tool output the parts
+What someone said in a few sentences is shown whole: half of it can mislead. Of essays, code and tool output the parts
 that matter for the question are shown, more of what ranks first. The same hits for the same question make the same
 bytes, whenever they are shown again. Deliberately absent: searching, and choosing among the pieces.
 """

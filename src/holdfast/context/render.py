@@ -85,7 +85,7 @@ def plain(page: Page) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-# Parts that are no text
+# Parts that are not text
 
 
 def _shown(part: Any) -> str:

@@ -31,7 +31,7 @@ WHO = frozenset(
     {"name", "full_name", "nickname", "pronouns", "language", "timezone", "time_zone", "home", "location", "lives_in",
      "birthday", "age", "occupation", "job", "employer", "role", "company"}
 )  # fmt: skip
-"""Keys of facts that say who somebody is."""
+"""Keys of facts that say who someone is."""
 _VALUE = 1_200
 _HEADING = re.compile(r"(^|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])([ \t]*)#(?=[#\s]|$)", re.MULTILINE)
 MARKS = {"untrusted": "from outside, not verified"}
@@ -96,7 +96,7 @@ def procedures(memories: Sequence[Memory]) -> list[Piece]:
 
 
 def identity(user: str | None, agent: str | None, facts: Sequence[Memory]) -> list[Piece]:
-    """Who talks with whom, and what says who somebody is."""
+    """Who talks with whom, and what says who someone is."""
     found = []
     if agent is not None:
         found.append(Piece("agent", f"- You are the agent {line(agent)}.", (0,)))

@@ -78,7 +78,7 @@ class Stretch(NamedTuple):
 
     @property
     def opens(self) -> bool:
-        """Whether a turn begins here: a user speaks, and it is no remark about something that happened."""
+        """Whether a turn begins here: a user speaks, and it is not a remark about something that happened."""
         return self.messages[0].role == "user" and not self.remark
 
 

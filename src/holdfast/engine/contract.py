@@ -97,7 +97,8 @@ class Put(msgspec.Struct, frozen=True):
 
 
 class Delete(msgspec.Struct, frozen=True):
-    """Remove a record and give up its stream. Deleting what is absent is no error unless ``expect`` names a version.
+    """Remove a record and give up its stream. Deleting what is absent is not an error unless ``expect`` names a
+    version.
 
     With ``erase`` the feed forgets its id as well, as with the verb of that name. ``bury`` leaves a tombstone of the
     thing itself, so that no import brings it back: of its stream, whose number nothing else ever has, while the id
@@ -487,7 +488,7 @@ class Scrubs(Protocol):
     def scrub(self, timeout_s: float = 10.0) -> tuple[str, ...]:
         """Make what was deleted before this call unreadable in the files; return what could not be done, in words.
 
-        ``Unavailable`` when somebody who reads kept it from being done for so long; repeating it is harmless.
+        ``Unavailable`` when someone who reads kept it from being done for so long; repeating it is harmless.
         """
         ...
 

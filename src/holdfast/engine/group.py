@@ -123,7 +123,7 @@ class GroupCommit:
     def begin_anew(self) -> None:
         """This is a forked child: whatever is under way or waits is the parent's, which goes on with it.
 
-        Only a signal that forks finds somebody here who waits; it is told so.
+        Only a signal that forks finds someone here who waits; it is told so.
         """
         left = (*self._running, *self._pending)
         self._begin()

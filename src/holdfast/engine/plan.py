@@ -547,7 +547,7 @@ class _Draft:
         return msgspec.structs.replace(record, head=head, digest=ends[head])
 
     def _adopt_rewound(self, known: Record, record: Record, ends: dict[int, int]) -> None:
-        """One side was rewound. That is no conflict as long as one side's history holds all of the other's."""
+        """One side was rewound. That is not a conflict as long as one side's history holds all of the other's."""
         theirs_holds_ours = known.stream is not None and ends.get(known.stream, -1) >= known.head
         ours_holds_theirs = record.stream not in self.changes.strands and not any(
             stream == record.stream for stream, _ in self.changes.events

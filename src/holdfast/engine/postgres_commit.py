@@ -117,7 +117,7 @@ class RowCache:
             self._known.popitem(last=False)
 
     def lose(self, tenant: str, names: Iterable[Name]) -> None:
-        """Note that somebody else was faster."""
+        """Note that another process changed it first."""
         if len(self._lost) > _KNOWN_LIMIT:
             self._lost.clear()
         now = monotonic()

@@ -151,8 +151,8 @@ class PostgresDatabase:
 def _parts(url: str) -> dict[str, Any]:
     """The parts of an address. What is wrong with one is told without a word of it: any part may be of the password.
 
-    That is why nothing is kept as the cause either, and why an @ behind the first one, a port that is no number and the
-    like are not left for the driver to stumble over: they tell of a password that was not written as URLs have it.
+    That is why nothing is kept as the cause either, and why an @ behind the first one, a port that is not a number and
+    the like are not left for the driver to stumble over: they tell of a password that was not written as URLs have it.
     """
     try:
         given = conninfo_to_dict(url)

@@ -66,7 +66,7 @@ def sqlite_path(url: str) -> Path:
     if "\x00" in url or not url:
         raise Misconfigured("the path of the database is empty or contains a NUL character")
     if _MEANT_A_SERVER.search(url):  # a file of that name would show the password to whoever lists its directory
-        raise Misconfigured("this is no path: the address of a Postgres server is postgresql://user@host:5432/name")
+        raise Misconfigured("this is not a path: the address of a Postgres server is postgresql://user@host:5432/name")
     if url.lstrip("/") == ":memory:":
         raise Misconfigured(f'{url} would be a file of that name; "ram:" is for memory only')
     try:

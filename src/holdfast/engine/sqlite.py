@@ -132,7 +132,7 @@ class SqliteEngine(Reads):
         return erasure.removed
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
-        """Commit a group. What is no plan takes its turn among them: an erasure, in a transaction of its own."""
+        """Commit a group. What is not a plan takes its turn among them: an erasure, in a transaction of its own."""
         batch: list[Job] = []
         with self._writer:
             for job in jobs:
@@ -171,7 +171,7 @@ class SqliteEngine(Reads):
                 return ()
             if _time.monotonic() > deadline:
                 raise Unavailable(
-                    f"{self._path}: somebody still reads what it was before, so its write-ahead log cannot be emptied; "
+                    f"{self._path}: someone still reads what it was before, so its write-ahead log cannot be emptied; "
                     "try again when they are done",
                     path=str(self._path),
                 )

@@ -30,7 +30,7 @@ _OPEN = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE
 
 
 def scrub(connection: apsw.Connection, path: Path) -> bool:
-    """Overwrite what is unused in the pages, and empty the log; False when somebody was in the way."""
+    """Overwrite what is unused in the pages, and empty the log; False when someone was in the way."""
     pragma(connection, "wal_checkpoint(PASSIVE)")  # most of the work, while others read and write
     alone = pragma(connection, "locking_mode") == "exclusive"  # a file that can be opened once
     if not alone and not _blanked(connection, path):

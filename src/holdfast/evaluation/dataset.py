@@ -25,7 +25,7 @@ _THREAD_BYTES = 400  # a conversation and a session make a thread's id, with roo
 
 
 class Utterance(msgspec.Struct, frozen=True):
-    """One turn of a conversation: something that somebody said in a session of it."""
+    """One turn of a conversation: something that someone said in a session of it."""
 
     id: str
     session: str

@@ -201,4 +201,4 @@ def from_plain(plain: Any) -> HandoffDocument:
     try:
         return msgspec.convert(plain, HandoffDocument)
     except msgspec.ValidationError as error:
-        raise Invalid(f"this is no handoff document: {error}") from error
+        raise Invalid(f"this is not a handoff document: {error}") from error

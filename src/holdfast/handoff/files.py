@@ -28,7 +28,7 @@ def located(path: Any) -> Path:
         target = Path(os.path.realpath(Path(text).expanduser()))
         mode = _mode(target)
     except (TypeError, UnicodeEncodeError, RuntimeError) as error:
-        raise Invalid(f"{quoted(path)} is no path: {error}") from error
+        raise Invalid(f"{quoted(path)} is not a path: {error}") from error
     except OSError as error:
         raise Invalid(f"{quoted(path)} cannot be the path of a file: {error.strerror}") from error
     if mode is not None and stat.S_ISDIR(mode):
@@ -64,7 +64,7 @@ def to_text(data: bytes, limit: int, what: str) -> str:
         raise Invalid(f"{what} is longer than {limit:,} bytes; a handoff is short", limit_bytes=limit)
     if (nul := data.find(b"\x00")) >= 0:
         line = data.count(b"\n", 0, nul) + 1
-        raise Invalid(f"{what}, line {line}: a NUL character, so this is no text in UTF-8", line=line)
+        raise Invalid(f"{what}, line {line}: a NUL character, so this is not text in UTF-8", line=line)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -192,7 +192,7 @@ class Handoff:
     def _change(
         self, change: Callable[[_HandoffText], _HandoffText], by: str, expect: int | None = None
     ) -> _HandoffText:
-        """Turn the newest revision into the next one; again when someone else was faster and none was expected."""
+        """Turn the newest revision into the next; start over when another process changed it first."""
         for _ in range(_TRIES):
             record = self._record()
             old = self._page(record)
@@ -258,7 +258,7 @@ class Handoff:
         """Write the document of ``read`` to a markdown file, whole or not at all; with ``git`` commit just that file.
 
         A file that a person edited since, or that is not a handoff of this thread, is ``Conflict``: ``load`` it first,
-        or ``force`` writes over it. Trouble with git is no error: the file is written, and ``why_not`` says why.
+        or ``force`` writes over it. Trouble with git is not an error: the file is written, and ``why_not`` says why.
         """
         check_id(by, "by")
         check_flag("git", git)

@@ -190,7 +190,8 @@ class _Pages:
 def parse(text: str, thread: str = "") -> Parsed:
     """Read a text that ``render`` or a person wrote. ``thread`` is whose title is expected on top.
 
-    Nearly every text can be read: one that is no text at all, or too long, or in the middle of a merge, is ``Invalid``.
+    Nearly every text can be read: one that is not text at all, or too long, or in the middle of a merge, is
+    ``Invalid``.
     """
     lines = _split(text)
     found: dict[str, str] = {}
@@ -221,7 +222,7 @@ def _split(text: str) -> list[str]:
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for number, line in enumerate(lines, 1):
         if "\x00" in line:
-            raise Invalid(f"line {number} contains a NUL character, so this is no text", line=number)
+            raise Invalid(f"line {number} contains a NUL character, so this is not text", line=number)
     return lines
 
 

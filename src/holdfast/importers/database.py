@@ -1,4 +1,4 @@
-"""Somebody else's SQLite database, read as it was at one moment and left as it is.
+"""Someone else's SQLite database, read as it was at one moment and left as it is.
 
 A database whose write-ahead log is in use is read in one transaction, which holds up no writer. Any other is copied
 first, to a file that is gone afterwards: reading it where it is would leave files beside it, or keep its writer waiting
@@ -105,7 +105,7 @@ def opened(path: Path, *, glimpse: bool = False) -> ForeignDatabase | None:
 
 
 def quoted(name: str) -> str:
-    """A name of somebody else's table, as SQL takes it."""
+    """A name of someone else's table, as SQL takes it."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -174,7 +174,7 @@ def _copy(path: Path, copy: Path) -> None:
 
 
 def _unlocked(path: Path) -> apsw.Connection:
-    """A connection that takes no lock and leaves no file, and so does not see whether somebody writes."""
+    """A connection that takes no lock and leaves no file, and so does not see whether someone writes."""
     address = f"file:{quote(os.path.abspath(path))}?immutable=1"
     with translated(path):
         return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)

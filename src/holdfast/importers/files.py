@@ -1,4 +1,4 @@
-"""A file of somebody else's, read once and whole, and whether it was written to meanwhile.
+"""A file of someone else's, read once and whole, and whether it was written to meanwhile.
 
 Deliberately absent: databases (``database`` has them), and what is in a file.
 """

@@ -224,7 +224,7 @@ def _metadata(stored: Any, place: str, id: str) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError) as error:
         raise Corrupt(f"{place}: the metadata of checkpoint {id} is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise Corrupt(f"{place}: the metadata of checkpoint {id} is no dict")
+        raise Corrupt(f"{place}: the metadata of checkpoint {id} is not a dict")
     return found
 
 

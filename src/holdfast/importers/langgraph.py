@@ -169,7 +169,7 @@ class CheckpointLine:
                 raise differs(f"a write of checkpoint {kept.id} of thread {self.thread!r} is not what was written")
 
     def _stored(self, store: Store, checkpoint: str | None) -> Any:
-        """A checkpoint as it is here, or the newest. A saver notes what a run began with; this is no run."""
+        """A checkpoint as it is here, or the newest. A saver notes what a run began with; this is not a run."""
         return Context().run(self._reading.saver(store).get_tuple, self._config(checkpoint))
 
     def _fresh(self, store: Store) -> Iterator[str]:
@@ -271,7 +271,7 @@ class CheckpointReader:
             self._blocked.add((event["module"], event["name"]))
 
     def found(self) -> set[str]:
-        """The classes of somebody's own that were met so far, as they are stored."""
+        """The classes of someone's own that were met so far, as they are stored."""
         return {f"{module}.{name}" for module, name in self._refused | self.types.met}
 
     def saver(self, store: Store) -> Any:
@@ -333,7 +333,7 @@ class CheckpointReader:
             raise Unsupported(
                 f"it is stored as {typed[0]}, which is not read: it could run code", checkpoint=id
             ) from error
-        except Exception as error:  # whatever a decoder of somebody else's raises, the bytes are what is wrong
+        except Exception as error:  # whatever a decoder of someone else's raises, the bytes are what is wrong
             raise Corrupt(f"it is damaged: {type(error).__name__}: {error}", checkpoint=id) from error
         finally:
             _READING.reset(before)

@@ -50,7 +50,7 @@ def qdrant(database: ForeignDatabase) -> Payloads:
                 raise TypeError(f"its payload is {type(fields['payload']).__name__}")
             found[str(fields["id"])] = fields["payload"] or {}
         except (AttributeError, KeyError, TypeError) as error:
-            raise Corrupt(f"{database.path}, point {row}: this is no point of Qdrant ({error!r})") from error
+            raise Corrupt(f"{database.path}, point {row}: this is not a point of Qdrant ({error!r})") from error
         except HoldfastError as error:
             raise type(error)(f"{database.path}, point {row}: {error}") from error
     return found

@@ -368,7 +368,7 @@ def _remembered(knowledge: ImportedMemories, draft: Remembering) -> None:
     for what, name in (("user", knowledge.user), ("agent", knowledge.agent)):
         if name is not None:
             check_id(name, what)
-    encode(to_plain(checked(draft, "somebody")), "memory")
+    encode(to_plain(checked(draft, "someone")), "memory")
 
 
 def _filed(path: str, content: Any) -> None:

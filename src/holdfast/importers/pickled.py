@@ -91,17 +91,17 @@ class _Machine:
         """Put names and values into the dict on top."""
         target = self.stack[-1]
         if type(target) is not dict:
-            raise TypeError("items for something that is no dict")
+            raise TypeError("items for something that is not a dict")
         target.update(zip(items[::2], items[1::2], strict=True))
 
     def extend(self, items: list[Any]) -> None:
         if type(self.stack[-1]) is not list:
-            raise TypeError("items for something that is no list")
+            raise TypeError("items for something that is not a list")
         self.stack[-1].extend(items)
 
     def include(self, items: list[Any]) -> None:
         if type(self.stack[-1]) is not set:
-            raise TypeError("items for something that is no set")
+            raise TypeError("items for something that is not a set")
         self.stack[-1].update(items)
 
     def name(self) -> None:
@@ -115,7 +115,7 @@ class _Machine:
     def build(self) -> None:
         (state,) = self.taken(1)
         if not isinstance(self.stack[-1], Thing):
-            raise TypeError("a state for something that is no object")
+            raise TypeError("a state for something that is not an object")
         if self.stack[-1].used:
             raise Unsupported("a pickle has an object that is part of itself, which is not plain data")
         self.stack[-1].state = state

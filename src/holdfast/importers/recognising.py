@@ -110,7 +110,7 @@ def local(place: str | Path) -> Path:
         if not path.exists():
             raise NotFound(f"there is no file or folder {place}", path=str(place))
     except (TypeError, ValueError) as error:
-        raise Invalid(f"{place!r} is no path: {error}") from error
+        raise Invalid(f"{place!r} is not a path: {error}") from error
     except OSError as error:
         raise Unavailable(f"{place} cannot be reached: {error.strerror or error}", path=str(place)) from error
     return path
@@ -179,7 +179,7 @@ def _is_archive(path: Path) -> bool:
         with path.open("rb") as file:
             head = file.read(_HEAD)
             formats.recognise(head)
-            if FORMAT.encode() not in head:  # some other JSON, or an archive that somebody put in another order
+            if FORMAT.encode() not in head:  # some other JSON, or an archive that someone put in another order
                 file.seek(0)
                 formats.OpenedArchive(file)
     except Invalid:

@@ -91,7 +91,7 @@ class Pending(NamedTuple, Generic[T]):
 
 
 def compare_and_set(prepare: Callable[[], P], commit: Callable[[P], T], what: str, **facts: Any) -> T:
-    """Prepare a write from what is there and commit it; where somebody else was faster, prepare it anew.
+    """Prepare a write from what is there and commit it; where another process changed it first, prepare it anew.
 
     Only a ``Conflict`` of ``commit`` says that. What ``prepare`` raises goes to the caller, also a ``Conflict``.
     """

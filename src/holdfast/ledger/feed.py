@@ -31,7 +31,7 @@ _LONG_S = 60.0
 def interest(
     kinds: str | Iterable[str] | None, user: str | None, agent: str | None, thread: str | None
 ) -> Interest | None:
-    """What somebody wants to hear of; None: of everything."""
+    """What someone wants to hear of; None: of everything."""
     named = (("user", user), ("agent", agent), ("thread id", thread))
     user, agent, thread = (None if value is None else check_id(value, what) for what, value in named)
     wanted = None
@@ -206,7 +206,7 @@ class Follower:
         return self.known
 
     def _move(self, position: int) -> None:
-        """Derived, so that moving is no commit that a follower would have to follow."""
+        """Derived, so that moving is not a commit that a follower would have to follow."""
         put = Put(KIND, self.name, encode({"position": position}), expect=self._version, derived=True)
         try:
             self.core.write([put], self.core.clock.now())

@@ -88,7 +88,7 @@ class Folder:
         """Find files by what is in them, best first: by words and by meaning, as ``recall`` does.
 
         Only the newest versions are looked at, of files whose paths begin with ``prefix``, that carry ``tag`` and whose
-        paths are ``among`` some. Bytes that are no text (UTF-8) are not found. ``explain`` and ``within_ms`` are as
+        paths are ``among`` some. Bytes that are not text (UTF-8) are not found. ``explain`` and ``within_ms`` are as
         with ``recall``.
         """
         book = self.filebook

@@ -179,7 +179,7 @@ def _sound(where: str) -> Iterator[None]:
     try:
         yield
     except _WRONG as error:
-        raise Corrupt(f"{where}: what is stored is no frame, list or value: {error!r}; run verify") from error
+        raise Corrupt(f"{where}: what is stored is not a frame, list or value: {error!r}; run verify") from error
 
 
 # Reading
@@ -525,7 +525,7 @@ class _Checking:
         if record is None or record.head < position:
             yield frame, f"the list {channel!r} is {'gone' if record is None else 'shorter than a frame says'}"
             return
-        notes: list[int] = []  # the positions of what is no element
+        notes: list[int] = []  # the positions of what is not an element
         for event in self._events(Mark(record.mark.stream, position)):
             try:
                 with _sound(f"event {event.position}"):

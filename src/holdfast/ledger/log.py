@@ -47,7 +47,7 @@ def keyed(drafts: Sequence[Draft], key: str) -> list[Draft]:
 def _draft(item: Any, kind: str) -> Draft:
     draft = item if isinstance(item, Draft) else Draft(kind, item)
     if not isinstance(draft.kind, str) or draft.kind not in ENTRY_KINDS:
-        raise Invalid(f"{quoted(draft.kind)} is no kind of entry; the kinds are {', '.join(ENTRY_KINDS)}")
+        raise Invalid(f"{quoted(draft.kind)} is not a kind of entry; the kinds are {', '.join(ENTRY_KINDS)}")
     content = draft.content if type(draft.content) is dict else plain(draft.content)
     _refuse_empty(draft.kind, content)
     return Draft(str.__str__(draft.kind), content, None if draft.key is None else check_id(draft.key, "key"))

@@ -30,7 +30,7 @@ def key_of(core: Core, ids: Ids) -> bytes:
         try:
             core.write([Put(KIND, _KEY, ids.key(), expect=0, derived=True)], core.clock.now())
         except Conflict:
-            continue  # another process was faster: its key is the tenant's
+            continue  # another process did it first: its key is the tenant's
     return key
 
 

@@ -53,7 +53,7 @@ class Speech(NamedTuple):
         called, text = event.kind == "tool_call", spoken(event.kind, content)
         return Speech(
             text,
-            "" if called or not text else name or role,  # who says nothing is no speaker
+            "" if called or not text else name or role,  # who says nothing is not a speaker
             role,
             name if called else "",
             _said_at(fields, event.time),

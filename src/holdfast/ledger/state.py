@@ -336,7 +336,7 @@ class StateBook:
         touch: Op,
         type: Any = None,
     ) -> int:
-        """Change the current revision into the next; do it again when someone else was faster and none was expected."""
+        """Change the current revision into the next; without ``expect``, again when another did so first."""
         if expect is not None:
             check_whole("expect is the number of a revision, which", expect)
         for _ in range(_TRIES):

@@ -193,7 +193,7 @@ class LedgerThread:
         return self.logbook.record() is not None
 
     def tag(self, *tags: str, remove: Iterable[str] = ()) -> ThreadInfo:
-        """Add tags, and take others away; those it does not have are no error."""
+        """Add tags, and take others away; those it does not have are not error."""
         more, gone = check_tags(tags), check_tags(remove)
         return self._retag(lambda now: tuple(sorted({*now, *more} - {*gone})))
 

@@ -47,7 +47,7 @@ class _Foreign(Exception):
 
 @lru_cache(maxsize=512)
 def fields(kind: Any) -> dict[str, str] | None:
-    """Map stored names to attribute names, or None for a type that is no document."""
+    """Map stored names to attribute names, or None for a type that is not a document."""
     if issubclass(kind, msgspec.Struct):
         return dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
     if is_pydantic(kind):

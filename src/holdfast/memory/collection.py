@@ -395,7 +395,7 @@ class MemoryCollection:
         raise Conflict(f"memory {id!r} keeps changing", memory=id)
 
     def _change(self, id: str, change: Callable[[dict[str, Any]], dict[str, Any]], what: str | None = None) -> Memory:
-        """Change what is said about a memory; again when someone else was faster. No change is no commit."""
+        """Change what is said about a memory; start over when another process did so first. No change, no commit."""
         for _ in range(_TRIES):
             record = self._existing(id)
             old = read_plain(record)

@@ -369,7 +369,7 @@ class Memories:
         """Carry out a tool that a model called, and return the text to hand back to it.
 
         ``arguments`` are what it wrote, as a dict or as JSON. What is wrong with them is in the text, which then begins
-        with ``error:``; only what is no fault of the model's is raised. ``origin``, ``trust`` and ``once`` (see
+        with ``error:``; only what is not a fault of the model's is raised. ``origin``, ``trust`` and ``once`` (see
         ``remember``) are yours to say: a model can raise the trust of nothing.
         """
         return tools.use(self, name, arguments, tools.Caller(origin, trust, once))

@@ -74,7 +74,7 @@ def learned_from(
         if known is not None:
             yield visible.get(known.id)
             continue
-        with suppress(Erased):  # it was learned before, and somebody did not want it to be known
+        with suppress(Erased):  # it was learned before, and someone did not want it to be known
             yield from visible.own.remember([_draft(visible, _about_what_is(visible, found), once, said, ref)])
 
 

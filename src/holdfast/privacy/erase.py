@@ -173,7 +173,7 @@ class Eraser:
         return msgspec.structs.replace(msgspec.convert(decode(record.body), _ErasureRun), version=record.version)
 
     def _advanced(self, id: str, run: _ErasureRun) -> _ErasureRun | None:
-        """Record a run's next part. Where another was faster, go on from there; None when all of it is done."""
+        """Record a run's next part. Where another process did so first, go on from there; None when all is done."""
         put = Put(KIND, id, encode(msgspec.to_builtins(run)), expect=run.version, derived=True)
         try:
             self._core.write([put], self._core.clock.now())

@@ -1,6 +1,6 @@
 """What an embedder is, and the wrapper that holds each one to it.
 
-Vectors come from outside: from a model, a server, somebody's function. What comes back is looked at before it is
+Vectors come from outside: from a model, a server, someone's function. What comes back is looked at before it is
 believed, because a vector of the wrong length or a NaN in an index is found months later. The wrapper also keeps the
 vectors of recent short calls, so that a question asked twice is embedded once.
 

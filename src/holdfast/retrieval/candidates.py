@@ -24,7 +24,7 @@ WHOLE = -1
 _MASKS = 300
 
 
-class Keys(NamedTuple):
+class DocumentKeys(NamedTuple):
     """Documents that were found, best first: their streams, their positions, and which passage of each it was."""
 
     streams: Array
@@ -39,9 +39,9 @@ class Candidates(Protocol):
     trust) and who may see what should be applied here, where it saves work; what comes through is looked at again.
     """
 
-    def by_words(self, asked: RecallQuery, most: int) -> Keys: ...
+    def by_words(self, asked: RecallQuery, most: int) -> DocumentKeys: ...
 
-    def by_vector(self, asked: RecallQuery, most: int) -> list[Keys]:
+    def by_vector(self, asked: RecallQuery, most: int) -> list[DocumentKeys]:
         """The nearest, for each model that the question has a vector of."""
 
 
@@ -57,7 +57,7 @@ class ArrayCandidates:
         self._words: list[Scored] | None = None
         self._vectors: list[list[Scored]] | None = None
 
-    def by_words(self, asked: RecallQuery, most: int) -> Keys:
+    def by_words(self, asked: RecallQuery, most: int) -> DocumentKeys:
         if self._words is None:
             masks = self._masks(asked)
             self._words = self._lexical.best(
@@ -65,7 +65,7 @@ class ArrayCandidates:
             )
         return self._best(self._words, asked, most)
 
-    def by_vector(self, asked: RecallQuery, most: int) -> list[Keys]:
+    def by_vector(self, asked: RecallQuery, most: int) -> list[DocumentKeys]:
         if self._vectors is None:
             shut = [None if mask.whole else mask.rows for mask in self._masks(asked)]
             self._vectors = [by_model.best(shut) for by_model in self._near]
@@ -74,10 +74,10 @@ class ArrayCandidates:
     def _masks(self, asked: RecallQuery) -> list[Mask]:
         return [mask_of(self._corpus, part, asked) for part in range(len(self._corpus.segments))]
 
-    def _best(self, scored: list[Scored], asked: RecallQuery, most: int) -> Keys:
+    def _best(self, scored: list[Scored], asked: RecallQuery, most: int) -> DocumentKeys:
         rows = _best(self._corpus, scored, asked, most)
         streams, positions = self._corpus.column("stream", rows), self._corpus.column("position", rows)
-        return Keys(streams, positions, np.full(len(rows), WHOLE))
+        return DocumentKeys(streams, positions, np.full(len(rows), WHOLE))
 
 
 def _best(corpus: Corpus, scored: list[Scored], asked: RecallQuery, most: int) -> Rows:

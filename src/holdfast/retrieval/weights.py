@@ -87,6 +87,6 @@ def _many(table: Table) -> dict[str, Array]:
 
 
 def _value_at(table: Table, values: Array, step: int) -> Array:
-    """The value of the row beside each, 0 where that is no candidate."""
+    """The value of the row beside each, 0 where that is not a candidate."""
     places = table.places(table.beside(step))
     return np.where(places >= 0, values[places], 0.0)

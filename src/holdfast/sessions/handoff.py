@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 BY = "session"
 _TOKENS = 400
 _MARK = "From the last session:"
-"""What a session writes stands under this line; what stands above it is somebody else's, and stays."""
+"""What a session writes stands under this line; what stands above it is someone else's, and stays."""
 _ANSWER = re.compile(r"Answer #\d+: ")
 _ITEMS = 12
 _LOOKED_BACK = 50
@@ -79,7 +79,7 @@ def write(
         try:
             return _update(thread, seen, before, progress, unanswered), usage
         except Conflict as error:
-            if error.facts.get("expected") is None:  # it is not that somebody else wrote
+            if error.facts.get("expected") is None:  # it is not that someone else wrote
                 raise
 
 
@@ -112,7 +112,7 @@ def _update(
 
 
 def _is_theirs(thread: Thread, before: HandoffDocument) -> bool:
-    """Whether somebody else than a session wrote the goal: that stays."""
+    """Whether someone else than a session wrote the goal: that stays."""
     by = ""
     for revision in reversed(thread.handoff.history(last=_LOOKED_BACK)):
         if thread.handoff.read(revision.number).goal != before.goal:

@@ -64,7 +64,7 @@ def run_name(question: Entry, usage: Entry) -> str:
 def missed(entries: Sequence[Entry], known: Container[bytes]) -> list[Entry]:
     """The usages at the end of a log whose answers may not have been learned from, but for those with a known digest.
 
-    The entries are read from their end, and no further than somebody saw that nothing is left.
+    The entries are read from their end, and no further than someone saw that nothing is left.
     """
     found: list[Entry] = []
     upto = answers = 0
@@ -228,7 +228,7 @@ def learn(
     """Ask a model what is worth remembering of some entries of a thread, and remember what stands up.
 
     In a ``run`` the question is a step: an answer that is on record is not asked for again. ``ModelFailed`` when there
-    is no usable answer; nothing is remembered then.
+    is not an usable answer; nothing is remembered then.
     """
     heard = hear(memory, thread, entries)
     if not heard:
@@ -439,7 +439,7 @@ class _Lesson:
         while self._drafts:
             try:
                 return (*self._before, *self.visible.own.remember(list(self._drafts.values())))
-            except Erased as gone:  # it was learned before, and somebody did not want it to be known
+            except Erased as gone:  # it was learned before, and someone did not want it to be known
                 self._drafts = {once: draft for once, draft in self._drafts.items() if self._id(once) != gone.memory}
                 self.ignored += 1
         return tuple(self._before)
@@ -460,7 +460,7 @@ class _Lesson:
             return
         who = "the assistant" if heard.voice == _AGENT else "a tool"
         if draft.subject is None or folded(draft.subject) in self._people:
-            raise Invalid(f"what {who} says is no source for facts about the people who talk")
+            raise Invalid(f"what {who} says is not a source for facts about the people who talk")
         if heard.voice == _AGENT and (draft.kind != "episodic" or draft.key is not None):
             raise Invalid("of what the assistant says and does, only what happened is learned, and without a key")
         if heard.voice == _TOOL and draft.kind == "procedural":

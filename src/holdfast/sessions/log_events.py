@@ -43,7 +43,7 @@ def is_event(entry: Entry, name: str) -> bool:
 
 
 def _read(content: Any, shape: type[Any]) -> Any:
-    """What an entry of ours says; None where somebody else wrote one that only looks like it."""
+    """What an entry of ours says; None where someone else wrote one that only looks like it."""
     try:
         return msgspec.convert(content, shape)
     except msgspec.ValidationError:

@@ -323,7 +323,7 @@ class Session:
             still = unanswered(self._builder.entries(self.thread))
             if still == question:
                 return self._taken_up(question, run)
-            question = still  # somebody answered it, or asked something else, meanwhile
+            question = still  # someone answered it, or asked something else, meanwhile
         return None
 
     def _taken_up(self, question: Entry, run: str) -> Exchange:
@@ -351,7 +351,7 @@ class Session:
             exchange.reply(work.reply, usage=work.usage)
         except BaseException as error:  # also an interrupt, or a caller who stopped listening: the question stays open
             if isinstance(error, Conflict) and exchange.answer is None:
-                exchange.answer = recorded(self.thread, exchange.question)  # somebody was faster, and that stands
+                exchange.answer = recorded(self.thread, exchange.question)  # another process answered it first
             if exchange.answer is None:
                 exchange._fail(error, work.said)
             if exchange.answer is None or not isinstance(error, Conflict):
@@ -361,10 +361,10 @@ class Session:
         self.answer = exchange.answer
 
     def _left(self, key: str | None) -> _Leaving | None:
-        """A question that is given up for another, unless somebody is at it."""
+        """A question that is given up for another, unless someone is at it."""
         entries = self._builder.entries(self.thread)
         question = unanswered(entries)
-        if question is None or (key is not None and question.key == key):  # asked by somebody else just now
+        if question is None or (key is not None and question.key == key):  # asked by someone else just now
             return None
         length = entries[-1].number
         name, begun = run_of(self.thread, question)
@@ -384,7 +384,7 @@ class Session:
             number = info.input.get("question") if isinstance(info.input, dict) else None
             if not info.handler.startswith(OWN) or type(number) is not int:
                 continue
-            with suppress(NotFound, RunHeld, Fenced):  # rewound, or somebody else is at it
+            with suppress(NotFound, RunHeld, Fenced):  # rewound, or someone else is at it
                 question = self.thread.entry(number)
                 answer = recorded(self.thread, question)
                 if info.handler == HANDLER and answer is not None:
@@ -445,7 +445,7 @@ class Session:
         return {"learned": learning.upto(entries, learning.missed(entries, self._taught))}
 
     def _make_up(self, usage: Entry) -> None:
-        """Learn from an answer, unless somebody began to: whoever gave it may have been killed right behind it."""
+        """Learn from an answer, unless someone began to: whoever gave it may have been killed right behind it."""
         if usage.digest in self._taught:
             return
         with suppress(NotFound):  # rewound or erased meanwhile

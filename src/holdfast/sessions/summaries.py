@@ -96,7 +96,7 @@ def roll(
     summary = Summary(range.first, range.last, text, by, previous)
     try:
         return thread.append(summary.draft(), key=f"summary:{range.first}"), usage
-    except KeyReused:  # somebody else has summarised from there on
+    except KeyReused:  # someone else has summarised from there on
         return None
 
 

@@ -2,7 +2,7 @@
 
 A function's signature and docstring are its definition; what a model gives for arguments is checked against it before
 anything is done. Whatever a model gets wrong comes back to it as a sentence. Deliberately absent: tools without a
-declared effect, because after a crash somebody has to know whether they may be repeated; and other threads than those
+declared effect, because after a crash someone has to know whether they may be repeated; and other threads than those
 that the session's own user may see.
 """
 
@@ -105,7 +105,7 @@ def _of_function(given: Any) -> Tool:
 
 
 def _storing(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, whose result can always be recorded: what is no data, as the text that a model is shown anyway."""
+    """The function, whose result can always be recorded: what is not data, as the text that a model is shown anyway."""
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:

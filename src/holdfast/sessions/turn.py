@@ -4,7 +4,7 @@ The question goes into the log first, so whoever comes after a crash knows that 
 is kept in a durable run named after it, which begins with the first tool; so it is not done again. The answer, the
 tools it used and what it cost are one commit, under a key made of the question: repeating it changes nothing. An answer
 names its question in the usage that is committed with it. A question that was given up for another is marked as left;
-any other is open, unless somebody who does not use sessions answered it with a message of an assistant.
+any other is open, unless someone who does not use sessions answered it with a message of an assistant.
 
 In order below: what became of a question, what a user may give as one, what a client may give as an answer, and the
 exchange itself. Deliberately absent: where an answer comes from (``model_loop``, or the caller).
@@ -197,7 +197,7 @@ def asked_of(input: Any) -> Message:
     if not parts:
         raise Invalid("the input is empty: say what this turn is about")
     if any(part.get("type") in ("tool_use", "tool_result", "tool_call") for part in parts):
-        raise Invalid("calls of tools and their results are no input: append them, or use turn.step")
+        raise Invalid("calls of tools and their results are not input: append them, or use turn.step")
     text = "\n".join(part["text"] for part in parts if _is_text(part))
     return Message("user", text, parts=() if all(map(_is_text, parts)) else tuple(parts))
 
@@ -250,7 +250,7 @@ def reply_of(given: Any) -> Reply:
     entry = Entry("", 1, "message", {"role": "assistant", **said}, None, 0, b"")
     try:
         messages = [message for stretch in conversation([entry]) for message in stretch.messages]
-    except Exception as error:  # what is no plain data may raise anything
+    except Exception as error:  # what is not plain data may raise anything
         raise Invalid(f"this reply cannot be read: {type(error).__name__}") from error
     if said.get("role", "assistant") not in ("assistant", "model", "ai"):
         raise Invalid(f"a reply is an assistant's, not a message of role {said['role']!r}")
@@ -372,7 +372,7 @@ class Exchange:
             run = self._thread.run(self._name, handler=HANDLER, input={"question": self.question.number})
             if run.status != "open":
                 raise Fenced(
-                    f"question #{self.question.number} was answered by somebody else meanwhile",
+                    f"question #{self.question.number} was answered by someone else meanwhile",
                     thread=self._thread.id, run=self._name,
                 )  # fmt: skip
             if run.steps:  # done before, and maybe on record since the question was left
@@ -427,7 +427,7 @@ class Exchange:
             if self._worked:
                 self._opened()  # also when it was released since: an answer that comes late counts
             entries = self._commit([*filter(self._is_new, self._drafts), *said], state)
-        except (KeyReused, Fenced):  # somebody else was faster, and that answer stands
+        except (KeyReused, Fenced):  # another process changed it first, and that answer stands
             self.answer = recorded(self._thread, self.question)
             if self.answer is None:
                 raise
@@ -503,7 +503,7 @@ class Exchange:
                 return
 
     def _elsewhere(self, error: BaseException | None) -> bool:
-        """Whether somebody else is answering this question: then it is not for this exchange to say that nobody did."""
+        """Whether someone else is answering this question: then it is not for this exchange to say that nobody did."""
         run = error.facts.get("run") if isinstance(error, RunHeld | Fenced) else None
         return isinstance(run, str) and run.startswith(run_name(self.question))
 

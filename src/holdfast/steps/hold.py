@@ -94,7 +94,7 @@ class Hold:
             held = terms is not None and not is_free(terms, runs.now(), runs.holder)
             if terms is not None and held and not runs.is_forgotten(self.id, terms):
                 return self._held_by(terms)
-            with suppress(Conflict):  # somebody else was faster: look who
+            with suppress(Conflict):  # another process changed it first: look who
                 self._claim(0 if record is None else record.version)
                 return None
 

@@ -86,7 +86,7 @@ def open_run(runs: RunBook, thread: LedgerThread, name: str, handler: str | None
         except RunHeld:
             raise
         except Conflict:
-            continue  # someone was faster: look who
+            continue  # another process did it first: look who
     raise RunHeld(f"run {name!r} of thread {thread.id!r} keeps changing hands", thread=thread.id, run=name)
 
 

@@ -194,7 +194,7 @@ def _leave(work: Work, error: BaseException | None) -> Flow[None]:
     elif work.lease is not None and work.lease.lost:
         return
     elif isinstance(error, Suspended | Unavailable | ResultInvalid):
-        # That the store was away is no failure of the run, nor that a result could not be kept: it is to be carried on.
+        # That the store was away is not a failure of the run, nor that a result could not be kept.
         yield from lifecycle.release(work, str(error))
     elif isinstance(error, Exception) and work.journal.cancel is not None:
         yield from lifecycle.undo(work)  # it is to be given up, whatever it failed with

@@ -237,7 +237,7 @@ class StepContext:
         return self._drafts, self._save is not None or bool(self._changes)
 
     def rebased(self) -> bool:
-        """Whether a state that changed meanwhile is no trouble."""
+        """Whether a state that changed meanwhile is not trouble."""
         return self._save is None
 
     def saving(self, again: bool = False) -> dict[str, Any]:

@@ -242,7 +242,7 @@ class Reader:
         return not before.isalpha() and _first(word) in _TRIGGERS
 
     def _repeated(self, at: int) -> bool:
-        """Whether "every" stands before: "every Monday" is no time but a habit."""
+        """Whether "every" stands before: "every Monday" is not time but a habit."""
         return _EVERY.search(self.text, max(0, at - 12), at) is not None
 
     def _span(self, start: int, found: _Found) -> Span | None:

@@ -166,5 +166,5 @@ def linked(url: str) -> psycopg.Connection[Any]:
 
 def test_a_claim_that_is_misspelt_is_refused() -> None:
     """Its promises would otherwise be skipped, and nobody would know."""
-    with pytest.raises(Invalid, match="'durabel', which is no capability; there are sync"):
+    with pytest.raises(Invalid, match="'durabel', which is not a capability; there are sync"):
         type("Misspelt", (LangGraphStoreContract,), {"can": LangGraphStoreContract.can | {"durabel"}})

@@ -1,7 +1,7 @@
 """Writes ``graph.json`` and ``graph_said.json``: graphs as LangGraph saved them here, and what it then said of them.
 
 ``python tests/ledger/data/graph.py`` makes both anew, where LangGraph and Holdfast are installed. The archive holds two
-threads. In "trip" a graph has messages, a list and a dict that grow, a large value, values that are no plain data, a
+threads. In "trip" a graph has messages, a list and a dict that grow, a large value, values that are not plain data, a
 graph inside it, and two ways that it went on from one point. In "visa" a graph sent work to two tasks, one of which
 waits for a person. The tests read the archive without LangGraph and compare.
 """

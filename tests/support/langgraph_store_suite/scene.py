@@ -43,7 +43,7 @@ class Scene:
         """A claim that is misspelt would skip its promises in silence."""
         if unknown := sorted(set(cls.can) - set(CAPABILITIES)):
             known = ", ".join(CAPABILITIES)
-            raise Invalid(f"{cls.__name__}.can names {unknown[0]!r}, which is no capability; there are {known}")
+            raise Invalid(f"{cls.__name__}.can names {unknown[0]!r}, which is not a capability; there are {known}")
 
     @pytest.fixture(autouse=True)
     def _claimed(self, request: pytest.FixtureRequest) -> None:

@@ -89,7 +89,7 @@ class AddingPromises(Scene):
 
     @awaited
     async def test_adding_nothing_does_nothing(self, sessions: Sessions) -> None:
-        """An empty list is no error, and no item."""
+        """An empty list is not an error, and no item."""
         session = sessions()
         await session.add_items([])
         await session.add_items(said("1"))
@@ -124,7 +124,7 @@ class AddingPromises(Scene):
 
     @awaited
     async def test_one_bad_item_keeps_all_of_its_batch_out(self, sessions: Sessions) -> None:
-        """What is no data is refused with all that came with it, and the session goes on."""
+        """What is not data is refused with all that came with it, and the session goes on."""
         session = sessions()
         await session.add_items(said("before"))
         if not await refused(session.add_items([*said("1"), {"role": "user", "content": object()}, *said("2")])):

@@ -140,7 +140,7 @@ class HoldfastArtifactService(Service, BaseArtifactService):
 
     def _load(self, named: _Named, version: int | None) -> types.Part | None:
         about = self._file(named, _ABOUT, version)
-        # By its number: somebody may have saved the next version since.
+        # By its number: someone may have saved the next version since.
         data = None if about is None else self._file(named, _DATA, about.version - 1)
         return None if about is None or data is None else _part(unpacked(about.content)["part"], data.content)
 

@@ -54,7 +54,7 @@ def to_event(entry: Entry) -> Event:
             rest["content"] = {**rest["content"], "parts": [_part(block) for block in _blocks(entry.kind, told)]}
         return Event.model_validate(rest)
     except (LookupError, TypeError, ValueError) as error:
-        raise Corrupt(f"entry {entry.number} of thread {entry.thread!r} is no event of ADK: {error}") from error
+        raise Corrupt(f"entry {entry.number} of thread {entry.thread!r} is not an event of ADK: {error}") from error
 
 
 def is_event(entry: Entry) -> bool:

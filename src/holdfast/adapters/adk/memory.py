@@ -183,7 +183,7 @@ class HoldfastMemoryService(Service, BaseMemoryService):
             self._memories(app, user).forget(id, erase=True)
             return
         except (NotFound, Invalid):
-            pass  # it is no memory of its own; then it is an event that was added
+            pass  # it is not a memory of its own; then it is an event that was added
         check_id(id, "memory_id")
         engine, tenant = self._core.engine, self._core.tenant
         for thread, added in self._added(app, user).items():

@@ -92,7 +92,7 @@ class Service:
 
 
 def packed(value: dict[str, Any]) -> bytes:
-    """Notes of our own as the content of a file. Bytes that are no text are found by no recall."""
+    """Notes of our own as the content of a file. Bytes that are not text are found by no recall."""
     return msgspec.msgpack.encode(value)
 
 

@@ -159,7 +159,7 @@ class HoldfastSessionService(Service, BaseSessionService):
         return receipt.events[0][0].time
 
     def _existing(self, session: Session, place: SessionPlace) -> Record:
-        """The thread of a session that somebody holds. One that was begun anew since is another."""
+        """The thread of a session that someone holds. One that was begun anew since is another."""
         record = self._core.engine.get(self._core.tenant, "thread", place.thread)
         if record is None or session._storage_update_marker not in (None, str(record.created)):
             raise SessionNotFoundError(f"Session {session.id} not found.")
@@ -186,7 +186,7 @@ class HoldfastSessionService(Service, BaseSessionService):
         return files.ops(FileWrite(_FILE, {**before, **change}), record, time)
 
     def _commit(self, place: SessionPlace, ops: Callable[[int], Sequence[Op]]) -> Receipt:
-        """Commit operations, worked out anew for as long as somebody else is faster."""
+        """Commit operations, worked out anew for as long as someone else is faster."""
         core = self._core
 
         def commit(time: int) -> Receipt:

@@ -30,7 +30,7 @@ _OVERTAKEN_S = 0.02  # a frame waits for the writes before it, which another thr
 
 
 class WaitAllowance:
-    """Whether to wait for what somebody else is about to bring. Where it was in vain, not the next few times."""
+    """Whether to wait for what someone else is about to bring. Where it was in vain, not the next few times."""
 
     def __init__(self) -> None:
         self._without = 0
@@ -98,7 +98,7 @@ class Arrivals:
         self.naming.lost()
 
     def _passed_on(self, line: GraphLine, checkpoint: str) -> bool:
-        """Wait until an input is passed on to the graph, if somebody is there to tell."""
+        """Wait until an input is passed on to the graph, if someone is there to tell."""
         if not self._offload.left():
             return False
         came = line.came.wait_for(lambda: checkpoint in line.written, _PASSED_ON_S)
@@ -107,7 +107,7 @@ class Arrivals:
         return came
 
     def can_wait(self, line: GraphLine, writing: PendingWrite, *, lone: bool) -> bool:
-        """Whether what a node wrote can wait for the frame that follows: not where it failed, or waits for somebody."""
+        """Whether what a node wrote can wait for the frame that follows: not where it failed, or waits for someone."""
         follows = writing.path.startswith(NODE) and not any(name in WRITES_IDX_MAP for name, _ in writing.writes)
         # What passes the input on holds nobody up: made again, it is the same.
         return follows and (writing.path == START or self._patience(line, lone=lone).left())

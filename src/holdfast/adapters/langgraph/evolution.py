@@ -2,7 +2,7 @@
 went.
 
 Nothing is lost on the way: a channel that a graph no longer has is carried along in the store, and where the graph is
-known (``guard``) a thread that needs it is refused until somebody says what became of it. Deliberately absent: storage.
+known (``guard``) a thread that needs it is refused until someone says what became of it. Deliberately absent: storage.
 """
 
 from __future__ import annotations

@@ -509,7 +509,7 @@ class CheckpointKeeper:
         return frames.TaskWrites(writing.task, writing.path, fresh) if fresh else None
 
     def _flush(self, line: GraphLine) -> None:
-        """Save what waits for the next frame, because somebody looks before it comes."""
+        """Save what waits for the next frame, because someone looks before it comes."""
         for writing in [*line.waiting]:
             line.waiting.remove(writing)
             try:
@@ -535,7 +535,8 @@ class CheckpointKeeper:
         work: Callable[[GraphSave], GraphSaved | None],
         judge: Callable[[GraphLine], None],
     ) -> None:
-        """Work out a commit from what is there and carry it out; where somebody else was faster, work it out again.
+        """Work out a commit from what is there and carry it out; where another process changed it first, work it out
+        again.
 
         ``judge`` refuses what must not be, before anything at all is written.
         """

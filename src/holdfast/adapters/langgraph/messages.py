@@ -82,7 +82,7 @@ def nameless(state: Any) -> list[BaseMessage]:
 
 
 def lasting(value: Any) -> bool:
-    """Whether a value stays what it is while somebody works with it: messages, and what has no inside."""
+    """Whether a value stays what it is while someone works with it: messages, and what has no inside."""
     return type(value) in _ATOMS or spoken(value) or (type(value) is list and all_spoken(value))
 
 

@@ -177,7 +177,7 @@ class HoldfastStore(BaseStore):
     ) -> int:
         """Write an item that is still at version ``expect`` (0: that is not there), and return its new version.
 
-        ``Conflict`` says that somebody else was first: read it again.
+        ``Conflict`` says that someone else was first: read it again.
         """
         if type(expect) is not int or expect < 0:
             raise Invalid(f"expect is the version that was read, or 0 where there is none, not {quoted(expect)}")
@@ -276,7 +276,7 @@ class HoldfastStore(BaseStore):
         ]
 
     def _created(self, paths: Sequence[str]) -> dict[str, str | None]:
-        """When items came into being; None where their files say so, which somebody else may be making just now."""
+        """When items came into being; None where their files say so, which someone else may be making just now."""
         kept, now = self._book.records(paths), to_datetime(self._core.clock.now()).isoformat()
         told: dict[str, str | None] = dict.fromkeys(paths)
         told |= dict.fromkeys(kept, now)  # deleted or expired: it comes into being again
@@ -338,7 +338,7 @@ class HoldfastStore(BaseStore):
             return self._namespaces(op), []
         if isinstance(op, PutOp):
             return None, []
-        raise Invalid(f"{type(op).__name__} is no operation of a store")
+        raise Invalid(f"{type(op).__name__} is not an operation of a store")
 
     def _found(self, op: SearchOp) -> list[tuple[File, float | None]]:
         _check_window(op.limit, op.offset)

@@ -247,7 +247,7 @@ class _Dataclass:
     def fields(value: Any) -> dict[str, Any]:
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         if more := sorted(set(getattr(value, "__dict__", ())) - set(fields)):
-            raise Invalid(f"{more[0]!r} is no field of {type(value).__name__}, and would be lost")
+            raise Invalid(f"{more[0]!r} is not a field of {type(value).__name__}, and would be lost")
         return fields
 
     @staticmethod

@@ -160,7 +160,7 @@ class HoldfastConversations(ConversationStore):
             if record is None:
                 return None
             if record.head_id is not None and not view.read(self._core.tenant, thread.mark, key=record.head_id):
-                # Somebody rewound the thread to the middle of a turn: the history ends where the log does.
+                # Someone rewound the thread to the middle of a turn: the history ends where the log does.
                 record.head_id = next((event.key for event in self._backwards(thread.mark)), None)
         self._notice(record)
         return _Stored(thread, state, record, beside)
@@ -287,7 +287,7 @@ class HoldfastConversations(ConversationStore):
         if (there := self._get(thread.id)) is not None:
             if TAG in there.tags or not self._mine(there):
                 raise ConversationConflict(thread.id)
-            raise Invalid(f"thread {thread.id!r} is no conversation of Pydantic AI: give another id", thread=thread.id)
+            raise Invalid(f"thread {thread.id!r} is not a Pydantic AI conversation: give another id", thread=thread.id)
         new = msgspec.structs.replace(thread.logbook.new, expect=0)
         if base is None:
             return [new]

@@ -159,7 +159,7 @@ class HoldfastMemoryStore:
             file = self.folder.commit(changes)[0]
         except Conflict as error:
             if operation is not None and (done := self._repeated(operation)) is not None:
-                return done  # somebody carried out the same one meanwhile
+                return done  # someone carried out the same one meanwhile
             raise MemoryConflictError(f"note {change.path!r} is not at version {expected!r} any more") from error
         version = None if isinstance(change, FileDelete) else str(file.version)
         return MemoryMutation(version=version, replayed=False, existed=expect > 0)
@@ -222,7 +222,7 @@ def _check_path(path: str) -> None:
     for segment in path.split("/"):
         if not _SEGMENT.fullmatch(segment) or ".." in segment or segment == ".":
             raise ValueError(
-                f"{path!r} is no path of a note: names of letters, digits, '_', '-' and '.', between slashes"
+                f"{path!r} is not a path of a note: names of letters, digits, '_', '-' and '.', between slashes"
             )
 
 

@@ -3,7 +3,7 @@
 A coroutine runs in the caller's thread where that is free, and in a thread of its own where an event loop runs already,
 as in a notebook. What comes piece by piece always has a thread, which ends with the last piece, with an error, or when
 the caller stops listening. Deliberately absent: a loop that lives longer than one call, and with it a thread that
-somebody would have to end.
+someone would have to end.
 """
 
 from __future__ import annotations

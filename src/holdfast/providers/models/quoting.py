@@ -87,7 +87,7 @@ _SAME = {word: row.split()[0] for row in _ALIKE.strip().splitlines() for word in
 class Line(NamedTuple):
     """Something that can be quoted: its words, who said them, where that is, and the fact or field that it is about.
 
-    ``sure`` is what is known, rather than said by somebody.
+    ``sure`` is what is known, rather than said by someone.
     """
 
     text: str
@@ -238,7 +238,7 @@ def _text(message: dict[str, Any]) -> str:
 
 
 def _remembered(messages: list[dict[str, Any]], blocks: dict[str, str]) -> list[Line]:
-    """All that can be quoted, what was said last first. Each text once; questions and own answers are no source."""
+    """All that can be quoted, what was said last first. Each text once; questions and own answers are not source."""
     system = _sections("\n".join(_text(message) for message in messages if message.get("role") == "system"))
     lines = [
         *_turns(messages[:-1]),

@@ -150,7 +150,7 @@ class BatchPromises:
         assert contents(scene.engine) == before
 
     def test_an_empty_batch_changes_nothing(self, scene: Scene) -> None:
-        """A commit of nothing is no change: no feed item, and the receipt names the last one there is."""
+        """A commit of nothing is not a change: no feed item, and the receipt names the last one there is."""
         first = scene.commit(note("a"))
         assert scene.commit().feed == first.feed
         assert len(scene.engine.feed(ACME)) == 1
@@ -210,7 +210,7 @@ class GuardPromises:
         scene.commit(Guard("thread", "t", old.version, scene.thread("t").stream), note("b"))
 
     def test_a_guard_writes_nothing(self, scene: Scene) -> None:
-        """A guard alone is no change: the record's time stays, and the feed does not speak of it."""
+        """A guard alone is not a change: the record's time stays, and the feed does not speak of it."""
         scene.commit(note("a"))
         before = contents(scene.engine)
         scene.commit(Guard("note", "a", 1))

@@ -98,7 +98,7 @@ class ForkPromises:
 
     @pytest.mark.parametrize("position", [0, 1])
     def test_an_unknown_stream_is_not_found(self, scene: Scene, position: int) -> None:
-        """Position 0 is no exception."""
+        """Position 0 is not an exception."""
         with pytest.raises(NotFound):
             scene.commit(fork("f", Mark(12345, position)))
 

@@ -182,7 +182,7 @@ class KeyPromises:
         assert (again.feed, again.heads) == (last.feed, (2,))
 
     def test_a_pure_repetition_does_not_look_at_its_expectation(self, scene: Scene) -> None:
-        """The first attempt already met it, so a retry after others wrote is no conflict."""
+        """The first attempt already met it, so a retry after others wrote is not a conflict."""
         attempt = append("t", event("one", "k1"), event("two", "k2"), expect=0)
         first = scene.commit(attempt)
         scene.commit(append("t", "three"))
@@ -298,7 +298,7 @@ class ReadPromises:
         assert scene.engine.read(ACME, mark, key="k", after=2) == []
 
     def test_a_stream_that_is_not_here_has_no_events(self, scene: Scene) -> None:
-        """Reading an unknown stream is no error, and shows nothing."""
+        """Reading an unknown stream is not an error, and shows nothing."""
         assert scene.at(Mark(12345, 9)) == []
         assert scene.engine.strand(ACME, 12345) is None
 
