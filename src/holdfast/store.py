@@ -526,6 +526,7 @@ class Store:
             given,
             tenant=self.core.tenant,
             time=now,
+            actor=self.core.actor,
             dry_run=dry_run,
             progress=progress,
             stands_on=_stands_on,

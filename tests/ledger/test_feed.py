@@ -357,3 +357,12 @@ def test_a_run_that_meets_a_quota_is_let_go(ram: holdfast.Store) -> None:
     store.set_quota(bytes=None)
     with store.thread("t").run("r") as run:
         assert run.step("s", lambda: 2, effect="pure") == 1
+
+
+def test_an_import_says_who_asked_for_it(tmp_path: Path) -> None:
+    with holdfast.open("ram:", embedder=None) as source:
+        source.thread("t").append({"role": "user", "content": "hello"})
+        source.export(tmp_path / "all.json")
+    with holdfast.open("ram:", actor="ops", embedder=None) as store:
+        store.import_(tmp_path / "all.json")
+        assert {commit.actor for commit in store.watch(timeout_s=0)} == {"ops"}

@@ -65,6 +65,7 @@ def import_archive(
     *,
     tenant: str | None = None,
     time: int,
+    actor: str | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
     stands_on: StandsOn = lambda record: None,
@@ -86,7 +87,7 @@ def import_archive(
                 tally.add([sieve.look(section) for section in batch])
         if not dry_run:
             for batch in report.each("import", _batches(rewind, rename)):
-                engine.commit(batch[0].tenant, [_adopt([sieve.left(section) for section in batch])], time)
+                engine.commit(batch[0].tenant, [_adopt([sieve.left(section) for section in batch])], time, actor)
         return tally.report(manifest, dry_run, len(sieve.names))
 
 
