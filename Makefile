@@ -54,6 +54,12 @@ $(VENV)/.ready-bench: pyproject.toml constraints.txt | $(BIN)/python
 	@$(MODEL)
 	@touch $@ $(VENV)/.ready-dev $(VENV)/.ready
 
+$(VENV)/.ready-docs: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Holdfast and what builds its site …"
+	@$(PIP) uv
+	@$(INSTALL) --editable '.[command,docs]'
+	@touch $@
+
 run: $(VENV)/.ready ## set up, then watch an agent survive being killed
 	@$(BIN)/holdfast demo $(ARGS)
 
@@ -92,9 +98,12 @@ coverage: $(VENV)/.ready-dev ## which branches the tests did not take
 bench: $(VENV)/.ready-bench ## measure, beside the baseline, and print a table
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-docs: $(VENV)/.ready-dev ## write docs/cli.md again from the command itself
+docs: $(VENV)/.ready-docs ## write docs/cli.md again, and build the site in build/site; a broken link fails
 	@$(BIN)/python tools/cli_docs.py
+	@$(BIN)/python tools/site.py
+	@$(BIN)/zensical build --strict --clean
+	@echo "Open build/site/index.html in a browser."
 
 clean: ## remove the environment and everything that can be made again
-	@rm -rf $(VENV) build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) build dist .cache .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-MAX_LINES = 240
+MAX_LINES = 150
 _SUFFIXES = (".py", ".md", ".sql", ".toml", ".txt", ".typed")
 
 
