@@ -1,13 +1,14 @@
 """What adapters and importers stand on besides ``holdfast`` itself: the one place where they reach below the surface.
 
-Write yours with it outside this repository, the same way as ours. It has four parts:
+Write yours with it outside this repository, the same way as ours. It has five parts:
 
 - a store, however it was given (``OpenedStore``), and a way to work on it without holding up an event loop (``away``);
 - names of a framework as parts of a name of ours (``escaped``): parts are joined by slashes, and a slash inside a part
   is written as "%2F", so that no two things share a name and a name tells which thing it is;
 - the handles behind the public ones: ``thread.logbook``, ``thread.statebook``, ``folder.filebook`` and
   ``memory.visible`` give operations that you put together into one commit (``Core``, ``Pending``, ``compare_and_set``);
-- the engine's words for such a commit: records, events, operations, and how values become bytes.
+- the engine's words for such a commit: records, events, operations, and how values become bytes;
+- ``mask``, which shortens a long tool output as contexts do.
 
 Deliberately absent: anything of a framework, and anything that a public method does already.
 """
@@ -29,6 +30,7 @@ from holdfast.aio.offload import to_end
 from holdfast.aio.store import AsyncStore
 from holdfast.archive.contents import KINDS, LEASE
 from holdfast.clock import to_datetime, to_micros
+from holdfast.context.masking import mask
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import (
     Append,
@@ -122,6 +124,7 @@ __all__ = [
     "here",
     "kept_address",
     "log",
+    "mask",
     "memory_id",
     "once_number",
     "opened",

@@ -473,7 +473,7 @@ def test_what_a_step_could_not_save_is_told_on_every_resume_until_the_failed_run
     def work() -> str:
         world.do()
         other.thread().patch("a", 5)
-        holdfast.current_step().state({"a": 2})
+        holdfast.current_step().save({"a": 2})
         return "booked"
 
     def handler(run: holdfast.Run) -> Any:

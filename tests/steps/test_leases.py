@@ -172,7 +172,7 @@ def test_a_late_holder_records_nothing(process: Any, other: Any, act: Any, ended
         lambda step: "the result",
         lambda step: step.heartbeat(),
         lambda step: step.record("progress"),
-        lambda step: step.state({"late": True}),
+        lambda step: step.save({"late": True}),
         lambda step: step.patch("late", True),
         lambda step: step.append(holdfast.note("late")),
         lambda step: object(),

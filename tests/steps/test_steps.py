@@ -56,7 +56,7 @@ def test_completion_result_log_entry_and_state_are_one_commit(process: Any) -> N
     def work() -> dict[str, int]:
         step = holdfast.current_step()
         step.append(holdfast.note("half way"))
-        step.state({"booked": True})
+        step.save({"booked": True})
         assert thread.state().revision == 0
         assert thread.logbook.head() == 0
         return {"ticket": 7}
@@ -423,7 +423,7 @@ def test_a_step_that_is_over_records_nothing_more(thread: holdfast.Thread) -> No
     step = kept[0]
     before = list(thread.logbook.core.engine.feed(thread.logbook.core.tenant))
     for late in (
-        step.heartbeat, lambda: step.record(1), lambda: step.append("x"), lambda: step.state({}),
+        step.heartbeat, lambda: step.record(1), lambda: step.append("x"), lambda: step.save({}),
         lambda: step.update(lambda s: s), lambda: step.patch("a", 1),
     ):  # fmt: skip
         with pytest.raises(errors.Invalid, match="is over"):
@@ -459,7 +459,7 @@ def test_a_failed_attempt_leaves_no_entries_and_no_state(thread: holdfast.Thread
     def work() -> None:
         step = holdfast.current_step()
         step.append(holdfast.note(f"attempt {step.attempt}"))
-        step.state({"attempt": step.attempt})
+        step.save({"attempt": step.attempt})
         if step.attempt == 1:
             raise ValueError
 
@@ -502,7 +502,7 @@ def test_a_state_that_someone_else_saved_meanwhile_is_a_conflict_and_the_step_st
         loaded = thread.state()
         other.thread().save({"n": 5}, expect=loaded.revision)
         holdfast.current_step().append(holdfast.note("kept"))
-        holdfast.current_step().state({"n": loaded.value["n"] + 1}, expect=loaded.revision)
+        holdfast.current_step().save({"n": loaded.value["n"] + 1}, expect=loaded.revision)
         return "ran"
 
     for fn in (work, never):  # the same on every resume
@@ -544,14 +544,14 @@ def test_an_update_that_raises_leaves_the_step_done(thread: holdfast.Thread) -> 
 @pytest.mark.usefixtures("any_engine")
 def test_a_step_saves_or_updates_not_both(thread: holdfast.Thread) -> None:
     def save_then_patch() -> None:
-        holdfast.current_step().state({"a": 1})
+        holdfast.current_step().save({"a": 1})
         with pytest.raises(errors.Invalid, match="not both"):
             holdfast.current_step().patch("a", 2)
 
     def patch_then_save() -> None:
         holdfast.current_step().patch("a", 3)
         with pytest.raises(errors.Invalid, match="not both"):
-            holdfast.current_step().state({"a": 4})
+            holdfast.current_step().save({"a": 4})
         with pytest.raises(errors.Invalid, match="not mixed"):
             holdfast.current_step().update(lambda s: s, type=dict)
 

@@ -1,4 +1,4 @@
-"""Moving in: what people have elsewhere, read where it is and taken into a store.
+"""Importing what people have elsewhere: read where it is, and brought into a store.
 
 ``recognising`` tells what something is and opens it; each kind has a module that reads it (``langgraph``, ``mem0``,
 ``memory_files``, ``knowledge_graph``, ``agents_sessions``), and ``graph_types`` are the classes that a graph may hold;

@@ -196,7 +196,7 @@ class StepContext:
         self._refuse_when_over()
         self._drafts += [log.copied(draft) for draft in log.drafts(items, kind, key)]
 
-    def state(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
+    def save(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
         """Save the thread's state in the commit that completes this step; given twice, the later one counts.
 
         When someone else saved meanwhile, the step is recorded without it, and ``NotSaved`` says so. ``update`` and
