@@ -80,6 +80,14 @@ Git = Annotated[bool, typer.Option("--git", help="With --write: commit the file,
 Message = Annotated[str | None, _option("--message", "TEXT", "With --git: what to call the commit.")]
 Force = Annotated[bool, typer.Option("--force", help="Also when something newer is written over.")]
 
+# Appending
+
+NewText = Annotated[str, _argument("TEXT", "What to append; - reads standard input.")]
+Role = Annotated[str, _option("--role", "ROLE", "Who says it: user, assistant, system, …", default=True)]
+OwnerUser = Annotated[str | None, _option("--user", "NAME", "The user a new thread belongs to.")]
+OwnerAgent = Annotated[str | None, _option("--agent", "NAME", "The agent a new thread belongs to.")]
+EntryKey = Annotated[str | None, _option("--key", "KEY", "Store it once, however often you repeat the call.")]
+
 # The log
 
 Last = Annotated[int | None, _option("--last", "N", f"The newest N entries; without any option, {WINDOW}.", least=1)]
@@ -217,7 +225,7 @@ WithinMs = Annotated[
 WithLog = Annotated[bool, typer.Option("--log/--no-log", help="Whether messages of threads are found.")]
 WithFiles = Annotated[bool, typer.Option("--files/--no-files", help="Whether files in folders are found.")]
 GraphPath = Annotated[
-    str | None, _option("--graph", "FILE", "Draw the links around what was found, two hops far: .svg or .dot.")
+    str | None, _option("--graph", "FILE", "Write the links around what was found, two hops far: .dot or .mmd.")
 ]
 EmbedderName = Annotated[
     str | None,
@@ -229,11 +237,15 @@ OfSubject = Annotated[str | None, _option("--subject", "NAME", "Only about this 
 HistoryOf = Annotated[str | None, _option("--history", "KEY", "Every value that one fact ever had.")]
 Entity = Annotated[str | None, _argument("ENTITY", "Only what is linked to this one.")]
 Hops = Annotated[int | None, _option("--hops", "N", "How many links away from it: 1, or 2.", least=1)]
-LinksPath = Annotated[str | None, _option("--graph", "FILE", "Draw them too: .svg or .dot.")]
+AsDot = Annotated[bool, typer.Option("--dot", help="Print the links as DOT, for Graphviz.")]
+AsMermaid = Annotated[bool, typer.Option("--mermaid", help="Print the links as a Mermaid flowchart.")]
 MemoryId = Annotated[str | None, _argument("ID", "The id of a memory, as remember and recall print it.")]
 OneMemory = Annotated[str, _argument("ID", "The id of a memory, as remember and recall print it.")]
 TrueInstead = Annotated[str | None, _argument("TEXT", "What is true instead, if that is known; - for standard input.")]
 EndsAt = Annotated[str | None, _option("--at", "TIME", "Since when it is over: 2026-05-01, or 3d. Otherwise now.")]
+OnlyKind = Annotated[str | None, _option("--kind", "KIND", f"Only of this kind: {', '.join(MEMORY_KINDS)}.")]
+Forgotten = Annotated[bool, typer.Option("--forgotten", help="Those that were forgotten instead.")]
+Offset = Annotated[int, _option("--offset", "N", "Skip the first N.", least=0, default=True)]
 OfKey = Annotated[str | None, _option("--key", "KEY", "Every value of this fact.")]
 OfKind = Annotated[str | None, _option("--kind", "KIND", f"All of a kind: {', '.join(MEMORY_KINDS)}.")]
 AllWithTag = Annotated[str | None, _option("--tag", "TAG", "All with this tag.")]
