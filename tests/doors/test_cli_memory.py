@@ -124,7 +124,7 @@ def test_remember_from_standard_input(tmp_path: Path) -> None:
         (["x", "--importance", "2"], "importance"),
         (["x", "--relation", "knows"], "a link needs both"),
         (["x", "--valid-from", "2026-05-02", "--valid-to", "2026-05-01"], "valid_to"),
-        (["x", "--valid-from", "soon"], "is no moment"),
+        (["x", "--valid-from", "soon"], "is not a time"),
         (["x", "--origin", "{by"], "begins like JSON"),
     ],
 )
@@ -284,6 +284,35 @@ def test_the_graph_goes_two_hops_far_and_no_further(call: Call, db: Path, tmp_pa
     assert drawn[:2] == ["Acme Lisbon", "Lisbon Portugal"]
     assert set(drawn[2:]) == {"ana Acme", "Portugal Europe"}
     assert "dashed" not in dot.read_text(encoding="utf-8")  # a link that will end holds until then
+
+
+def test_memories_are_listed_filtered_and_paged(call: Call, db: Path) -> None:
+    with holdfast.open(db, embedder=None) as store:
+        memory = store.memory(user="bo")
+        for number in range(5):
+            memory.remember(f"fact {number}", tags=["numbered"], key="seat" if number else None)
+        memory.remember("how to pack", kind="procedural", subject="trips")
+        gone = memory.remember("a secret")
+        memory.forget(gone.id)
+
+    def texts(*args: str) -> list[str]:
+        data = call("memories", "--user", "bo", "--db", db, "--json", *args).data
+        return [each["text"] for each in data["memories"]]
+
+    assert texts() == ["how to pack", "fact 4", "fact 3", "fact 2", "fact 1", "fact 0"]
+    assert texts("--kind", "procedural") == texts("--subject", "trips") == ["how to pack"]
+    assert len(texts("--tag", "numbered")) == 5
+    assert texts("--forgotten") == ["a secret"]
+    assert texts("--limit", "2", "--offset", "1") == ["fact 4", "fact 3"]
+    assert texts("--limit", "0", "--offset", "4") == ["fact 1", "fact 0"]
+    page = call("memories", "--user", "bo", "--db", db, "--limit", "2", "--offset", "2")
+    assert "There are more: --offset 4 lists the next." in page.err
+    heading, first, _ = page.out.splitlines()
+    assert heading.split() == ["RECORDED", "KIND", "SUBJECT", "KEY", "TEXT", "TAGS", "ID"]
+    assert first.split()[1:] == ["semantic", "bo", "seat", "fact", "3", "numbered", first.split()[-1]]
+    last = call("memories", "--user", "bo", "--db", db, "--limit", "2", "--offset", "4", "--json").data
+    assert (len(last["memories"]), last["offset"], last["more"]) == (2, 4, False)
+    assert call("memories", "--user", "bo", "--tag", "none", "--db", db).out == "No memories.\n"
 
 
 def test_links_are_listed(call: Call, db: Path) -> None:

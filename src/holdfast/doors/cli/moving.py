@@ -20,7 +20,7 @@ from holdfast.doors.cli import exits, importing, options
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
 from holdfast.doors.cli.wording import counted, database
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.records import VerifyReport
 
 if TYPE_CHECKING:
@@ -39,10 +39,12 @@ def export(
     thread: options.OneThread = None,
     user: options.OfUser = None,
     format: options.Format = None,
+    force: options.OverwriteFile = False,
 ) -> None:
     """Write threads to a portable file.
 
-    Their logs, every revision of their states, their checkpoints, and memories, with a manifest of counts and hashes.
+    Their logs, every revision of their states, their checkpoints and memories, with a manifest of counts and hashes.
+    A file that exists is not overwritten without --force.
 
     \b
     Examples:
@@ -53,6 +55,8 @@ def export(
     out = path == options.STANDARD
     if out and format == "msgpack" and sys.stdout.isatty():
         raise Invalid("msgpack is not text: name a file, or send the output to one")
+    if not out and not force and Path(path).is_file():
+        raise Conflict(f"{path} already exists and is not overwritten; --force overwrites it", path=path)
     target = sys.stdout.buffer if out else Path(path)
     form = (format or "json") if out else format
     with desk.open() as store, desk.notes.progress() as progress:

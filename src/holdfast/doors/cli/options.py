@@ -155,6 +155,7 @@ OneThread = Annotated[str | None, _option("--thread", "ID", "Only this thread.")
 Format = Annotated[
     str | None, _option("--format", "FORMAT", f"{', '.join(FORMATS)}; otherwise the file's suffix says.")
 ]
+OverwriteFile = Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")]
 ImportPath = Annotated[
     str, _argument("PATH", "A file that export wrote (- for standard input), or what another program keeps.")
 ]
