@@ -93,29 +93,12 @@ def _data(found: Recalled, graph: str | None, links: list[Link]) -> dict[str, An
         "relevant": found.relevant,
         "confidence": round(found.confidence, 4),
         "hits": [
-            _hit(rank, hit, again) for rank, (hit, again) in enumerate(zip(found, _repeated(found), strict=True), 1)
+            plain.hit(hit, rank, again)
+            for rank, (hit, again) in enumerate(zip(found, _repeated(found), strict=True), 1)
         ],
         "report": plain.plain(found.report),
     }
     return data if graph is None else {**data, "graph": {"path": graph, "links": plain.plain(links)}}
-
-
-def _hit(rank: int, hit: Hit, again: int | None) -> dict[str, Any]:
-    return {
-        "rank": rank,
-        "id": hit.id,
-        "score": round(hit.score, 4),
-        "kind": hit.kind,
-        "time": plain.plain(hit.time),
-        "trust": hit.trust,
-        "text": hit.text,
-        "memory": plain.plain(hit.memory),
-        "entry": None if hit.entry is None else {"thread": hit.entry.thread, **plain.entry(hit.entry)},
-        "file": plain.plain(hit.file),
-        "why": hit.why,
-        "disputed_by": list(hit.disputed_by),
-        "repeats": again,
-    }
 
 
 # For people

@@ -44,7 +44,7 @@ def show(desk: Desk, thread: options.ThreadOrRun, run: options.Named = None, ver
         if story is None:
             _show_thread(desk, store.thread(thread))
             return
-    desk.tell(timeline.data(story), lambda screen: timeline.show_timeline(desk, screen, story, verbose=verbose))
+    desk.tell(plain.timeline(story), lambda screen: timeline.show_timeline(desk, screen, story, verbose=verbose))
 
 
 def _story(store: Store, text: str, run: str | None) -> Timeline | None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from holdfast.doors import plain
 from holdfast.doors.cli import locating, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Part, Screen
@@ -40,14 +39,6 @@ _FRAME = '  File "'
 _OURS = ("/holdfast/steps/", "/holdfast/aio/")
 _LOUD = {"probed": "person", "resolved": "warn", "settled": "warn", "cancel": "warn"}
 _ENDINGS = {"done": ("■", "good"), "failed": ("■", "bad"), "cancelled": ("■", "quiet")}
-
-
-def data(story: Timeline) -> dict[str, Any]:
-    """A whole timeline as plain data."""
-    found: dict[str, Any] = plain.plain(story)
-    for shown, step in zip(found["steps"], story.steps, strict=True):
-        shown["seconds"] = step.seconds
-    return found
 
 
 def show_timeline(desk: Desk, screen: Screen, story: Timeline, *, verbose: bool = False) -> None:
