@@ -199,7 +199,7 @@ def test_a_state_of_another_programs_schema_is_shown_as_stored(call: Call, db: P
     done = call("show", "other", "--db", db)
     assert "shop version 7" in done.out
     assert "- pear" in done.out
-    assert "freshness is not known here" in done.out
+    assert "freshness is unknown here" in done.out
     data = call("state", "other", "--db", db, "--json").data["state"]
     assert (data["schema"], data["version"], data["schema_error"]["code"]) == ("shop", 7, "schema_unknown")
 
@@ -313,7 +313,7 @@ def test_fork(call: Call, db: Path, at: str | None, entries: int) -> None:
 
 def test_rewind_leaves_a_way_back(call: Call, db: Path) -> None:
     done = call("rewind", "trip-42", "before-payment", "--db", db)
-    assert "is at 5 entries again" in done.out
+    assert "is back at 5 entries" in done.out
     data = call("rewind", "trip-42", "2", "--db", db, "--json").data
     assert (data["entries"], data["before"]["entries"]) == (2, 5)
     assert call("rewind", "trip-42", data["before"]["name"], "--db", db, "--json").data["entries"] == 5
@@ -342,12 +342,12 @@ def test_export_and_import_again(call: Call, db: Path, tmp_path: Path, name: str
     file, new = tmp_path / name, tmp_path / "new.db"
     done = call("export", file, "--db", db)
     assert "Exported 2 threads, 7 entries, 2 state revisions, 1 checkpoint" in done.out
-    assert "Would bring in 2 new threads" in call("import", file, "--dry-run", "--db", new).out
+    assert "Would import 2 new threads" in call("import", file, "--dry-run", "--db", new).out
     assert not new.exists()
     done = call("import", file, "--db", new)
-    assert "The file is sound" in done.out
+    assert "The file is intact" in done.out
     assert "2 new threads" in done.out
-    assert "here already" in call("import", file, "--db", new).out
+    assert "already here" in call("import", file, "--db", new).out
     assert call("log", "trip-42", "--json", "--db", new).data == call("log", "trip-42", "--json", "--db", db).data
 
 
@@ -473,7 +473,7 @@ def test_a_thread_that_is_not_there(call: Call, db: Path, command: list[str]) ->
     done = call(*command, "nobody", "--db", db)
     assert (done.code, done.err) == (
         exits.NOT_FOUND,
-        "error: there is no thread 'nobody'\nSee which there are: holdfast threads\n",
+        "error: there is no thread 'nobody'\nTo list them: holdfast threads\n",
     )
     error = call(*command, "nobody", "--db", db, "--json").error
     assert (error["code"], error["thread"], error["retryable"]) == ("not_found", "nobody", False)
@@ -570,7 +570,7 @@ def test_a_fault_of_ours_is_told_apart(call: Call, monkeypatch: pytest.MonkeyPat
     done = call("threads")
     assert done.code == exits.INTERNAL
     assert "ZeroDivisionError: a bug" in done.err
-    assert "a fault in Holdfast" in done.err
+    assert "a bug in Holdfast" in done.err
     error = call("threads", "--json").error
     assert (error["code"], error["message"]) == ("internal", "ZeroDivisionError: a bug")
     assert "Traceback" in error["traceback"]

@@ -125,7 +125,7 @@ def test_remember_from_standard_input(tmp_path: Path) -> None:
         (["x", "--relation", "knows"], "a link needs both"),
         (["x", "--valid-from", "2026-05-02", "--valid-to", "2026-05-01"], "valid_to"),
         (["x", "--valid-from", "soon"], "is not a time"),
-        (["x", "--origin", "{by"], "begins like JSON"),
+        (["x", "--origin", "{by"], "looks like JSON"),
     ],
 )
 def test_what_cannot_be_remembered(call: Call, tmp_path: Path, args: list[str], said: str) -> None:
@@ -162,7 +162,7 @@ def test_a_hit_that_stands_behind_a_lower_score_says_whom_it_repeats(call: Call,
 
 @pytest.mark.parametrize("args", [["recall", "cello cabin"], ["facts"]])
 def test_who_names_nobody_and_finds_nothing_is_told_whom_to_name(call: Call, db: Path, args: list[str]) -> None:
-    assert "threads of: ana." in call(*args, "--db", db).err
+    assert "Users with threads: ana." in call(*args, "--db", db).err
     assert "threads of" not in call(*args, "--user", "ben", "--db", db).err
     assert call(*args, "--db", db, "--json").err == ""
 
@@ -251,7 +251,7 @@ def test_recall_explains_its_scores_and_stages(call: Call, db: Path) -> None:
 def test_a_budget_that_is_used_up_is_said(call: Call, db: Path) -> None:
     done = call("recall", "which seat", "--user", "ana", "--db", db, "--within-ms", "0.0001")
     assert done.code == exits.OK
-    assert "No time was left for: " in done.err
+    assert "There was no time for: " in done.err
     assert "window seat" in done.out
     assert call("recall", "x", "--user", "ana", "--db", db, "--within-ms", "0").code == exits.USAGE
 
@@ -423,7 +423,7 @@ def test_facts_now_and_then(call: Call, db: Path) -> None:
     assert (none.out, none.err) == ("No facts.\n", "")
     call("remember", "Tom sails", "--user", "ana", "--subject", "Tom", "--db", db)
     some = call("facts", "--user", "ana", "--subject", "Tom", "--db", db)
-    assert (some.out, "recall finds them" in some.err) == ("No facts.\n", True)
+    assert (some.out, "list them with memories" in some.err) == ("No facts.\n", True)
 
 
 def test_the_history_of_a_fact(call: Call, db: Path) -> None:
@@ -462,7 +462,7 @@ def test_facts_as_they_were_known(call: Call, tmp_path: Path) -> None:
     assert len(call("facts", *history, "--known-at", "2026-05-06").data["versions"]) == 1
     before = call("facts", *history, "--known-at", "2026-04-01")
     assert before.code == exits.NOT_FOUND
-    assert "known then" in json.loads(before.err)["error"]["message"]
+    assert "known by then" in json.loads(before.err)["error"]["message"]
 
 
 # Forget
@@ -520,7 +520,7 @@ def test_what_was_forgotten_comes_back(call: Call, db: Path) -> None:
     assert "Restored: 1 memory." in done.out
     assert "peanuts" in call("recall", "peanuts", "--user", "ana", "--db", db).out
     again = call("forget", id, "--undo", "--user", "ana", "--db", db)
-    assert (again.code, again.out.splitlines()[0]) == (exits.OK, "It was not forgotten.")
+    assert (again.code, again.out.splitlines()[0]) == (exits.OK, "It is not forgotten.")
     assert call("forget", id, "--undo", "--user", "ana", "--db", db, "--json").data == {"restored": []}
     assert call("forget", "maaaaaaaaaaaaa", "--undo", "--user", "ana", "--db", db).code == exits.NOT_FOUND
 
@@ -531,7 +531,7 @@ def test_what_was_forgotten_comes_back(call: Call, db: Path) -> None:
 def test_undo_takes_an_id_alone(call: Call, db: Path, more: list[str]) -> None:
     done = call("forget", "--undo", *more, "--user", "ana", "--db", db)
     assert done.code == exits.USAGE
-    assert "--undo takes the ID" in done.err
+    assert "--undo needs the ID" in done.err
 
 
 @pytest.mark.parametrize("choice", [["--tag", "health"], ["--key", "seat"], ["--kind", "semantic"]])
@@ -719,7 +719,7 @@ def test_rebuild_makes_the_indexes_again(call: Call, db: Path) -> None:
     before = call("recall", "which seat", "--user", "ana", "--db", db, "--json").data["hits"]
     data = call("rebuild", "--user", "ana", "--db", db, "--json").data
     assert data["documents"] >= 7
-    assert "Indexes made again: " in call("rebuild", "--user", "ana", "--db", db).out
+    assert "Rebuilt: " in call("rebuild", "--user", "ana", "--db", db).out
     after = call("recall", "which seat", "--user", "ana", "--db", db, "--json").data["hits"]
     assert [hit["id"] for hit in after] == [hit["id"] for hit in before]
 
@@ -727,10 +727,10 @@ def test_rebuild_makes_the_indexes_again(call: Call, db: Path) -> None:
 def test_rebuild_says_when_no_index_is_saved(call: Call, db: Path) -> None:
     done = call("rebuild", "--db", db)
     assert (done.code, done.err) == (exits.OK, "")
-    assert done.out.startswith("There is no saved index yet")
+    assert done.out.startswith("There is no saved index")
     assert call("rebuild", "--db", db, "--json").data == {"documents": 0}
     with holdfast.open(db, embedder=None) as store:
         memory = store.memory(user="ana")
         memory.remember_all(f"Sat in seat {number} once" for number in range(300))
         memory.recall("seat")
-    assert re.match(r"Indexes made again: 30\d documents", call("rebuild", "--db", db).out)
+    assert re.match(r"Rebuilt: 30\d documents", call("rebuild", "--db", db).out)

@@ -27,17 +27,17 @@ from holdfast.doors.cli.desk import Desk, Options, discard_output, report, with_
 # that is public in both is a child of it.
 _UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
 
-_HELP = """Keep an AI agent's conversations and state where they survive.
+_HELP = """Keep an AI agent's conversations, state, steps and memories in one durable store.
 
 \b
 Examples:
-  holdfast demo                          an agent is killed, and goes on
-  holdfast --db agent.db chat            talk, be killed, go on
-  holdfast --db agent.db threads         what is in a store
-  holdfast --db agent.db show trip-42    one thread of it
-  holdfast --db agent.db runs            what was done, and what was left
-  holdfast --db agent.db recall "seats"  what is known about something
-  export HOLDFAST_DB=agent.db            from here on without --db
+  holdfast demo                          watch an agent being killed, and going on
+  holdfast --db agent.db chat            talk; kill it; go on
+  holdfast --db agent.db threads         list the threads of a store
+  holdfast --db agent.db show trip-42    show one of them
+  holdfast --db agent.db runs            list durable runs, done and unfinished
+  holdfast --db agent.db recall "seats"  find what is known
+  export HOLDFAST_DB=agent.db            leave out --db from now on
 """
 _EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"{code:>5}  {meaning}" for code, meaning in exits.MEANINGS.items())
 
@@ -212,5 +212,5 @@ def _fault(error: Exception, as_json: bool) -> int:
         report({"code": "internal", "message": f"{type(error).__name__}: {error}", "traceback": trace}, as_json)
     else:
         sys.stderr.write(trace)
-        report({"message": "this is a fault in Holdfast; the lines above say where"}, as_json)
+        report({"message": "this is a bug in Holdfast; the lines above show where"}, as_json)
     return exits.INTERNAL

@@ -27,7 +27,7 @@ def files(
 ) -> None:
     """List folders, or the files of one.
 
-    A folder belongs to a user, an agent, both or nobody: name the same here.
+    A folder can belong to a user, an agent, both or neither; name its owner to list its files.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def file(
 ) -> None:
     """Show what is in a file, or its versions.
 
-    Bytes that are no text go to a pipe as they are; a terminal is told how many there are.
+    Binary content goes to a pipe as it is; on a terminal you see its size.
 
     \b
     Examples:
@@ -124,7 +124,7 @@ def _show_content(screen: Screen, file: File) -> None:
             screen.verbatim(text)
         elif screen.terminal:
             screen.line(
-                (f"{counted(len(content), 'byte')} that are no text; redirect the output, or use --json", "quiet")
+                (f"{counted(len(content), 'byte')} of binary content; redirect the output, or use --json", "quiet")
             )
         else:
             sys.stdout.buffer.write(content)

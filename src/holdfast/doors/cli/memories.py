@@ -38,7 +38,7 @@ def memories(  # noqa: PLR0913 - each option of the command is a parameter
 ) -> None:
     """List memories, the latest first.
 
-    Every memory is listed, also values of facts that have changed since; facts shows what holds now.
+    The list includes old values of facts; use facts to see what holds now.
 
     \b
     Examples:
@@ -103,19 +103,19 @@ def facts(
     known_at: options.KnownAt = None,
     history: options.HistoryOf = None,
 ) -> None:
-    """List facts: what is true now, or was at a moment.
+    """List facts: what is true now, or was true at a given time.
 
-    With --known-at it is answered from what was recorded by then, without what came to be known later.
+    --known-at answers from what was recorded by then, without what became known later.
 
     \b
     Examples:
       holdfast facts --user ana
-      holdfast facts --user ana --as-of 2026-05-01
+      holdfast facts --user ana --as-of "3 days ago"
       holdfast facts --user ana --as-of 2026-05-01 --known-at 2026-05-03
       holdfast facts --user ana --history seat
     """
     if history is not None and as_of is not None:
-        raise Invalid("give either --history, which shows every time, or --as-of")
+        raise Invalid("give either --history, which covers all times, or --as-of")
     with desk.open() as store:
         memory = store.memory(user=user, agent=agent)
         if history is not None:
@@ -131,16 +131,16 @@ def facts(
 def _without_key(memory: Memories, subject: str | None) -> str:
     if not memory.memories(subject=subject, limit=1):
         return ""
-    return "There are memories that are no facts, as they have no key: recall finds them."
+    return "There are memories without a key, which are not facts: list them with memories."
 
 
 def owners(store: Store, user: str | None, agent: str | None) -> str:
-    """For those who named nobody and found nothing: whom they could name. Empty where there is no such hint."""
+    """A hint for a search that named no one and found nothing: which users there are. Empty where there is none."""
     if user is not None or agent is not None:
         return ""
     there = dict.fromkeys(info.user for info in store.threads(limit=_LOOKED_AT) if info.user is not None)
     names = ", ".join(list(there)[:_NAMED])
-    return f"What belongs to a user is found with --user alone. There are threads of: {names}." if names else ""
+    return f"Memories of a user need --user. Users with threads: {names}." if names else ""
 
 
 def _show_facts(desk: Desk, screen: Screen, found: list[Memory]) -> None:
@@ -161,7 +161,7 @@ def _show_facts(desk: Desk, screen: Screen, found: list[Memory]) -> None:
 def _history(desk: Desk, memory: Memories, key: str, subject: str | None, known_at: datetime | None) -> None:
     found, now = memory.history(key, subject, known_at=known_at), to_datetime(desk.clock.now())
     if not found:
-        raise NotFound(f"there is no fact {key!r} here{'' if known_at is None else ' that was known then'}", key=key)
+        raise NotFound(f"there is no fact {key!r} here{'' if known_at is None else ' that was known by then'}", key=key)
     stands = [_standing(version, now) for version in found]
     data = [{**plain.plain(version), "stands": how} for version, how in zip(found, stands, strict=True)]
     desk.tell({"key": key, "versions": data}, lambda screen: _show_history(desk, screen, found, stands))
@@ -198,7 +198,7 @@ def procedures(
     agent: options.ForAgent = None,
     limit: options.AtMost = 50,
 ) -> None:
-    """List how to do things, the most useful first.
+    """List how-to memories, the most useful first.
 
     \b
     Examples:
@@ -222,9 +222,9 @@ def _show_procedures(screen: Screen, found: list[Memory]) -> None:
 
 
 def contradictions(desk: Desk, user: options.ForUser = None, agent: options.ForAgent = None) -> None:
-    """List memories that say opposite things, in pairs.
+    """List pairs of memories that contradict each other.
 
-    Nothing is decided: correct or end the one that is wrong, or leave both. Values of one fact are no contradiction.
+    Nothing is changed: correct or end the wrong one, or keep both. Two values of one fact are not a contradiction.
 
     \b
     Examples:

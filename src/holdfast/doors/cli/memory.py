@@ -43,9 +43,9 @@ def remember(  # noqa: PLR0913 - each option of the command is a parameter
     relation: options.Relation = None,
     object: options.LinkedTo = None,
 ) -> None:
-    """Remember something, to be found by recall from now on.
+    """Remember something, so that recall finds it.
 
-    With --key it is the value of a fact: the newest one counts, the older ones stay in its history. With --relation
+    With --key it becomes the value of a fact: the newest value counts, older ones stay in its history. With --relation
     and --object it links its subject to something else.
 
     \b
@@ -78,7 +78,7 @@ def _origin(text: str | None) -> str | dict[str, Any] | None:
     try:
         parts: dict[str, Any] = json.loads(text)
     except ValueError as error:
-        raise Invalid(f"--origin begins like JSON and is none ({error})") from error
+        raise Invalid(f"--origin looks like JSON but is not valid ({error})") from error
     return parts
 
 
@@ -101,10 +101,10 @@ def forget(  # noqa: PLR0913 - each option of the command is a parameter
 ) -> int:
     """Forget a memory, a fact, or many at once.
 
-    What is forgotten is not found any more; --undo brings it back by its id. With --erase the text is gone for good,
-    also of what was forgotten before. On a terminal it asks before it forgets several, or erases.
+    Recall no longer finds what you forget; --undo brings it back by its id. With --erase the text is gone for good,
+    even if it was forgotten before. On a terminal it asks before it forgets several memories, or erases.
 
-    An id may be of any memory that --user and --agent see. The options choose among those of that user and agent;
+    ID can be any memory that --user and --agent see. The options choose among the memories of that user and agent;
     without --agent, of that user with every agent.
 
     \b
@@ -116,7 +116,7 @@ def forget(  # noqa: PLR0913 - each option of the command is a parameter
     """
     common = {"key": key, "subject": subject, "tag": tag, "kind": kind}
     if undo and (id is None or erase or dry_run or any(value is not None for value in common.values())):
-        raise Invalid("--undo takes the ID of what was forgotten, and no other choice")
+        raise Invalid("--undo needs the ID of a forgotten memory, and no other option")
     with desk.open() as store:
         memory = store.memory(user=user, agent=agent)
         if undo:
@@ -140,8 +140,8 @@ def forget(  # noqa: PLR0913 - each option of the command is a parameter
 def _nothing(common: dict[str, str | None]) -> str:
     said = ", ".join(f"{name} {value!r}" for name, value in common.items() if value is not None)
     return (
-        f"nothing to forget with {said}; what belongs to another pair of user and agent goes by its id, or with the "
-        "--user and --agent it was remembered for"
+        f"there is nothing to forget with {said}; to forget what belongs to another user or agent, give its id, or its "
+        "--user and --agent"
     )
 
 
@@ -150,7 +150,7 @@ def _bring_back(desk: Desk, memory: Memories, id: str) -> None:
     found = [memory.unforget(id)]
 
     def picture(screen: Screen) -> None:
-        screen.line("Restored: 1 memory." if gone else "It was not forgotten.")
+        screen.line("Restored: 1 memory." if gone else "It is not forgotten.")
         show_memories(screen, found)
 
     desk.tell({"restored": plain.plain(found if gone else [])}, picture)
@@ -181,10 +181,10 @@ def correct(
 ) -> None:
     """Say that a memory was never true.
 
-    TEXT is true instead: about the same subject and key, and for the same time. What was wrong stays in
-    the history of its fact, marked. What was true and is no longer is not wrong: end it, or remember a new value.
+    TEXT is true instead, for the same subject, key and time. The wrong value stays in the history of its fact, marked.
+    If it was true once, use end, or remember a new value.
 
-    To take a correction back, forget it by its own id.
+    To undo a correction, forget it by its own id.
 
     \b
     Examples:
@@ -193,7 +193,7 @@ def correct(
     """
     instead = _said(text)
     if instead is None and origin is not None:
-        raise Invalid("--origin says who gave the TEXT; there is none")
+        raise Invalid("--origin says where TEXT comes from: give a TEXT too")
     with desk.open() as store:
         memory = store.memory(user=user, agent=agent)
         wrong, made = memory.get(id), memory.correct(id, instead, origin=_origin(origin))
@@ -209,8 +209,8 @@ def end(
 ) -> None:
     """Say that a memory is no longer true.
 
-    Of a fact it says that there is no value from then on. Its history keeps what was true before. To take it back,
-    forget the memory that this recorded, by its own id.
+    A fact then has no value from that time on; its history keeps what was true before. To undo it, forget the memory
+    that this records, by its own id.
 
     \b
     Examples:
@@ -244,8 +244,8 @@ def _tell_about(desk: Desk, how: str, old: Memory, made: Memory, *, instead: boo
 def learn(desk: Desk, thread: options.ThreadId, after: options.FromEntry = 0) -> None:
     """Extract facts from the messages of a thread, by rules.
 
-    No model is asked. What is learned belongs to the thread's user and agent, and names the entry it comes from.
-    Learning the same messages again changes nothing.
+    It uses no model. What it learns belongs to the thread's user and agent, and names the entry it comes from.
+    Learning from the same messages again changes nothing.
 
     \b
     Examples:
@@ -271,12 +271,12 @@ def rebuild(
     rollback: options.Rollback = False,
     embedder: options.EmbedderName = None,
 ) -> None:
-    """Make the indexes of recall again from what is stored.
+    """Rebuild the indexes of recall from what is stored.
 
-    They keep up by themselves; this is for when one is in doubt, or with --reembed for another embedder. Recall goes on
-    meanwhile. What was done stays done when it is interrupted.
+    They stay up to date by themselves. Use this when you doubt one, or with --reembed to change the embedder. Recall
+    keeps working meanwhile, and if you interrupt it, the finished part stays.
 
-    Without --user and --agent, every index that is saved in the store. A small one is not saved: it is made whenever it
+    Without --user and --agent it rebuilds every index saved in the store. A small index is not saved, but built when it
     is needed.
 
     \b
@@ -312,11 +312,11 @@ def _rebuilt(data: dict[str, int], *, everything: bool) -> str:
     if "passages" in data:
         return f"{counted(data['passages'], 'passage')} got a new vector."
     if not data["documents"] and everything:
-        return "There is no saved index yet: a small one is made whenever it is needed. --user or --agent makes theirs."
-    return f"Indexes made again: {counted(data['documents'], 'document')}."
+        return "There is no saved index; a small one is built when needed. Name a --user or --agent to build theirs."
+    return f"Rebuilt: {counted(data['documents'], 'document')}."
 
 
 def _roll_back(desk: Desk, memory: Memories) -> None:
     model = memory.rollback()
-    said = "Recall goes without vectors." if model is None else f"Recall uses the vectors of {model} again."
+    said = "Recall now works without vectors." if model is None else f"Recall uses the vectors of {model} again."
     desk.tell({"embedder": model}, lambda screen: screen.line(said))

@@ -55,13 +55,13 @@ def recall(  # noqa: PLR0913 - each option of the command is a parameter
 ) -> None:
     """Find what is relevant: memories, messages and files.
 
-    Best first, and what only repeats a better hit last. What is superseded, corrected or over is left out. It says so
-    when nothing relevant was found.
+    The best come first; hits that repeat a better one come last. What was superseded, corrected or ended is left out.
+    It tells you when nothing relevant was found.
 
     \b
     Examples:
       holdfast recall "which seat does she like?" --user ana
-      holdfast recall "the cello" --user ana --since 30d --explain
+      holdfast recall "the cello" --user ana --since "last month" --explain
       holdfast recall "what to pack" --user ana --by Tom --no-log
       holdfast recall "who works at Acme?" --graph acme.dot
     """
@@ -106,7 +106,7 @@ def _data(found: Recalled, graph: str | None, links: list[Link]) -> dict[str, An
 
 def _show(desk: Desk, screen: Screen, found: Recalled, explain: bool) -> None:
     if not found.relevant:
-        screen.line(("Nothing relevant was found.", "warn"), " The nearest there is:" if found.hits else "")
+        screen.line(("Nothing relevant was found.", "warn"), " The closest:" if found.hits else "")
     rows = [_left(desk, rank, hit) for rank, hit in enumerate(found, 1)]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(5)]
     widths[3] = min(widths[3], _WHERE) if screen.terminal else widths[3]
@@ -193,11 +193,11 @@ def _remarks(desk: Desk, report: RecallReport) -> None:
     """What a person should know about the answer."""
     late = [stage.name for stage in report.stages if stage.skipped == "no time left"]
     if late:
-        desk.note(f"No time was left for: {', '.join(late)}.")
+        desk.note(f"There was no time for: {', '.join(late)}.")
     for note in report.notes:
         desk.note(f"{note[:1].upper()}{note[1:]}")
     if report.pending:
-        desk.note(f"{wording.counted(report.pending, 'passage')} still without a vector: found by words alone.")
+        desk.note(f"{wording.counted(report.pending, 'passage')} without a vector yet: found by words alone.")
 
 
 # Links around what was found

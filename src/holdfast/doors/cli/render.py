@@ -150,7 +150,7 @@ class Screen:
 
     @contextmanager
     def progress(self) -> Iterator[Advance | None]:
-        """Give a function that moves a bar (stage, done, total or 0); None where nobody would see one."""
+        """Give a function that moves a bar (stage, done, total or 0); None where there is no terminal."""
         if not self.terminal:
             yield None
             return

@@ -29,9 +29,8 @@ _GLIMPSE = 6
 def show(desk: Desk, thread: options.ThreadOrRun, run: options.Named = None, verbose: options.Verbose = False) -> None:
     """Show one thread, or one of its runs.
 
-    Of a thread: whose it is, its newest entries, its state, what in it must be verified before acting, where its graph
-    stands, its runs and checkpoints. Of a run: how it stands, its steps, what happened when, what was asked and
-    decided, and how it failed.
+    For a thread: its owner, newest entries and state, what you must verify before acting, where its graph stands, its
+    runs and checkpoints. For a run: its status, its steps, what happened when, what was decided, and how it failed.
 
     \b
     Examples:

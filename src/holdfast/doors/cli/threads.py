@@ -30,6 +30,7 @@ def threads(
     \b
     Examples:
       holdfast threads --user ana
+      holdfast threads --since yesterday
       holdfast threads --since 2h --json
     """
     with desk.open() as store:
@@ -38,7 +39,7 @@ def threads(
         )
     desk.tell({"threads": plain.plain(found)}, lambda screen: _show_threads(desk, screen, found))
     if limit and len(found) == limit:
-        desk.note(f"The first {limit}; there may be more (--limit 0 lists all).")
+        desk.note(f"These are the first {limit}; there may be more (--limit 0 lists all).")
 
 
 def _show_threads(desk: Desk, screen: Screen, found: list[ThreadInfo]) -> None:

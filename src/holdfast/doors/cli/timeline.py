@@ -244,10 +244,10 @@ def _show_advice(screen: Screen, story: Timeline) -> None:
         return
     if run.status == "waiting":
         place, name = locating.quoted(run.thread, run.name), shlex.quote(run.waits or "NAME")
-        screen.line("It waits for ", (run.waits or "a signal", "name"), ". To give it:")
+        screen.line("It is waiting for ", (run.waits or "a signal", "name"), ". To send it:")
         screen.verbatim((f"holdfast signal {place} {name} VALUE", "name"), indent=2)
         return
-    again = {"failed": "To try again what failed:"}.get(run.status, "Nobody works on it now. To carry it on:")
+    again = {"failed": "To try again:"}.get(run.status, "No process is working on it. To continue it:")
     screen.line(again)
     show_resume(screen, run)
 
@@ -258,7 +258,7 @@ def _doubtful(story: Timeline) -> Iterator[StepInfo]:
 
 def _show_settling(screen: Screen, story: Timeline, step: StepInfo) -> None:
     run = locating.quoted(story.run.thread, story.run.name)
-    screen.line("Nobody can say whether step ", (step.name, "name"), " happened. Look outside for its key,")
+    screen.line("It is unknown whether step ", (step.name, "name"), " happened. Look up its key in the outside system,")
     screen.verbatim((step.key, "title"), indent=2)
     screen.line("then say what you found:")
     settle = f"holdfast settle {run} {shlex.quote(step.name)}"

@@ -32,7 +32,7 @@ _INTO_THE_TURN_S = 0.15  # so that the kill comes while the agent waits, not whi
 
 
 def demo(desk: Desk) -> int:
-    """Watch agents being killed in mid-turn and mid-booking, and going on.
+    """Watch agents being killed at work, and going on.
 
     A child process holds a conversation and is killed with SIGKILL; a new process continues it. Another one is killed
     after it booked a flight and before it recorded that: without Holdfast you get two bookings, with it one. Every
