@@ -35,11 +35,7 @@ class BookingStory:
         self._tale.heading("The same agent with Holdfast", f"run {RUN}, airline process {airline}")
 
     def killed(self, tried: Tried) -> None:
-        end = (
-            f"; {tried.killed} ended it before it recorded the booking"
-            if tried.killed_at
-            else "; no booking came of it"
-        )
+        end = f"; {tried.killed} before it was recorded" if tried.killed_at else "; no booking came of it"
         self._agent("first", tried.agents[0], tried.before, (end, "bad"))
 
     def left(self, standing: str) -> None:

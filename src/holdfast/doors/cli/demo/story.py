@@ -54,7 +54,7 @@ class Story:
         """One acknowledged turn: what was said, and how long it took to make it durable."""
         if event["asks"]:
             self.says("Ana", "person", event["asks"])
-        kept = f"  ✓ on disk in {event['commit_ms']:.1f} ms"
+        kept = f"  ✓ on disk, {event['commit_ms']:.1f} ms"
         self.says("agent", "name", event["answers"], (kept, "good"))
 
     def checkpoint(self, event: dict[str, Any]) -> None:
