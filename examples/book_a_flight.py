@@ -5,8 +5,8 @@
 takes a few seconds and prints what it does. Now try to break it: run it again in a fresh folder and kill it in the
 middle, as hard as you like, then run the same command once more.
 
-    python examples/book_a_flight.py --folder trip2 --slow 5 & sleep 8; kill -9 $!
-    python examples/book_a_flight.py --folder trip2
+    python examples/book_a_flight.py --folder /tmp/trip2 --slow 5 & sleep 8; kill -9 $!
+    python examples/book_a_flight.py --folder /tmp/trip2
 
 The airline here is a file, ``airline.jsonl``, that has nothing to do with the store. It is a careless airline: it books
 again whenever it is asked again. It answers late, so a kill often falls between the booking and its record. The second
@@ -18,10 +18,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import tempfile
 import time
 from pathlib import Path
 
 import holdfast
+
+FOLDER = Path(tempfile.gettempdir(), "holdfast-trip")
 
 
 class Airline:
@@ -81,7 +84,9 @@ def say(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Book a flight once, whatever happens.")
-    parser.add_argument("--folder", type=Path, default=Path("trip"), help="where the store and the airline's file are")
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="where the store and the airline's file are; default: %(default)s"
+    )
     parser.add_argument("--slow", type=float, default=1.0, help="how many seconds the airline takes to answer")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)

@@ -7,8 +7,8 @@ output each time), fix it, and run them again. A turn later such an output is a 
 what failed, and under which name the whole text is; the log keeps all of it, and the agent looks up what it needs. Kill
 it anywhere and run it again: it goes on. The language model is played by a function; to have a real one:
 
-    python examples/coding_agent.py --folder fix2 --model anthropic:claude-haiku-4-5
-    holdfast --db fix/agent.db log prices
+    python examples/coding_agent.py --folder /tmp/fix2 --model anthropic:claude-haiku-4-5
+    holdfast --db /tmp/holdfast-fix/agent.db log prices
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import argparse
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import holdfast
 
+FOLDER = Path(tempfile.gettempdir(), "holdfast-fix")
 PROJECT = {
     "pytest.ini": "[pytest]\naddopts = -v --color=no\n",
     "prices.py": "def total(cents, percent):\n    return cents - cents * percent // 100\n",
@@ -117,7 +119,9 @@ def work(store: holdfast.Store, session: holdfast.Session, question: str) -> Non
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="A coding agent with masked observations.")
-    parser.add_argument("--folder", type=Path, default=Path("fix"), help="where the store and the project are")
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="where the store and the project are; default: %(default)s"
+    )
     parser.add_argument("--model", help="vendor:name of a real model")
     given = parser.parse_args()
     project = given.folder / "project"

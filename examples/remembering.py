@@ -5,20 +5,23 @@
 plays three months of one customer in a second, in a folder of its own (``--folder``), and prints what the agent knows
 after each day. Run it again and nothing is remembered twice. Then look at the same store with the command:
 
-    holdfast --db desk/agent.db facts --user ana
-    holdfast --db desk/agent.db facts --user ana --history plan
-    holdfast --db desk/agent.db recall "where does her sister live?" --user ana --explain
-    holdfast --db desk/agent.db recall "Lena" --user ana --graph desk/ana.svg
+    holdfast --db /tmp/holdfast-desk/agent.db facts --user ana
+    holdfast --db /tmp/holdfast-desk/agent.db facts --user ana --history plan
+    holdfast --db /tmp/holdfast-desk/agent.db recall "where does her sister live?" --user ana --explain
+    holdfast --db /tmp/holdfast-desk/agent.db recall "Lena" --user ana --graph ana.dot
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
 import holdfast
 from holdfast.testing import ManualClock  # so that three months take a second; leave it out in a real program
+
+FOLDER = Path(tempfile.gettempdir(), "holdfast-desk")
 
 MARCH, APRIL, MAY = (datetime(2026, month, 2, 9, 30, tzinfo=UTC) for month in (3, 4, 5))
 QUESTIONS = ("Where does her sister Lena live?", "Which firmware version was it?", "What is her dog called?")
@@ -101,7 +104,7 @@ def say(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What a support agent knows of a customer, over three months.")
-    parser.add_argument("--folder", type=Path, default=Path("desk"), help="where the store is")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the store is; default: %(default)s")
     parser.add_argument("--embedder", default="auto", help="auto, none, wordllama, minilm, openai:MODEL")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)

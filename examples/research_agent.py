@@ -8,8 +8,8 @@ from the handoff, which goes to ``PROGRESS.md`` as well. What it finds is a stat
 in it may be relied on for a week, and is then looked up again. At the end, a detail of the first day is asked for. Kill
 it anywhere and run it again: it goes on. The language model is played by a function; to have a real one:
 
-    python examples/research_agent.py --folder survey2 --model anthropic:claude-haiku-4-5
-    holdfast --db survey/agent.db state queue
+    python examples/research_agent.py --folder /tmp/survey2 --model anthropic:claude-haiku-4-5
+    holdfast --db /tmp/holdfast-survey/agent.db state queue
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import inspect
 import json
 import re
 import sqlite3
+import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,8 @@ from typing import Any, Literal, get_args
 
 import holdfast
 from holdfast.testing import ManualClock  # so that twelve days take seconds; leave it out in a real program
+
+FOLDER = Path(tempfile.gettempdir(), "holdfast-survey")
 
 Module = Literal["heapq", "sched", "collections", "json", "csv", "tempfile", "pickle", "shelve", "dbm", "sqlite3"]
 MODULES = get_args(Module)
@@ -115,7 +118,9 @@ def work(session: holdfast.Session, question: str, key: str, progress: Path) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="A research agent that hands its work on to itself.")
-    parser.add_argument("--folder", type=Path, default=Path("survey"), help="where the store and PROGRESS.md are")
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="where the store and PROGRESS.md are; default: %(default)s"
+    )
     parser.add_argument("--model", help="vendor:name of a real model")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)

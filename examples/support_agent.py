@@ -7,8 +7,8 @@ colleague answers her, a week later she sends a mail, and the agent is killed (S
 The next process finds the question unanswered, asks the bank, and answers. Run it again: nothing happens twice. The
 language model is played by a function; to have a real one, and to look at what is left behind:
 
-    python examples/support_agent.py --folder shop2 --model anthropic:claude-haiku-4-5
-    holdfast --db shop/agent.db log mail
+    python examples/support_agent.py --folder /tmp/shop2 --model anthropic:claude-haiku-4-5
+    holdfast --db /tmp/holdfast-shop/agent.db log mail
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import holdfast
 from holdfast.testing import ManualClock  # so that a week takes seconds; leave it out in a real program
+
+FOLDER = Path(tempfile.gettempdir(), "holdfast-shop")
 
 BROKEN = "Hello, the kettle of my order K-1042 leaks. It was 42 euros. I live in Porto."
 MOVED = "I have moved to Braga, please send the new kettle there. And please always confirm refunds by mail."
@@ -138,7 +141,9 @@ DAYS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description="A week of a support agent.")
     parser.add_argument("day", nargs="?", choices=[*DAYS], help="one day only; without it, all of them")
-    parser.add_argument("--folder", type=Path, default=Path("shop"), help="where the store and the bank's file are")
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="where the store and the bank's file are; default: %(default)s"
+    )
     parser.add_argument("--model", help="vendor:name of a real model")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)

@@ -5,9 +5,9 @@
 submits eight letters, starts two worker processes, kills the first one (SIGKILL) in the middle of a letter, and waits
 until the other one has sent everything. To play all the parts yourself, in as many terminals as you like:
 
-    python examples/worker.py submit --folder post     # write the work down
-    python examples/worker.py work --folder post       # a worker; start several, kill any with kill -9
-    holdfast --db post/agent.db runs                   # what became of it
+    python examples/worker.py submit --folder /tmp/post     # write the work down
+    python examples/worker.py work --folder /tmp/post       # a worker; start several, kill any with kill -9
+    holdfast --db /tmp/post/agent.db runs                   # what became of it
 
 The store is a SQLite file here. With ``HOLDFAST_DB=postgresql://…`` the same workers run on many machines.
 """
@@ -19,11 +19,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 
 import holdfast
+
+FOLDER = Path(tempfile.gettempdir(), "holdfast-post")
 
 LETTERS = 8
 
@@ -120,7 +123,9 @@ def until(condition: object, timeout_s: float = 60) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Submit work, and carry it out with a fleet.")
     parser.add_argument("part", nargs="?", choices=["all", "submit", "work"], default="all")
-    parser.add_argument("--folder", type=Path, default=Path("post"), help="where the store and the letters are")
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="where the store and the letters are; default: %(default)s"
+    )
     given = parser.parse_args()
     {"all": all_parts, "submit": submit, "work": work}[given.part](given.folder)
 

@@ -4,13 +4,16 @@
 
 Run it twice: the second time it knows what the first one was told. The model is a few lines of Python, so nothing here
 needs a key or a network; give `LlmAgent` a real one, and the rest stays as it is.
+The store is ``holdfast-adk.db`` in the temporary folder.
 """
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import warnings
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 from google.adk.agents import LlmAgent
@@ -23,6 +26,8 @@ from google.genai import types
 
 import holdfast
 from holdfast.adapters.adk import HoldfastArtifactService, HoldfastMemoryService, HoldfastSessionService
+
+DATABASE = Path(tempfile.gettempdir(), "holdfast-adk.db")
 
 warnings.filterwarnings("ignore", message=r"\[EXPERIMENTAL\]")
 TRIP = {"app_name": "travel", "user_id": "ana", "session_id": "lisbon"}
@@ -53,7 +58,7 @@ async def book(seat: str, tool_context: ToolContext) -> str:
 
 
 async def main() -> None:
-    with holdfast.open("agent.db") as store:
+    with holdfast.open(DATABASE) as store:
         sessions, memory = HoldfastSessionService(store), HoldfastMemoryService(store)
         artifacts = HoldfastArtifactService(store)
         agent = LlmAgent(name="clerk", model=Scripted(model="scripted"), tools=[book])

@@ -5,13 +5,16 @@
 Run it twice: the second run is another process, and knows what the first was told. It works offline, because a server
 in this process plays the Messages API, with a model that follows a few fixed rules; with a key, leave that out.
 Needs holdfast[anthropic].
+The store is ``holdfast-anthropic-memory.db`` in the temporary folder.
 """
 
 from __future__ import annotations
 
 import json
+import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from anthropic import Anthropic
@@ -19,6 +22,7 @@ from anthropic import Anthropic
 import holdfast
 from holdfast.adapters.anthropic import HoldfastMemoryTool
 
+DATABASE = Path(tempfile.gettempdir(), "holdfast-anthropic-memory.db")
 NOTES = "/memories/seats.md"
 
 
@@ -26,7 +30,7 @@ def main() -> None:
     api = ThreadingHTTPServer(("127.0.0.1", 0), PlayedApi)
     threading.Thread(target=api.serve_forever, daemon=True).start()
     client = Anthropic(api_key="none", base_url=f"http://127.0.0.1:{api.server_port}")
-    with holdfast.open("agent.db") as store, client:
+    with holdfast.open(DATABASE) as store, client:
         tool = HoldfastMemoryTool(store, user="ana")
         question = "Where do I like to sit? If you do not know: on the aisle."
         print(f"Ana: {question}")

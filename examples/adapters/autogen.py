@@ -2,16 +2,18 @@
 
     python examples/adapters/autogen.py
 
-keeps all in ``autogen.db`` in the folder it is run in, works without any key or network (the model is AutoGen's own
-double, which says what it is told to), and prints the conversation so far. Then look at the same store by the command:
+keeps all in ``holdfast-autogen.db`` in the temporary folder, works without any key or network (the model is AutoGen's
+own double, which repeats its lines), and prints the conversation so far. Then look at the same store with the command:
 
-    holdfast --db autogen.db log team-1
-    holdfast --db autogen.db recall "where does Ana sit?" --user ana
+    holdfast --db /tmp/holdfast-autogen.db log team-1
+    holdfast --db /tmp/holdfast-autogen.db recall "where does Ana sit?" --user ana
 """
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
+from pathlib import Path
 
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import MaxMessageTermination
@@ -22,6 +24,8 @@ from autogen_ext.models.replay import ReplayChatCompletionClient
 import holdfast
 from holdfast.adapters.autogen import HoldfastMemory, HoldfastStateKeeper
 
+DATABASE = Path(tempfile.gettempdir(), "holdfast-autogen.db")
+
 
 def make_team(memory: HoldfastMemory) -> RoundRobinGroupChat:
     desk = AssistantAgent("desk", ReplayChatCompletionClient(["I look for flights."]), memory=[memory])
@@ -30,7 +34,7 @@ def make_team(memory: HoldfastMemory) -> RoundRobinGroupChat:
 
 
 async def main() -> None:
-    with holdfast.open("autogen.db", embedder="none") as store:
+    with holdfast.open(DATABASE, embedder="none") as store:
         memory = HoldfastMemory(store, user="ana", k=1)
         team, keeper = make_team(memory), HoldfastStateKeeper(store, "team-1", user="ana")
         revision = await keeper.restore(team)

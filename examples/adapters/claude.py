@@ -5,6 +5,7 @@
 Run it twice: the second run is another process, with nothing of the first on its disk but the store, and goes on with
 the conversation. It works offline, because a server in this process plays the Messages API, with a model that repeats
 what it was told; with a key, leave ``env`` out. Needs holdfast[claude].
+The store is ``holdfast-claude.db`` in the temporary folder.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ import os
 import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, TextBlock, project_key_for_directory, query
 
 from holdfast.adapters.claude import HoldfastSessionStore
 
+DATABASE = Path(tempfile.gettempdir(), "holdfast-claude.db")
 PROMPT = "I sit on the aisle. What did I say before this?"
 
 
 async def main(url: str, config: str) -> None:
-    async with HoldfastSessionStore("agent.db", user="ana") as sessions:
+    async with HoldfastSessionStore(DATABASE, user="ana") as sessions:
         known = await sessions.list_sessions(project_key_for_directory(os.getcwd()))
         options = ClaudeAgentOptions(
             session_store=sessions,
@@ -41,7 +44,7 @@ async def main(url: str, config: str) -> None:
                     if isinstance(block, TextBlock):
                         print(f"Claude: {block.text}")
         [session, *_] = await sessions.list_sessions(project_key_for_directory(os.getcwd()))
-        print(f"Kept as session {session['session_id']}; see it with: holdfast --db agent.db threads")
+        print(f"Kept as session {session['session_id']}; see it with: holdfast --db {DATABASE} threads")
 
 
 QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}

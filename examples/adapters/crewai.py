@@ -2,11 +2,11 @@
 
     python examples/adapters/crewai.py
 
-keeps both in ``crewai.db`` in the folder it is run in, works without any key or network, and prints what is known. Then
-look at the same store with the command:
+keeps both in ``holdfast-crewai.db`` in the temporary folder, works without any key or network, and prints what is
+known. Then look at the same store with the command:
 
-    holdfast --db crewai.db state visits
-    holdfast --db crewai.db log visits
+    holdfast --db /tmp/holdfast-crewai.db state visits
+    holdfast --db /tmp/holdfast-crewai.db log visits
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 # This file is called like the package that it shows, and Python would take it for that one.
@@ -26,6 +27,8 @@ from crewai.flow.persistence import persist  # noqa: E402
 from crewai.llms.base_llm import BaseLLM  # noqa: E402
 
 from holdfast.adapters.crewai import install  # noqa: E402
+
+DATABASE = Path(tempfile.gettempdir(), "holdfast-crewai.db")
 
 
 def embed(texts: list[str]) -> list[list[float]]:
@@ -47,7 +50,7 @@ class Silent(BaseLLM):
 
 
 def main() -> None:
-    with install("crewai.db", user="ana"):  # from here on memories and flows keep what they have in Holdfast
+    with install(DATABASE, user="ana"):  # from here on memories and flows keep what they have in Holdfast
         memory = Memory(embedder=embed, llm=Silent(model="silent"))
         known = memory.recall("where does Ana sit", depth="shallow")
         print("known:", ", ".join(hit.record.content for hit in known) or "nothing yet")

@@ -3,12 +3,14 @@
     python examples/adapters/langgraph_memory.py
 
 Run it twice. The first run hears what Ana tells it; the second is another process and another conversation, and it
-remembers. The memory is one file, ``agent.db``, and nothing needs a key or a network: the agent is three lines of
-Python instead of a model.
+remembers. The memory is one file, ``holdfast-langgraph-memory.db`` in the temporary folder. Nothing needs a key or a
+network: the agent is three lines of Python instead of a model.
 """
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -16,6 +18,7 @@ from langgraph.runtime import Runtime
 
 from holdfast.adapters.langgraph.store import HoldfastStore
 
+DATABASE = Path(tempfile.gettempdir(), "holdfast-langgraph-memory.db")
 TOLD = {"diet": "I eat no meat and no fish.", "seat": "On trains I like the window seat."}
 
 
@@ -33,7 +36,7 @@ def answer(state: State, runtime: Runtime) -> State:
 
 
 def main() -> None:
-    with HoldfastStore("agent.db") as store:
+    with HoldfastStore(DATABASE) as store:
         graph = StateGraph(State).add_node("answer", answer).add_edge(START, "answer").add_edge("answer", END)
         agent = graph.compile(store=store)
 

@@ -4,12 +4,14 @@
 
 Run it twice. The first run books a trip as far as the question whether to pay, and ends there, as a process does that
 is killed. The second is another process: it answers the question, the graph goes on where it stood, and what was said
-is also in the thread's log, where `holdfast log trip-42 --db agent.db` shows it. Nothing needs a key or a network: the
-agent is a few lines of Python instead of a model.
+is also in the thread's log, where `holdfast log trip-42 --db /tmp/holdfast-langgraph-trip.db` shows it. Nothing needs a
+key or a network: the agent is a few lines of Python instead of a model.
 """
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -17,6 +19,8 @@ from langgraph.types import Command, interrupt
 
 import holdfast
 from holdfast.adapters.langgraph import HoldfastSaver, task
+
+DATABASE = Path(tempfile.gettempdir(), "holdfast-langgraph-trip.db")
 
 CONFIG: Any = {"configurable": {"thread_id": "trip-42", "user_id": "ana"}}
 
@@ -49,7 +53,7 @@ def build(saver: HoldfastSaver) -> Any:
 
 
 def main() -> None:
-    with holdfast.open("agent.db") as store:
+    with holdfast.open(DATABASE) as store:
         agent = build(HoldfastSaver(store))
         waiting = agent.get_state(CONFIG)
         if not waiting.values:
@@ -63,7 +67,7 @@ def main() -> None:
             said = agent.invoke(Command(resume="yes"), CONFIG, durability="sync")["messages"]
             print(f"Agent: {said[-1].content}")
         else:
-            print("       (nothing is open; remove agent.db to begin again)")
+            print(f"       (nothing is open; remove {DATABASE} to begin again)")
         for entry in store.thread("trip-42").log():
             print(f"log    {entry.number}. {entry.content['role']}: {entry.content['content']}")
 

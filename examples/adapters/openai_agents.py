@@ -6,14 +6,16 @@ Run it twice: the second time it knows what was said the first time. It needs no
 model answers; leave ``model`` out of ``Agent`` to talk to a real one. Then look at the same conversation with the
 command:
 
-    holdfast --db agents.db log desk-1
-    holdfast --db agents.db recall "where does she like to sit?" --user ana
+    holdfast --db /tmp/holdfast-openai-agents.db log desk-1
+    holdfast --db /tmp/holdfast-openai-agents.db recall "where does she like to sit?" --user ana
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
+from pathlib import Path
 
 import agents
 from agents import Agent, Runner, function_tool
@@ -21,6 +23,8 @@ from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_messag
 
 import holdfast
 from holdfast.adapters.openai_agents import HoldfastSession
+
+DATABASE = Path(tempfile.gettempdir(), "holdfast-openai-agents.db")
 
 
 @function_tool
@@ -41,7 +45,7 @@ def answer(call: ModelCall) -> list[object]:
 async def main() -> None:
     agents.set_tracing_disabled(True)
     agent = Agent("desk", model=ScriptedModel([ModelStep.respond(answer)] * 2), tools=[book])
-    with holdfast.open("agents.db") as store:
+    with holdfast.open(DATABASE) as store:
         session = HoldfastSession("desk-1", store, user="ana", agent="desk")
         kept = await session.get_items()
         print(f"kept from before: {len(kept) or 'nothing yet'}")

@@ -3,11 +3,14 @@
     python examples/adapters/pydantic-ai.py
 
 The model is a function, so that the example works offline; put the name of a real one in its place.
+The store is ``holdfast-pydantic-ai.db`` in the temporary folder.
 """
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
+from pathlib import Path
 
 from pydantic_ai import Agent
 from pydantic_ai.conversation import Conversation
@@ -18,6 +21,7 @@ from pydantic_ai_harness import Memory
 import holdfast
 from holdfast.adapters.pydantic_ai import HoldfastConversations, HoldfastMemoryStore
 
+DATABASE = Path(tempfile.gettempdir(), "holdfast-pydantic-ai.db")
 ASKED = "I like aisle seats. When is the ferry to Naxos?"
 
 
@@ -36,7 +40,7 @@ def model(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
 
 
 async def main() -> None:
-    with holdfast.open("travel.db", embedder="none") as store:
+    with holdfast.open(DATABASE, embedder="none") as store:
         conversations = HoldfastConversations(store)
         notes = HoldfastMemoryStore(store, user="ana")
         agent = Agent(FunctionModel(model), capabilities=[Memory(notes, namespace="ana")])

@@ -99,6 +99,7 @@ def example(tmp_path: Path) -> Callable[..., str]:
 
     def run(name: str, *args: str, code: int = 0) -> str:
         env = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
+        env["TMPDIR"] = str(tmp_path)  # where examples keep their stores
         done = subprocess.run(
             [sys.executable, str(ROOT / "examples" / "adapters" / name), *args],
             cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False,

@@ -110,12 +110,12 @@ def kinds(db: Path, thread: str = "chat") -> list[str]:
 def test_it_quotes_what_it_was_told_and_learns_facts_from_it(talk: Talk) -> None:
     done = talk("--user", "ana", says="I live in Berlin.\nWhere do I live?\nWhich car do I drive?\n")
     assert (done.code, done.err) == (0, "")
-    assert "thread chat · user ana · answers by quoting (no model is named" in done.out
+    assert "thread chat · user ana · answers by quoting (no model named" in done.out
     assert "A new conversation.\n" in done.out
     assert "✓ remembered: ana lives in Berlin (home)\n" in done.out
     assert "You said: “I live in Berlin.” (in this conversation).\n" in done.out
     assert "I do not know that yet." in done.out
-    assert done.out.endswith("Handed over (revision 1). Come back any time.\n")
+    assert done.out.endswith("Handoff written (revision 1). Come back any time.\n")
 
 
 def test_the_next_start_knows_how_much_there_is_and_another_thread_knows_the_person(talk: Talk) -> None:
@@ -167,9 +167,9 @@ def test_what_had_been_done_for_it_is_told_and_not_done_again(with_model: Talk, 
     cut = Scripted(ToolCall("1", "remember", {"text": "Plays the cello"}), Broken("You play"))
     first = with_model(cut, "What do I play?\n")
     assert first.code == exits.UNAVAILABLE
-    assert "The question is kept: /resume goes on with it, and so does the next start.\n" in first.out
+    assert "Your question is stored: /resume answers it, and so does the next start.\n" in first.out
     second = with_model(Scripted("The cello.", *[{}] * 4))
-    assert "Already done for it, and not done again:\n  ✓  remember  Remembered as [" in second.out
+    assert "Already done, and not done again:\n  ✓  remember  Remembered as [" in second.out
     assert "It had begun to say: You play\n" in second.out
     assert second.out.index("Answering it now:") < second.out.index("The cello.")
     with holdfast.open(db, embedder=None) as store:
@@ -181,15 +181,15 @@ def test_a_model_that_fails_leaves_the_question_open_until_it_is_resumed(with_mo
     failed = ModelFailed("scripted is busy", model="scripted", reason="busy", partial="")
     done = with_model(Scripted(failed, "An aisle seat.", *[{}] * 4), "Which seat?\n/resume\n/resume\n")
     assert done.code == 0, "in the end nothing is left open"
-    assert "error: scripted is busy\nThe question is kept" in done.out
+    assert "error: scripted is busy\nYour question is stored" in done.out
     assert "An aisle seat.\n" in done.out
-    assert "Nothing is left open.\n" in done.out
+    assert "There is no open question.\n" in done.out
 
 
 def test_an_interrupted_answer_leaves_the_question_open(with_model: Talk, db: Path) -> None:
     done = with_model(Scripted(KeyboardInterrupt()), "Which seat?\n")
     assert done.code == exits.INTERRUPTED
-    assert "Interrupted.\nThe question is kept" in done.out
+    assert "Interrupted.\nYour question is stored" in done.out
     again = with_model(Scripted("An aisle seat.", *[{}] * 4))
     assert "never answered (#1)" in again.out
     assert "An aisle seat.\n" in again.out
@@ -202,7 +202,7 @@ def test_of_two_that_answer_the_same_question_the_first_counts(with_model: Talk,
         return "The aisle."
 
     done = with_model(Scripted("Noted.", {}, faster, *[{}] * 4), "Hello there, friend.\nWhich seat?\n")
-    assert "Another process was faster, and its answer stands:\n  The window.\n" in done.out
+    assert "Another process answered first; its answer counts:\n  The window.\n" in done.out
     with holdfast.open(db, embedder=None) as store:
         said = [entry.content["content"] for entry in store.thread("chat").log() if entry.kind == "message"]
     assert said == ["Hello there, friend.", "Noted.", "Which seat?", "The window."]
@@ -255,7 +255,7 @@ def test_the_context_is_accounted_for(talk: Talk) -> None:
     told = talk("two", "--user", "ana", "--budget", "500", says=says).out
     assert re.search(r"[█░]{40} \d+ of 500 tokens, estimated", told)
     assert re.search(r"  SECTION +TOKENS +SHOWN +DROPPED\n  identity +\d+", told)
-    assert re.search(r"  kept +\d+ tokens \(\d+ %\) at the beginning are as before", told)
+    assert re.search(r"  kept +\d+ tokens \(\d+ %\) at the beginning are unchanged", told)
 
 
 def test_what_was_left_out_is_listed_with_the_reason(talk: Talk, db: Path) -> None:
@@ -273,7 +273,7 @@ def test_why_says_what_an_answer_had_to_go_by(talk: Talk, db: Path) -> None:
         store.memory(user="ana").remember("prefers the aisle", key="seat")
         store.memory(user="ana").remember("Answer briefly", kind="procedural")
     done = talk("--user", "ana", says="/why\nWhat do I play?\n/why\n").out
-    assert "Nothing was answered here yet.\n" in done
+    assert "There is no answer yet.\n" in done
     assert re.search(r"Answered by quoting, for #1 · context of \d+ tokens\n", done)
     assert re.search(r"Recalled\n +SCORE .*\n +\d\.\d\d +m\w{13} +\S+Z +Plays the cello on Sundays\n", done)
     assert "Instructions\n  Answer briefly\n" in done
@@ -294,24 +294,24 @@ def test_memory_lists_facts_recalls_and_forgets(talk: Talk, db: Path) -> None:
     assert re.search(rf"  seat +prefers the aisle +\S+ +{id}\n", done.out)
     assert re.search(rf" +\d\.\d\d +{id} +\S+ +prefers the aisle\n", done.out)
     assert f"Forgotten: {id}  prefers the aisle\nNothing is remembered yet.\n" in done.out
-    assert "say which: /forget ID" in done.err
+    assert "name a memory: /forget ID" in done.err
 
 
 def test_a_handoff_that_is_written_begins_afresh(talk: Talk) -> None:
     says = "I live in Berlin.\n/handoff\n/handoff write\n/handoff\nWhere do I live?\n/why\n/handoff read\n"
     done = talk("--user", "ana", says=says)
-    assert "Nothing was handed over yet.\n" in done.out
-    assert "Handed over (revision 1). The next turn begins afresh from it.\n" in done.out
+    assert "There is no handoff yet.\n" in done.out
+    assert "Handoff written (revision 1). The next turn starts afresh from it.\n" in done.out
     assert "## Context" in done.out
     assert "entries 1 to" not in done.out, "the turns before the handoff are not shown as they were said"
     assert "Berlin" in done.out.split("Where do I live?")[-1]
-    assert "it is /handoff, to see it" in done.err
+    assert "type /handoff to see it" in done.err
 
 
 def test_help_names_every_command_and_an_unknown_one_is_refused(talk: Talk) -> None:
     done = talk(says="/help\n/nonsense\n/help me\n")
     assert all(name in done.out for name in HELP)
-    assert "there is no /nonsense; /help lists what there is" in done.err
+    assert "there is no /nonsense; /help lists the commands" in done.err
     assert done.code == 0
 
 

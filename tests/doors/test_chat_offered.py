@@ -28,12 +28,13 @@ def run(command: list[str], folder: Path, says: str = "") -> str:
 
 def test_the_command_it_offers_goes_on_with_the_same_conversation(tmp_path: Path) -> None:
     told = run([sys.executable, "-m", "holdfast", "demo"], tmp_path).splitlines()
-    title = next(number for number, line in enumerate(told) if line.startswith("Talk with it yourself"))
-    talked = run(shlex.split(told[title + 1]), tmp_path, "Where do I like to sit?\nWhich food is dangerous for me?\n")
+    title = next(number for number, line in enumerate(told) if line.startswith("Try it yourself"))
+    chat = shlex.split(told[title + 1], comments=True)
+    talked = run(chat, tmp_path, "Where do I like to sit?\nWhich food is dangerous for me?\n")
     assert "thread trip-lisbon · user ana · answers by quoting" in talked
     assert "Welcome back: 39 entries" in talked
     assert "window" in talked
     assert "You said: “Ana Maria Sousa. No food with nuts: I am allergic.”" in talked
-    again = run(shlex.split(told[title + 1]), tmp_path)
+    again = run(chat, tmp_path)
     assert "Welcome back: " in again
     assert "never answered" not in again

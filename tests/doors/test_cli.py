@@ -118,6 +118,44 @@ def test_threads_says_when_there_are_none_or_more(call: Call, db: Path) -> None:
     assert "may be more" in call("--db", db, "threads", "--limit", "1").err
 
 
+@pytest.mark.parametrize("since", ["yesterday", "3 days ago", "last monday"])
+def test_times_are_typed_as_people_say_them(call: Call, db: Path, since: str) -> None:
+    assert len(call("--db", db, "threads", "--since", since, "--json").data["threads"]) == 2
+    done = call("state", "trip-42", "--as-of", since, "--db", db)
+    assert (done.code, done.out) == (exits.OK, "No state was saved by then.\n")
+
+
+def test_users_are_listed_with_what_they_own(call: Call, db: Path) -> None:
+    with holdfast.open(db, embedder="none") as store:
+        store.memory(user="bo").remember("likes trains")
+    heading, *rows = call("users", "--db", db).out.splitlines()
+    assert heading.split() == ["USER", "THREADS", "MEMORIES", "LAST", "ACTIVE"]
+    assert [row.split()[:3] for row in rows] == [["bo", "0", "1"], ["ana", "1", "0"]]
+    assert [each["user"] for each in call("users", "--db", db, "--json").data["users"]] == ["bo", "ana"]
+    assert call("users", "--db", db, "--tenant", "empty").err == "No users.\n"
+
+
+def test_append_makes_a_thread_and_adds_to_it(call: Call, tmp_path: Path) -> None:
+    new = tmp_path / "new.db"
+    done = call("append", "trip-7", "A window seat, please.", "--user", "ana", "--agent", "travel", "--db", new)
+    assert (done.code, done.out) == (exits.OK, "Stored in trip-7 as entry 1.\n")
+    again = ["append", "trip-7", "Noted.", "--role", "assistant", "--key", "answer", "--db", new]
+    assert call(*again, "--json").data["entry"]["number"] == 2
+    assert call(*again).out == "Stored in trip-7 as entry 2.\n"  # the same key, so it is there once
+    assert call(*again[:2], "Something else.", *again[3:]).code == exits.USAGE
+    with holdfast.open(new, embedder="none") as store:
+        info = store.thread("trip-7").info()
+        assert (info.user, info.agent, info.entries) == ("ana", "travel", 2)
+        assert [entry.content["role"] for entry in store.thread("trip-7").log()] == ["user", "assistant"]
+
+
+def test_append_reads_standard_input(call: Call, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("two\nlines\n"))
+    entry = call("append", "other", "-", "--db", db, "--json").data["entry"]
+    assert entry["content"] == {"role": "user", "content": "two\nlines\n"}
+    assert call("append", "other", " ", "--db", db).code == exits.USAGE
+
+
 def test_show_gives_the_whole_picture(call: Call, db: Path) -> None:
     done = call("show", "trip-42", "--db", db)
     for words in (
@@ -161,7 +199,7 @@ def test_a_state_of_another_programs_schema_is_shown_as_stored(call: Call, db: P
     done = call("show", "other", "--db", db)
     assert "shop version 7" in done.out
     assert "- pear" in done.out
-    assert "freshness is not known here" in done.out
+    assert "freshness is unknown here" in done.out
     data = call("state", "other", "--db", db, "--json").data["state"]
     assert (data["schema"], data["version"], data["schema_error"]["code"]) == ("shop", 7, "schema_unknown")
 
@@ -275,7 +313,7 @@ def test_fork(call: Call, db: Path, at: str | None, entries: int) -> None:
 
 def test_rewind_leaves_a_way_back(call: Call, db: Path) -> None:
     done = call("rewind", "trip-42", "before-payment", "--db", db)
-    assert "is at 5 entries again" in done.out
+    assert "is back at 5 entries" in done.out
     data = call("rewind", "trip-42", "2", "--db", db, "--json").data
     assert (data["entries"], data["before"]["entries"]) == (2, 5)
     assert call("rewind", "trip-42", data["before"]["name"], "--db", db, "--json").data["entries"] == 5
@@ -304,13 +342,25 @@ def test_export_and_import_again(call: Call, db: Path, tmp_path: Path, name: str
     file, new = tmp_path / name, tmp_path / "new.db"
     done = call("export", file, "--db", db)
     assert "Exported 2 threads, 7 entries, 2 state revisions, 1 checkpoint" in done.out
-    assert "Would bring in 2 new threads" in call("import", file, "--dry-run", "--db", new).out
+    assert "Would import 2 new threads" in call("import", file, "--dry-run", "--db", new).out
     assert not new.exists()
     done = call("import", file, "--db", new)
-    assert "The file is sound" in done.out
+    assert "The file is intact" in done.out
     assert "2 new threads" in done.out
-    assert "here already" in call("import", file, "--db", new).out
+    assert "already here" in call("import", file, "--db", new).out
     assert call("log", "trip-42", "--json", "--db", new).data == call("log", "trip-42", "--json", "--db", db).data
+
+
+def test_export_does_not_overwrite_a_file_without_force(call: Call, db: Path, tmp_path: Path) -> None:
+    file = tmp_path / "trip.json"
+    file.write_text("mine")
+    done = call("export", file, "--db", db)
+    assert (done.code, done.out) == (exits.CONFLICT, "")
+    assert "already exists and is not overwritten; --force overwrites it" in done.err
+    assert call("export", file, "--db", db, "--json").error["code"] == "conflict"
+    assert file.read_text() == "mine"
+    assert call("export", file, "--db", db, "--force").code == exits.OK
+    assert json.loads(file.read_text())
 
 
 def test_export_as_json_tells_what_is_in_the_file(call: Call, db: Path, tmp_path: Path) -> None:
@@ -423,7 +473,7 @@ def test_a_thread_that_is_not_there(call: Call, db: Path, command: list[str]) ->
     done = call(*command, "nobody", "--db", db)
     assert (done.code, done.err) == (
         exits.NOT_FOUND,
-        "error: there is no thread 'nobody'\nSee which there are: holdfast threads\n",
+        "error: there is no thread 'nobody'\nTo list them: holdfast threads\n",
     )
     error = call(*command, "nobody", "--db", db, "--json").error
     assert (error["code"], error["thread"], error["retryable"]) == ("not_found", "nobody", False)
@@ -520,7 +570,7 @@ def test_a_fault_of_ours_is_told_apart(call: Call, monkeypatch: pytest.MonkeyPat
     done = call("threads")
     assert done.code == exits.INTERNAL
     assert "ZeroDivisionError: a bug" in done.err
-    assert "a fault in Holdfast" in done.err
+    assert "a bug in Holdfast" in done.err
     error = call("threads", "--json").error
     assert (error["code"], error["message"]) == ("internal", "ZeroDivisionError: a bug")
     assert "Traceback" in error["traceback"]
@@ -774,6 +824,11 @@ def test_moments_are_utc_unless_they_say_otherwise() -> None:
     assert wording.moment("2026-05-01", Noon()) == datetime(2026, 5, 1, tzinfo=UTC)
     assert wording.moment("2026-05-01T09:30+02:00", Noon()) == datetime(2026, 5, 1, 7, 30, tzinfo=UTC)
     assert wording.moment("1d12h", Noon()) == datetime(2026, 5, 1, 12, tzinfo=UTC) - timedelta(hours=36)
+    assert wording.moment("36 hours ago", Noon()) == wording.moment("1d12h", Noon())
+    assert wording.moment("yesterday", Noon()) == datetime(2026, 4, 30, tzinfo=UTC)
+    assert wording.moment("last monday", Noon()) == datetime(2026, 4, 27, tzinfo=UTC)
+    with pytest.raises(errors.Invalid, match=r"'soon' is not a time; write a date .* '3 days ago'.* .yesterday"):
+        wording.moment("soon", Noon())
     assert wording.stamp(wording.moment("2026-05-01T09:30+02:00", Noon())) == "2026-05-01T07:30:00Z"
 
 

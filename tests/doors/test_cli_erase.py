@@ -64,7 +64,7 @@ def test_a_thread_goes_with_what_was_remembered_from_it_alone(call: Call, db: Pa
     assert done.code == exits.OK
     assert done.out.startswith("Erased: thread 'trip-1' (")
     assert "1 run" in done.out
-    assert "Backups and exports" in done.err
+    assert "backups and exports" in done.err
     assert left(db) == ["trip-2", "visit"]
     assert "Porto" not in call("facts", "--user", "ana", "--agent", "travel").out
     assert call("erase", "thread", "trip-1", "--yes").code == exits.NOT_FOUND
@@ -113,8 +113,8 @@ def test_what_an_agent_knows_about_users_is_counted_who_have_nothing_else_here(c
 
 
 def test_a_user_goes_with_everything(call: Call, db: Path) -> None:
-    assert "Would be erased: all of user 'ana' (2 threads" in call("erase", "user", "ana", "--dry-run").out
-    assert call("erase", "user", "ana", "--yes").out.startswith("Erased: all of user 'ana' (2 threads")
+    assert "Would be erased: everything of user 'ana' (2 threads" in call("erase", "user", "ana", "--dry-run").out
+    assert call("erase", "user", "ana", "--yes").out.startswith("Erased: everything of user 'ana' (2 threads")
     assert left(db) == ["visit"]
     assert call("files", "--user", "ana", "--json").data["folders"] == []
     for option in ("--yes", "--dry-run"):

@@ -148,7 +148,7 @@ def changed(**query: Any) -> str:
         (changed(gold=None), [], exits.USAGE, "conversation 1, query 1: gold is a list"),
         (changed(text=" "), [], exits.USAGE, "the input is empty"),
         (changed(), ["none.json"], exits.NOT_FOUND, "there is no file none.json"),
-        (changed(), ["--db", "agent.db"], exits.USAGE, "--engine DATABASE says where"),
+        (changed(), ["--db", "agent.db"], exits.USAGE, "use --engine DATABASE to choose where"),
         (changed(), ["--plot", "stages.png"], exits.USAGE, "ends in .svg"),
         (changed(), ["--engine", "oracle://x"], exits.MISCONFIGURED, "oracle"),
         (changed(), ["--embedder", "crystal-ball"], exits.MISCONFIGURED, "There is no embedder"),

@@ -47,7 +47,7 @@ def ids(thread: str, namespace: str = "") -> list[str]:
 
 def test_a_graph_is_shown(call: Call) -> None:
     lines = call("graph", "trip").out.splitlines()
-    assert re.fullmatch(r"Graph step 8 · source loop · nothing is next · saved \S+Z", lines[0])
+    assert re.fullmatch(r"Graph step 8 · source loop · nothing next · saved \S+Z", lines[0])
     assert lines[1].split() == ["frame", ids("trip")[0]]
     assert "    user         Or by the sea?" in lines
     assert [line.strip() for line in lines if "row" in line or "letter" in line] == ["row: 7", "letter: A"]
@@ -121,7 +121,7 @@ def test_what_is_not_there_is_said_so(call: Call, args: tuple[str, ...], code: i
 
 def test_who_looks_for_a_state_is_shown_the_way_to_the_graph(call: Call) -> None:
     done = call("state", "trip")
-    assert (done.out, done.err) == ("No state was saved yet.\n", "It has a graph, though: holdfast graph trip\n")
+    assert (done.out, done.err) == ("No state was saved yet.\n", "It has a graph: holdfast graph trip\n")
     assert call("state", "plain").err == ""
 
 
@@ -129,7 +129,7 @@ def test_show_says_where_a_graph_stands(call: Call) -> None:
     lines = call("show", "trip").out.splitlines()
     found = [line for line in lines if line.startswith("Graph")]
     assert len(found) == 1
-    assert re.fullmatch(r"Graph step 8 · 3 graphs inside it · nothing is next · saved \S+Z", found[0])
+    assert re.fullmatch(r"Graph step 8 · 3 graphs inside it · nothing next · saved \S+Z", found[0])
     assert "Graph step 1 · next: check, check" in call("show", "visa").out
     assert "Graph" not in call("show", "plain").out
     data = call("show", "visa", "--json").data

@@ -331,7 +331,7 @@ def test_show_takes_the_thread_first_and_then_every_way_to_cut(call: Call, db: P
     done = call("show", "a/b/d")
     assert done.code == exits.USAGE
     assert done.err == (
-        "error: 'a/b/d' could be run 'b/d' of thread 'a' or run 'd' of thread 'a/b': give the thread alone, and "
+        "error: 'a/b/d' could be run 'b/d' of thread 'a' or run 'd' of thread 'a/b': give only the thread, and "
         "--run NAME\n"
     )
     assert call("show", "a", "--run", "b/d", "--json").data["run"]["name"] == "b/d"
@@ -397,7 +397,7 @@ def test_resume_without_handlers_lists_and_does_nothing(call: Call, db: Path, pr
     done = call("resume")
     assert done.code == exits.OK
     assert [line.split()[0] for line in done.out.splitlines()[1:]] == ["trip-42/confirm", "trip-42/book"]
-    assert "2 runs could be carried on: give --handlers MODULE:NAME" in done.err
+    assert "2 runs can be continued: give --handlers MODULE:NAME" in done.err
     assert [each["name"] for each in call("resume", "trip-42/book", "--json").data["resumable"]] == ["book"]
     assert [status(db), status(db, "confirm")] == ["interrupted", "submitted"]
 
@@ -500,7 +500,7 @@ BROKEN = {
         ("program_bare:none", "module 'program_bare' has no 'none'"),
         ("program_numbers", "the handler 'book' is 7, which cannot be called"),
         ("program_text", "handlers are functions by the name of the runs"),
-        ("program_empty", "there are no functions in 'program_empty'"),
+        ("program_empty", "'program_empty' has no functions"),
         ("program_later", "handler 'book' is async"),
         ("program_asking", "module 'program_asking' does not give its functions: RuntimeError: no HANDLERS today"),
         ("program_asking:book", "module 'program_asking' does not give its functions: RuntimeError: no book today"),
@@ -721,7 +721,7 @@ def test_a_signal_that_begins_like_json_must_be_json(call: Call, db: Path, value
     submit(db, "confirm")
     done = call("signal", "trip-42/confirm", "approval", value)
     assert done.code == exits.USAGE
-    assert "VALUE begins like JSON and is none" in done.err
+    assert "VALUE looks like JSON but is not valid" in done.err
     assert "--text" in done.err
     assert [each["kind"] for each in call("show", "trip-42/confirm", "--json").data["moments"]] == ["opened"]
 
@@ -745,13 +745,13 @@ def test_json_that_is_nested_without_end_is_refused(call: Call, db: Path, value:
 def test_a_signal_that_the_run_does_not_wait_for_is_kept_and_said(call: Call, db: Path, program: str) -> None:
     submit(db, "confirm")
     early = call("signal", "trip-42/confirm", "seat", '"14C"')
-    assert early.err == "The run does not wait for 'seat' now; the value is kept until it does.\n"
-    assert "Carry it on:" in early.out
+    assert early.err == "The run is not waiting for 'seat' now; the value is stored until it does.\n"
+    assert "To continue it:" in early.out
     call("resume", "--handlers", program)
     wrong = call("signal", "trip-42/confirm", "aproval", "true")
     assert (wrong.code, wrong.out) == (exits.OK, "Run trip-42/confirm has its 'aproval': true\n")
     assert wrong.err == (
-        "The run does not wait for 'aproval' now (it waits for 'approval'); the value is kept until it does.\n"
+        "The run is not waiting for 'aproval' now (it is waiting for 'approval'); the value is stored until it does.\n"
     )
     told = call("signal", "trip-42/confirm", "other", "--json")
     assert (told.data["awaited"], told.err) == (False, "")
@@ -779,10 +779,10 @@ def test_a_stopped_run_tells_what_to_look_for_and_what_to_say(call: Call, db: Pa
     out = call("show", "trip-42/guess").out
     with holdfast.open(db) as store:
         key = store.thread("trip-42").timeline("guess").steps[-1].key
-    assert f"Look outside for its key,\n  {key}\n" in out
+    assert f"Look up its key in the outside system,\n  {key}\n" in out
     assert "  holdfast settle trip-42/guess pay --happened --result JSON\n" in out
     assert re.search(r"^  pay +once +in doubt +1 +- ", out, re.M)
-    assert call("runs").out.rstrip().endswith("a step is to be settled")
+    assert call("runs").out.rstrip().endswith("settle a step")
 
 
 @pytest.mark.parametrize(
@@ -845,7 +845,7 @@ def test_what_is_to_be_undone_is_undone_by_whoever_resumes(call: Call, db: Path,
     submit(db, "undo")
     call("resume", "--handlers", program)
     done = call("cancel", "trip-42/undo")
-    assert "Whoever resumes it undoes what it did:\n  holdfast resume trip-42/undo" in done.out
+    assert "The process that resumes it undoes what it did:\n  holdfast resume trip-42/undo" in done.out
     assert call("cancel", "trip-42/undo", "--json").data["run"]["status"] == "interrupted"
     resumed = call("resume", "--handlers", program)
     assert (resumed.code, "cancelled    trip-42/undo" in resumed.out) == (exits.OK, True)
@@ -855,7 +855,7 @@ def test_what_is_to_be_undone_is_undone_by_whoever_resumes(call: Call, db: Path,
 def test_a_holder_is_asked_to_stop(call: Call, db: Path) -> None:
     with holdfast.open(db) as store:
         run = store.thread("trip-42").run("book")
-        assert "does so before its next step" in call("cancel", "trip-42/book").out
+        assert "stops before its next step" in call("cancel", "trip-42/book").out
         with pytest.raises(holdfast.errors.Cancelled):
             run.step("pay", lambda: 1, effect="pure")
         run.abandon()
@@ -886,7 +886,7 @@ def test_a_handoff_is_printed(call: Call, handed: Path) -> None:
 
 def test_a_handoff_goes_to_a_file_and_comes_back_edited(call: Call, handed: Path) -> None:
     assert call("handoff", "trip-42", "--write", handed).out == "Handoff written to PROGRESS.md.\n"
-    assert call("handoff", "trip-42", "--write", handed).out == "Nothing new for PROGRESS.md.\n"
+    assert call("handoff", "trip-42", "--write", handed).out == "Nothing new in PROGRESS.md.\n"
     handed.write_text(handed.read_text(encoding="utf-8").replace("[ ] pack", "[x] pack"), encoding="utf-8")
     refused = call("handoff", "trip-42", "--write", handed)
     assert (refused.code, "--force" in refused.err) == (exits.CONFLICT, True)

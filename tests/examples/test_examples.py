@@ -25,7 +25,12 @@ ENV.pop("HOLDFAST_DB", None)
 
 def start(*args: str, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, *args], cwd=folder, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, *args],
+        cwd=folder,
+        env={**ENV, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -67,6 +72,18 @@ def test_every_example_is_tried_and_says_how_to_try_it() -> None:
         assert f"python examples/{file.name}" in file.read_text(encoding="utf-8").split('"""')[1]
 
 
+def test_examples_leave_nothing_in_the_folder_they_are_run_from(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "checkout", tmp_path / "temporary"
+    here.mkdir()
+    elsewhere.mkdir()
+    for name in ("approval.py", "remembering.py"):
+        command = [sys.executable, str(EXAMPLES / name)]
+        subprocess.run(command, cwd=here, env={**ENV, "TMPDIR": str(elsewhere)}, capture_output=True, check=True)
+    assert not list(here.iterdir())
+    for file in EXAMPLES.rglob("*.py"):
+        assert "tempfile.gettempdir()" in file.read_text(encoding="utf-8"), f"{file.name} keeps its store here"
+
+
 # Booking
 
 
@@ -80,7 +97,7 @@ def test_a_booking_is_made_and_running_it_again_makes_no_other(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_killed_between_the_booking_and_its_record_there_is_one_booking(tmp_path: Path) -> None:
-    airline = tmp_path / "trip" / "airline.jsonl"
+    airline = tmp_path / "holdfast-trip" / "airline.jsonl"
     process = start(str(EXAMPLES / "book_a_flight.py"), "--slow", "2", folder=tmp_path)
     wait_for(lambda: len(lines(airline)) == 1)
     kill(process)
@@ -95,11 +112,11 @@ def test_killed_between_the_booking_and_its_record_there_is_one_booking(tmp_path
 @pytest.mark.slow
 def test_killed_before_the_booking_there_is_one_booking(tmp_path: Path) -> None:
     process = start(str(EXAMPLES / "book_a_flight.py"), "--slow", "2", folder=tmp_path)
-    wait_for((tmp_path / "trip" / "agent.db").exists)
+    wait_for((tmp_path / "holdfast-trip" / "agent.db").exists)
     kill(process)
 
     assert "the airline has 1 booking(s)" in example("book_a_flight.py", "--slow", "0", folder=tmp_path)
-    assert len(lines(tmp_path / "trip" / "airline.jsonl")) == 1
+    assert len(lines(tmp_path / "holdfast-trip" / "airline.jsonl")) == 1
 
 
 # Approval
@@ -107,7 +124,7 @@ def test_killed_before_the_booking_there_is_one_booking(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_approval_is_waited_for_over_restarts_and_paid_once(tmp_path: Path) -> None:
-    database = "refund/agent.db"
+    database = str(tmp_path / "holdfast-refund" / "agent.db")
     assert "working out" in example("approval.py", folder=tmp_path)
     still = example("approval.py", folder=tmp_path)
     assert "waiting for an approval" in still
@@ -119,22 +136,24 @@ def test_an_approval_is_waited_for_over_restarts_and_paid_once(tmp_path: Path) -
 
     assert "done: 42 EUR were paid back" in example("approval.py", folder=tmp_path)
     assert "done: 42 EUR were paid back" in example("approval.py", folder=tmp_path)
-    assert len(lines(tmp_path / "refund" / "bank.txt")) == 1
+    assert len(lines(tmp_path / "holdfast-refund" / "bank.txt")) == 1
 
 
 @pytest.mark.slow
 def test_a_refund_that_is_declined_is_not_paid(tmp_path: Path) -> None:
     example("approval.py", folder=tmp_path)
-    command("--db", "refund/agent.db", "signal", "refund-7/refund", "approval", '{"yes": false}', folder=tmp_path)
+    command(
+        "--db", "holdfast-refund/agent.db", "signal", "refund-7/refund", "approval", '{"yes": false}', folder=tmp_path
+    )
     assert "done: the refund was declined" in example("approval.py", folder=tmp_path)
-    assert lines(tmp_path / "refund" / "bank.txt") == []
+    assert lines(tmp_path / "holdfast-refund" / "bank.txt") == []
 
 
 @pytest.mark.slow
 def test_an_approval_that_does_not_come_in_time_is_not_waited_for(tmp_path: Path) -> None:
     example("approval.py", "--within", "0.01", folder=tmp_path)
     assert "nobody answered in time" in example("approval.py", folder=tmp_path)
-    assert lines(tmp_path / "refund" / "bank.txt") == []
+    assert lines(tmp_path / "holdfast-refund" / "bank.txt") == []
 
 
 # Workers
@@ -145,7 +164,7 @@ def test_what_a_killed_worker_leaves_is_done_by_another_and_nothing_twice(tmp_pa
     out = example("worker.py", folder=tmp_path)
     assert "was killed" in out
     assert "8 runs are done, 8 letters were sent" in out
-    assert {len(lines(file)) for file in (tmp_path / "post" / "sent").iterdir()} == {1}
+    assert {len(lines(file)) for file in (tmp_path / "holdfast-post" / "sent").iterdir()} == {1}
 
 
 @pytest.mark.slow
@@ -154,14 +173,16 @@ def test_the_same_workers_share_a_postgres(tmp_path: Path, monkeypatch: pytest.M
     out = example("worker.py", folder=tmp_path)
     assert "was killed" in out
     assert "8 runs are done, 8 letters were sent" in out
-    assert not (tmp_path / "post" / "agent.db").exists()
+    assert not (tmp_path / "holdfast-post" / "agent.db").exists()
 
 
 @pytest.mark.slow
 def test_a_worker_told_to_stop_ends_well(tmp_path: Path) -> None:
     example("worker.py", "submit", folder=tmp_path)
     worker = start(str(EXAMPLES / "worker.py"), "work", folder=tmp_path)
-    wait_for(lambda: (tmp_path / "post" / "sent").is_dir() and any((tmp_path / "post" / "sent").iterdir()))
+    wait_for(
+        lambda: (tmp_path / "holdfast-post" / "sent").is_dir() and any((tmp_path / "holdfast-post" / "sent").iterdir())
+    )
     worker.terminate()
     assert "done" in finished(worker)
 
@@ -186,11 +207,11 @@ def test_the_support_agent_remembers_without_vectors_and_the_command_sees_the_sa
     out = example("remembering.py", "--embedder", "none", folder=tmp_path)
     assert "Where does her sister Lena live? 'Lena lives in Oslo'" in out
     assert "What is her dog called? I do not know." in out
-    ours = ("--db", "desk/agent.db", "--json")
+    ours = ("--db", "holdfast-desk/agent.db", "--json")
     facts = json.loads(command(*ours, "facts", "--user", "ana", "--history", "plan", folder=tmp_path))
     assert "Gold plan" in json.dumps(facts)
-    command(*ours, "recall", "Lena", "--user", "ana", "--graph", "ana.svg", folder=tmp_path)
-    assert "Oslo" in (tmp_path / "ana.svg").read_text(encoding="utf-8")
+    command(*ours, "recall", "Lena", "--user", "ana", "--graph", "ana.dot", folder=tmp_path)
+    assert "Oslo" in (tmp_path / "ana.dot").read_text(encoding="utf-8")
 
 
 # Agents
@@ -215,9 +236,9 @@ def test_a_support_agent_that_dies_after_paying_answers_later_and_pays_once(tmp_
     assert re.search(r"recalled for it: .*chat#1\b", after)
     assert "the bank paid 1 time(s)" in after
 
-    bank = lines(tmp_path / "shop" / "bank.txt")
+    bank = lines(tmp_path / "holdfast-shop" / "bank.txt")
     assert len(bank) == 1
-    with holdfast.open(tmp_path / "shop" / "agent.db") as store:
+    with holdfast.open(tmp_path / "holdfast-shop" / "agent.db") as store:
         assert [role for role, _ in said(store, "mail")] == ["user", "assistant"]
         assert {run.status for run in store.runs()} == {"done"}
         memory = store.memory(user="ana")
@@ -232,8 +253,8 @@ def test_a_support_agent_that_dies_after_paying_answers_later_and_pays_once(tmp_
     again = example("support_agent.py", folder=tmp_path)
     assert "killed" not in again
     assert "desk: 42 EUR for K-1042 were paid back. A letter to Braga confirms it." in again
-    assert lines(tmp_path / "shop" / "bank.txt") == bank
-    with holdfast.open(tmp_path / "shop" / "agent.db") as store:
+    assert lines(tmp_path / "holdfast-shop" / "bank.txt") == bank
+    with holdfast.open(tmp_path / "holdfast-shop" / "agent.db") as store:
         assert [store.thread(thread).logbook.head() for thread in ("chat", "mail")] == entries
 
 
@@ -246,7 +267,7 @@ def test_a_message_that_is_delivered_again_after_the_crash_is_answered_and_paid_
     assert dead.returncode == -signal.SIGKILL
     again = example("support_agent.py", "next-monday", folder=tmp_path)
     assert "desk: 42 EUR for K-1042 were paid back. A letter to Braga confirms it." in again
-    assert len(lines(tmp_path / "shop" / "bank.txt")) == 1
+    assert len(lines(tmp_path / "holdfast-shop" / "bank.txt")) == 1
 
 
 FOUND = {
@@ -268,9 +289,9 @@ def test_a_research_agent_hands_off_and_goes_on_from_there(tmp_path: Path) -> No
     assert re.search(r"recalled: .*queue#1\b", out)
     assert all(int(used.replace(",", "")) <= 1_100 for used in re.findall(r"context: ([\d,]+) of 1,100 tokens", out))
 
-    progress = (tmp_path / "survey" / "PROGRESS.md").read_text(encoding="utf-8")
+    progress = (tmp_path / "holdfast-survey" / "PROGRESS.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\[x\] read of (\w+)", progress)) == FOUND.keys()
-    with holdfast.open(tmp_path / "survey" / "agent.db") as store:
+    with holdfast.open(tmp_path / "holdfast-survey" / "agent.db") as store:
         thread = store.thread("queue")
         assert thread.state(dict).value["found"] == FOUND
         covered = [(one.content["first"], one.content["last"]) for one in thread.log() if one.kind == "summary"]
@@ -283,7 +304,7 @@ def test_a_research_agent_hands_off_and_goes_on_from_there(tmp_path: Path) -> No
 
     again = example("research_agent.py", folder=tmp_path)
     assert "For 30 days." in again
-    with holdfast.open(tmp_path / "survey" / "agent.db") as store:
+    with holdfast.open(tmp_path / "holdfast-survey" / "agent.db") as store:
         assert store.thread("queue").logbook.head() == entries
 
 
@@ -297,7 +318,7 @@ def test_a_research_agent_that_is_killed_goes_on_where_it_was(tmp_path: Path) ->
     process.communicate(timeout=60)
 
     assert "For 30 days." in example("research_agent.py", folder=tmp_path)
-    with holdfast.open(tmp_path / "survey" / "agent.db") as store:
+    with holdfast.open(tmp_path / "holdfast-survey" / "agent.db") as store:
         assert store.thread("queue").state(dict).value["found"] == FOUND
         assert [text for role, text in said(store, "queue") if role == "user"].count("Go on with the next two.") == 4
 
@@ -318,9 +339,9 @@ def test_a_coding_agent_masks_old_output_and_looks_it_up(tmp_path: Path) -> None
     assert masked == 2
     assert whole > 5 * last
 
-    project = tmp_path / "fix" / "project"
+    project = tmp_path / "holdfast-fix" / "project"
     assert "return max(0, cents - cents * percent // 100)" in (project / "prices.py").read_text(encoding="utf-8")
-    with holdfast.open(tmp_path / "fix" / "agent.db") as store:
+    with holdfast.open(tmp_path / "holdfast-fix" / "agent.db") as store:
         thread = store.thread("prices")
         log = thread.log()
         calls = [entry.content["name"] for entry in log if entry.kind == "tool_call"]
@@ -332,5 +353,5 @@ def test_a_coding_agent_masks_old_output_and_looks_it_up(tmp_path: Path) -> None
 
     again = example("coding_agent.py", folder=tmp_path)
     assert "agent: 102 passed" in again
-    with holdfast.open(tmp_path / "fix" / "agent.db") as store:
+    with holdfast.open(tmp_path / "holdfast-fix" / "agent.db") as store:
         assert store.thread("prices").logbook.head() == len(log)

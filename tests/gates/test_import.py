@@ -1,10 +1,18 @@
-"""``import holdfast`` is light and quiet. Its time is measured by the benchmarks; what it pulls in is checked here."""
+"""``import holdfast`` is light and quiet, and so is the start of the command.
+
+Their time is measured by the benchmarks; what they pull in is checked here.
+"""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
 
 # Drivers, frameworks and the heavier half of the standard library: each is loaded by the first thing that needs it.
 HEAVY = {
@@ -36,3 +44,32 @@ def test_import_is_light_and_quiet() -> None:
     assert HEAVY & set(found["modules"]) == set()
     assert found["threads"] == 1
     assert found["logging"]
+
+
+# What only some commands need; each is loaded by the command that does.
+ROOMS = {
+    "holdfast.adapters", "holdfast.aio", "holdfast.archive", "holdfast.context", "holdfast.evaluation",
+    "holdfast.importers", "holdfast.providers.models", "holdfast.retrieval", "holdfast.sessions", "holdfast.testing",
+    "holdfast.doors.cli.chat", "holdfast.doors.cli.demo", "numpy", "rich.markdown", "rich.progress",
+}  # fmt: skip
+_COMMAND = """
+import sys
+sys.argv = ["holdfast", *{args!r}]
+from holdfast.doors.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("args", [["--version"], ["threads"]], ids=" ".join)
+def test_a_command_loads_only_what_it_needs(args: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("typer", reason="the command's extra is not installed")
+    path = tmp_path / "agent.db"
+    with holdfast.open(path, embedder="none") as store:
+        store.thread("trip-42").append(holdfast.note("hello"))
+    script = _COMMAND.format(args=["--db", str(path), *args])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert ROOMS & set(done.stderr.split()) == set()

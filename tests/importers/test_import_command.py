@@ -42,22 +42,22 @@ def test_every_kind_says_what_came_in(call: Call, source: tuple[str, Path], tmp_
     kind, place = source
     told = call(place, "--dry-run")
     assert (told.code, told.err) == (exits.OK, "")
-    assert "Would bring in" in told.out
+    assert "Would import" in told.out
     assert not (tmp_path / "agent.db").exists()
     done = call(place, "--json")
     assert (done.data["kind"], done.data["dry_run"]) == (kind, False)
     assert done.data["compared"] == sum(done.data["new"].values())
     again = call(place)
     assert "Nothing in it is new." in again.out
-    assert f"Read back and compared: all {done.data['compared']} agree." in again.out
+    assert f"Read back and compared: all {done.data['compared']} are equal." in again.out
 
 
 def test_words(call: Call, graph: Path, sessions: Path) -> None:
     assert call(graph).out.splitlines() == [
         f"{graph}: MCP memory server's graph, 2 entities, 2 observations, 1 relation.",
-        "Brought in 5 memories for everybody.",
-        "The tag of all of it is import:mcp-memory.",
-        "Read back and compared: all 5 agree.",
+        "Imported 5 memories for everyone.",
+        "All of it has the tag import:mcp-memory.",
+        "Read back and compared: all 5 are equal.",
     ]
     connection = sqlite3.connect(sessions)
     with connection:
@@ -79,7 +79,7 @@ def test_archives_still_come_in(call: Call, tmp_path: Path) -> None:
             store.export(tmp_path / name)
     for name in ("a.json", "a.yaml", "a.msgpack"):
         done = call(tmp_path / name)
-        assert (done.code, done.out.splitlines()[0][:17]) == (exits.OK, "The file is sound")
+        assert (done.code, done.out.splitlines()[0][:18]) == (exits.OK, "The file is intact")
     assert call(tmp_path / "a.json", "--from", "archive").code == exits.OK
     refused = call(tmp_path / "a.json", "--user", "ana")
     assert (refused.code, "is an archive" in refused.err) == (exits.USAGE, True)
@@ -123,7 +123,7 @@ def test_a_page_that_is_nothing_known(call: Call, tmp_path: Path) -> None:
         assert ("--from memory-files" in refused.err) == name.endswith(".md")
     (tmp_path / "package.json").write_text('{"name": "x", "type": "module"}', encoding="utf-8")
     assert "is nothing that is known here" in call(tmp_path / "package.json").err
-    assert "1 memory for everybody" in call(tmp_path / "README.md", "--from", "memory-files").out
+    assert "1 memory for everyone" in call(tmp_path / "README.md", "--from", "memory-files").out
 
 
 def test_what_is_refused_leaves_no_new_store(
@@ -153,8 +153,8 @@ def test_what_is_refused_leaves_no_new_store(
 def test_a_mistaken_import_is_forgotten_by_its_tag(
     call: Call, notes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the page says: forgotten for everybody, and then brought in for the one it was meant for."""
-    assert "for everybody." in call(notes).out
+    """What the page says: forgotten for everyone, and then brought in for the one it was meant for."""
+    assert "for everyone." in call(notes).out
     store = ["--db", str(tmp_path / "agent.db")]
     assert run([*store, "remember", "Ana is tall"]) == exits.OK
     assert run([*store, "forget", "--tag", "import:memory-files", "--yes"]) == exits.OK
@@ -167,7 +167,7 @@ def test_a_mistaken_import_is_forgotten_by_its_tag(
 def test_several_owners_are_named(call: Call, mem0: Callable[[str], Path]) -> None:
     done = call(mem0("qdrant"))
     assert "Mem0 store, 3 memories, 6 changes." in done.out
-    assert "Brought in 3 memories, 1 earlier text, 1 ending: " in done.out
+    assert "Imported 3 memories, 1 earlier text, 1 ending: " in done.out
     assert "3 for user ana with agent travel" in done.out
 
 

@@ -267,14 +267,14 @@ def test_ctrl_c_in_an_answer_keeps_the_question_and_at_the_prompt_ends_it(tmp_pa
         seat.type("What do I drink?\n")
         seat.wait_for("You like tea,")
         seat.type("\x03")
-        seat.wait_for("The question is kept: /resume goes on with it")
+        seat.wait_for("Your question is stored: /resume answers it")
         seat.wait_for("> ")
         vendor.may_end.set()
         seat.type("/resume\n")
         seat.wait_for(SAID)
         seat.wait_for("> ")
         seat.interrupt()
-        seat.wait_for("Handed over (revision 1).")
+        seat.wait_for("Handoff written (revision 1).")
         assert seat.process.wait(PATIENCE_S) == 0
     finally:
         seat.close()

@@ -250,6 +250,36 @@ def test_a_stamp_without_a_year_needs_today() -> None:
 
 
 @pytest.mark.parametrize(
+    ("typed", "moment"),
+    [
+        ("now", "2023-09-13T15:00"),
+        ("yesterday", "2023-09-12"),
+        ("Yesterday 9:30", "2023-09-12T09:30"),
+        ("last monday", "2023-09-11"),
+        ("monday", "2023-09-11"),
+        ("last week", "2023-09-04"),
+        ("May", "2023-05-01"),
+        ("2022", "2022-01-01"),
+        ("2023-05-08", "2023-05-08"),
+        ("2023-05-08T10:00+02:00", "2023-05-08T08:00"),
+        ("3 days ago", "2023-09-10T15:00"),
+        ("two  weeks ago", "2023-08-30T15:00"),
+        ("90 minutes ago", "2023-09-13T13:30"),
+        ("a month ago", "2023-08-13T15:00"),
+        ("2 years ago", "2021-09-13T15:00"),
+        ("3 days from now", "2023-09-16T15:00"),
+    ],
+)
+def test_what_someone_types_as_a_time(typed: str, moment: str) -> None:
+    assert when.read_moment(typed, NOW) == _moment(moment)
+
+
+@pytest.mark.parametrize("typed", ["", "soon", "3 days", "9999 years ago", "before yesterday", "x" * 100_000])
+def test_what_is_no_time_to_type(typed: str) -> None:
+    assert when.read_moment(typed, NOW) is None
+
+
+@pytest.mark.parametrize(
     ("text", "relation", "phrase"),
     [
         ("What did I say before the trip to Paris?", "before", "the trip to Paris"),

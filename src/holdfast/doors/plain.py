@@ -1,18 +1,19 @@
-"""Stored values as plain data, for ``--json``. These names and shapes are what scripts rely on.
+"""Values as plain data that JSON can hold: the one rendering for every door. Programs rely on these names and shapes.
 
-Moments are ISO 8601 in UTC, digests hexadecimal text; what has no number (the age of something never confirmed) is
-null. Deliberately absent: printing.
+Moments are ISO 8601 in UTC, digests hexadecimal text, bytes base64; what has no number (the age of something never
+confirmed) is null. Deliberately absent: printing, and anything of a single door.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.errors import HoldfastError
-from holdfast.records import Entry, Loaded
+if TYPE_CHECKING:
+    from holdfast.errors import HoldfastError
+    from holdfast.types import Entry, File, Hit, Loaded, Timeline
 
 
 def plain(value: Any) -> Any:
@@ -53,6 +54,38 @@ def state(value: Loaded[Any], fresh: Loaded[Any] | None, refusal: HoldfastError 
         "must_verify": list(fresh.must_verify) if fresh is not None else [],
         "schema_error": None if refusal is None else error(refusal),
     }
+
+
+def file(value: File) -> dict[str, Any]:
+    """A file; ``bytes`` says whether its content is base64."""
+    return {**plain(value), "bytes": isinstance(value.content, bytes)}
+
+
+def hit(value: Hit, rank: int, repeats: int | None) -> dict[str, Any]:
+    """A hit at its rank; ``repeats`` is the rank of an earlier one that says the same."""
+    return {
+        "rank": rank,
+        "id": value.id,
+        "score": round(value.score, 4),
+        "kind": value.kind,
+        "time": plain(value.time),
+        "trust": value.trust,
+        "text": value.text,
+        "memory": plain(value.memory),
+        "entry": None if value.entry is None else {"thread": value.entry.thread, **entry(value.entry)},
+        "file": plain(value.file),
+        "why": value.why,
+        "disputed_by": list(value.disputed_by),
+        "repeats": repeats,
+    }
+
+
+def timeline(value: Timeline) -> dict[str, Any]:
+    """A run's whole story; each step also says how many seconds it took."""
+    found: dict[str, Any] = plain(value)
+    for shown, step in zip(found["steps"], value.steps, strict=True):
+        shown["seconds"] = step.seconds
+    return found
 
 
 def error(value: HoldfastError) -> dict[str, Any]:

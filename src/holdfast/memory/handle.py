@@ -348,6 +348,8 @@ class Memories:
         Our rules read English; ``extractor`` is a function of your own instead. Learning the same messages again
         changes nothing. Returned are the memories that those messages gave.
         """
+        if isinstance(extractor, type):
+            raise Invalid("extractor is a function, not a class")
         check_function("extractor", extractor)
         return learn(self.core, self.visible, thread, after, extractor or extract)
 

@@ -1,6 +1,7 @@
 """Time as people write it: stamps, expressions in running text, and events that time is told by.
 
-``parse_moment`` reads one stamp ("1:56 pm on 8 May, 2023"), ``find`` the expressions in a text, resolved against a
+``parse_moment`` reads one stamp ("1:56 pm on 8 May, 2023"), ``read_moment`` what someone types as a time ("yesterday",
+"3 days ago", or a stamp), ``find`` the expressions in a text, resolved against a
 moment that is passed in, and ``find_events`` phrases such as "before the trip" whose moment someone else must look up.
 None of them ever raises because of a text, and all take time in proportion to its length. English, and ISO dates
 anywhere. The rules, with ``now`` as the moment of speaking:
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from holdfast.when.events import Landmark, find_events
 from holdfast.when.spans import Span, find
-from holdfast.when.stamps import parse_moment
+from holdfast.when.stamps import parse_moment, read_moment
 from holdfast.when.words import DAY, Pattern
 
-__all__ = ["DAY", "Landmark", "Pattern", "Span", "find", "find_events", "parse_moment"]
+__all__ = ["DAY", "Landmark", "Pattern", "Span", "find", "find_events", "parse_moment", "read_moment"]

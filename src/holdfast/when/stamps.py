@@ -5,10 +5,11 @@ Deliberately absent: guesses. What could be two days is none.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
+from holdfast.when.periods import plus_months
 from holdfast.when.spans import Reader, find, zone_of
-from holdfast.when.words import CLOCK, NOON, STAMP_CHARS, WEEKDAY, ZONES, Pattern
+from holdfast.when.words import CLOCK, COUNTS, NOON, STAMP_CHARS, UNIT, WEEKDAY, ZONES, Pattern
 
 _STAMP_ZONE = Pattern(r"(?ai:[ \u00a0\u202f]?\(?([a-z]{1,4}|[+-][0-9]{2}:?[0-9]{2})\)?)$")
 _STAMP_TIME = Pattern(
@@ -16,6 +17,33 @@ _STAMP_TIME = Pattern(
     rf"(?::(?P<s24>[0-9]{{2}})(?:[.,](?P<f>[0-9]{{1,9}}))?)?)(?!\w))"
 )
 _STAMP_FILLER = Pattern(rf"(?ai:[\s,.T]|\bon\b|\bat\b|\bthe\b|\bof\b|{WEEKDAY})+")
+_DISTANCE = Pattern(rf"(?ai:(?P<n>[0-9]{{1,4}}|{'|'.join(COUNTS)})\s+{UNIT}\s+(?P<dir>ago|from\s+now)\Z)")
+_LENGTHS = {
+    "minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1), "night": timedelta(days=1),
+    "week": timedelta(weeks=1), "fortnight": timedelta(weeks=2),
+}  # fmt: skip
+
+
+def read_moment(text: str, now: datetime) -> datetime | None:
+    """The moment that someone means who types a time for an option, in UTC; None when it is no time.
+
+    A stamp, or an expression such as "yesterday", "last Monday", "3 days ago". A distance is counted from ``now`` to
+    the second; a day, a week or a month is its beginning.
+    """
+    words = " ".join(text.split()).lower() if len(text) <= STAMP_CHARS else ""
+    if words == "now":
+        return now.astimezone(UTC)
+    distance = _DISTANCE.match(words)
+    if distance is None:
+        return parse_moment(text, today=now) or (parse_moment(f"on {words.capitalize()}", today=now) if words else None)
+    count = int(distance["n"]) if distance["n"].isdigit() else COUNTS[distance["n"]]
+    count, unit = (-count if distance["dir"] == "ago" else count), distance["unit"]
+    try:
+        if unit in _LENGTHS:
+            return (now + count * _LENGTHS[unit]).astimezone(UTC)
+        return plus_months(now, count * (12 if unit == "year" else 1)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def parse_moment(text: str, *, today: datetime | None = None) -> datetime | None:

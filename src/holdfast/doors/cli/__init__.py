@@ -1,8 +1,9 @@
 """The command: everything a person does with a store from a shell.
 
-``app`` names the commands, ``desk`` is what each of them works with, ``looking``, ``points`` and ``moving`` are the
-commands themselves, ``demo`` the demonstration. Only ``main`` is here, so that the words for a
-missing extra can be said before anything of that extra is imported. Deliberately absent: rules about threads or state.
+``app`` names the commands and where each is found, ``desk`` is what they work with, ``options`` what they are called
+with, ``render`` and ``wording`` how they speak. The other modules are the commands themselves, ``demo`` the
+demonstration. Only ``main`` is here: it can say that the extra is missing before anything of it is imported.
+Deliberately absent: rules about threads or state.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The command's table of contents: its name, its global options, its commands in groups, and how a run ends.
 
-``app`` can be read by tools (``make docs`` writes the reference from it); ``run`` is what ``main`` calls. Usage errors,
-interrupts and faults end here with their exit codes; errors of the store end at the desk. Deliberately absent: what
-any command does.
+Each command is loaded when it is called, so that starting one does not wait for the rest. ``app`` can be read by tools
+(``make docs`` writes the reference from it); ``run`` is what ``main`` calls. Usage errors, interrupts and faults end
+here with their exit codes; errors of the store end at the desk. Deliberately absent: what any command does.
 """
 
 from __future__ import annotations
@@ -10,59 +10,135 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import typer
+import typer.core
 import typer.main
 
 import holdfast
-from holdfast.doors.cli import (
-    chat,
-    erasing,
-    evaluating,
-    exits,
-    files,
-    graph,
-    handoff,
-    log,
-    looking,
-    memory,
-    moving,
-    options,
-    points,
-    recalling,
-    resuming,
-    runs,
-    state,
-)
-from holdfast.doors.cli.demo.command import demo
+from holdfast.doors.cli import exits, options
 from holdfast.doors.cli.desk import Desk, Options, discard_output, report, with_desk
 
 # What typer raises for a wrong call lives in click or in typer's own copy of it, depending on the version; the class
 # that is public in both is a child of it.
 _UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
 
-_HELP = """Keep an AI agent's conversations and state where they survive.
+_HELP = """Keep an AI agent's conversations, state, steps and memories in one durable store.
 
 \b
 Examples:
-  holdfast demo                          an agent is killed, and goes on
-  holdfast --db agent.db chat            talk, be killed, go on
-  holdfast --db agent.db threads         what is in a store
-  holdfast --db agent.db show trip-42    one thread of it
-  holdfast --db agent.db runs            what was done, and what was left
-  holdfast --db agent.db recall "seats"  what is known about something
-  export HOLDFAST_DB=agent.db            from here on without --db
+  holdfast demo                          watch an agent being killed, and going on
+  holdfast --db agent.db chat            talk; kill it; go on
+  holdfast --db agent.db threads         list the threads of a store
+  holdfast --db agent.db show trip-42    show one of them
+  holdfast --db agent.db runs            list durable runs, done and unfinished
+  holdfast --db agent.db recall "seats"  find what is known
+  export HOLDFAST_DB=agent.db            leave out --db from now on
 """
 _EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"{code:>5}  {meaning}" for code, meaning in exits.MEANINGS.items())
 
+
+class _Place(NamedTuple):
+    """Where a command is found: its panel in the help, its module here, and its functions there.
+
+    A group has several functions, and its help in ``HELP``.
+    """
+
+    panel: str
+    module: str
+    functions: tuple[str, ...] = ()
+
+
+def _panel(title: str, **modules: str) -> dict[str, _Place]:
+    """The commands of a panel, in order: each by its name, with the module that has a function of that name."""
+    return {name.rstrip("_"): _Place(title, module, (name,)) for name, module in modules.items()}
+
+
+_COMMANDS: dict[str, _Place] = {
+    **_panel("Begin", demo="demo.command", chat="chat"),
+    **_panel(
+        "Look", threads="threads", users="threads", show="show", log="log", state="state", graph="graph", files="files",
+        file="files",
+    ),
+    **_panel(
+        "Write", append="append", remember="memory", learn="memory", correct="memory", end="memory", forget="memory"
+    ),
+    **_panel(
+        "Recall", recall="recalling", memories="memories", facts="memories", links="links", procedures="memories",
+        contradictions="memories", rebuild="memory",
+    ),
+    **_panel(
+        "See work through", runs="runs", resume="resuming", signal_="runs", settle="runs", cancel="runs",
+        handoff="handoff",
+    ),
+    **_panel("Go back, or try another way", checkpoint="points", fork="points", rewind="points"),
+    **_panel(
+        "Move and keep", export="moving", import_="moving", backup="moving", restore="moving", verify="moving"
+    ),
+    "erase": _Place("Erase", "erasing", ("thread", "user", "agent", "file_")),
+    "eval": _Place("Measure", "evaluating", ("recall", "context")),
+}  # fmt: skip
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name; each is loaded when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        place = _COMMANDS[name]
+        if name not in self._loaded:
+            self._loaded[name] = _load(name, place)
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+
+class _Lazy(typer.core.TyperGroup):
+    """The root of the command, whose parts are loaded one by one."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.commands = cast(Any, _Commands())
+
+
+def _load(name: str, place: _Place) -> Any:
+    """Load a command, or a group with all of its commands."""
+    module = import_module(f"holdfast.doors.cli.{place.module}")
+    group = len(place.functions) > 1
+    one = typer.Typer(
+        name=name, help=module.HELP if group else None, rich_markup_mode=app.rich_markup_mode, add_completion=False,
+        rich_help_panel=place.panel,
+    )  # fmt: skip
+    if group:
+        one.callback()(_group_options)
+    for function in place.functions:
+        one.command(function.rstrip("_"), rich_help_panel=place.panel)(with_desk(getattr(module, function)))
+    return typer.main.get_command(one)
+
+
+def _group_options(
+    ctx: typer.Context, db: options.Db = None, tenant: options.Tenant = None, as_json: options.AsJson = False
+) -> None:
+    ctx.obj = Options(db, tenant, as_json).over(ctx.obj)
+
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     name="holdfast",
     help=_HELP,
     epilog=_EXIT_CODES,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    cls=_Lazy,
+    context_settings=_SETTINGS,
     pretty_exceptions_enable=False,  # `run` shows what went wrong, in one way for every way of starting
 )
 
@@ -86,40 +162,6 @@ def _root(
 def _version(desk: Desk) -> None:
     number = holdfast.__version__
     desk.tell({"version": number}, lambda screen: screen.line(f"holdfast {number}"))
-
-
-def _add(panel: str, *commands: Callable[..., int | None], to: typer.Typer = app) -> None:
-    for command in commands:
-        name = command.__name__.rstrip("_")
-        to.command(name, rich_help_panel=panel)(with_desk(command))
-
-
-_add("Begin", demo, chat.chat)
-_add("Look", looking.threads, looking.show, log.log, state.state, graph.graph, files.files, files.file)
-_add("Remember", memory.remember, memory.learn, memory.correct, memory.end, memory.forget)
-_add(
-    "Recall", recalling.recall, memory.facts, recalling.links, memory.procedures, memory.contradictions, memory.rebuild
-)
-_add("See work through", runs.runs, resuming.resume, runs.signal_, runs.settle, runs.cancel, handoff.handoff)
-_add("Go back, or try another way", points.checkpoint, points.fork, points.rewind)
-_add("Move and keep", moving.export, moving.import_, moving.backup, moving.restore, moving.verify)
-
-
-def _group(name: str, help: str, panel: str, *commands: Callable[..., int | None]) -> None:
-    group = typer.Typer(name=name, help=help)
-
-    @group.callback()
-    def _options(
-        ctx: typer.Context, db: options.Db = None, tenant: options.Tenant = None, as_json: options.AsJson = False
-    ) -> None:
-        ctx.obj = Options(db, tenant, as_json).over(ctx.obj)
-
-    _add(panel, *commands, to=group)
-    app.add_typer(group, rich_help_panel=panel)
-
-
-_group("erase", erasing.HELP, "Erase", erasing.thread, erasing.user, erasing.agent, erasing.file_)
-_group("eval", evaluating.HELP, "Measure", evaluating.recall, evaluating.context)
 
 
 def run(argv: list[str]) -> int:
@@ -170,5 +212,5 @@ def _fault(error: Exception, as_json: bool) -> int:
         report({"code": "internal", "message": f"{type(error).__name__}: {error}", "traceback": trace}, as_json)
     else:
         sys.stderr.write(trace)
-        report({"message": "this is a fault in Holdfast; the lines above say where"}, as_json)
+        report({"message": "this is a bug in Holdfast; the lines above show where"}, as_json)
     return exits.INTERNAL

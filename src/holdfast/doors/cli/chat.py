@@ -38,23 +38,23 @@ _INSTRUCTIONS = (
     "you with its date and source: rely on it, prefer what is newer, and say so when you do not know. Answer briefly."
 )
 
-ChatThread = Annotated[str, typer.Argument(metavar="THREAD", help="The conversation to go on with.")]
+ChatThread = Annotated[str, typer.Argument(metavar="THREAD", help="The conversation to continue.")]
 WhoTalks = Annotated[
     str | None,
-    typer.Option("--user", metavar="NAME", help="Who talks. A new conversation is yours, by your login name."),
+    typer.Option("--user", metavar="NAME", help="Who talks. A new conversation belongs to your login name."),
 ]
-WhichAgent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent that is talked to.")]
+WhichAgent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent you talk to.")]
 ModelName = Annotated[
     str | None,
     typer.Option(
         "--model", metavar="MODEL",
-        help="vendor:model, local, or none, which only quotes. Otherwise HOLDFAST_MODEL, a vendor's key, or else none.",
+        help="vendor:model, local, or none, which only quotes. Default: HOLDFAST_MODEL, a vendor's key, or else none.",
     ),
 ]  # fmt: skip
 Budget = Annotated[
-    int | None, typer.Option("--budget", metavar="N", min=1, help="The tokens of a context. Otherwise the model says.")
+    int | None, typer.Option("--budget", metavar="N", min=1, help="The tokens of a context. Default: by the model.")
 ]
-New = Annotated[bool, typer.Option("--new", help="Begin another conversation, under the next free name.")]
+New = Annotated[bool, typer.Option("--new", help="Start another conversation, under the next free name.")]
 
 
 def chat(
@@ -66,11 +66,11 @@ def chat(
     budget: Budget = None,
     new: New = False,
 ) -> int:
-    """Talk, and see what is remembered and why.
+    """Talk, and see what it remembers and why.
 
-    Kill it whenever you like, and start it again: it goes on, with the question that was not answered. Without a model
-    it answers by quoting what it remembers. /help lists what else can be typed; Ctrl-D ends it. Lines may also come
-    from a pipe; with --json there is one JSON object for each.
+    Kill it whenever you like and start it again: it continues, with the question it had not answered. Without a model
+    it answers by quoting what it remembers. Type /help for more; Ctrl-D ends it. You can also pipe lines into it; with
+    --json it prints one JSON object per line.
 
     \b
     Examples:
@@ -92,7 +92,7 @@ def _next_free(store: Store, name: str) -> str:
 
 
 def _user(store: Store, thread: str, named: str | None) -> str | None:
-    """Whose a conversation is: as named, as it is already, or of whoever sits here."""
+    """Who owns a conversation: the user named, its owner, or for a new one the login name."""
     if named is not None or store.thread(thread).exists():
         return named
     try:
@@ -192,7 +192,7 @@ class Chat:
             return
         self.tell(
             "ended", {"handoff": revision},
-            lambda screen: screen.line((f"Handed over (revision {revision}). Come back any time.", "quiet")),
+            lambda screen: screen.line((f"Handoff written (revision {revision}). Come back any time.", "quiet")),
         )  # fmt: skip
 
     # Turns
@@ -204,7 +204,7 @@ class Chat:
     def resume(self) -> None:
         """Have the question answered that was left open."""
         if self.session.start().unanswered is None:
-            self.tell("nothing_open", {}, lambda screen: screen.line("Nothing is left open."))
+            self.tell("nothing_open", {}, lambda screen: screen.line("There is no open question."))
         elif self.answers.inside:
             self._answer(self.session.resume_stream())
         else:
@@ -267,11 +267,11 @@ class Chat:
             if code == exits.INTERRUPTED:
                 screen.line(("Interrupted.", "warn"))
             elif error["code"] == RunHeld.code:
-                screen.line(("Another process is answering it just now.", "warn"))
+                screen.line(("Another process is answering it now.", "warn"))
             else:
                 screen.line(("error:", "bad"), f" {error['message']}")
             if kept:
-                screen.line(("The question is kept: /resume goes on with it, and so does the next start.", "quiet"))
+                screen.line(("Your question is stored: /resume answers it, and so does the next start.", "quiet"))
 
         self.tell("left_open" if kept else "refused", {"error": error}, picture)
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 HELP = {
     "/state": "the state of this conversation, and what in it is stale",
-    "/memory": "facts, and what else was remembered lately; /memory WORDS recalls",
-    "/context": "what the last context was made of, and what was left out",
-    "/why": "what the last answer had to go by",
-    "/handoff": "the progress document; /handoff write begins afresh from it",
+    "/memory": "facts and recent memories; /memory WORDS searches",
+    "/context": "what the last context contained, and what was left out",
+    "/why": "what the last answer was based on",
+    "/handoff": "the progress document; /handoff write writes it and starts afresh",
     "/forget": "/forget ID forgets a memory",
-    "/resume": "answer the question that was left open",
+    "/resume": "answer the open question",
     "/help": "this list",
-    "/quit": "hand over and end, as Ctrl-D does",
+    "/quit": "write the handoff and end, as Ctrl-D does",
 }
 _HITS = 10
 _LISTED = 20
@@ -48,7 +48,7 @@ class Commands:
         command = getattr(self, f"_{name[1:]}", None) if name in HELP else None
         try:
             if command is None:
-                raise Invalid(f"there is no {name}; /help lists what there is")
+                raise Invalid(f"there is no {name}; /help lists the commands")
             command(rest.strip())
         except HoldfastError as error:
             facts = plain.error(error)
@@ -84,7 +84,7 @@ class Commands:
 
         def picture(screen: Screen) -> None:
             if not found.relevant:
-                screen.line(("Nothing relevant was found.", "warn"), " The nearest there is:" if found.hits else "")
+                screen.line(("Nothing relevant was found.", "warn"), " The closest:" if found.hits else "")
             if found.hits:
                 chat_view.show_hits(chat.desk, screen, found.hits)
 
@@ -117,17 +117,17 @@ class Commands:
         chat.tell("why", data, lambda s: chat_view.show_why(chat.desk, s, answer, chat.answers.model.name))
 
     def _nothing(self, event: str) -> None:
-        self._chat.tell(event, {"answer": None}, lambda screen: screen.line("Nothing was answered here yet."))
+        self._chat.tell(event, {"answer": None}, lambda screen: screen.line("There is no answer yet."))
 
     def _handoff(self, rest: str) -> None:
         chat = self._chat
         if rest not in ("", "write"):
-            raise Invalid("it is /handoff, to see it, or /handoff write, to write it and begin afresh")
+            raise Invalid("type /handoff to see it, or /handoff write to write it and start afresh")
         if not rest:
             self._show_handoff()
             return
         revision = chat.session.hand_off()
-        done = f"Handed over (revision {revision}). The next turn begins afresh from it."
+        done = f"Handoff written (revision {revision}). The next turn starts afresh from it."
         chat.tell("handed_off", {"handoff": revision}, lambda screen: screen.line(done))
 
     def _show_handoff(self) -> None:
@@ -136,7 +136,7 @@ class Commands:
 
         def picture(screen: Screen) -> None:
             if msgspec.structs.replace(document, revision=0) == HandoffDocument():
-                screen.line("Nothing was handed over yet.")
+                screen.line("There is no handoff yet.")
             else:
                 screen.markdown(text)
 
@@ -144,7 +144,7 @@ class Commands:
 
     def _forget(self, id: str) -> None:
         if not id:
-            raise Invalid("say which: /forget ID, as /memory and /why print it")
+            raise Invalid("name a memory: /forget ID, as /memory and /why print it")
         gone = self._chat.memory.forget(id)[0]
 
         def picture(screen: Screen) -> None:

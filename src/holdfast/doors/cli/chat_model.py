@@ -20,7 +20,7 @@ from holdfast.providers.models.quoting import NAME, Quoting
 
 NONE = (NAME, "none")
 _ANSWER_TOKENS = 700
-_FREE = "no model is named: it quotes what it remembers"
+_FREE = "no model named: it quotes what it remembers"
 
 
 class Answerer(NamedTuple):
@@ -61,7 +61,7 @@ def answerer(named: str | None) -> Answerer:
         return Answerer(Quoting(), inside=False, why=_FREE)
     model, variable = found
     if importlib.util.find_spec("pydantic_ai") is None:
-        why = f"{_FREE}; {variable} is set, and with pip install 'holdfast[llm]' it would ask {model}"
+        why = f"{_FREE}; {variable} is set, and after pip install 'holdfast[llm]' it would use {model}"
         return Answerer(Quoting(), inside=False, why=why)
     try:
         return _named(model)._replace(why=f"{variable} is set")

@@ -71,7 +71,7 @@ def left_open(screen: Screen, opening: Opening) -> None:
     screen.line((f"Your last question was never answered (#{question.number}):", "warn"))
     screen.line(f"“{_one_line(wording.words(question))}”", indent=INDENT)
     if opening.done:
-        screen.line("Already done for it, and not done again:")
+        screen.line("Already done, and not done again:")
     for tool, result in opening.done:
         screen.hanging([("✓", "good"), (tool, "name")], [1, max(_LABEL, len(tool))], _one_line(result), indent=INDENT)
     if opening.partial:
@@ -142,16 +142,19 @@ class Flow:
 def after(screen: Screen, answer: Answer) -> None:
     """What came of a turn besides its text: what was learned, what did not go as it should, what it took."""
     if answer.repeated:
-        screen.line(("Another process was faster, and its answer stands:", "warn"), indent=INDENT)
+        screen.line(("Another process answered first; its answer counts:", "warn"), indent=INDENT)
         screen.line(answer.text, indent=INDENT)
     if not answer.text.strip():
-        screen.line(("(it said nothing)", "quiet"), indent=INDENT)
+        screen.line(("(no text)", "quiet"), indent=INDENT)
     for memory in answer.learned:
         screen.line(("✓ ", "good"), (f"remembered: {_one_line(memory.text)}{_key(memory)}", "quiet"), indent=INDENT)
     for note in answer.notes:
         screen.line(("! ", "warn"), (_one_line(note), "quiet"), indent=INDENT)
     if answer.handed_off:
-        screen.line(("The context was nearly full: handed over, and begun afresh.", "quiet"), indent=INDENT)
+        screen.line(
+            ("The context was nearly full, so a handoff was written; the next turn starts afresh.", "quiet"),
+            indent=INDENT,
+        )
 
 
 def _key(memory: Memory) -> str:
@@ -196,15 +199,15 @@ def _counted_by(report: ContextReport) -> str:
 
 def _remarks(report: ContextReport, hits: int) -> Iterable[tuple[str, str]]:
     share = f"{100 * report.kept / report.tokens:.0f} %" if report.kept else ""
-    same = f"{report.kept:,} tokens ({share}) at the beginning are as before, so a provider's cache has them"
-    yield "kept", same if report.kept else "nothing is as before, so a provider's cache has none of it"
+    same = f"{report.kept:,} tokens ({share}) at the beginning are unchanged, so a provider's cache has them"
+    yield "kept", same if report.kept else "nothing is unchanged, so a provider's cache has none of it"
     if report.relevant is not None:
-        beside = "" if hits else ", but nothing that is not shown anyway"
+        beside = "" if hits else ", but nothing beyond what is shown anyway"
         yield "recall", f"found something relevant{beside}" if report.relevant else "found nothing relevant"
     if report.skipped:
         yield "skipped", ", ".join(report.skipped)
     if report.masked:
-        yield "masked", f"{counted(report.masked, 'tool output')} shown in short; each can be looked up"
+        yield "masked", f"{counted(report.masked, 'tool output')} shortened; each can be looked up"
     if report.clipped:
         yield "clipped", counted(report.clipped, "long text")
     yield "took", f"{report.ms:.1f} ms"
@@ -236,7 +239,7 @@ def show_why(desk: Desk, screen: Screen, answer: Answer, model: str) -> None:
     if context is not None:
         if context.window is not None:
             first, last = context.window
-            screen.line((f"It was shown entries {first} to {last} of this conversation, and:", "quiet"))
+            screen.line((f"It saw entries {first} to {last} of this conversation, and:", "quiet"))
         _show_recalled(desk, screen, context)
         for name in KNOWN:
             _show_section(screen, name, context.section(name))
@@ -255,14 +258,14 @@ def _spent(answer: Answer) -> str:
 
 def _show_recalled(desk: Desk, screen: Screen, context: Context) -> None:
     screen.blank()
-    relevant = "" if context.report.relevant is not False else "  nothing relevant was found; the nearest there is"
+    relevant = "" if context.report.relevant is not False else "  nothing relevant was found; the closest"
     screen.line(("Recalled", "title"), (relevant, "quiet"))
     show_hits(desk, screen, sorted(context.hits, key=lambda hit: -hit.score))
 
 
 def show_hits(desk: Desk, screen: Screen, hits: Sequence[Hit]) -> None:
     if not hits:
-        screen.line(("nothing that is not shown anyway", "quiet"), indent=INDENT)
+        screen.line(("nothing beyond what is shown anyway", "quiet"), indent=INDENT)
         return
     columns = [Column("score", "quiet", right=True), Column("where", "name"), Column("when", "quiet")]
     rows = [(f"{hit.score:.2f}", hit.id, desk.when(hit.time), _one_line(hit.text)) for hit in hits]

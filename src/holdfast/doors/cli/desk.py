@@ -58,7 +58,7 @@ class Desk:
         """The database that the caller named."""
         url = config.database() if self.options.db is None else self.options.db
         if not url:
-            raise Misconfigured(f"no database named: give --db agent.db, or set {config.DATABASE_VARIABLE}")
+            raise Misconfigured(f"no database: give --db agent.db, or set {config.DATABASE_VARIABLE}")
         return url
 
     def open(self, *, create: bool = False, embedder: str | None = None) -> holdfast.Store:
@@ -97,7 +97,7 @@ class Desk:
             sys.stdout.reconfigure(line_buffering=True)
 
     def note(self, text: str) -> None:
-        """Say something beside the answer. Whoever asked for JSON asked for silence."""
+        """Say something beside the answer; nothing where the answer is JSON."""
         if not self.options.json:
             self.notes.line(text)
 
@@ -120,7 +120,7 @@ class Desk:
     def _refuse(self, error: HoldfastError) -> int:
         report(plain.error(error), self.options.json)
         if error.code == NotFound.code and set(error.facts) == {"thread"}:
-            self.note("See which there are: holdfast threads")
+            self.note("To list them: holdfast threads")
         return exits.exit_code(error)
 
 

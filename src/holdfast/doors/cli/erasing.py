@@ -1,6 +1,6 @@
 """Commands that remove for good: threads, all that is of a user or an agent, a file.
 
-Each says first what would go and asks; where nobody can be asked it wants ``--yes``. Deliberately absent: single
+Each shows first what would go and asks; without a terminal it needs ``--yes``. Deliberately absent: single
 memories, which ``forget --erase`` removes, and any rule about what goes along; the store has those.
 """
 
@@ -22,9 +22,8 @@ from holdfast.records import ThreadInfo
 
 HELP = """Remove for good: threads, a user, an agent, a file.
 
-Nothing brings back what was erased, and the files of the store hold none of it afterwards. Backups and exports that
-were made before keep it. An erasure that was broken off goes on when it is repeated. A single memory goes by
-forget --erase.
+You cannot bring back what you erase, and the files of the store no longer contain it. Earlier backups and exports
+still do. If an erasure is interrupted, run it again to finish it. To erase a single memory, use forget --erase.
 
 \b
 Examples:
@@ -58,9 +57,8 @@ def thread(
 ) -> int:
     """Erase threads.
 
-    Their logs, states, checkpoints, runs and graphs, and what was remembered from them alone, in whichever book. What a
-    fork shares with them stays with the fork. A late writer gets an error instead of bringing a thread back; --free
-    lets the ids be used again.
+    This erases their logs, states, checkpoints, runs and graphs, and every memory that comes from them alone. What a
+    fork shares with them stays with the fork. Later writes to an erased thread fail; --free allows its id again.
 
     \b
     Examples:
@@ -69,13 +67,13 @@ def thread(
       holdfast erase thread --tag import:langgraph --free --yes
     """
     if bool(ids) == (tag is not None):
-        raise Invalid("say which threads: their ids, or --tag")
+        raise Invalid("name the threads: their ids, or --tag")
     with desk.open() as store:
         found = store.threads(tag=tag, limit=None) if tag is not None else [store.thread(id).info() for id in ids or ()]
         if not found:
             raise NotFound(f"there is no thread with the tag {tag!r}")
         names = list(dict.fromkeys(info.id for info in found))
-        along = f"what was remembered from {'it' if len(names) == 1 else 'them'} alone"
+        along = f"memories that come from {'it' if len(names) == 1 else 'them'} alone"
         going = _Going({"threads": names}, _threads(names), _held(store, found), along)
         return _erase(
             desk, going, lambda: sum(store.erase(thread=id, forever=not free) for id in names), yes=yes, dry_run=dry_run
@@ -90,10 +88,10 @@ def user(
     dry_run: options.WouldErase = False,
     yes: options.Yes = False,
 ) -> int:
-    """Erase all that is of a user.
+    """Erase everything that belongs to a user.
 
-    Threads, memories, files and indexes, and what anyone remembered from those threads alone. The ids of the threads
-    stay erased, unless --free is given; the user can be remembered again, from nothing.
+    This erases threads, memories, files and indexes, and every memory that comes from those threads alone. Later writes
+    to the threads fail, unless you give --free. You can use the user's name again; it starts empty.
 
     \b
     Examples:
@@ -111,7 +109,7 @@ def agent(
     dry_run: options.WouldErase = False,
     yes: options.Yes = False,
 ) -> int:
-    """Erase all that is of an agent, with every user.
+    """Erase everything that belongs to an agent, for every user.
 
     \b
     Examples:
@@ -131,7 +129,7 @@ def file_(
 ) -> int:
     """Erase a file with all its versions.
 
-    Also one that was deleted before, which only hides it.
+    Deleting only hides a file; this also erases one that was deleted before.
 
     \b
     Examples:
@@ -164,9 +162,9 @@ def _erase_owner(
             "files": would.get("file", 0),
         }
         if dry_run and not any(counts.values()):
-            raise NotFound(f"there is nothing of {whose} here")
-        along = "what anyone remembered from those threads alone" if found else ""
-        going = _Going({"user": user, "agent": agent}, f"all of {whose}", counts, along)
+            raise NotFound(f"{whose} has nothing here")
+        along = "memories that come from those threads alone" if found else ""
+        going = _Going({"user": user, "agent": agent}, f"everything of {whose}", counts, along)
         return _erase(
             desk, going, lambda: store.erase(user=user, agent=agent, forever=not free), yes=yes, dry_run=dry_run
         )
@@ -176,17 +174,17 @@ def _erase(desk: Desk, going: _Going, erase: Callable[[], int], *, yes: bool, dr
     """Say what would go, ask, and let it go."""
     if not dry_run and not yes:
         if sys.stdin is None or not sys.stdin.isatty():
-            raise Invalid(f"this would erase {going}. Nobody can be asked here: --yes does it, --dry-run only looks")
-        if not typer.confirm(f"Erase {going}. For good?", err=True):
+            raise Invalid(f"this would erase {going}. Without a terminal, use --yes to erase or --dry-run to look")
+        if not typer.confirm(f"Erase {going} for good?", err=True):
             desk.note("Nothing was erased.")
             return exits.NO
     records = None if dry_run else erase()
     if records == 0:
-        raise NotFound(f"there was nothing to erase: {going.words}")
+        raise NotFound(f"there is nothing to erase: {going.words}")
     data = {"erased": going.named, "counts": going.counts, "records": records, "dry_run": dry_run}
     desk.tell(data, lambda screen: _show(screen, going, dry_run))
     if not dry_run:
-        desk.note("Backups and exports that were made before keep it.")
+        desk.note("Earlier backups and exports still contain it.")
     return exits.OK
 
 

@@ -31,7 +31,7 @@ from holdfast.evaluation import (
     stage_names,
 )
 
-HELP = """Measure how well things are found again.
+HELP = """Measure how well recall and contexts work.
 
 \b
 Examples:
@@ -54,8 +54,8 @@ def recall(
     """Measure recall on conversations with questions.
 
     A file is a JSON list of {"id", "turns": [{"id", "session", "time", "speaker", "text"}], "queries": [{"id", "kind",
-    "text", "gold": [turn ids]}]}. Each conversation goes into a store as a user of its own, every question is asked,
-    and the turns found are compared with gold. Nothing stays in the store. With --json each file gives one line.
+    "text", "gold": [turn ids]}]}. Each conversation becomes a user of its own in a temporary store; every question is
+    asked, and the turns found are compared with gold. With --json you get one line per file.
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def recall(
     """
     _check(desk, plot)
     if plot is not None and without:
-        raise Invalid("--plot compares with and without each stage by itself; leave --without out")
+        raise Invalid("--plot already compares with and without each stage; leave out --without")
     _check_stages(without or [])
     trials = [(file, read(file)) for file in files]  # all of them, before any work is done
     groups = []
@@ -93,10 +93,10 @@ def context(
 ) -> None:
     """Measure how much of what answers a question is in a context of 1,000, 4,000 and 8,000 tokens.
 
-    Files are those of eval recall. Each question is asked in a new thread of the conversation's user. gold@N is the
-    share of the right turns that a context of N tokens cites, whole@N of those that it shows in full. Beside it, at the
-    same budgets: the last turns (window), the turns nearest by vector (topk) and the best by words (bm25), packed best
-    first until nothing more fits. Nothing stays in the store. With --json each file gives one line.
+    The files are those of eval recall. Each question is asked in a new thread of the conversation's user. gold@N is the
+    share of the right turns that a context of N tokens cites, whole@N the share that it shows in full. For comparison,
+    at the same budgets: the last turns (window), the nearest by vector (topk) and the best by words (bm25), packed best
+    first until nothing more fits. With --json you get one line per file.
 
     \b
     Examples:
@@ -128,9 +128,9 @@ def context(
 
 def _check(desk: Desk, plot: str | None) -> None:
     if desk.options.db is not None:
-        raise Invalid("eval does not look into your store; --engine DATABASE says where to ingest")
+        raise Invalid("eval does not read your store; use --engine DATABASE to choose where it ingests")
     if plot is not None and Path(plot).suffix.lower() != ".svg":
-        raise Invalid(f"--plot writes SVG: give a name that ends in .svg, not {plot!r}")
+        raise Invalid(f"--plot writes SVG: use a name that ends in .svg, not {plot!r}")
 
 
 def _check_stages(without: Sequence[str]) -> None:

@@ -26,20 +26,20 @@ READER_GONE = 141  # 128 + SIGPIPE, what a shell reports for any other program w
 
 MEANINGS: dict[int, str] = {
     OK: "done",
-    NO: "the answer is no: verify or the demo found a fault, git did not commit, or you declined",
-    USAGE: "the call cannot be carried out as written",
-    NOT_FOUND: "there is no such store, thread, entry, revision, checkpoint, run or memory",
-    CONFLICT: "someone else changed it first, or it exists already",
-    UNAVAILABLE: "the store, or a model, cannot answer now: try again later",
+    NO: "the answer is no: verify or the demo found a fault, git did not commit, or you said no",
+    USAGE: "wrong usage: an option, an argument or a value",
+    NOT_FOUND: "not found: a store, thread, entry, revision, checkpoint, run or memory",
+    CONFLICT: "another process changed it first, or it already exists",
+    UNAVAILABLE: "the store or a model cannot answer now; try again later",
     CORRUPT: "stored data or a file is damaged",
-    SCHEMA: "a stored state and its schema do not fit",
+    SCHEMA: "a stored state does not fit its schema",
     STALE: "facts are too old to act on",
-    UNSUPPORTED: "another engine, or an extra, is needed",
-    MISCONFIGURED: "the store cannot be opened this way",
-    UNFINISHED: "a step or run did not come to its end: it failed, stopped, timed out or was cancelled",
+    UNSUPPORTED: "this needs another engine, or an extra",
+    MISCONFIGURED: "the store cannot be opened with these settings",
+    UNFINISHED: "a step or run did not finish: it failed, stopped, timed out or was cancelled",
     INTERNAL: "a fault in Holdfast itself",
     INTERRUPTED: "interrupted from the keyboard",
-    READER_GONE: "whoever read the output went away",
+    READER_GONE: "the reader of the output went away",
 }
 
 BY_CODE: dict[str, int] = {

@@ -6,7 +6,6 @@ Deliberately absent: writing files, which is for programs, and finding by conten
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from holdfast.doors import plain
 from holdfast.doors.cli import options
@@ -28,7 +27,7 @@ def files(
 ) -> None:
     """List folders, or the files of one.
 
-    A folder belongs to a user, an agent, both or nobody: name the same here.
+    A folder can belong to a user, an agent, both or neither; name its owner to list its files.
 
     \b
     Examples:
@@ -42,7 +41,7 @@ def files(
             desk.tell({"folders": plain.plain(folders)}, lambda screen: _show_folders(desk, screen, folders))
             return
         found = store.folder(folder, user=user, agent=agent).files(prefix, tag=tag)
-    data = {"folder": folder, "files": [_data(each) for each in found]}
+    data = {"folder": folder, "files": [plain.file(each) for each in found]}
     desk.tell(data, lambda screen: _show_files(desk, screen, found))
 
 
@@ -57,7 +56,7 @@ def file(
 ) -> None:
     """Show what is in a file, or its versions.
 
-    Bytes that are no text go to a pipe as they are; a terminal is told how many there are.
+    Binary content goes to a pipe as it is; on a terminal you see its size.
 
     \b
     Examples:
@@ -69,18 +68,13 @@ def file(
         place = store.folder(folder, user=user, agent=agent)
         if not history:
             found = place.read(path, version=version)
-            desk.tell({"file": _data(found)}, lambda screen: _show_content(screen, found))
+            desk.tell({"file": plain.file(found)}, lambda screen: _show_content(screen, found))
             return
         versions = place.history(path)
     if not versions:
         raise NotFound(f"there never was a file {path!r} in folder {folder!r}", folder=folder, path=path)
-    data = {"folder": folder, "path": path, "versions": [_data(each) for each in versions]}
+    data = {"folder": folder, "path": path, "versions": [plain.file(each) for each in versions]}
     desk.tell(data, lambda screen: _show_versions(desk, screen, versions))
-
-
-def _data(file: File) -> dict[str, Any]:
-    """A file as data; of bytes the content is base64, and ``bytes`` says so."""
-    return {**plain.plain(file), "bytes": isinstance(file.content, bytes)}
 
 
 # For people
@@ -130,7 +124,7 @@ def _show_content(screen: Screen, file: File) -> None:
             screen.verbatim(text)
         elif screen.terminal:
             screen.line(
-                (f"{counted(len(content), 'byte')} that are no text; redirect the output, or use --json", "quiet")
+                (f"{counted(len(content), 'byte')} of binary content; redirect the output, or use --json", "quiet")
             )
         else:
             sys.stdout.buffer.write(content)

@@ -34,8 +34,8 @@ def graph(
 ) -> None:
     """Show a graph that a framework keeps in a thread.
 
-    Where it stands, its values, what its tasks wrote since, and its frames, the newest first. The framework is not
-    needed for that.
+    Where it stands, its values, what its tasks wrote since, and its frames, newest first. You do not need the
+    framework for that.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def graph(
 def show_standing(desk: Desk, screen: Screen, frame: FrameInfo, *more: str) -> None:
     """Say in one line where a graph stands."""
     step = "no step" if frame.step is None else f"step {frame.step}"
-    ahead = f"next: {', '.join(frame.next)}" if frame.next else "nothing is next"
+    ahead = f"next: {', '.join(frame.next)}" if frame.next else "nothing next"
     about = " · ".join([*more, ahead, f"saved {desk.when(frame.time)}"])
     screen.line(("Graph", "title"), f" {step}", (f" · {about}", "quiet"))
 

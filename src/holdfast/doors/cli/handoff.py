@@ -1,4 +1,4 @@
-"""The command about a thread's handoff: print it, write it to a file, take an edited file in.
+"""The command about a thread's handoff: print it, write it to a file, load an edited file.
 
 Deliberately absent: what a handoff holds and how it is written (the room ``handoff`` has it).
 """
@@ -28,8 +28,8 @@ def handoff(
 ) -> int:
     """Print the handoff of a thread, write it, or load it.
 
-    The progress document: goal, steps, blockers, next action and context. What runs have done is in it by itself. Write
-    it to a file, let a person edit that, and load it again; neither side is overwritten unnoticed.
+    The handoff is a progress document: goal, steps, blockers, next action and context. It includes what runs have done.
+    You can write it to a file, edit that and load it again; neither side is overwritten silently.
 
     \b
     Examples:
@@ -40,7 +40,7 @@ def handoff(
     if sum((write is not None, load is not None, history)) > 1:
         raise Invalid("give one of --write, --load and --history")
     if git and write is None:
-        raise Invalid("--git commits the file that is written: give --write FILE too")
+        raise Invalid("--git commits the file that --write writes: give --write FILE too")
     if message is not None and not git:
         raise Invalid("--message is for the commit: give --git too")
     with desk.open() as store:
@@ -70,7 +70,7 @@ def _write(desk: Desk, thread: Thread, path: str, git: bool, message: str | None
         raise _in_our_words(error) from error
 
     def picture(screen: Screen) -> None:
-        done = "Handoff written to " if written.changed else "Nothing new for "
+        done = "Handoff written to " if written.changed else "Nothing new in "
         screen.line(done, (path, "name"), ".")
         if written.committed:
             screen.line(f"Committed as {(written.commit or '')[:12]}.")
@@ -105,7 +105,7 @@ def _history(desk: Desk, thread: Thread) -> None:
 
     def picture(screen: Screen) -> None:
         if not found:
-            screen.line("No handoff was stored yet.")
+            screen.line("No handoff is stored yet.")
             return
         columns = [Column("revision", right=True), Column("stored"), Column("by", "name", fits=True)]
         screen.table(columns, [(str(each.number), desk.when(each.time), each.by) for each in found])

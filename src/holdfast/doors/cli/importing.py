@@ -1,7 +1,7 @@
-"""Functions that carry runs on, and classes that a state holds, from the module that the person named in the call.
+"""Functions that continue runs, and classes that a state holds, from the module that you name in the call.
 
-This is the one place that imports by name, and the name comes from whoever types the command, as ``python -m`` takes
-one. Deliberately absent: names that were stored. A run says only which of these functions it wants.
+The name comes from the person who types the command, as for ``python -m``. Deliberately absent: names that were stored.
+A run says only which of these functions it wants.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def _named(found: Any, given: str) -> dict[str, Handler]:
         found = [found]
     named = check_handlers(found)
     if not named:
-        raise Invalid(f"there are no functions in {given!r}")
+        raise Invalid(f"{given!r} has no functions")
     for handler, function in named.items():
         if is_async(function):
-            raise Invalid(f"handler {handler!r} is async; carry it on from a program, with holdfast.aio and resume")
+            raise Invalid(f"handler {handler!r} is async; resume it from a program with holdfast.aio")
     return named
 
 
@@ -74,7 +74,7 @@ def _module(name: str, given: str, option: str = "--handlers") -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise _broken(name, error) from error
-        raise Invalid(f"there is no module {error.name!r} in this directory, and none is installed") from error
+        raise Invalid(f"there is no module {error.name!r} in this directory or installed") from error
     except (Exception, SystemExit) as error:
         raise _broken(name, error) from error
 
@@ -100,7 +100,7 @@ def _attribute(module: ModuleType, attribute: str) -> Any:
             if hasattr(module, usual):
                 return getattr(module, usual)
         raise Invalid(
-            f"module {module.__name__!r} has neither {' nor '.join(_USUAL)}: name what holds its functions, as in "
+            f"module {module.__name__!r} has neither {' nor '.join(_USUAL)}: name its functions, as in "
             f"--handlers {module.__name__}:NAME"
         )
     found: Any = module

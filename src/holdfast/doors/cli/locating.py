@@ -44,7 +44,7 @@ def info(store: Store, text: str, name: str | None) -> RunInfo:
             if found.name == run:
                 return found
         handle.timeline(run)  # a run that has a story and is in no listing
-        raise Invalid(f"{run!r} of thread {thread!r} is a subtask: it goes with the run that it is part of")
+        raise Invalid(f"{run!r} of thread {thread!r} is a subtask: name the run that it belongs to")
 
     return _found(store, text, name, look)
 
@@ -60,7 +60,7 @@ def _found(store: Store, text: str, name: str | None, look: Callable[[str, str],
         raise _missing(store, text)
     if len(found) > 1:
         places = " or ".join(f"run {run!r} of thread {thread!r}" for thread, run in found)
-        raise Invalid(f"{text!r} could be {places}: give the thread alone, and --run NAME")
+        raise Invalid(f"{text!r} could be {places}: give only the thread, and --run NAME")
     return next(iter(found.values()))
 
 
@@ -79,5 +79,5 @@ def _missing(store: Store, text: str) -> Invalid | NotFound:
         if not names:
             return NotFound(f"thread {text!r} has no runs", thread=text)
         more = f" and {len(names) - _MENTIONED} more" if len(names) > _MENTIONED else ""
-        return Invalid(f"{text!r} is a thread; write which run of it: {', '.join(names[:_MENTIONED])}{more}")
-    return NotFound(f"there is no run {text!r}; the command runs lists them, written THREAD/RUN", run=text)
+        return Invalid(f"{text!r} is a thread; name one of its runs: {', '.join(names[:_MENTIONED])}{more}")
+    return NotFound(f"there is no run {text!r}; holdfast runs lists them, written THREAD/RUN", run=text)

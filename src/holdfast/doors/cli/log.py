@@ -89,7 +89,7 @@ def _following(handle: Thread, after: int, limit: int | None) -> Iterator[Entry]
 
 
 def colour(entry: Entry) -> str:
-    """The style of whoever speaks."""
+    """The style of a speaker."""
     return {"user": "person", "assistant": "name"}.get(wording.speaker(entry), "quiet")
 
 

@@ -20,7 +20,7 @@ from holdfast.doors.cli import exits, importing, options
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
 from holdfast.doors.cli.wording import counted, database
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.records import VerifyReport
 
 if TYPE_CHECKING:
@@ -39,10 +39,12 @@ def export(
     thread: options.OneThread = None,
     user: options.OfUser = None,
     format: options.Format = None,
+    force: options.OverwriteFile = False,
 ) -> None:
     """Write threads to a portable file.
 
-    Their logs, every revision of their states, their checkpoints, and memories, with a manifest of counts and hashes.
+    Their logs, every revision of their states, their checkpoints and memories, with a manifest of counts and hashes.
+    A file that exists is not overwritten without --force.
 
     \b
     Examples:
@@ -52,7 +54,9 @@ def export(
     """
     out = path == options.STANDARD
     if out and format == "msgpack" and sys.stdout.isatty():
-        raise Invalid("msgpack is not text: name a file, or send the output to one")
+        raise Invalid("msgpack is not text: name a file, or redirect the output")
+    if not out and not force and Path(path).is_file():
+        raise Conflict(f"{path} already exists and is not overwritten; --force overwrites it", path=path)
     target = sys.stdout.buffer if out else Path(path)
     form = (format or "json") if out else format
     with desk.open() as store, desk.notes.progress() as progress:
@@ -88,12 +92,12 @@ def import_(  # noqa: PLR0913 - each option of the command is a parameter
     types: options.OwnTypes = None,
     skip: options.Skip = False,
 ) -> None:
-    """Bring in what export wrote, or what another program keeps.
+    """Import what export wrote, or another program's data.
 
-    Archives, LangGraph's SQLite and Postgres checkpoints, a Mem0 store, a folder of notes (MEMORY.md, SOUL.md,
-    memory/YYYY-MM-DD.md), the MCP memory server's file, and sessions of the OpenAI Agents SDK. What it is, its content
-    says. All of it is checked before anything is written and read back afterwards; the source is left as it is, and
-    repeating an import is harmless. What came in carries the tag import:KIND, by which forget finds it.
+    It reads archives, LangGraph's SQLite and Postgres checkpoints, a Mem0 store, a folder of notes (MEMORY.md, SOUL.md,
+    memory/YYYY-MM-DD.md), the MCP memory server's file, and sessions of the OpenAI Agents SDK, and recognises them by
+    their content. Everything is checked before anything is written, and read back afterwards. The source does not
+    change, and you can repeat an import safely. What you import gets the tag import:KIND, so that forget can find it.
 
     \b
     Examples:
@@ -112,7 +116,7 @@ def import_(  # noqa: PLR0913 - each option of the command is a parameter
     chosen = importers.ARCHIVE if path == options.STANDARD and kind is None else kind or importers.recognise(path)
     if chosen == importers.ARCHIVE:
         if any(value is not None for value in given):
-            raise Invalid(f"{path} is an archive, which holds all that is to be said; leave the other options away")
+            raise Invalid(f"{path} is an archive, which says everything itself; leave out the other options")
         _import_archive(desk, path, dry_run)
         return
     own = importing.classes(types or ())
@@ -120,7 +124,7 @@ def import_(  # noqa: PLR0913 - each option of the command is a parameter
         importers.read(path, chosen, user=user, agent=agent, history=history, originals=originals, types=own) as source,
         desk.notes.progress() as progress,
     ):
-        taken = _brought_in(
+        taken = _imported(
             desk,
             dry_run,
             lambda store, dry: importers.import_into(store, source, dry_run=dry, skip=skip, progress=progress),
@@ -129,9 +133,9 @@ def import_(  # noqa: PLR0913 - each option of the command is a parameter
     desk.tell(plain.plain(taken), lambda screen: _show_taken(screen, taken, reasons))
 
 
-def _brought_in(desk: Desk, dry_run: bool, take: Callable[[holdfast.Store, bool], T]) -> T:
-    """Take something into the store. One that is not there yet is made when all was tried with an empty one, so that
-    an import which is refused leaves none behind."""
+def _imported(desk: Desk, dry_run: bool, take: Callable[[holdfast.Store, bool], T]) -> T:
+    """Import into the store. A new store is made only after a trial in an empty one, so that a refused import leaves
+    none behind."""
     try:
         store = desk.open()
     except NotFound:
@@ -146,7 +150,7 @@ def _brought_in(desk: Desk, dry_run: bool, take: Callable[[holdfast.Store, bool]
 
 def _import_archive(desk: Desk, path: str, dry_run: bool) -> None:
     with _archive(path) as archive, desk.notes.progress() as progress:
-        report = _brought_in(desk, dry_run, lambda store, dry: store.import_(archive(), dry_run=dry, progress=progress))
+        report = _imported(desk, dry_run, lambda store, dry: store.import_(archive(), dry_run=dry, progress=progress))
     desk.tell({"path": path, **plain.plain(report)}, lambda screen: _show_import(screen, report))
 
 
@@ -169,16 +173,16 @@ def _archive(path: str) -> Iterator[Callable[[], Path | BinaryIO]]:
 def _show_taken(screen: Screen, taken: ImportedReport, reasons: list[str]) -> None:
     screen.line((taken.place, "name"), f": {taken.title}, {_amounts(taken.counts)}.")
     if taken.new:
-        screen.line(f"{'Would bring in' if taken.dry_run else 'Brought in'} {_amounts(taken.new)}{_owners(taken)}.")
-        screen.line("The tag of all of it is ", (taken.tag, "name"), ".")
+        screen.line(f"{'Would import' if taken.dry_run else 'Imported'} {_amounts(taken.new)}{_owners(taken)}.")
+        screen.line("All of it has the tag ", (taken.tag, "name"), ".")
     else:
         screen.line("Nothing in it is new.")
     if taken.here:
-        screen.line(f"Here already: {_amounts(taken.here)}.")
+        screen.line(f"Already here: {_amounts(taken.here)}.")
     if taken.erased:
-        screen.line(f"Erased here, and left so: {_amounts(taken.erased)}.")
+        screen.line(f"Erased here before, so left out: {_amounts(taken.erased)}.")
     if taken.compared:
-        screen.line(f"Read back and compared: all {taken.compared:,} agree.")
+        screen.line(f"Read back and compared: all {taken.compared:,} are equal.")
     for reason in reasons:
         screen.line(("left out", "warn"), f": {reason}")
     for note in taken.notes:
@@ -198,7 +202,7 @@ def _named(owner: Owner, taken: ImportedReport) -> str:
     names = [f"{what} {name}" for what, name in (("user", owner.user), ("agent", owner.agent)) if name is not None]
     if names:
         return " with ".join(names)
-    return "no user" if taken.new.keys() <= {"entries", "checkpoints"} else "everybody"
+    return "no user" if taken.new.keys() <= {"entries", "checkpoints"} else "everyone"
 
 
 def _amounts(counts: dict[str, int]) -> str:
@@ -208,25 +212,23 @@ def _amounts(counts: dict[str, int]) -> str:
 
 
 def _show_import(screen: Screen, report: Any) -> None:
-    screen.line(f"The file is sound: {_content(report.manifest.counts)}.")
+    screen.line(f"The file is intact: {_content(report.manifest.counts)}.")
     if report.erased:
         screen.line(f"Left out, because it was erased here: {counted(report.erased, 'record')}.")
     if not report.records and not report.updated:
-        screen.line("Everything in it is here already.")
+        screen.line("Everything in it is already here.")
         return
     entries = counted(report.events, "entry or revision", "entries and revisions")
     screen.line(
-        f"{'Would bring in' if report.dry_run else 'Brought in'} {counted(report.threads, 'new thread')}, {entries}."
+        f"{'Would import' if report.dry_run else 'Imported'} {counted(report.threads, 'new thread')}, {entries}."
     )
-    screen.line(
-        f"Records: {report.records:,} new, {report.updated:,} brought up to date, {report.skipped:,} here already."
-    )
+    screen.line(f"Records: {report.records:,} new, {report.updated:,} updated, {report.skipped:,} already here.")
 
 
 def backup(desk: Desk, path: options.BackupPath) -> None:
     """Write a verified copy of the whole store.
 
-    Others may keep writing meanwhile. The copy holds every tenant.
+    Other processes can keep writing meanwhile. The copy holds every tenant. An existing file is never overwritten.
 
     \b
     Examples:
@@ -239,9 +241,9 @@ def backup(desk: Desk, path: options.BackupPath) -> None:
 
 
 def restore(desk: Desk, backup: options.Backup, replace: options.Overwrite = False) -> None:
-    """Make a new store from a backup, where --db says.
+    """Make a new store from a backup, at --db.
 
-    The new store is proved whole before it gets its name.
+    The new store is verified before it gets its name.
 
     \b
     Examples:
@@ -256,10 +258,9 @@ def restore(desk: Desk, backup: options.Backup, replace: options.Overwrite = Fal
 
 
 def verify(desk: Desk) -> int:
-    """Prove that nothing stored was changed or lost.
+    """Verify that nothing stored was changed or lost.
 
-    Every digest and count is computed again, and whatever does not agree is named. Exit code 1 means that something
-    was.
+    It computes every digest and count again and names what differs. Exit code 1 means that something does.
 
     \b
     Examples:

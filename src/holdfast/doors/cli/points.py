@@ -28,7 +28,7 @@ def checkpoint(
 ) -> None:
     """Name the point where a thread is now.
 
-    The name can be rewound to and forked from later.
+    Later you can rewind to it, or fork from it.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def checkpoint(
             made = handle.checkpoint(name, note=note, replace=replace)
         except Conflict as error:
             raise Conflict(
-                f"{name!r} is in use in thread {thread!r}; --replace moves it here", **error.facts
+                f"thread {thread!r} already has a checkpoint {name!r}; --replace moves it here", **error.facts
             ) from error
     data = {"thread": thread, "checkpoint": plain.plain(made)}
     desk.tell(data, lambda screen: screen.line("Checkpoint ", (made.name, "name"), f" at {_place(made)}."))
@@ -91,9 +91,9 @@ def fork(
     user: options.NewUser = None,
     agent: options.NewAgent = None,
 ) -> None:
-    """Begin a new thread from a point of another one.
+    """Start a new thread from a point of another one.
 
-    The new thread shares the history up to that point; nothing is copied.
+    It shares the history up to that point; nothing is copied.
 
     \b
     Examples:
@@ -114,7 +114,7 @@ def _show_fork(screen: Screen, thread: str, info: ThreadInfo) -> None:
 def rewind(desk: Desk, thread: options.ThreadId, to: options.Point, yes: options.Yes = False) -> int:
     """Take a thread back to an earlier point.
 
-    What came after stays stored, under a checkpoint whose name is printed. On a terminal it asks first.
+    What came after stays stored under a checkpoint, whose name is printed. On a terminal it asks first.
 
     \b
     Examples:
@@ -125,7 +125,7 @@ def rewind(desk: Desk, thread: options.ThreadId, to: options.Point, yes: options
         handle = store.thread(thread)
         question = f"Take {thread!r}, now at {_entries(handle.info().entries)}, back to {to!r}?"
         if not yes and sys.stdin.isatty() and not typer.confirm(question, err=True):
-            desk.note("Nothing was changed.")
+            desk.note("Nothing changed.")
             return exits.NO
         left = handle.rewind(_point(to))
         now = handle.info()
@@ -135,7 +135,7 @@ def rewind(desk: Desk, thread: options.ThreadId, to: options.Point, yes: options
 
 
 def _show_rewind(screen: Screen, now: ThreadInfo, left: Checkpoint) -> None:
-    screen.line("Thread ", (now.id, "name"), f" is at {_entries(now.entries)} again.")
+    screen.line("Thread ", (now.id, "name"), f" is back at {_entries(now.entries)}.")
     screen.line("Where it was before: checkpoint ", (left.name, "name"), f" ({_place(left)}).")
 
 

@@ -1,4 +1,4 @@
-"""Commands that find: what is relevant to a question and why it ranks so, and what is linked to what.
+"""The command that finds what is relevant to a question, and says why it ranks so.
 
 Deliberately absent: ranking, and drawing.
 """
@@ -8,24 +8,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.doors import plain
 from holdfast.doors.cli import options, wording
 from holdfast.doors.cli.desk import Desk
-from holdfast.doors.cli.memory import owners
+from holdfast.doors.cli.links import as_text
+from holdfast.doors.cli.memories import owners
 from holdfast.doors.cli.render import Column, Screen
 from holdfast.errors import Invalid
-from holdfast.memory.drawing import to_dot, to_svg
-from holdfast.memory.graph import Link
 from holdfast.memory.names import folded
-from holdfast.records import Hit, Recalled, RecallReport
 from holdfast.text import words
 
-_DRAWN = (".svg", ".dot", ".gv")
+if TYPE_CHECKING:
+    from holdfast.types import Hit, Link, Recalled, RecallReport
+
+_FORMS = {".dot": "dot", ".gv": "dot", ".mmd": "mermaid"}
 _GLIMPSE = 240
 _WHERE = 28
-_MOST_DRAWN = 200  # beyond that nobody can read a picture
 _CELL = 8  # what a number takes in a table, with room for a sign and the space before it
 
 
@@ -55,15 +55,15 @@ def recall(  # noqa: PLR0913 - each option of the command is a parameter
 ) -> None:
     """Find what is relevant: memories, messages and files.
 
-    Best first, and what only repeats a better hit last. What is superseded, corrected or over is left out. It says so
-    when nothing relevant was found.
+    The best come first; hits that repeat a better one come last. What was superseded, corrected or ended is left out.
+    It tells you when nothing relevant was found.
 
     \b
     Examples:
       holdfast recall "which seat does she like?" --user ana
-      holdfast recall "the cello" --user ana --since 30d --explain
+      holdfast recall "the cello" --user ana --since "last month" --explain
       holdfast recall "what to pack" --user ana --by Tom --no-log
-      holdfast recall "who works at Acme?" --graph acme.svg
+      holdfast recall "who works at Acme?" --graph acme.dot
     """
     _check_graph(graph)
     moment = desk.moment(as_of)
@@ -76,7 +76,7 @@ def recall(  # noqa: PLR0913 - each option of the command is a parameter
         )  # fmt: skip
         near = [] if graph is None else _around(memory.links(as_of=moment), query, found)
         hint = "" if found.relevant else owners(store, user, agent)
-    _draw(graph, near, query)
+    _write_graph(graph, near, query)
     desk.tell(_data(found, graph, near), lambda screen: _show(desk, screen, found, explain))
     if hint:
         desk.note(hint)
@@ -93,29 +93,12 @@ def _data(found: Recalled, graph: str | None, links: list[Link]) -> dict[str, An
         "relevant": found.relevant,
         "confidence": round(found.confidence, 4),
         "hits": [
-            _hit(rank, hit, again) for rank, (hit, again) in enumerate(zip(found, _repeated(found), strict=True), 1)
+            plain.hit(hit, rank, again)
+            for rank, (hit, again) in enumerate(zip(found, _repeated(found), strict=True), 1)
         ],
         "report": plain.plain(found.report),
     }
     return data if graph is None else {**data, "graph": {"path": graph, "links": plain.plain(links)}}
-
-
-def _hit(rank: int, hit: Hit, again: int | None) -> dict[str, Any]:
-    return {
-        "rank": rank,
-        "id": hit.id,
-        "score": round(hit.score, 4),
-        "kind": hit.kind,
-        "time": plain.plain(hit.time),
-        "trust": hit.trust,
-        "text": hit.text,
-        "memory": plain.plain(hit.memory),
-        "entry": None if hit.entry is None else {"thread": hit.entry.thread, **plain.entry(hit.entry)},
-        "file": plain.plain(hit.file),
-        "why": hit.why,
-        "disputed_by": list(hit.disputed_by),
-        "repeats": again,
-    }
 
 
 # For people
@@ -123,7 +106,7 @@ def _hit(rank: int, hit: Hit, again: int | None) -> dict[str, Any]:
 
 def _show(desk: Desk, screen: Screen, found: Recalled, explain: bool) -> None:
     if not found.relevant:
-        screen.line(("Nothing relevant was found.", "warn"), " The nearest there is:" if found.hits else "")
+        screen.line(("Nothing relevant was found.", "warn"), " The closest:" if found.hits else "")
     rows = [_left(desk, rank, hit) for rank, hit in enumerate(found, 1)]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(5)]
     widths[3] = min(widths[3], _WHERE) if screen.terminal else widths[3]
@@ -210,62 +193,14 @@ def _remarks(desk: Desk, report: RecallReport) -> None:
     """What a person should know about the answer."""
     late = [stage.name for stage in report.stages if stage.skipped == "no time left"]
     if late:
-        desk.note(f"No time was left for: {', '.join(late)}.")
+        desk.note(f"There was no time for: {', '.join(late)}.")
     for note in report.notes:
         desk.note(f"{note[:1].upper()}{note[1:]}")
     if report.pending:
-        desk.note(f"{wording.counted(report.pending, 'passage')} still without a vector: found by words alone.")
+        desk.note(f"{wording.counted(report.pending, 'passage')} without a vector yet: found by words alone.")
 
 
-# Links
-
-
-def links(
-    desk: Desk,
-    entity: options.Entity = None,
-    user: options.ForUser = None,
-    agent: options.ForAgent = None,
-    hops: options.Hops = None,
-    as_of: options.TrueAsOf = None,
-    graph: options.LinksPath = None,
-) -> None:
-    """List what is linked to what.
-
-    All links that hold now, or at a moment; or those that lead to an entity and from it.
-
-    \b
-    Examples:
-      holdfast links --user ana
-      holdfast links Acme --user ana --hops 2
-      holdfast links Acme --graph acme.svg
-    """
-    _check_graph(graph)
-    if hops is not None and entity is None:
-        raise Invalid("--hops counts from an ENTITY: name one")
-    with desk.open() as store:
-        found = store.memory(user=user, agent=agent).links(entity, hops=hops or 1, as_of=desk.moment(as_of))
-    _draw(graph, found, entity, focus=entity)
-    data = {"entity": entity, "links": plain.plain(found)}
-    desk.tell(data if graph is None else {**data, "graph": graph}, lambda screen: _show_links(desk, screen, found))
-    _note_graph(desk, graph, found)
-
-
-def _show_links(desk: Desk, screen: Screen, found: list[Link]) -> None:
-    if not found:
-        screen.line("No links.")
-        return
-    columns = [
-        Column("subject", "person", fits=True),
-        Column("relation", fits=True),
-        Column("object", "person", fits=True),
-        Column("since"),
-        Column("id", "quiet"),
-    ]
-    rows = [(each.subject, each.relation, each.object, desk.when(each.since), each.id) for each in found]
-    screen.table(columns, rows)
-
-
-# The graph
+# Links around what was found
 
 
 def _around(links: list[Link], query: str, found: Recalled) -> list[Link]:
@@ -288,21 +223,15 @@ def _words(text: str) -> str:
 
 
 def _check_graph(path: str | None) -> None:
-    if path is not None and Path(path).suffix.lower() not in _DRAWN:
-        raise Invalid(f"--graph draws .svg or .dot, and the name of the file says which; not {path!r}")
+    if path is not None and Path(path).suffix.lower() not in _FORMS:
+        raise Invalid(f"--graph writes DOT or Mermaid, and the file's suffix says which: .dot or .mmd, not {path!r}")
 
 
-def _draw(path: str | None, links: list[Link], title: str | None, focus: str | None = None) -> None:
-    """Draw the first links, which are the nearest. All of them hold, so all do at the moment the last one began."""
-    if path is None:
-        return
-    shown, moment = links[:_MOST_DRAWN], max((link.since for link in links), default=None)
-    svg = Path(path).suffix.lower() == ".svg"
-    drawn = to_svg(shown, moment, title=title, focus=focus) if svg else to_dot(shown, moment, title=title)
-    Path(path).write_text(drawn, encoding="utf-8")
+def _write_graph(path: str | None, links: list[Link], title: str) -> None:
+    if path is not None:
+        Path(path).write_text(as_text(links, _FORMS[Path(path).suffix.lower()], title), encoding="utf-8")
 
 
 def _note_graph(desk: Desk, path: str | None, links: list[Link]) -> None:
     if path is not None:
-        of_all = f" of {len(links):,}" if len(links) > _MOST_DRAWN else ""
-        desk.note(f"{wording.counted(min(len(links), _MOST_DRAWN), 'link')}{of_all} drawn in {path}.")
+        desk.note(f"{wording.counted(len(links), 'link')} written to {path}.")

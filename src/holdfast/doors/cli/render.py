@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple, NoReturn, TextIO
 from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
@@ -151,10 +150,12 @@ class Screen:
 
     @contextmanager
     def progress(self) -> Iterator[Advance | None]:
-        """Give a function that moves a bar (stage, done, total or 0); None where nobody would see one."""
+        """Give a function that moves a bar (stage, done, total or 0); None where there is no terminal."""
         if not self.terminal:
             yield None
             return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 - few show a bar
+
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         with Progress(*columns, console=self.console, transient=True) as bar:
             task = bar.add_task("", total=None)

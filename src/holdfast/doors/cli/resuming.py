@@ -1,4 +1,4 @@
-"""The command that carries runs on, with functions from a module that the person names.
+"""The command that continues runs, with functions from a module that you name.
 
 What those functions print goes to standard error where the answer is JSON. Deliberately absent: which runs may be taken
 and what becomes of them (the room ``steps`` decides), and starting any process.
@@ -59,11 +59,11 @@ def resume(
     handlers: options.HandlersAt = None,
     watch: options.Watch = False,
 ) -> int:
-    """Carry on the runs that nobody works on.
+    """Continue runs that no process is working on.
 
-    After a crash, a signal or a submission. Completed steps give their recorded results; your functions are called from
-    their beginning. The current directory is searched for the module. Without --handlers the runs are listed, and
-    nothing is done. A run that failed or stopped is tried again only when it is named.
+    Use it after a crash, a signal or a submission. Your functions are called from their beginning, and completed steps
+    return their recorded results. The module is looked for in the current directory too. Without --handlers the
+    command lists the runs and does nothing. A run that failed or stopped is tried again only if you name it.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def resume(
     if run is None and name is not None:
         raise Invalid("--run NAME needs its thread as the argument")
     if watch and (run is not None or handlers is None):
-        raise Invalid("--watch carries on whatever comes: give --handlers with it, and no RUN")
+        raise Invalid("--watch continues every run: use it with --handlers, and without a RUN")
     with _beside(desk) as answering, desk.open() as store:
         if handlers is None:
             with answering():
@@ -101,7 +101,7 @@ def _beside(desk: Desk) -> Iterator[Callable[[], Any]]:
 
 
 def _list(desk: Desk, store: Store, run: str | None, name: str | None) -> int:
-    """Say what could be carried on."""
+    """List the runs that can be continued."""
     found = store.due()
     if run is not None:
         there = locating.info(store, run, name)
@@ -109,10 +109,10 @@ def _list(desk: Desk, store: Store, run: str | None, name: str | None) -> int:
 
     def picture(screen: Screen) -> None:
         if not found:
-            desk.note("Nothing to resume: no run was left by a process that is gone.")
+            desk.note("Nothing to resume: no run is unfinished without a process working on it.")
             return
         show_runs(desk, screen, found)
-        desk.note(f"{wording.counted(len(found), 'run')} could be carried on: give --handlers MODULE:NAME.")
+        desk.note(f"{wording.counted(len(found), 'run')} can be continued: give --handlers MODULE:NAME.")
 
     desk.tell({"resumable": plain.plain(found)}, picture)
     return exits.OK
@@ -124,7 +124,7 @@ def _list(desk: Desk, store: Store, run: str | None, name: str | None) -> int:
 def _carry_on(
     desk: Desk, store: Store, functions: Handlers, run: str | None, name: str | None, answering: Callable[[], Any]
 ) -> int:
-    """Carry on one run, or all, and tell of each as it ends; as JSON of all at once, also when cut short."""
+    """Continue one run, or all, and report each as it ends; as JSON all at once, also when interrupted."""
     there = None if run is None else locating.info(store, run, name)
     named: dict[str, Any] = {} if there is None else {"thread": there.thread, "run": there.name}
     at_hand = _AtHand(functions)
@@ -145,7 +145,7 @@ def _carry_on(
     try:
         store.resume(at_hand.functions, **named, on_run=tell)
     except KeyboardInterrupt:
-        desk.note("Interrupted. The run at hand is left as it is, for whoever resumes it.")
+        desk.note("Interrupted. The current run stays as it is; you can resume it.")
         answer(interrupted=True)
         raise
     except SystemExit as error:
@@ -163,8 +163,8 @@ def _tell_exit(desk: Desk, left: Resumed, tell: Callable[[Resumed], None]) -> No
     tell(left)
     place = locating.written(left.thread, left.run)
     desk.note(
-        f"The handler of run {place} asked to exit ({left.error}), so this ends here. The run is left for whoever "
-        "resumes it; a handler ends its run when it returns, or raises an error."
+        f"The handler of run {place} asked to exit ({left.error}), so this ends here. You can resume the run; to end "
+        "it, a handler returns or raises an error."
     )
 
 
@@ -183,7 +183,7 @@ def _tell(screen: Screen, each: Resumed) -> None:
 
 def _summary(report: list[Resumed]) -> str:
     if not report:
-        return "Nothing to resume: no run was left by a process that is gone."
+        return "Nothing to resume: no run is unfinished without a process working on it."
     counts = ", ".join(f"{number} {outcome}" for outcome, number in Counter(each.outcome for each in report).items())
     return f"{wording.counted(len(report), 'run')}: {counts}."
 
@@ -205,7 +205,7 @@ def _watch(desk: Desk, store: Store, functions: Handlers, answering: Callable[[]
             else:
                 _tell(desk.screen, each)
 
-    desk.note("Working. Ctrl-C stops after the run at hand, a second one leaves it for later.")
+    desk.note("Working. Ctrl-C stops after the current run; press it again to leave that run for later.")
     try:
         with _stopping() as stop:
             store.work(at_hand.functions, stop=stop, poll_s=_POLL_S, on_run=tell)

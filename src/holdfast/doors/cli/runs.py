@@ -58,11 +58,11 @@ def runs(
         elif chosen:
             desk.note("No such runs.")
         else:
-            desk.note("No runs yet. A program begins one with thread.run(NAME), or leaves it to a worker with submit.")
+            desk.note("No runs yet. A program starts one with thread.run(NAME), or hands it to a worker with submit.")
 
     desk.tell({"runs": plain.plain(found)}, picture)
     if limit and len(found) == limit:
-        desk.note(f"The first {limit}; there may be more (--limit 0 lists all).")
+        desk.note(f"These are the first {limit}; there may be more (--limit 0 lists all).")
 
 
 def show_runs(desk: Desk, screen: Screen, found: list[RunInfo]) -> None:
@@ -90,7 +90,7 @@ def _remark(each: RunInfo) -> str:
         return f"held by {each.holder}"
     if each.waits:
         return f"waits for {each.waits}"
-    return "a step is to be settled" if each.status == "stopped" else ""
+    return "settle a step" if each.status == "stopped" else ""
 
 
 # Changing one from outside
@@ -105,8 +105,8 @@ def cancel(
 ) -> None:
     """Ask a run to stop, and to undo what it did.
 
-    Whoever works on it stops before its next step. Where there is something to undo, that needs the code of the run:
-    whoever works on it does it, or else the next who resumes it.
+    The process that works on it stops before its next step. Undoing needs the code of the run: that process does it,
+    or the next one that resumes the run.
 
     \b
     Examples:
@@ -123,14 +123,14 @@ def _show_cancel(screen: Screen, after: RunInfo) -> None:
     if after.status == "cancelled":
         screen.line("Run ", (run, "name"), " is cancelled. There was nothing to undo.")
     elif after.status == "running":
-        screen.line("Run ", (run, "name"), f" is asked to stop. {after.holder} does so before its next step.")
+        screen.line("Run ", (run, "name"), f" will stop: {after.holder} stops before its next step.")
     else:
-        screen.line("Run ", (run, "name"), " is asked to stop. Whoever resumes it undoes what it did:")
+        screen.line("Run ", (run, "name"), " will stop. The process that resumes it undoes what it did:")
         show_resume(screen, after)
 
 
 def show_resume(screen: Screen, run: RunInfo) -> None:
-    """Show how a run is carried on."""
+    """Show how to continue a run."""
     place = locating.quoted(run.thread, run.name)
     screen.verbatim((f"holdfast resume {place} --handlers MODULE:NAME", "name"), indent=2)
 
@@ -146,7 +146,7 @@ def signal_(
 ) -> int:
     """Give a run what it waits for.
 
-    The first signal of a name counts; a later one with another value changes nothing, and is exit code 4.
+    The first signal of a name counts. A later one with another value changes nothing and ends with exit code 4.
 
     \b
     Examples:
@@ -166,13 +166,13 @@ def signal_(
             return
         screen.line("Run ", place, f" has its {signal!r}: {wording.as_text(sent.value)}")
         if there.status != "running" and (sent.awaited or there.status != "waiting"):
-            screen.line("Nobody works on it now. Carry it on:")
+            screen.line("No process is working on it. To continue it:")
             show_resume(screen, there)
 
     desk.tell(plain.plain(sent), picture)
     if sent.first and not sent.awaited:
-        waits = f" (it waits for {there.waits!r})" if there.waits else ""
-        desk.note(f"The run does not wait for {signal!r} now{waits}; the value is kept until it does.")
+        waits = f" (it is waiting for {there.waits!r})" if there.waits else ""
+        desk.note(f"The run is not waiting for {signal!r} now{waits}; the value is stored until it does.")
     return exits.OK if sent.first or sent.value == given else exits.CONFLICT
 
 
@@ -183,18 +183,18 @@ def _value(text: str) -> Any:
     except ValueError as error:
         if not text.lstrip().startswith(_BEGINS_JSON):
             return text
-        raise Invalid(f"VALUE begins like JSON and is none: {error}; --text takes it as text") from None
+        raise Invalid(f"VALUE looks like JSON but is not valid: {error}; use --text to send it as text") from None
 
 
 def _json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
-        raise Invalid("the JSON is nested too deeply to be stored; give less of it") from None
+        raise Invalid("the JSON is nested too deeply to be stored") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def settle(
@@ -207,8 +207,8 @@ def settle(
 ) -> None:
     """Say whether a step in doubt happened.
 
-    For a run that stopped because nobody could say. Look outside for the step's key, which show prints, then say what
-    you found. It is recorded, and the run can be resumed.
+    For a run that stopped because no one could tell. Look up the step's key (show prints it) in the outside system and
+    say what you found. Holdfast records it, and you can resume the run.
 
     \b
     Examples:
@@ -234,11 +234,11 @@ def _outcome(happened: bool | None, result: str | None) -> Any:
     if result is None:
         return None
     if not happened:
-        raise Invalid("a step that did not happen has no result: give --result only with --happened")
+        raise Invalid("a step that did not happen has no result: use --result only with --happened")
     try:
         return _json(result)
     except ValueError as error:
-        raise Invalid(f"--result is not JSON: {error}; text stands in double quotes, as in '\"R-7\"'") from None
+        raise Invalid(f"--result is not JSON: {error}; put text in double quotes, as in '\"R-7\"'") from None
 
 
 def _refuse_settled(store: Store, there: RunInfo, step: str) -> RunInfo:
@@ -252,7 +252,7 @@ def _refuse_settled(store: Store, there: RunInfo, step: str) -> RunInfo:
         known = f"; in doubt: {doubtful}" if doubtful else "; none of its steps is in doubt"
         raise NotFound(f"run {place!r} has no step {step!r}{known}", run=there.name, step=step)
     if steps[step].standing == "waiting":
-        raise Invalid(f"step {step!r} waits for a signal: give it with holdfast signal", run=there.name, step=step)
+        raise Invalid(f"step {step!r} is waiting for a signal: send it with holdfast signal", run=there.name, step=step)
     if not _in_doubt(steps[step]):
         raise Invalid(f"step {step!r} of run {place!r} is completed; there is nothing to settle", step=step)
     return there
@@ -267,6 +267,6 @@ def _show_settled(screen: Screen, after: RunInfo, step: str, happened: bool, out
     if happened:
         screen.line("Step ", (step, "name"), " of ", place, f" is completed, with result {wording.as_text(outcome)}.")
     else:
-        screen.line("Step ", (step, "name"), " of ", place, " did not happen, and will be run.")
-    screen.line("Carry the run on:")
+        screen.line("Step ", (step, "name"), " of ", place, " did not happen; it will run.")
+    screen.line("To continue the run:")
     show_resume(screen, after)

@@ -31,12 +31,12 @@ def state(
 ) -> None:
     """Show the state of a thread, and what in it is stale.
 
-    The state is shown as it is stored, so no code of the program that saved it is needed.
+    You see the state as it is stored, so you do not need the program that saved it.
 
     \b
     Examples:
       holdfast state trip-42
-      holdfast state trip-42 --as-of 2d
+      holdfast state trip-42 --as-of yesterday
       holdfast state trip-42 --diff 3 5
     """
     if sum((revision is not None, as_of is not None, diff is not None, history)) > 1:
@@ -60,7 +60,7 @@ def _state(desk: Desk, handle: Thread, revision: int | None, as_of: str | None) 
     else:
         desk.tell(data, lambda screen: screen.line(f"No state was saved {'yet' if as_of is None else 'by then'}."))
         if graphs_of(handle.logbook):
-            desk.note(f"It has a graph, though: holdfast graph {shlex.quote(handle.id)}")
+            desk.note(f"It has a graph: holdfast graph {shlex.quote(handle.id)}")
 
 
 class StateView(NamedTuple):
@@ -92,7 +92,7 @@ def show_state(desk: Desk, screen: Screen, seen: StateView) -> None:
     if seen.fresh is not None:
         _show_stale(screen, seen.fresh)
     elif isinstance(seen.refusal, SchemaUnknown):
-        why = f"The schema {stored.schema!r} belongs to another program, so freshness is not known here."
+        why = f"The schema {stored.schema!r} belongs to another program, so its freshness is unknown here."
         screen.line((why, "quiet"))
     else:
         screen.blank()

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from holdfast.doors import plain
 from holdfast.doors.cli import locating, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Part, Screen
@@ -40,14 +39,6 @@ _FRAME = '  File "'
 _OURS = ("/holdfast/steps/", "/holdfast/aio/")
 _LOUD = {"probed": "person", "resolved": "warn", "settled": "warn", "cancel": "warn"}
 _ENDINGS = {"done": ("■", "good"), "failed": ("■", "bad"), "cancelled": ("■", "quiet")}
-
-
-def data(story: Timeline) -> dict[str, Any]:
-    """A whole timeline as plain data."""
-    found: dict[str, Any] = plain.plain(story)
-    for shown, step in zip(found["steps"], story.steps, strict=True):
-        shown["seconds"] = step.seconds
-    return found
 
 
 def show_timeline(desk: Desk, screen: Screen, story: Timeline, *, verbose: bool = False) -> None:
@@ -253,10 +244,10 @@ def _show_advice(screen: Screen, story: Timeline) -> None:
         return
     if run.status == "waiting":
         place, name = locating.quoted(run.thread, run.name), shlex.quote(run.waits or "NAME")
-        screen.line("It waits for ", (run.waits or "a signal", "name"), ". To give it:")
+        screen.line("It is waiting for ", (run.waits or "a signal", "name"), ". To send it:")
         screen.verbatim((f"holdfast signal {place} {name} VALUE", "name"), indent=2)
         return
-    again = {"failed": "To try again what failed:"}.get(run.status, "Nobody works on it now. To carry it on:")
+    again = {"failed": "To try again:"}.get(run.status, "No process is working on it. To continue it:")
     screen.line(again)
     show_resume(screen, run)
 
@@ -267,7 +258,7 @@ def _doubtful(story: Timeline) -> Iterator[StepInfo]:
 
 def _show_settling(screen: Screen, story: Timeline, step: StepInfo) -> None:
     run = locating.quoted(story.run.thread, story.run.name)
-    screen.line("Nobody can say whether step ", (step.name, "name"), " happened. Look outside for its key,")
+    screen.line("It is unknown whether step ", (step.name, "name"), " happened. Look up its key in the outside system,")
     screen.verbatim((step.key, "title"), indent=2)
     screen.line("then say what you found:")
     settle = f"holdfast settle {run} {shlex.quote(step.name)}"

@@ -9,7 +9,8 @@ import json
 import math
 import re
 from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -18,32 +19,28 @@ from holdfast.errors import Invalid
 from holdfast.ledger.schema import duration
 from holdfast.ledger.speech import without_frameworks
 from holdfast.records import Entry
-from holdfast.when import parse_moment
+from holdfast.when import parse_moment, read_moment
 
 _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 _NAMES = ("name", "speaker", "author")
 _TIMES = ("time", "timestamp", "created_at", "date")
+_EXAMPLES = (
+    "write a date (2026-05-01, 2026-05-01T09:30, 2026-05-01T09:30+02:00), how long ago (3d, 1h30m, '3 days ago'), or "
+    "words (yesterday, 'last monday', 'yesterday 9:30'); without a zone it is UTC"
+)
 _SAME_TIME_S = 60
 _BULK = 200
 
 
 def moment(text: str, clock: Clock) -> datetime:
-    """Read a moment: ISO 8601, or a length of time such as ``2h`` or ``3d``, meaning that long ago."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return to_datetime(clock.now()) - _length(text)
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-def _length(text: str) -> timedelta:
-    try:
-        return duration(text)
-    except Invalid:
-        raise Invalid(
-            f"{text!r} is no moment: write 2026-05-01, 2026-05-01T09:30 (UTC), 2026-05-01T09:30+02:00, or 3d or 1h30m "
-            "for that long ago"
-        ) from None
+    """Read a time that someone typed: a date, words such as "yesterday", or ``2h`` or ``3d`` for that long ago."""
+    now = to_datetime(clock.now())
+    with suppress(Invalid, OverflowError):
+        return now - duration(text.strip())
+    found = read_moment(text, now)
+    if found is None:
+        raise Invalid(f"{text!r} is not a time; {_EXAMPLES}")
+    return found
 
 
 def stamp(when: datetime | None) -> str:

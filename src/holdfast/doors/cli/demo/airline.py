@@ -1,6 +1,6 @@
 """The airline of the demonstration: a booking service in a process of its own, over HTTP on this machine alone.
 
-It is careless, as services are: whoever asks twice is booked twice. It takes an ``Idempotency-Key`` and keeps it beside
+It is careless, as services are: two requests make two bookings. It takes an ``Idempotency-Key`` and keeps it beside
 the booking, so that one can be looked up by it, but does not heed it. Whatever it does is a line in its book, a file
 that is synced before anyone gets an answer. Deliberately absent: anything of Holdfast but the clock, and any care that
 would spare its clients theirs.

@@ -1,4 +1,4 @@
-"""How the booking is told: what each agent did by the airline's book, then the run as it stands in the store.
+"""What the demonstration prints about the booking: what each agent did, by the airline's book, and the step it took.
 
 Deliberately absent: deciding anything. Whether a sentence is good news is worked out from what was measured.
 """
@@ -17,9 +17,11 @@ from holdfast.steps.timeline import Moment
 
 _AIRLINES = {"search": "searched for flights", "book": "booked {booking}", "look up": "looked up the key: {booking}"}
 
+_TOLD = ("intent", "probed", "completed")  # how a step comes to its end, without what was decided in between
+
 
 class BookingStory:
-    """Tells of the booking on the screen of the tale that it is a part of."""
+    """Prints the booking as part of the story."""
 
     def __init__(self, tale: Story) -> None:
         self._tale, self._screen = tale, tale.screen
@@ -27,37 +29,31 @@ class BookingStory:
     def without(self, airline: int) -> None:
         self._tale.heading("Ana wants a flight home", "from an agent without Holdfast")
         self._tale.says("Ana", "person", ASKS_FOR_HOME)
-        self._screen.line(f"The airline is process {airline}. Who asks it twice is booked twice.", indent=3)
+        self._screen.line(f"The airline is process {airline}. Two requests make two bookings.", indent=3)
 
     def held(self, airline: int) -> None:
         self._tale.heading("The same agent with Holdfast", f"run {RUN}, airline process {airline}")
 
     def killed(self, tried: Tried) -> None:
-        self._agent("first", tried.agents[0], tried.before)
-        if not tried.killed_at:
-            self._tale.under(("it came to no booking", "bad"))
-            return
-        end = f" ended it within {tried.killed_ms:.1f} ms: booked, but not yet recorded"
-        self._tale.under((tried.killed, "bad"), end)
+        end = f"; {tried.killed} before it was recorded" if tried.killed_at else "; no booking came of it"
+        self._agent("first", tried.agents[0], tried.before, (end, "bad"))
 
     def left(self, standing: str) -> None:
-        words = {"intended": "the intent to book, with a key, and no end of it", "nothing": "nothing"}
+        words = {"intended": "the intent to book, with a key, but no result", "nothing": "nothing"}
         self._tale.under((f"in the store: {words.get(standing, standing)}", "quiet"))
 
     def again(self, tried: Tried, *, durable: bool) -> None:
-        self._agent("again", tried.agents[1], tried.after)
-        if durable and tried.has:
-            took = f"and had {tried.has} recorded {tried.has_after_ms:.0f} ms after it was started"
-            self._tale.under((took, "quiet"))
-        if tried.said:
-            self._tale.says("agent", "name", tried.said)
+        took = f"; recorded {tried.has} {tried.has_after_ms:.0f} ms after it was started"
+        self._agent("again", tried.agents[1], tried.after, (took if durable and tried.has else "", "quiet"))
 
     def orphaned(self, tried: Tried) -> None:
         codes = [line["booking"] for line in tried.did("book")]
         self._verdict(codes, " Ana knows of one." if len(codes) > 1 and tried.has else "")
 
     def kept(self, booked: Booked) -> None:
-        """The verdict, and the run from its beginning to its end."""
+        """What Ana hears, the verdict, and the step that books from its intent to its result."""
+        if booked.held.said:
+            self._tale.says("agent", "name", booked.held.said)
         self._verdict([line["booking"] for line in booked.held.did("book")], "")
         if booked.timeline is None:
             return
@@ -65,9 +61,9 @@ class BookingStory:
         columns = [Column("ms", "quiet", right=True), Column("who"), Column("what", fits=True)]
         self._screen.table(columns, _rows(booked), indent=3)
 
-    def _agent(self, which: str, pid: int, did: list[dict[str, Any]]) -> None:
+    def _agent(self, which: str, pid: int, did: list[dict[str, Any]], more: Part) -> None:
         said = ", ".join(_did(line) for line in did) or "asked the airline for nothing"
-        self._tale.says(which, "name", f"process {pid} {said}")
+        self._tale.says(which, "name", f"process {pid} {said}", more)
 
     def _verdict(self, codes: list[str], more: str) -> None:
         mark, style = ("✓ ", "good") if len(codes) == 1 else ("✗ ", "bad")
@@ -80,14 +76,17 @@ def _did(line: dict[str, Any]) -> str:
 
 
 def _rows(booked: Booked) -> list[Row]:
-    """What the run recorded, what the airline did, and the kill, each at its time since the run began."""
+    """What the run recorded of the booking, what the airline did, and the kill, each at its time."""
     assert booked.timeline is not None
     moments = booked.timeline.moments
     begun = to_micros(moments[0].time)
     told: list[tuple[int, Part, Part]] = [
-        (to_micros(moment.time), (moment.step or "run", "name"), _moment(moment, booked.held)) for moment in moments
+        (to_micros(moment.time), (moment.step or "run", "name"), _moment(moment, booked.held))
+        for moment in moments
+        if moment.kind == "opened" or (moment.step == "book" and moment.kind in _TOLD)
     ]
-    told += [(line["at"], ("airline", "person"), _did(line)) for line in (*booked.held.before, *booked.held.after)]
+    airline = (*booked.held.before, *booked.held.after)
+    told += [(line["at"], ("airline", "person"), _did(line)) for line in airline if line["did"] != "search"]
     if booked.held.killed_at:
         kill = f"{booked.held.killed} ended process {booked.held.agents[0]}"
         told.append((booked.held.killed_at, ("demo", "bad"), (kill, "bad")))
@@ -100,4 +99,4 @@ def _moment(moment: Moment, tried: Tried) -> Part:
     if moment.kind == "opened":
         begun = moment.facts["why"] == "new"
         return f"{'begun' if begun else 'taken up'} by process {tried.agents[0 if begun else 1]}"
-    return moment.text, "good" if moment.kind in ("probed", "resolved") else ""
+    return moment.text, "good" if moment.kind == "probed" else ""

@@ -1,6 +1,6 @@
 """What the demonstration measured, and what it claims about it.
 
-Deliberately absent: measuring, and telling. A claim holds or does not by what is in ``Played`` alone.
+Deliberately absent: measuring, and printing. A claim holds or does not by what is in ``Played`` alone.
 """
 
 from __future__ import annotations
@@ -72,11 +72,15 @@ class Booked(msgspec.Struct):
 
 
 class MeasuredClaim(msgspec.Struct, frozen=True):
-    """Something the demonstration says, and whether it was so in this run."""
+    """Something the demonstration says, and whether it was so in this run.
+
+    ``seen`` is whether the story shows it as it happens; the closing table has the rest.
+    """
 
     claim: str
     measured: str
     holds: bool
+    seen: bool = False
 
 
 class Played(msgspec.Struct):
@@ -120,19 +124,21 @@ def _of_survival(played: Played) -> list[MeasuredClaim]:
     killed = played.killed
     forced = killed is not None and _forced(killed.signal)
     return [
-        MeasuredClaim("the agent was killed, not asked", killed.signal if killed else "it was not", forced),
+        MeasuredClaim(
+            "the agent was killed, not stopped", killed.signal if killed else "it was not", forced, seen=True
+        ),
         MeasuredClaim(
             "every acknowledged turn is there",
             f"{len(said)} acknowledged, {len(found)} found",
             bool(said) and said == found,
         ),
         MeasuredClaim(
-            "the last one is as it was",
+            "the last one is unchanged",
             f"entry {last['entries']}, digest {last['digest'][:12]}",
             bool(said) and last["digest"] == played.knew.get("digest"),
         ),
         MeasuredClaim(
-            "the turn it died in left nothing", f"{beyond} entries beyond that", forced and bool(said) and beyond == 0
+            "the turn it died in left nothing", f"{beyond} entries after it", forced and bool(said) and beyond == 0
         ),
     ]
 
@@ -149,10 +155,14 @@ def _of_knowledge(played: Played) -> list[MeasuredClaim]:
     issues = played.final.get("unresolved_issues", ["unknown"])
     return [
         MeasuredClaim(
-            "the new process knew whom it talks to", f"{name}, after {took:.0f} ms", name in _greeting(played)
+            "the new process knew who Ana is", f"{name}, after {took:.0f} ms", name in _greeting(played), seen=True
         ),
-        MeasuredClaim("it saw which facts had grown old", f"{len(verify)} to verify before acting", bool(verify)),
-        MeasuredClaim("it finished the task", f"{status}, {len(issues)} issues open", status == "done" and not issues),
+        MeasuredClaim(
+            "it saw which facts were too old", f"{len(verify)} to verify before acting", bool(verify), seen=True
+        ),
+        MeasuredClaim(
+            "it finished the task", f"{status}, {len(issues)} issues open", status == "done" and not issues, seen=True
+        ),
     ]
 
 
@@ -170,18 +180,20 @@ def _of_memory(played: Played) -> list[MeasuredClaim]:
     all_asked = len(played.recalled) == len(QUESTIONS)
     return [
         MeasuredClaim(
-            "what the killed agent knew is found",
+            "it found what the first agent knew",
             f"{counted(len(known), 'question')}, {len(right)} first hits right",
             all_asked and right == known,
+            seen=True,
         ),
         _of_change(played),
         MeasuredClaim(
-            "of what nobody said it claims nothing",
+            "it made nothing up",
             f"{counted(len(unknown), 'question')}, confidence {sure:.2f}",
             all_asked and not any(each["relevant"] for each in unknown),
+            seen=True,
         ),
         MeasuredClaim(
-            "nobody beside the store was asked", f"{counted(opened, 'connection')}, {pace}", all_asked and not opened
+            "recall used the store alone", f"{counted(opened, 'connection')}, {pace}", all_asked and not opened
         ),
     ]
 
@@ -209,7 +221,7 @@ def _of_change(played: Played) -> MeasuredClaim:
     found = _found(about)
     new = kept == told and len(told) > 1 and found[0] == told[-1] and not set(found) & set(told[:-1])
     measured = f"{counted(len(set(kept) & set(told)), 'value')} kept, the newest {'first' if new else 'not first'}"
-    return MeasuredClaim("a fact that changed has its new value", measured, new)
+    return MeasuredClaim("a fact that changed has its new value", measured, new, seen=True)
 
 
 def _of_order(played: Played) -> list[MeasuredClaim]:
@@ -219,8 +231,8 @@ def _of_order(played: Played) -> list[MeasuredClaim]:
     branch = f"{forked.entries} entries shared in {forked.fork_ms:.1f} ms" if forked else "no fork"
     return [
         MeasuredClaim("the log has no gap", f"1 to {len(played.numbers)}", whole and bool(played.numbers)),
-        MeasuredClaim("every digest and count agrees", looked, report is not None and report.ok),
-        MeasuredClaim("a fork shares its past", branch, forked is not None and forked.shared),
+        MeasuredClaim("every digest and count is right", looked, report is not None and report.ok),
+        MeasuredClaim("a fork shares its history", branch, forked is not None and forked.shared),
     ]
 
 
@@ -232,22 +244,30 @@ def _of_booking(booked: Booked) -> list[MeasuredClaim]:
     found = step.result["booking"] if step is not None and step.how == "probed" else ""
     return [
         MeasuredClaim(
-            "killed when booked, not yet recorded",
+            "killed after booking, before recording",
             f"{held.killed}, the step was {booked.left}",
             between and booked.left == "intended",
+            seen=True,
         ),
-        MeasuredClaim("one booking, nothing orphaned", f"{once} (without Holdfast: {twice})", (once, twice) == (1, 2)),
         MeasuredClaim(
-            "what was done was not done again",
+            "one booking, not two", f"{once} (without Holdfast: {twice})", (once, twice) == (1, 2), seen=True
+        ),
+        MeasuredClaim(
+            "completed steps did not run again",
             f"{counted(searches, 'search', 'searches')} (without: {len(without.did('search'))})",
             searches == 1 and bool(held.after),
+            seen=True,
         ),
         MeasuredClaim(
-            "the airline was asked, nothing guessed",
+            "the probe asked the airline",
             f"{counted(len(held.did('look up')), 'question')}, {found or 'nothing'} found",
             bool(found) and [line["booking"] for line in held.did("book")] == [found],
+            seen=True,
         ),
         MeasuredClaim(
-            "the new agent recorded it", f"{held.has_after_ms:.0f} ms after it was started", held.has == found != ""
+            "the new agent recorded it",
+            f"{held.has_after_ms:.0f} ms after it was started",
+            held.has == found != "",
+            seen=True,
         ),
     ]

@@ -32,29 +32,28 @@ _INTO_THE_TURN_S = 0.15  # so that the kill comes while the agent waits, not whi
 
 
 def demo(desk: Desk) -> int:
-    """See agents killed in mid-turn and mid-booking, and go on.
+    """Watch agents being killed at work, and going on.
 
-    A child process holds a conversation and is killed with SIGKILL; a new process continues it. Then one is killed when
-    it has booked a flight and not recorded it: without Holdfast that makes two bookings, with it one. What is printed
-    was measured in that run. The store is kept (holdfast-demo.db here, or where --db says) for you to look at. Run it
-    as often as you like: each run is a new thread.
+    A child process holds a conversation and is killed with SIGKILL; a new process continues it. Another one is killed
+    after it booked a flight and before it recorded that: without Holdfast you get two bookings, with it one. Every
+    number printed is measured in that run. The store stays for you to look at: holdfast-demo.db here, or where --db
+    says. Run it as often as you like; each run is a new thread.
 
     \b
     Examples:
       holdfast demo
       holdfast demo --db postgresql://localhost/agents
     """
-    # Not HOLDFAST_DB: nobody wants a play performed in their own store by accident.
+    # Not HOLDFAST_DB: a demonstration has no business in someone's own store.
     url = DATABASE if desk.options.db is None else desk.options.db
     desk.live()
     tale = Story(Screen(io.StringIO()) if desk.options.json else desk.screen)
     played = _play(desk, url, tale)
     found = claims(played)
     held = all(each.holds for each in found)
-    tale.measured([(each.claim, each.measured, each.holds) for each in found])
+    tale.measured(found)
     if played.forked is not None:
-        tale.offer_chat(url, played.thread)
-        tale.next_steps(url, played.thread, played.user, played.forked.thread, played.knew.get("revision", 0))
+        tale.next_steps(url, played.thread, played.user, played.knew.get("revision", 0))
     if desk.options.json:
         data = {**plain.plain(played), "database": database(url), "claims": plain.plain(found), "ok": held}
         desk.document(data)

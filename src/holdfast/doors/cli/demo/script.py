@@ -60,7 +60,7 @@ def _named(state: AgentState, now: datetime) -> AgentState:
 
 
 def _asked(state: AgentState, now: datetime) -> AgentState:
-    state.unresolved_issues.append("may the cello come into the cabin?")
+    state.unresolved_issues.append("can the cello come into the cabin?")
     return _did(state, "asked the airline about the cello")
 
 
@@ -92,7 +92,7 @@ def _did(state: AgentState, action: str, status: str | None = None) -> AgentStat
 CONVERSATION = (
     ScriptedTurn(
         "Hello, I'm Ana. I need a flight to Lisbon for my sister's wedding on 12 June.",
-        "Hello Ana! A wedding in Lisbon, how lovely. Where do you start, and how do you like to fly?",
+        "Hello Ana! A wedding in Lisbon, how lovely. Where do you fly from, and when?",
         _met,
         remembers=Noted("flies to her sister, who marries in Lisbon on 12 June"),
     ),
@@ -106,19 +106,19 @@ CONVERSATION = (
     ),
     ScriptedTurn(
         "Ana Maria Sousa. No food with nuts: I am allergic.",
-        "Both noted. Do you carry anything out of the ordinary?",
+        "Both noted. Are you bringing anything unusual?",
         _named,
     ),
     ScriptedTurn(
-        "A cello. May it come into the cabin?",
-        "The airline will answer by mail. I keep that question open.",
+        "A cello. Can it come into the cabin?",
+        "The airline will answer by mail. I'll keep that question open.",
         _asked,
         ("ask_airline", {"about": "a cello in the cabin"}),
         "We will answer by mail.",
     ),
     ScriptedTurn(
-        "Then hold a seat. By the window, after all. But do not pay yet.",
-        "Seat 14A on TP 533 is held for you, nothing is paid.",
+        "Then hold a seat. By the window, after all. But don't pay yet.",
+        "Seat 14A on TP 533 is held for you. Nothing is paid yet.",
         _held,
         ("hold_seat", {"flight": "TP 533", "seat": "14A"}),
         {"held": "14A"},
@@ -134,7 +134,7 @@ CONVERSATION = (
     ),
     ScriptedTurn(
         "And the cello?",
-        "The airline wrote: it may come, on a seat of its own. I took 14B for it, 90 EUR.",
+        "The airline says yes, on a seat of its own. I took 14B for it: 90 EUR.",
         _answered,
         ("read_mail", {"from": "airline"}),
         "A cello is welcome on a seat of its own: 90 EUR.",

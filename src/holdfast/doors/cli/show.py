@@ -1,78 +1,36 @@
-"""Commands that look at threads and runs: threads, show.
+"""The command that shows one thread, or one of its runs.
 
-They never make a store that is not there. Deliberately absent: any writing, and any class of the caller's program.
+Deliberately absent: any writing, and any class of the caller's program.
 """
 
 from __future__ import annotations
 
-from holdfast import Store, Thread
+from typing import TYPE_CHECKING
+
 from holdfast.doors import plain
 from holdfast.doors.cli import locating, options, timeline, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.graph import show_standing
 from holdfast.doors.cli.log import SPEAKER_WIDTH, colour
 from holdfast.doors.cli.points import show_checkpoints
-from holdfast.doors.cli.render import Column, Screen
+from holdfast.doors.cli.render import Screen
 from holdfast.doors.cli.runs import show_runs
 from holdfast.doors.cli.state import load, show_state
 from holdfast.errors import NotFound
 from holdfast.ledger.graphs import Graph, graphs_of
-from holdfast.records import Entry, ThreadInfo
-from holdfast.types import FrameInfo, GraphInfo, Timeline
+
+if TYPE_CHECKING:
+    from holdfast import Store, Thread
+    from holdfast.types import Entry, FrameInfo, GraphInfo, ThreadInfo, Timeline
 
 _GLIMPSE = 6
-
-
-def threads(
-    desk: Desk,
-    user: options.OfUser = None,
-    agent: options.OfAgent = None,
-    tag: options.WithTag = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    limit: options.AtMost = 100,
-) -> None:
-    """List threads, latest activity first.
-
-    \b
-    Examples:
-      holdfast threads --user ana
-      holdfast threads --since 2h --json
-    """
-    with desk.open() as store:
-        found = store.threads(
-            user=user, agent=agent, tag=tag, since=desk.moment(since), until=desk.moment(until), limit=limit or None
-        )
-    desk.tell({"threads": plain.plain(found)}, lambda screen: _show_threads(desk, screen, found))
-    if limit and len(found) == limit:
-        desk.note(f"The first {limit}; there may be more (--limit 0 lists all).")
-
-
-def _show_threads(desk: Desk, screen: Screen, found: list[ThreadInfo]) -> None:
-    if not found:
-        desk.note("No threads.")
-        return
-    columns = [
-        Column("thread", "name", fits=True),
-        Column("user", fits=True),
-        Column("agent", fits=True),
-        Column("entries", right=True),
-        Column("last active"),
-        Column("tags", "quiet", fits=True),
-    ]
-    rows = [
-        (each.id, each.user or "", each.agent or "", str(each.entries), desk.when(each.active), ",".join(each.tags))
-        for each in found
-    ]
-    screen.table(columns, rows)
 
 
 def show(desk: Desk, thread: options.ThreadOrRun, run: options.Named = None, verbose: options.Verbose = False) -> None:
     """Show one thread, or one of its runs.
 
-    Of a thread: whose it is, its newest entries, its state, what in it must be verified before acting, where its graph
-    stands, its runs and checkpoints. Of a run: how it stands, its steps, what happened when, what was asked and
-    decided, and how it failed.
+    For a thread: its owner, newest entries and state, what you must verify before acting, where its graph stands, its
+    runs and checkpoints. For a run: its status, its steps, what happened when, what was decided, and how it failed.
 
     \b
     Examples:
@@ -85,7 +43,7 @@ def show(desk: Desk, thread: options.ThreadOrRun, run: options.Named = None, ver
         if story is None:
             _show_thread(desk, store.thread(thread))
             return
-    desk.tell(timeline.data(story), lambda screen: timeline.show_timeline(desk, screen, story, verbose=verbose))
+    desk.tell(plain.timeline(story), lambda screen: timeline.show_timeline(desk, screen, story, verbose=verbose))
 
 
 def _story(store: Store, text: str, run: str | None) -> Timeline | None:
