@@ -23,6 +23,7 @@ from holdfast.doors import plain
 from holdfast.doors.cli import chat_view, exits
 from holdfast.doors.cli.chat_commands import Commands
 from holdfast.doors.cli.chat_model import Answerer, answerer
+from holdfast.doors.cli.chat_quotes import Quoting
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
 from holdfast.errors import HoldfastError, RunHeld, SchemaError
@@ -111,6 +112,8 @@ class Chat:
         owner = thread.logbook.scope if info is None else info
         self.user, self.agent = owner.user, owner.agent or thread.logbook.scope.agent
         self.memory = store.memory(user=self.user, agent=self.agent)
+        if isinstance(answers.model, Quoting):
+            answers.model.memory = self.memory
         self.session = self._session(budget)
         self.answer: Answer | None = None
         self.code = exits.OK

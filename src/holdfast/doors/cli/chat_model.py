@@ -11,12 +11,12 @@ import importlib.util
 from typing import Any, NamedTuple
 
 from holdfast import config
+from holdfast.doors.cli.chat_quotes import NAME, Quoting
 from holdfast.errors import HoldfastError, Misconfigured
 from holdfast.providers.models.choose import choose
 from holdfast.providers.models.local import NAME as LOCAL
 from holdfast.providers.models.local import Local
 from holdfast.providers.models.model import Model
-from holdfast.providers.models.quoting import NAME, Quoting
 
 NONE = (NAME, "none")
 _ANSWER_TOKENS = 700
