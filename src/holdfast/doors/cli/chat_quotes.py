@@ -1,7 +1,7 @@
 """An answerer that needs no key and no model: it quotes what recall finds, with where and when, or does not know.
 
-Deliberately absent: making anything up, extraction (rules do that), and looking like a language model. What it says itself
-is English; recall works in any script.
+Deliberately absent: making anything up, extraction (rules do that), and looking like a language model. Its sentences
+are English; recall works in any script.
 """
 
 from __future__ import annotations
