@@ -77,8 +77,8 @@ long: $(VENV)/.ready-dev ## every test on every engine, long searches, every cas
 test-adapters: $(VENV)/.ready-dev ## the adapters, each in an environment of its own with its framework
 	@$(BIN)/python tools/adapters.py $(ARGS)
 
-unit: $(VENV)/.ready-dev ## the unit tests, the contract on ram and SQLite, and the gates: under 15 s
-	@$(PYTEST) -m 'not slow' tests/unit tests/contract tests/gates $(ARGS)
+unit: $(VENV)/.ready-dev ## the unit tests and the contract on ram and SQLite: under 15 s
+	@$(PYTEST) -m 'not slow' tests/unit tests/contract $(ARGS)
 
 fast: $(VENV)/.ready-dev ## every test that needs no server and no patience
 	@$(PYTEST) -m 'not slow' $(ARGS)
