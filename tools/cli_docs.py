@@ -74,7 +74,7 @@ def _flags(option: Any) -> str:
 
 def _default(option: Any) -> str:
     plain = isinstance(option.default, str | int | float) and not isinstance(option.default, bool)
-    return f" Default: `{option.default}`." if plain else ""
+    return f" Default: `{option.default}`." if plain and option.default != "" else ""
 
 
 def _text(help_text: str | None) -> str:

@@ -118,7 +118,9 @@ def _asked(messages: list[dict[str, Any]]) -> str:
 
 
 def _says_something(hit: Hit) -> bool:
-    """Whether a hit is worth quoting: not a question, nor what a session or this answerer said itself."""
+    """Whether a hit is worth quoting: not a tool call or a question, nor what a session or this answerer said."""
+    if hit.entry is not None and hit.entry.kind != "message":
+        return False
     text = hit.text.strip()
     return bool(text) and not _ASKS.match(text) and not _GREETS.fullmatch(text) and not text.startswith(_OWN)
 

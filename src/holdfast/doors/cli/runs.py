@@ -132,6 +132,7 @@ def _show_cancel(screen: Screen, after: RunInfo) -> None:
 def show_resume(screen: Screen, run: RunInfo) -> None:
     """Show how to continue a run."""
     place = locating.quoted(run.thread, run.name)
+    screen.line("Start your program again, or carry it on from here with the functions of a module:", indent=2)
     screen.verbatim((f"holdfast resume {place} --handlers MODULE:NAME", "name"), indent=2)
 
 
