@@ -845,7 +845,7 @@ def test_what_is_to_be_undone_is_undone_by_whoever_resumes(call: Call, db: Path,
     submit(db, "undo")
     call("resume", "--handlers", program)
     done = call("cancel", "trip-42/undo")
-    assert "The process that resumes it undoes what it did:\n  holdfast resume trip-42/undo" in done.out
+    assert "The process that resumes it undoes what it did:\n  Start your program again" in done.out
     assert call("cancel", "trip-42/undo", "--json").data["run"]["status"] == "interrupted"
     resumed = call("resume", "--handlers", program)
     assert (resumed.code, "cancelled    trip-42/undo" in resumed.out) == (exits.OK, True)
