@@ -234,7 +234,7 @@ class Store:
             raise Invalid(f"model is a model's name, used to count tokens, not {type(model).__name__}")
         given = self._thread_of(thread)
         scope = given.logbook.scope
-        own = self.thread(given.id, user=scope.user, agent=scope.agent)  # its own handle: the caller has not seen this state
+        own = self.thread(given.id, user=scope.user, agent=scope.agent)  # the caller has not seen this state
         limit = self.wiring.contexts().limit(model) if budget is None else budget
         return self.wiring.contexts().build(own, input, limit, model, settings)
 

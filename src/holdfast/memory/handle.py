@@ -2,7 +2,7 @@
 
 A handle holds no data, so any number of handles in any number of processes may name the same scope. Writes go to the
 scope's own collection; reads also see the collections around it, and recall also searches every message of the scope's
-threads. Deliberately absent: what is true (``memory.facts``), how things are found (``retrieval``), and when to extract.
+threads. Deliberately absent: what is true (``memory.facts``), how things are found (``retrieval``), when to extract.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class Session:
             self._toolbox.add(lookup_tool(thread, self._results, self._elsewhere))
         _check(ways, model)
         check_settings(self._settings)
-        self._reading = sibling(thread, thread.id, thread.logbook.scope)  # its own handle: the caller has not seen these states
+        self._reading = sibling(thread, thread.id, thread.logbook.scope)  # the caller has not seen these states
         self.opening: Opening | None = None
         self.answer: Answer | None = None
         self._handed_off = False
@@ -338,7 +338,7 @@ class Session:
         return exchange
 
     def _answering(self, exchange: Exchange) -> Iterator[str]:
-        """Let the model answer a question, and record the answer. An error leaves the question open, with the reason."""
+        """Let the model answer a question, and record the answer. An error leaves the question open with a reason."""
         model = self._need_model("answer")
         rounds = self._ways.get("rounds", ROUNDS)
         counting = (self._counter.count, self.budget)

@@ -227,7 +227,7 @@ def is_async(fn: Callable[..., Any]) -> bool:
         target = target.func
     if type(target) is FunctionType and not hasattr(target, "_is_coroutine_mark"):  # the common case, on a hot path
         return bool(target.__code__.co_flags & inspect.CO_COROUTINE)
-    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004 - the method itself, to see what it returns
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004 - asked of the method, to see what it gives
 
 
 def refuse_async(spec: Spec, fn: Callable[..., Any]) -> None:
@@ -305,9 +305,7 @@ def _encoded(given: list[Any], what: str) -> bytes:
     try:
         return encode(given, what)
     except Invalid:
-        return encode(
-            typed.to_plain(given), what
-        )  # dates, sets and typed values compare by content
+        return encode(typed.to_plain(given), what)  # dates, sets and typed values compare by content
 
 
 def key_of(tenant: str, stream: int, name: str) -> str:

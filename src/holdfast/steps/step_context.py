@@ -289,7 +289,7 @@ def running(what: str) -> Steps:
     found = _run.get()
     if found is None:
         raise Invalid(
-            f"step {what!r} was called outside a run; call it inside `with thread.run(…):`, or call the plain function: "
+            f"step {what!r} was called outside a run; call it inside `with thread.run(…):`, or the plain function with "
             f"{what}.fn(…)"
         )
     return found
