@@ -5,7 +5,7 @@
     │   ├── RunHeld         another process works on this run: wait, or work on another
     │   ├── ThreadHeld      another caller holds this thread: wait for it
     │   ├── Fenced          another process took over this run: stop, you can no longer write to it
-    │   └── NotSaved        the step is done, but the state it saves with its completion was refused
+    │   └── NotSaved        the step is done, but the state or entries it saves with its completion were refused
     ├── Unavailable         the store cannot answer now: retry later
     │   ├── QuotaExceeded   the tenant has reached its limit: make room, or raise the limit
     │   ├── OutcomeUnknown  a commit may or may not have happened: retry with the same key
@@ -142,7 +142,7 @@ class Fenced(Conflict):
 
 
 class NotSaved(Conflict):
-    """The step is done, but the state it saves with its completion was refused."""
+    """The step is done, but the state or entries it saves with its completion were refused."""
 
     code = "not_saved"
     retryable = False

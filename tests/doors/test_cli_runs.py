@@ -924,7 +924,7 @@ def test_a_message_that_is_no_text_leaves_nothing_behind(call: Call, handed: Pat
     before = call("handoff", "trip-42", "--history", "--json").data
     done = call("handoff", "trip-42", "--write", handed, "--git", "--message", message, "--json")
     assert (done.code, done.error["code"], handed.exists()) == (exits.USAGE, "invalid", False)
-    assert "the message of a commit must be text" in done.error["message"]
+    assert "a commit message must be text" in done.error["message"]
     assert call("handoff", "trip-42", "--history", "--json").data == before
 
 

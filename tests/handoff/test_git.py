@@ -96,7 +96,7 @@ def test_what_was_written_without_git_is_committed_later(book: Handoff, reposito
 def test_a_message_of_ones_own(book: Handoff, repository: Any) -> None:
     book.write(repository.folder / "P.md", git=True, message="# not a comment\n\n--amend $(x) é")
     assert repository.git("log", "-1", "--format=%B").strip() == "# not a comment\n\n--amend $(x) é"
-    with pytest.raises(Invalid, match="message of a commit"):
+    with pytest.raises(Invalid, match="commit message"):
         book.write(repository.folder / "P.md", git=True, message="")
 
 

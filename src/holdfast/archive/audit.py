@@ -121,7 +121,7 @@ class Audit:
         for field in ArchiveManifest.__struct_fields__:
             here, there = getattr(expected, field), getattr(found, field)
             if here != there:
-                what = f"{field} does not agree with what the archive holds"
+                what = f"{field} does not match the contents of the archive"
                 raise damage("manifest", what, expected=there, actual=here)
 
     # Strands

@@ -280,7 +280,7 @@ class _ArchiveTally:
         if known is None or not known.kind or strand.stream in changes.strands:
             return
         if strand.kind and (known.kind, known.id) != (strand.kind, strand.id):
-            why = f"its history belongs to {known.kind} {known.id!r} here"
+            why = f"here its history belongs to {known.kind} {known.id!r}"
             raise _conflict(strand.kind, strand.id, why, strand.base + 1)
         owner = self._view.get(tenant, known.kind, known.id)
         last = strand.events[-1].position if strand.events else strand.base

@@ -129,7 +129,7 @@ class GroupCommit:
         self._begin()
         for job in left:
             if not job.done:
-                job.error = OutcomeUnknown("this process was forked during a commit, which its parent goes on with")
+                job.error = OutcomeUnknown("this process was forked during a commit, which its parent continues")
             job.wake()
 
     # Queueing
@@ -238,7 +238,7 @@ class GroupCommit:
             try:
                 notify(outcomes)
             except Exception:  # its event loop is gone; the batches are durable all the same
-                _log.exception("nobody could be told about %d finished commits", len(outcomes))
+                _log.exception("no caller could be notified of %d finished commits", len(outcomes))
 
     def _hand_over(self, leader: object) -> bool:
         """Pass the lead to whoever waits longest, or let it go; False when there is more to lead for this one.

@@ -147,7 +147,7 @@ class Forgetting(NamedTuple):
 
 
 def trimmed(after: int, first: int) -> FeedTrimmed:
-    return FeedTrimmed(f"the feed begins at {first}; what came after {after} was dropped", first=first, after=after)
+    return FeedTrimmed(f"the feed begins at {first}; the commits after {after} were dropped", first=first, after=after)
 
 
 def problems(tenant: str, strand: Strand, breaks: Iterator[tuple[int, str]]) -> list[Problem]:

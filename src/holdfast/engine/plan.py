@@ -259,7 +259,7 @@ class _Draft:
             )  # fmt: skip
         if op.whole and fresh and head - record.head < len(stored):
             raise KeyReused(
-                f"some entries of this append to {op.kind} {op.id!r} are there under its key, and others are not",
+                f"only some entries of this append to {op.kind} {op.id!r} exist under its key",
                 kind=op.kind, id=op.id,
             )  # fmt: skip
         self.stored.append(tuple(stored))
@@ -451,7 +451,7 @@ class _Draft:
         record = self._get(op.kind, op.id)
         self._expect_version(op.kind, op.id, record, op.version)
         if op.stream is not None and record is not None and record.stream != op.stream:
-            raise Conflict(f"{op.kind} {op.id!r} was begun anew", kind=op.kind, id=op.id, expected=op.version, actual=0)
+            raise Conflict(f"{op.kind} {op.id!r} was recreated", kind=op.kind, id=op.id, expected=op.version, actual=0)
 
     def _adopt(self, op: Adopt) -> None:
         owners = {(record.kind, record.id): record.scope for record in op.records}
@@ -500,7 +500,7 @@ class _Draft:
             elif here is None:
                 self._add_event(strand.kind, strand.stream, event)
             elif here.digest != digest:
-                raise _differs(strand.kind, strand.id, f"entry {position} is another one here")
+                raise _differs(strand.kind, strand.id, f"entry {position} differs here")
         if known is None or (strand.events and position not in present):
             self.noted.append(Change("adopt", strand.kind, strand.id, position, scope))
 
@@ -518,7 +518,7 @@ class _Draft:
             self._write("adopt", self._caught_up(record), record.version)
             return
         if known.version == record.version and known.body != record.body:
-            raise _differs(record.kind, record.id, f"version {record.version} is another one here")
+            raise _differs(record.kind, record.id, f"version {record.version} differs here")
         if known.stream != record.stream:
             self._adopt_rewound(known, record, ends)
             return
@@ -553,7 +553,7 @@ class _Draft:
             stream == record.stream for stream, _ in self.changes.events
         )
         if not theirs_holds_ours and not ours_holds_theirs:
-            raise _differs(record.kind, record.id, "it was begun or rewound separately")
+            raise _differs(record.kind, record.id, "it was created or rewound separately")
         place = record if theirs_holds_ours and (not ours_holds_theirs or record.time > known.time) else known
         newer = _newer(known, record)
         merged = msgspec.structs.replace(
@@ -580,9 +580,9 @@ class _Draft:
 
     def _limit(self, op: Limit) -> None:
         if op.measure not in MEASURES or (op.measure == "bytes") == bool(op.kind):
-            raise Invalid(f"a limit is of events or records of a kind, or of bytes, not of {op.measure!r} {op.kind!r}")
+            raise Invalid(f"a limit is on events or records of a kind, or on bytes, not on {op.measure!r} {op.kind!r}")
         if op.most is not None and op.most < 0:
-            raise Invalid(f"a limit is not below 0, as {op.most} is")
+            raise Invalid(f"a limit must be 0 or more, not {op.most}")
         self.changes.limits[op.measure, op.kind] = op.most
         self.noted.append(Change("limit", op.kind, op.measure, 0 if op.most is None else op.most))
 

@@ -74,7 +74,7 @@ class _ServerKeys(Keys):
         ((walled, names, role),) = run("", sql)
         if walled:
             raise Misconfigured(
-                f"the role {role!r} may not list tenants: that is for the owner of the tables, or for BYPASSRLS",
+                f"the role {role!r} may not list tenants: only the owner of the tables or a role with BYPASSRLS may",
                 role=role,
             )
         return list(names)
@@ -399,7 +399,7 @@ class PostgresEngine(Reads):
         self._group.begin_anew()
 
     def _forked(self) -> Misconfigured:
-        told = f"this process was forked in the middle of work on {self._database}, which its parent goes on with"
+        told = f"this process was forked during work on {self._database}, which its parent continues"
         return Misconfigured(told, place=str(self._database))
 
     def _borrow(self, pool: ConnectionPool[Connection]) -> Connection:

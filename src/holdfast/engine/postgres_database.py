@@ -43,9 +43,9 @@ _PLAIN = re.compile(
 _MEANINGS: tuple[tuple[str, tuple[type[HoldfastError], str]], ...] = (
     ("22", (Invalid, "Postgres cannot store this: {said}")),
     ("54", (TooLarge, "too large for Postgres: {said}")),
-    ("53100", (Unavailable, "the disk of {place} is full: nothing of this was written")),
+    ("53100", (Unavailable, "the disk of {place} is full: nothing was written")),
     ("55P03", (Unavailable, "{place} stayed locked by another process for too long")),
-    ("25006", (Unavailable, "{place} is read-only at present: {said}")),
+    ("25006", (Unavailable, "{place} is currently read-only: {said}")),
     ("28", (Misconfigured, "{place} refuses the connection: {said}")),
     ("3D", (Misconfigured, "{place} refuses the connection: {said}")),
     ("3F", (Misconfigured, "no schema of the search path exists at {place}: {said}")),
@@ -156,11 +156,11 @@ def _parts(url: str) -> dict[str, Any]:
     """
     try:
         given = conninfo_to_dict(url)
-        why = "" if _PLAIN.match(url) and url.isprintable() else "something of it stands in the wrong place"
+        why = "" if _PLAIN.match(url) and url.isprintable() else "its parts are in the wrong order"
     except psycopg.Error as error:
         why = str(error).strip().partition('"')[0].strip(" :")
     except ValueError:
-        why = "it holds characters that no address can"
+        why = "it holds characters that are not allowed in an address"
     if why:
         raise Misconfigured(
             f"this is not a Postgres address: {why}. It is postgresql://user@host:5432/name; in a password, @ / : ? # "

@@ -66,7 +66,7 @@ def sqlite_path(url: str) -> Path:
     if "\x00" in url or not url:
         raise Misconfigured("the path of the database is empty or contains a NUL character")
     if _MEANT_A_SERVER.search(url):  # a file of that name would show the password to whoever lists its directory
-        raise Misconfigured("this is not a path: the address of a Postgres server is postgresql://user@host:5432/name")
+        raise Misconfigured("this is not a path; a Postgres address is postgresql://user@host:5432/name")
     if url.lstrip("/") == ":memory:":
         raise Misconfigured(f'{url} would be a file of that name; "ram:" is for memory only')
     try:
@@ -87,7 +87,7 @@ def _path_in(url: str) -> str:
         raise Misconfigured(f"{url} names a host; write sqlite:///absolute/path or sqlite:relative/path")
     if parts.query or parts.fragment:
         # Left out in silence they would open another file than the one that was meant.
-        raise Misconfigured(f"{url} has options, and there are none; in a file's name write ? as %3F and # as %23")
+        raise Misconfigured(f"{url} has options, but none are supported; in a file's name write ? as %3F and # as %23")
     return unquote(parts.path)
 
 

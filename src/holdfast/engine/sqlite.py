@@ -171,7 +171,7 @@ class SqliteEngine(Reads):
                 return ()
             if _time.monotonic() > deadline:
                 raise Unavailable(
-                    f"{self._path}: someone still reads what it was before, so its write-ahead log cannot be emptied; "
+                    f"{self._path}: someone still reads an older snapshot, so its write-ahead log cannot be emptied; "
                     "try again when they are done",
                     path=str(self._path),
                 )

@@ -74,8 +74,8 @@ class Identity:
         if sqlite_process.place_of(self._path) is not None:
             self._set_log_aside()
         raise FileGone(
-            f"{self._path} was moved, deleted or replaced while this store was open, and nothing is written to or read "
-            "from what has that name now; find out why, then open the store again",
+            f"{self._path} was moved, deleted or replaced while this store was open; nothing is written to or read "
+            "from the file that has this name now; find out why, then open the store again",
             path=str(self._path),
         )
 
@@ -210,7 +210,7 @@ def _refuse_orphaned_log(path: Path) -> None:
     if logged and not (path.exists() and path.stat().st_size > 1):
         raise Corrupt(
             f"{path} is {'empty' if path.exists() else 'missing'}, but its log {wal} is not; "
-            "restore the store from a backup, or remove the log to begin anew",
+            "restore the store from a backup, or remove the log to start afresh",
             path=str(path),
         )
 
@@ -251,8 +251,8 @@ def recognise(connection: apsw.Connection, path: Path) -> None:
         connection.execute("ROLLBACK")
     if owner != APPLICATION_ID and (owner or tables):
         raise Misconfigured(
-            f"{path} is an SQLite database, but not a Holdfast store; what another program keeps in it may be taken "
-            f"over: holdfast --db agent.db import {path}",
+            f"{path} is an SQLite database, but not a Holdfast store; to import the data of another "
+            f"program from it: holdfast --db agent.db import {path}",
             path=str(path),
         )
     known = migrate.newest("sqlite")
@@ -376,7 +376,7 @@ def translate(error: apsw.Error, path: Path) -> HoldfastError:
         case apsw.BusyError() | apsw.LockedError():
             return Unavailable(f"{path} stayed locked by another process for too long", path=str(path))
         case apsw.FullError():
-            return Unavailable(f"the disk is full: nothing of this was written to {path}", path=str(path))
+            return Unavailable(f"the disk is full: nothing was written to {path}", path=str(path))
         case apsw.NotADBError():
             return Corrupt(f"{path} is not an SQLite database", path=str(path))
         case apsw.CorruptError():

@@ -92,7 +92,7 @@ class _Gate:
         deadline = _time.monotonic() + WAIT_S
         while any(who != me for who in list(self._inside.values())):
             if _time.monotonic() > deadline:
-                _log.warning("the process forks while another thread uses a store; its child cannot open that file")
+                _log.warning("this process forks while another thread uses a store; its child cannot open that file")
                 return
             _time.sleep(0.0005)
 
@@ -149,7 +149,7 @@ def _refuse(*_: object) -> bool:
 
 
 def forked() -> Misconfigured:
-    return Misconfigured("this process was forked in the middle of work on a store, which its parent goes on with")
+    return Misconfigured("this process was forked during work on a store, which its parent continues")
 
 
 _here = _Process()
@@ -200,7 +200,7 @@ def refuse_unsafe(path: Path) -> None:
     atfork.notice()
     if _here.unsafe and not _here.unsafe.isdisjoint((place_of(path), None)):
         raise Misconfigured(
-            f"{path} was in use when this process was forked, and what this process would write to it could be lost; "
+            f"{path} was in use when this process was forked, so anything this process wrote to it could be lost; "
             "fork while nothing reads or writes the store, or start this process with spawn",
             path=str(path),
         )

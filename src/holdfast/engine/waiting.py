@@ -125,7 +125,7 @@ class Waiters:
             try:
                 woken = self._wake()
             except Exception as error:  # it may be back soon, and whoever waits may have a time limit
-                _log.warning("cannot look for commits just now: %s", error)
+                _log.warning("cannot check for commits: %s", error)
                 self._pause(_RETRY_S)
                 continue
             if self._naps is not None and nap is not None:
@@ -189,4 +189,4 @@ def _tell(waiter: _Waiter, commits: list[Commit]) -> None:
     try:
         waiter.call(commits)
     except Exception:  # its event loop is gone, for example
-        _log.exception("whoever waited for a commit could not be told")
+        _log.exception("a waiting caller could not be notified of a commit")

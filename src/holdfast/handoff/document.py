@@ -118,7 +118,7 @@ class HandoffChanges(msgspec.Struct, frozen=True):
         if type(replace) is not bool:
             raise Invalid(f"replace is True or False, not {quoted(replace)}")
         if replace and given.get("done") is None and given.get("todo") is None:
-            raise Invalid("replace=True replaces the steps made by hand: give done or todo, [] for none")
+            raise Invalid("replace=True replaces the steps added by hand: give done or todo, [] for none")
         texts = {name: _text(name, given.get(name)) for name in ("goal", "next_action", "context")}
         lists = {name: _texts(name, given.get(name)) for name in ("done", "todo", "blockers")}
         return cls(**texts, **lists, replace=replace)  # type: ignore[arg-type]

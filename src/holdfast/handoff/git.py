@@ -114,7 +114,7 @@ class _Git:
             raise _Refused(f"git cannot say whether {self._path.name} changed: {answer.said}")
         codes = {entry[:2] for entry in answer.out.split("\0") if entry}
         if "!!" in codes:
-            raise _Refused(f"git ignores {self._path.name}; take it out of .gitignore to have it committed")
+            raise _Refused(f"git ignores {self._path.name}; remove it from .gitignore to commit it")
         if any("U" in code or code in ("AA", "DD") for code in codes):
             raise _Refused(f"{self._path.name} has a merge conflict in git; resolve it with git add, then write again")
         if not codes:

@@ -132,7 +132,7 @@ def _cannot(refused: list[RefusedItem]) -> Invalid:
     some = "; ".join(reasons[:_NAMED])
     more = f"; and {len(reasons) - _NAMED:,} other reasons" if len(reasons) > _NAMED else ""
     return Invalid(
-        f"{len(refused):,} of the items cannot be stored, so nothing was imported: {some}{more}. Leave them out with "
+        f"{len(refused):,} items cannot be stored, so nothing was imported: {some}{more}. Leave them out with "
         "skip (--skip)",
         refused=[{"where": one.where, "why": one.why} for one in refused],
     )

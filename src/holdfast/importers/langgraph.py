@@ -60,7 +60,7 @@ class LangGraphCheckpoints(ImportSource):
         self.counts = rows.counts()
         self.expected = self.counts["checkpoints"]
         if orphans := rows.orphans():
-            self.notes = (f"{orphans:,} writes belong to checkpoints that were never saved, and do not come along",)
+            self.notes = (f"{orphans:,} writes belong to checkpoints that were never saved, and are not imported",)
 
     @staticmethod
     def fits(database: ForeignDatabase) -> bool:

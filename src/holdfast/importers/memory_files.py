@@ -59,7 +59,7 @@ class MemoryFiles(ImportSource):
         self._files = self._files if wanted.originals else {}
         self.expected = len(self._files) + len(self._drafts)
         if repeated := len(drafts) - len(self._drafts):
-            self.notes = (f"{repeated:,} notes are there twice under one heading, and come in once",)
+            self.notes = (f"{repeated:,} notes occur twice under one heading, and are imported once",)
 
     @staticmethod
     def fits(place: Path) -> bool:

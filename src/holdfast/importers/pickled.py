@@ -60,7 +60,7 @@ class _Machine:
         elif name in _ACTS:
             _ACTS[name](self, value)
         else:
-            raise Unsupported(f"a pickle uses {name}, which is not read here because it is not plain data")
+            raise Unsupported(f"a pickle uses {name}, which is not read because it is not plain data")
 
     def since_mark(self) -> list[Any]:
         at = self.marks.pop()

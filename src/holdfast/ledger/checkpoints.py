@@ -81,7 +81,7 @@ def problem(record: Record, strand_of: Callable[[int], Strand | None]) -> str | 
     try:
         point, _ = to_point(record), to_checkpoint(record)
     except (HoldfastError, KeyError, TypeError, AssertionError):
-        return "it does not read as a checkpoint"
+        return "it is not a valid checkpoint"
     lost = [mark for mark in point if mark is not None and strand_of(mark.stream) is None]
     return "the history it points to is gone" if lost else None
 

@@ -136,7 +136,7 @@ class FileBook:
         """
         changes = [self._checked(change) for change in check_several("changes", changes)]
         if len({self.id(change.path) for change in changes}) < len(changes):
-            raise Invalid("one commit holds one change of each file")
+            raise Invalid("one commit holds at most one change per file")
         return compare_and_set(
             lambda: self._changing(changes), self.core.commit, f"folder {self.name!r}", folder=self.name
         )
@@ -366,7 +366,7 @@ def wrong(record: Record, event: Event) -> str | None:
     except (Corrupt, Unsupported, LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
         return f"it cannot be read: {error}"
     if head.get("path") != file.path or place_of(record.scope, file.folder) != record.id[:_PLACE]:
-        return "its id is not made of its owner, folder and path"
+        return "its id does not match its owner, folder and path"
     if file.deleted != (edition(record) > record.head) or (expires != written and not put_off):
         return "it does not agree with its newest version"
     tags = {f"{record.id[:_PLACE]}:{tag}" for tag in file.tags}

@@ -332,7 +332,7 @@ def _channel(held: list[Any], before: Channel | None) -> Channel:
     if way != _MORE:
         return Channel(version, (way, value))
     if before is None or before.ref is None:
-        raise Corrupt("a frame continues a list that the frame before it does not have")
+        raise Corrupt("a frame continues a list that the previous frame does not have")
     ranges: Ranges = before.ref[1]
     if isinstance(value, int):
         stream, _, last = ranges[-1]
@@ -541,7 +541,7 @@ def frame_at(view: View, tenant: str, stream: int, event: Event) -> Frame:
     chain = [event.position]
     while (origin := base_of(needed[chain[-1]])) is not None:
         if origin not in needed:
-            raise Corrupt(f"a frame at position {event.position} is a difference from one that is not there")
+            raise Corrupt(f"a frame at position {event.position} is a difference from one that is missing")
         chain.append(origin)
     frame = None
     for position in reversed(chain):
@@ -629,7 +629,7 @@ class History:
         at: int | None = position
         while at is not None and at not in self._made:
             if at not in self._events:
-                raise Corrupt(f"a frame at position {position} is a difference from one that is not there")
+                raise Corrupt(f"a frame at position {position} is a difference from one that is missing")
             chain.append(at)
             at = base_of(self._events[at])
         for each in reversed(chain):

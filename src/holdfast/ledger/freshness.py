@@ -137,7 +137,7 @@ def _untracked(schema: Schema, watched: list[str], steps: Path) -> Invalid:
     path = json_path.render(steps)
     around = [each for each in watched if steps[: len(parse(each))] == parse(each)]
     if around:
-        return Invalid(f"{path!r} is confirmed as a part of {around[0]!r}; confirm that", path=path, tracked=around[0])
+        return Invalid(f"{path!r} is tracked as part of {around[0]!r}; confirm that", path=path, tracked=around[0])
     patterns = ", ".join({**schema.fresh, **dict.fromkeys(schema.critical)}) or "nothing"
     name = f"schema {schema.name!r}" if schema.name else "a plain dict"
     return Invalid(f"{name} does not track the freshness of {path!r}; it tracks {patterns}", path=path)

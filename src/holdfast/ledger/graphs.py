@@ -179,7 +179,7 @@ def _sound(where: str) -> Iterator[None]:
     try:
         yield
     except _WRONG as error:
-        raise Corrupt(f"{where}: what is stored is not a frame, list or value: {error!r}; run verify") from error
+        raise Corrupt(f"{where}: the stored data is not a frame, list or value: {error!r}; run verify") from error
 
 
 # Reading
@@ -271,7 +271,7 @@ class _GraphReader:
             return self._elements(channel, held)
         if way == PAIRS:
             return {_TAG: "dict", "v": self._elements(channel, held)}
-        raise Unsupported(f"a value is held in the way {way!r}, which this version does not know: upgrade holdfast")
+        raise Unsupported(f"a value is stored as {way!r}, which this version does not know: upgrade holdfast")
 
     def _blob(self, id: str) -> Any:
         record = self._view.get(self._tenant, BLOB, id)
@@ -508,7 +508,7 @@ class _Checking:
         elif way in (LIST, PAIRS):
             self._lists[part.channel] = max(self._lists.get(part.channel, (0, 0)), (held, part.frame))
         else:
-            raise Unsupported(f"a value is held in the way {way!r}, which this version does not know: upgrade holdfast")
+            raise Unsupported(f"a value is stored as {way!r}, which this version does not know: upgrade holdfast")
 
     def _note_raw(self, part: _GraphPart, raw: Any) -> None:
         for stream, position in _entries_in(raw):
@@ -516,7 +516,7 @@ class _Checking:
 
     def _note_range(self, part: _GraphPart, stream: int, first: int, last: int) -> None:
         if {type(stream), type(first), type(last)} != {int} or not 0 < first <= last:
-            raise Corrupt(f"it names entries {first!r} to {last!r} of stream {stream!r}, and there are no such")
+            raise Corrupt(f"it names entries {first!r} to {last!r} of stream {stream!r}, which do not exist")
         self._ranges.setdefault((stream or self._home, first, last), part)
 
     def _wrong_list(self, channel: str, position: int, frame: int) -> Iterator[tuple[int, str]]:
@@ -542,7 +542,7 @@ class _Checking:
             if stream:
                 self._note_range(part, stream, first, last)
             elif not 0 < first <= last < event.position or _within(notes, first, last) is not None:
-                raise Corrupt(f"event {event.position} names elements {first} to {last}, which are not there")
+                raise Corrupt(f"event {event.position} names elements {first} to {last}, which do not exist")
 
     def _wrong_blobs(self) -> Iterator[tuple[int, str]]:
         ids = list(self._blobs)

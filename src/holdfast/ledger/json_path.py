@@ -64,9 +64,9 @@ def parse(text: str, *, pattern: bool = False, append: bool = False) -> Path:
         raise Invalid(f"a path is text such as 'active_task.status', not {type(text).__name__}", path=text)
     steps = _parse(text)
     if Sign.ANY in steps and not pattern:
-        raise Invalid(f'{text!r} names many places; a path names one. A key that is an asterisk is ["*"]', path=text)
+        raise Invalid(f'{text!r} matches many places; a path names one. Write an asterisk as a key as ["*"]', path=text)
     if Sign.APPEND in steps and not (append and steps.index(Sign.APPEND) == len(steps) - 1):
-        raise Invalid(f"{text!r}: [+] stands only at the end of a path that is written to", path=text)
+        raise Invalid(f"{text!r}: [+] is allowed only at the end of a path that you write to", path=text)
     return steps
 
 
@@ -103,7 +103,7 @@ def _step(found: re.Match[str], text: str) -> Step:
 
 def _unreadable(text: str, position: int) -> Invalid:
     return Invalid(
-        f"{text!r} is not a path: it cannot be read from character {position + 1} on. Write names and indexes as in "
+        f"{text!r} is not a path: it cannot be parsed from character {position + 1} on. Write names and indexes as in "
         'active_task.status or issues[0].text, and quote other names: facts["home.airport"]',
         path=text, position=position,
     )  # fmt: skip

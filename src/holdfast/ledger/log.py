@@ -56,7 +56,7 @@ def _draft(item: Any, kind: str) -> Draft:
 def _refuse_empty(kind: str, content: Any) -> None:
     """Refuse what says nothing, and a message whose speaker has no name."""
     if isinstance(content, dict | list | tuple) and not content:
-        raise Invalid(f"an empty {type(content).__name__} says nothing; there is nothing to append")
+        raise Invalid(f"an empty {type(content).__name__} has nothing to append")
     if kind == "message" and isinstance(content, dict) and not isinstance(content.get("role"), str | None):
         raise Invalid(f"the role of a message is text, not {quoted(content['role'])}")
 
@@ -66,7 +66,7 @@ def plain(content: Any) -> Any:
     if content is None or isinstance(content, str | int | float):
         what = "string" if isinstance(content, str) else type(content).__name__
         raise Invalid(
-            f'a bare {what} says neither who nor what; append {{"role": …, "content": …}} or holdfast.note("…")'
+            f'a bare {what} has no role; append {{"role": …, "content": …}} or holdfast.note("…")'
         )
     if isinstance(content, type):
         raise Invalid(f"{content.__name__} is a class; append an instance of it")

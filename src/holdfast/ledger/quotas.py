@@ -57,7 +57,7 @@ def set_quota(core: Core, **quotas: Quota) -> QuotaUsage:
 
 def usage(core: Core) -> QuotaUsage:
     if not isinstance(core.engine, Measures):
-        raise Unsupported("this engine does not count what a tenant holds")
+        raise Unsupported("this engine does not support quotas")
     limits = core.engine.limits(core.tenant)
     found = {name: limits[what] for name, what in _MEASURES.items() if what in limits}
     return QuotaUsage(**{name: Used(used, most) for name, (most, used) in found.items()})

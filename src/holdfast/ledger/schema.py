@@ -116,7 +116,7 @@ class Registry:
         check_id(name, "schema name")
         _check_version(version, 1)
         if fresh is not None and not isinstance(fresh, Mapping):
-            raise Invalid(f"fresh says how long by paths, in a dict, not {quoted(fresh)}")
+            raise Invalid(f"fresh is a dict of paths and durations, not {quoted(fresh)}")
         limits = {_pattern(path): duration(limit) for path, limit in (fresh or {}).items()}
         urgent = tuple(dict.fromkeys(_pattern(path) for path in check_several("critical paths", critical)))
 
@@ -132,7 +132,7 @@ class Registry:
         if old is not None and _full_name(old.type) != _full_name(schema.type):
             raise Invalid(
                 f"schema {schema.name!r} is already declared by {_full_name(old.type)}; "
-                f"{_full_name(schema.type)} needs a name of its own",
+                f"{_full_name(schema.type)} needs another name",
                 schema=schema.name,
             )
         if other is not None and other.name != schema.name:
@@ -236,7 +236,7 @@ def _pattern(path: str) -> str:
 
 def _check_version(version: int, least: int) -> None:
     if type(version) is not int or not least <= version < 2**63:
-        raise Invalid(f"a version is a whole number from {least} on, not {quoted(version)}", version=version)
+        raise Invalid(f"a version is a whole number, {least} or more, not {quoted(version)}", version=version)
 
 
 def _check_type(kind: Any, patterns: Iterable[str]) -> None:
@@ -244,7 +244,7 @@ def _check_type(kind: Any, patterns: Iterable[str]) -> None:
     if known is None or not typed.is_document(kind):
         raise Invalid(
             f"{kind!r} cannot be a schema; use a pydantic model, a dataclass (with @schema above @dataclass), a "
-            "TypedDict or a msgspec Struct, of a kind that is stored as a dict"
+            "TypedDict or a msgspec Struct that is stored as a dict"
         )
     if typed.is_pydantic(kind):
         _check_pydantic()
@@ -260,7 +260,7 @@ def _check_pydantic() -> None:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if numbers < _OLDEST_PYDANTIC:
         needed = ".".join(map(str, _OLDEST_PYDANTIC))
-        raise Unsupported(f"pydantic {version} is too old to declare a schema with; install {needed} or newer")
+        raise Unsupported(f"pydantic {version} is too old to declare a schema; install {needed} or newer")
 
 
 def _full_name(kind: Any) -> str:
@@ -306,7 +306,7 @@ def find(registry: Registry, value: Any) -> Schema:
         return schema
     twins = [name for name in registry.names() if _full_name(_named(registry, name).type) == _full_name(kind)]
     if twins:
-        raise Invalid(f"this {kind.__name__} is from before its module was reloaded; make it anew", schema=twins[0])
+        raise Invalid(f"this {kind.__name__} is from before its module was reloaded; create it again", schema=twins[0])
     raise Invalid(
         f"{kind.__name__} is not declared as a schema; put @holdfast.schema({kind.__name__.lower()!r}, version=1) "
         "on it, or use a dict",
@@ -486,12 +486,12 @@ def _run(function: Migrate, document: dict[str, Any], run: _MigrationRun) -> dic
     except Exception as error:
         raise run.failed(f"raised {type(error).__name__}: {error}") from error
     if type(result) is not dict:
-        hint = "; return the document, also when it was changed in place" if result is None else ""
+        hint = "; return the document, even if you changed it in place" if result is None else ""
         raise run.failed(f"returned {type(result).__name__}, not a dict{hint}")
     try:
         return decode(encode(result, "result"))  # type: ignore[no-any-return]
     except Invalid as error:
-        raise run.failed(f"returned what cannot be stored: {error}") from error
+        raise run.failed(f"returned something that cannot be stored: {error}") from error
 
 
 DEFAULT = Registry()

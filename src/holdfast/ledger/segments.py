@@ -152,7 +152,7 @@ def places_at(view: View, tenant: str, stream: int, position: int) -> tuple[tupl
     while upto > 0:
         page = view.read(tenant, Mark(stream, upto), limit=_PAGE, newest=True)
         if not page:
-            raise Corrupt(f"a list is to be read up to position {position} of stream {stream}, which is not there")
+            raise Corrupt(f"a list reaches to position {position} of stream {stream}, which does not exist")
         for number in range(len(page) - 1, -1, -1):
             if page[number].kind == _WHOLE:
                 events = [*page[number:], *later]

@@ -91,7 +91,7 @@ def advised(error: Conflict) -> Conflict:
         return error
     return Conflict(
         f"the state of thread {error.facts['id']!r} is at revision {found}, and yours is based on {based_on}: load it "
-        f"first with thread.state(), or pass expect={found} to replace what you know, or expect='any' to overwrite",
+        f"first with thread.state(), or pass expect={found} to replace that revision, or expect='any' to overwrite",
         **error.facts,
     )
 

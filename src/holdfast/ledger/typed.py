@@ -105,7 +105,7 @@ def to_plain(value: Any) -> Any:
         path, name = render(_locate(value, refusal.item) or ()), type(refusal.item).__name__
         raise Invalid(f"{path or 'value'}: {name} cannot be stored; use a plain or typed value", path=path) from None
     except RecursionError:
-        raise Invalid(f"the value is nested deeper than {MAX_DEPTH} levels, or holds itself") from None
+        raise Invalid(f"the value is nested deeper than {MAX_DEPTH} levels, or contains itself") from None
     except Exception as error:  # a serialiser of the type may raise anything
         raise Invalid(f"a {type(value).__name__} cannot be turned into plain data: {error}") from error
     return settled(plain, value)
@@ -319,9 +319,9 @@ def drift(before: Any, after: Any, *, lenient: bool = False) -> Misfit | None:
     if lenient and (type(before) in _LEAVES or type(before) is list or _is_plain_dict(before)):
         return None
     if type(before) is type(after):
-        return None if _incomparable(before) else Misfit((), f"this {type(before).__name__} comes back changed")
+        return None if _incomparable(before) else Misfit((), f"this {type(before).__name__} would be read back changed")
     names = type(before).__name__, type(after).__name__
-    why = f"a {names[0]} comes back as {names[1]}; declare its type in the schema, or store plain data"
+    why = f"a {names[0]} would be read back as {names[1]}; declare its type in the schema, or store plain data"
     return Misfit((), why)
 
 

@@ -45,11 +45,11 @@ def problems_of(view: View, tenant: str, collection: Record) -> Iterator[str]:
     for id, kept in here.items():
         record = view.get(tenant, MEMORY, id)
         if kept and record is None:
-            yield f"memory {id!r} of collection {collection.id!r} is lost: it was remembered and never erased"
+            yield f"memory {id!r} of collection {collection.id!r} is missing: it was remembered and never erased"
         elif kept and record is not None and record.scope != collection.scope:
             yield f"memory {id!r} of collection {collection.id!r} belongs to another user or agent"
         elif not kept and record is not None:
-            yield f"memory {id!r} of collection {collection.id!r} is still there, though it was erased"
+            yield f"memory {id!r} of collection {collection.id!r} still exists, though it was erased"
     for kind in MEMORY_KINDS:
         for record in scan_all(view, tenant, Query(MEMORY, tag=kind_tag(collection.id, kind))):
             if record.id not in here:

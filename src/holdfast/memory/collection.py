@@ -141,8 +141,8 @@ class MemoryCollection:
         if over and (draft.once is None or self._found(name) is None):  # a repetition was in time when it came first
             assert draft.valid_to is not None
             raise Invalid(
-                f"valid_to ({draft.valid_to.isoformat()}) is not after now, from when on a memory is true unless it "
-                "says otherwise; give valid_from as well"
+                f"valid_to ({draft.valid_to.isoformat()}) is not after now, the default for valid_from; "
+                "give valid_from as well"
             )
         return to_plain(draft)
 
@@ -514,8 +514,8 @@ def _ending(over: Memory, at: datetime | None, draft: Remembering | None) -> Rem
 def _refuse_less_trust(about: Memory, draft: Remembering, what: str) -> None:
     if rank(check_trust(draft.trust)) < rank(about.trust):
         raise Invalid(
-            f"memory {about.id!r} is {about.trust}, and what is only {draft.trust} cannot {what} it; if you vouch for "
-            f"it, say trust={about.trust!r}",
+            f"memory {about.id!r} is {about.trust}, so a {draft.trust} memory cannot {what} it; if you vouch for "
+            f"it, give trust={about.trust!r}",
             memory=about.id,
         )
 
@@ -524,7 +524,7 @@ def _refuse_before(over: Memory, at: datetime | None, moment: datetime) -> None:
     if moment < over.valid_from or (at is not None and moment == over.valid_from):
         start = over.valid_from.isoformat()
         raise Invalid(
-            f"memory {over.id!r} is true from {start} on, so it cannot end before; correct what was never true"
+            f"memory {over.id!r} is true from {start} on and cannot end before that; if it was never true, correct it"
         )
 
 
@@ -534,13 +534,13 @@ def _refuse_over(over: Memory, around: Iterable[Memory], moment: datetime) -> No
     if version is None:
         raise Invalid(f"memory {over.id!r} was forgotten, so there is nothing to end; unforget it first")
     if version.corrected_by is not None:
-        raise Invalid(f"memory {over.id!r} was never true, as {version.corrected_by!r} says, so it cannot end")
+        raise Invalid(f"memory {over.id!r} was never true ({version.corrected_by!r} corrects it), so it cannot end")
     if version.until is not None and version.until <= moment:
         since = version.until.isoformat()
         if version.superseded_by is None:
-            raise Invalid(f"memory {over.id!r} is over since {since} already")
+            raise Invalid(f"memory {over.id!r} already ended at {since}")
         by = version.superseded_by
-        raise Invalid(f"memory {over.id!r} is over since {since} already, when {by!r} began; look whether to end that")
+        raise Invalid(f"memory {over.id!r} already ended at {since}, when {by!r} began; did you mean to end that one?")
 
 
 def _event(what: str, id: str, time: int, *, once: bool = False) -> Event:

@@ -111,7 +111,7 @@ class Eraser:
         except OutcomeUnknown:
             raise
         except Unavailable as error:
-            raise OutcomeUnknown(f"an erasure is not at its end: {error}; call erase again") from error
+            raise OutcomeUnknown(f"an erasure is not finished: {error}; call erase again") from error
 
     def _carry_out(self, id: str, run: _ErasureRun, learned: list[Record] | None) -> Erasure:
         """Do one part after the other. ``learned`` was found a moment ago; later it has to be looked for again."""

@@ -103,7 +103,7 @@ class Stored:
             pieces.append(record.body)
         data = b"".join(pieces)
         if _digest(data) != digest:
-            raise Corrupt("a part of it does not agree with its digest")
+            raise Corrupt("a part of it does not match its digest")
         return data
 
 
@@ -295,10 +295,10 @@ def _parsed(record: Record) -> IndexManifest:
     try:
         plain = decode(record.body)
         if _digest(encode(plain["manifest"])) != plain["digest"]:
-            raise Corrupt("its manifest does not agree with its digest")
+            raise Corrupt("its manifest does not match its digest")
         return msgspec.convert(plain["manifest"], IndexManifest)
     except (msgspec.ValidationError, LookupError, TypeError) as error:
-        raise Corrupt(f"its manifest is none: {error!r}") from error
+        raise Corrupt(f"its manifest is invalid: {error!r}") from error
 
 
 def _manifest(record: Record) -> IndexManifest:

@@ -211,7 +211,7 @@ class Recaller:
             if embedder is not None and found[-1].segments:
                 models.setdefault(embedder.name, index.dimension)
             if embedder is None and recorded is not None and found[-1].segments:
-                notes.append(f"by words alone: the vectors are of {recorded}, and this store was not opened with it")
+                notes.append(f"by words alone: the vectors come from {recorded}, but this store was opened without it")
         return SearchableCorpus(Corpus.of(found), models, notes)
 
     def _vectors(self, topic: str, models: dict[str, int], run: Stopwatch, notes: list[str]) -> dict[str, Any]:

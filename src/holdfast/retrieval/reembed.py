@@ -30,13 +30,13 @@ def move(index: Index, wanted: Embeds, progress: Progress | None = None) -> int:
         made += len(todo.texts)
         if progress is not None:
             progress(min(todo.done + len(todo.texts), todo.total), todo.total)
-    raise Conflict("the index grows faster than it can be moved; try again when less is written")
+    raise Conflict("the index grows faster than it can be re-embedded; try again when there are fewer writes")
 
 
 def back(index: Index) -> str:
     """Let recall use the vectors of the model before again; return its name."""
     found = index.previous()
     if found is None:
-        raise Invalid("there is no earlier model to go back to")
+        raise Invalid("there is no earlier model to roll back to")
     index.go_back(*found)
     return found[0]

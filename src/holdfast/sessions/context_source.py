@@ -353,7 +353,7 @@ class ContextSource:
         numbers = packed.window.whole
         self.hits = [hit for hit in self.recalled if hit.id not in shown and not self._is_here(hit, numbers)]
         if len(self.recalled) == k:
-            packed.dropped.append(Dropped("recalled", f"whatever ranks after the first {k} hits", "no room"))
+            packed.dropped.append(Dropped("recalled", f"hits after the first {k}", "no room"))
         pieces = cited.recalled(self.hits, self._asked.text[:_QUERY], self.now, self._user, self._count, room)
         if (more := len(self.hits) - len(pieces)) > 0:
             packed.unmade["recalled"] = more

@@ -239,7 +239,7 @@ def learn(
 def hear(memory: Memories, thread: Thread, entries: Sequence[Entry]) -> list[Heard]:
     """The entries that say something, of a thread that belongs to the user of this handle."""
     if any(entry.thread != thread.id for entry in entries):
-        raise Invalid(f"learn from entries of one thread: these are not all of {thread.id!r}", thread=thread.id)
+        raise Invalid(f"learn from entries of one thread; not all of these belong to {thread.id!r}", thread=thread.id)
     owner = thread.info().user if entries else memory.visible.scope.user
     if owner != memory.visible.scope.user:
         raise Invalid(
@@ -390,7 +390,7 @@ def take(memory: Memories, heard: Sequence[Heard], answer: Proposed) -> Learned:
         except Invalid as error:
             refused.append(RefusedFact(fact.text[:_TEXT_CHARS], str(error), fact.entry))
     if answer.left:
-        refused.append(RefusedFact("", f"{answer.left:,} more facts came than one turn can give; none was looked at"))
+        refused.append(RefusedFact("", f"{answer.left:,} facts over the limit for one turn; they were ignored"))
     memories = lesson.remember()
     return Learned(memories, tuple([*lesson.refused, *refused]), lesson.ignored, answer.usage, answer.by)
 
@@ -449,7 +449,7 @@ class _Lesson:
     def _source(self, fact: ExtractedFact) -> Heard:
         heard = self._heard.get(fact.entry)
         if heard is None:
-            raise Invalid(f"entry {fact.entry} is not one of those that were shown")
+            raise Invalid(f"entry {fact.entry} was not shown")
         if not is_quoted(fact.quote, heard.said.text):
             raise Invalid(f"its quote does not occur in entry {fact.entry}")
         return heard
@@ -460,13 +460,13 @@ class _Lesson:
             return
         who = "the assistant" if heard.voice == _AGENT else "a tool"
         if draft.subject is None or folded(draft.subject) in self._people:
-            raise Invalid(f"what {who} says is not a source for facts about the people who talk")
+            raise Invalid(f"what {who} says is no source for facts about the people in the conversation")
         if heard.voice == _AGENT and (draft.kind != "episodic" or draft.key is not None):
-            raise Invalid("of what the assistant says and does, only what happened is learned, and without a key")
+            raise Invalid("from the assistant, only events are learned, and without a key")
         if heard.voice == _TOOL and draft.kind == "procedural":
-            raise Invalid("what comes from a tool is never an instruction")
+            raise Invalid("text from a tool is never an instruction")
         if heard.voice == _TOOL and gives_orders(quote, heard.said.text):
-            raise Invalid("its source speaks to the assistant, and tells nothing")
+            raise Invalid("its source instructs the assistant, and states no fact")
 
     def _subject(self, fact: ExtractedFact, heard: Heard) -> str | None:
         """Whom it is about; None where a tool does not say whom."""
@@ -547,12 +547,12 @@ class _Lesson:
     def _ended(self, draft: Remembering, heard: Heard) -> Remembering:
         current = self._value(draft)
         if current is None:
-            raise Invalid("there is no such fact that holds, so nothing ends")
+            raise Invalid("there is no such current fact, so nothing can end")
         _refuse_less_trust(draft, current)
         given = draft.valid_to or draft.valid_from or heard.time
         at = given if given > current.valid_from else heard.time
         if at <= current.valid_from:
-            raise Invalid(f"the fact holds since {current.valid_from.isoformat()}, which is later than what ends it")
+            raise Invalid(f"the fact holds since {current.valid_from.isoformat()}, which is after its end")
         return msgspec.structs.replace(
             draft, kind=current.kind, subject=current.subject, key=current.key, valid_from=at, valid_to=None, ended=True
         )
@@ -586,7 +586,7 @@ class _Lesson:
 
 def _refuse_less_trust(draft: Remembering, current: Memory) -> None:
     if rank(draft.trust) < rank(current.trust):
-        raise Invalid(f"its source is {draft.trust}, and the value it would put aside ({current.id}) {current.trust}")
+        raise Invalid(f"its source is {draft.trust}, but the value it would replace ({current.id}) is {current.trust}")
 
 
 def _as_news(draft: Remembering, current: Memory, said: datetime, *, meant: bool) -> Remembering:
@@ -604,7 +604,7 @@ def _dates(fact: ExtractedFact, said: datetime) -> tuple[datetime, datetime | No
     """When it is true: as the fact says, as far as that can be read, else from when it was said."""
     since, end = _span(fact.valid_from, said)[0], _span(fact.valid_to, said)[1]
     if since is None and end is not None and end <= said:
-        raise Invalid("it was over before it was said, and does not say since when it was true")
+        raise Invalid("it ended before it was said, and does not say when it began")
     start = since or said
     if end is not None and end <= start:
         raise Invalid(f"it ends ({end.isoformat()}) before it begins ({start.isoformat()})")

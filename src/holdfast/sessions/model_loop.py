@@ -120,7 +120,7 @@ class ModelLoop:
             return msgspec.convert(plain, Reply)
         except (TypeError, ValueError, Invalid) as error:
             raise ModelFailed(
-                f"{self._model.name} gave a reply that is none: {error}",
+                f"{self._model.name} gave an invalid reply: {error}",
                 model=self._model.name, reason="unreadable", partial=self.said,
             ) from error  # fmt: skip
 
@@ -166,7 +166,7 @@ class ModelLoop:
         except Invalid as error:
             if step is not None and step.standing == "intended" and step.effect == "once":
                 raise StepUnknown(
-                    f"step {name!r} was begun, its end is not recorded, and this session cannot ask about it: {error}",
+                    f"step {name!r} was started, its end is not recorded, and this session cannot probe it: {error}",
                     step=name, thread=self._exchange.question.thread, key=step.key,
                 ) from error  # fmt: skip
             return f"error: {error}"
@@ -284,7 +284,7 @@ def _known(step: StepInfo) -> str:
     if step.standing == "failed":
         return f"error: {describe_failure(step.error or {})}"
     if step.standing == "intended":
-        return "it is not known whether this happened: it was begun, and its end is not recorded"
+        return "it is unknown whether this happened: it was started, and its end is not recorded"
     return "it did not happen"
 
 

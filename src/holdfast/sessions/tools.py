@@ -65,7 +65,7 @@ class Toolbox:
             raise Invalid(f"tools are given as a list, not as {type(tools).__name__}")
         for given in tools:
             if isinstance(given, Memories) and core is not None and given.core is not core:
-                raise Invalid("the memories among the tools are of another store than the thread")
+                raise Invalid("the memory handle among the tools belongs to another store than the thread")
             for tool in _of_memory(given) if isinstance(given, Memories) else (_of_function(given),):
                 if tool.name in self._tools:
                     raise Invalid(f"two tools are called {tool.name!r}; give one of them another name")
@@ -91,13 +91,13 @@ class Toolbox:
 def _of_function(given: Any) -> Tool:
     if not isinstance(given, Step):
         raise Invalid(
-            f"tool {quoted(getattr(given, '__name__', given))}: say what kind of effect it has, with "
+            f"tool {quoted(getattr(given, '__name__', given))}: declare its effect with "
             "@holdfast.step(effect=…): pure, idempotent or once"
         )
     if is_async(given.fn):
-        raise Invalid(f"tool {given.name!r} is an async function: give one that waits, as with asyncio.run, instead")
+        raise Invalid(f"tool {given.name!r} is an async function: give a blocking one, as with asyncio.run")
     if not _NAME.fullmatch(given.name):
-        raise Invalid(f"tool {given.name!r}: a name has letters, digits, _ and -, and at most 64 of them")
+        raise Invalid(f"tool {given.name!r}: a name has at most 64 letters, digits, _ and -")
     takes = _takes(given)
     text = inspect.getdoc(given.fn) or given.name.replace("_", " ")
     step = Step(_storing(given.fn), given.name, given.options)
@@ -217,7 +217,7 @@ def _text(thread: Thread, results: Mapping[str, str], elsewhere: Callable[[str],
     is_file = "/" in ref and ref.strip().rpartition("@")[2].isdecimal()
     if not number.isdecimal() and not is_file:
         raise Invalid(
-            f"{ref!r} is none of THREAD#NUMBER, #NUMBER, FOLDER/PATH@VERSION and the id of a call of this turn"
+            f"{ref!r} is not THREAD#NUMBER, #NUMBER, FOLDER/PATH@VERSION or the id of a call of this turn"
         )
     if is_file or name not in ("", thread.id):
         text = elsewhere(ref.strip())

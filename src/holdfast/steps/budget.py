@@ -30,19 +30,19 @@ def amounts(given: dict[str, Any]) -> dict[str, float]:
         raise Invalid("say what was spent: spend(tokens=1200)")
     for what in given:
         if what in (STEPS, SECONDS):
-            raise Invalid(f"{what} are counted by the run itself; spend what only you can count, as tokens")
+            raise Invalid(f"the run itself counts {what}; spend only what it cannot count, such as tokens")
     return {what: _amount(what, amount) for what, amount in _pairs(given)}
 
 
 def _pairs(given: Any) -> list[tuple[str, Any]]:
     if not isinstance(given, dict):
-        raise Invalid(f'a budget is amounts by name, as {{"steps": 20, "tokens": 5000}}, not {quoted(given)}')
+        raise Invalid(f'a budget is amounts by name, such as {{"steps": 20, "tokens": 5000}}, not {quoted(given)}')
     return [(check_id(what, "what is counted"), amount) for what, amount in given.items()]
 
 
 def _amount(what: str, amount: Any) -> float:
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 2**53:
-        raise Invalid(f"an amount of {what} is a number of 0 or more, not {quoted(amount)}")
+        raise Invalid(f"an amount of {what} is a number, 0 or more, not {quoted(amount)}")
     return amount
 
 
@@ -75,6 +75,6 @@ def refuse_over(work: Work, step: str | None = None) -> None:
 
 def exceeded(work: Work, what: str) -> BudgetExceeded:
     return BudgetExceeded(
-        f"subtask {work.header.name!r} has used its {what}: {work.budget[what]:g} were given",
+        f"subtask {work.header.name!r} has used up its {what}: the budget was {work.budget[what]:g}",
         subtask=work.header.name, what=what, limit=work.budget[what],
     )  # fmt: skip

@@ -32,7 +32,7 @@ class Hold:
 
     def __init__(self, runs: RunBook, thread: str, whose: Callable[[], Scope], wait_s: float) -> None:
         if not is_seconds(wait_s):
-            raise Invalid(f"wait_s is how many seconds to wait for others, 0 or more, not {quoted(wait_s)}")
+            raise Invalid(f"wait_s is a number of seconds, 0 or more, not {quoted(wait_s)}")
         self._runs, self._thread, self._whose, self._wait_s = runs, thread, whose, wait_s
         self._name = f"hold {next(_numbers)}"
         self._lock = atfork.lock()
@@ -56,7 +56,7 @@ class Hold:
     def tries(self) -> Iterator[float]:
         """Try until it is held. After each try that failed: how many seconds to wait, at most, for the next."""
         if not self.over:
-            raise Invalid("this hold is taken already: one `with` at a time, and a hold of its own for each")
+            raise Invalid("this hold is already in use; call thread.hold() again for each `with`")
         end = time.monotonic() + self._wait_s
         while (held := self._tried()) is not None:
             left = end - time.monotonic()
@@ -120,7 +120,7 @@ class Hold:
         who = "this very process" if terms.holder == self._runs.holder.name else terms.holder
         return ThreadHeld(
             f"thread {self._thread!r} is held by {who} until {to_datetime(terms.until):%Y-%m-%d %H:%M:%S} UTC, or "
-            "longer while that is alive; to wait for it: thread.hold(wait_s=…)",
+            "longer while it is alive; to wait for it: thread.hold(wait_s=…)",
             thread=self._thread, holder=terms.holder, until=to_datetime(terms.until),
         )  # fmt: skip
 
@@ -153,7 +153,7 @@ class Hold:
         return mine
 
     def _fenced(self) -> Fenced:
-        self.lost = self.lost or "was taken by another, or erased"
+        self.lost = self.lost or "was taken by another holder, or erased"
         return Fenced(f"thread {self._thread!r} {self.lost}", thread=self._thread)
 
     def guard(self) -> Guard:

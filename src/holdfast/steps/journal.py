@@ -89,7 +89,7 @@ def to_header(body: bytes) -> RunHeader:
     plain = decode(body)
     newer = isinstance(plain, dict) and plain.get("v", 0)
     if newer and newer > VERSION:
-        raise Unsupported(f"this run was recorded by a newer Holdfast (form {newer}, known is {VERSION}): upgrade")
+        raise Unsupported(f"this run was recorded by a newer Holdfast (form {newer}, known: {VERSION}): upgrade")
     return _to_header(plain)
 
 
@@ -97,7 +97,7 @@ def _to_header(plain: Any) -> RunHeader:
     try:
         return msgspec.convert(plain, RunHeader)
     except msgspec.ValidationError as error:
-        raise Corrupt(f"a stored run does not read: {error}; run verify") from error
+        raise Corrupt(f"a stored run cannot be read: {error}; run verify") from error
 
 
 def record_id(thread: str, name: str) -> str:
@@ -181,7 +181,7 @@ class Journal:
             if handle is not None:
                 handle(facts, event)
         except (KeyError, TypeError, AttributeError) as error:
-            raise Corrupt(f"the {event.kind} record {event.position} of a run does not read; run verify") from error
+            raise Corrupt(f"the {event.kind} record {event.position} of a run cannot be read; run verify") from error
 
     # What each kind of event means
 

@@ -59,7 +59,7 @@ def to_terms(record: Record) -> Terms:
     try:
         return msgspec.convert(decode(record.body), Terms)
     except msgspec.ValidationError as error:
-        raise Corrupt(f"{record.kind} {record.id!r} does not read: {error}") from error
+        raise Corrupt(f"{record.kind} {record.id!r} cannot be read: {error}") from error
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -160,7 +160,7 @@ class Lease:
             if not self._let_go_here():
                 raise self.fenced(error) from error
             self.over = True  # it met the run's own end
-            told = f"run {self._terms.run!r} of thread {self._terms.thread!r} is not held any more: it was let go here"
+            told = f"run {self._terms.run!r} of thread {self._terms.thread!r} is no longer held: it was released here"
             raise Fenced(told, thread=self._terms.thread, run=self._terms.run) from error
 
     def _let_go_here(self) -> bool:
@@ -225,7 +225,7 @@ class LeaseRenewer:
     def _begin_anew(self) -> None:
         """This is a forked child: what the parent holds is not its own, and is neither renewed nor let go here."""
         for lease in list(self._due):
-            lease.lost = "is held by the process that this one was forked from"
+            lease.lost = "is held by the process that forked this one"
         self._begin()
 
     def keep(self, lease: RenewedLease) -> None:

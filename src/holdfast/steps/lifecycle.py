@@ -111,7 +111,7 @@ def _begin(runs: RunBook, thread: LedgerThread, id: str, name: str, handler: str
         runs.heard = max(runs.heard, receipt.feed)
         record = runs.core.engine.get(runs.core.tenant, KIND, id)
         if record is None or record.version != 1:
-            raise Conflict(f"run {name!r} of thread {thread.id!r} was taken as it began")
+            raise Conflict(f"run {name!r} of thread {thread.id!r} was taken as it started")
         journal = Journal()
         journal.fold(receipt.events[1])
         return _held(runs, thread, record, header, journal, terms)
@@ -136,7 +136,7 @@ def submit(runs: RunBook, thread: LedgerThread, name: str, handler: str | None, 
         there = to_header(known.body)
         if (there.handler, there.input) != (header.handler, header.input):
             raise Invalid(
-                f"run {name!r} of thread {thread.id!r} exists with another handler or input", run=name
+                f"run {name!r} of thread {thread.id!r} already exists with another handler or input", run=name
             ) from None
     return runs.info(thread.id, name)
 
@@ -211,11 +211,11 @@ def _take_up(runs: RunBook, thread: LedgerThread, record: Record, handler: str |
     thread.logbook.record()  # a handle that names another owner stops here
     header = to_header(record.body)
     if handler is not None and check_id(handler, "handler") != header.handler:
-        raise Invalid(f"run {header.name!r} was begun for handler {header.handler!r}, not {handler!r}")
+        raise Invalid(f"run {header.name!r} was started for handler {header.handler!r}, not {handler!r}")
     if input is not None and schemas.dump(input) != header.input:
-        raise Invalid(f"run {header.name!r} of thread {thread.id!r} was begun with other input", run=header.name)
+        raise Invalid(f"run {header.name!r} of thread {thread.id!r} was started with other input", run=header.name)
     if header.parent is not None:
-        raise Invalid(f"{header.name!r} is a subtask of run {header.parent!r}; open that one")
+        raise Invalid(f"{header.name!r} is a subtask of run {header.parent!r}; open that run")
     if header.status in ("done", "cancelled"):
         return reading(runs, thread, record)
     why = "reopened" if header.status == "failed" else "resumed"
@@ -228,13 +228,13 @@ def claim(runs: RunBook, thread: LedgerThread, look: RunView, why: str, now: int
     record, terms = look.record, look.terms
     header = to_header(record.body)
     if header.status in ENDED and due:
-        raise Conflict(f"run {header.name!r} of thread {header.thread!r} has ended meanwhile")
+        raise Conflict(f"run {header.name!r} of thread {header.thread!r} has ended in the meantime")
     if due and (terms is None or (not terms.holder and terms.until > now)):
-        raise Conflict(f"run {header.name!r} of thread {header.thread!r} was carried on by another meanwhile")
+        raise Conflict(f"another process continued run {header.name!r} of thread {header.thread!r} in the meantime")
     if terms is not None and not is_free(terms, now, runs.holder) and not runs.is_forgotten(record.id, terms):
         raise RunHeld(
             f"run {header.name!r} of thread {header.thread!r} is held by {_called(runs, terms)} until "
-            f"{to_datetime(terms.until):%Y-%m-%d %H:%M:%S} UTC, or longer while that is alive",
+            f"{to_datetime(terms.until):%Y-%m-%d %H:%M:%S} UTC, or longer while it is alive",
             thread=header.thread, run=header.name, holder=terms.holder, until=to_datetime(terms.until),
         )  # fmt: skip
     journal = look.journal()  # first: what cannot be read is not claimed either
@@ -266,7 +266,7 @@ def _take(runs: RunBook, claims: Sequence[Claim]) -> list[Work]:
 
 def _called(runs: RunBook, terms: Terms) -> str:
     mine = terms.holder == runs.holder.name
-    return "this very process (use that Run, or release it)" if mine else terms.holder
+    return "this process (use that Run, or release it)" if mine else terms.holder
 
 
 _LOOK_S = 0.05
@@ -300,7 +300,7 @@ def _refuse_left_in_doubt(work: Work) -> Flow[None]:
     """A run is not done while a once step of it, or of a subtask that it began, may have happened."""
     left = yield RunBlocking(lambda: _doubtful(work))
     if left:
-        why = "it was begun, its end is not recorded, and nobody asked what became of it"
+        why = "it was started, its end is not recorded, and its probe was not called"
         yield from resolve.stop(work, left[0].name, why, None)
         raise StepUnknown(
             f"step {left[0].name!r} of run {work.header.name!r}: {why}. Look for key {left[0].key}, then settle it",
@@ -329,7 +329,7 @@ def fail(work: Work, error: BaseException, *, settled: bool = False) -> Flow[Non
     With ``settled`` only if no step of it may have happened without anybody knowing, as for ``finish``.
     """
     if not isinstance(error, BaseException):
-        raise Invalid(f"a run fails with an exception, not with {quoted(error)}")
+        raise Invalid(f"a run fails with an exception, not {quoted(error)}")
     _refuse_subtask(work)
     work.refuse_inside("the end of the run")
     work.refuse_unless_open("its end")
@@ -347,7 +347,7 @@ def quiet(work: Work) -> Flow[None]:
 
 def _refuse_subtask(work: Work) -> None:
     if work.root is not work:
-        raise Invalid(f"subtask {work.header.name!r} ends when its function does: return its result, or raise")
+        raise Invalid(f"subtask {work.header.name!r} ends with its function: return its result, or raise")
 
 
 def _end(
@@ -397,8 +397,8 @@ def abandon(work: Work, reason: str = "") -> Flow[None]:
     """Cancel a run that is held here: undo what it did, the last first, and end it."""
     _refuse_subtask(work)
     if work.header.status in ENDED:
-        raise Invalid(f"run {work.header.name!r} is {work.header.status} already", run=work.header.name)
-    work.refuse_inside("giving the run up")
+        raise Invalid(f"run {work.header.name!r} is already {work.header.status}", run=work.header.name)
+    work.refuse_inside("giving up the run")
     work.refuse_unless_open("its end")
     yield from quiet(work)
     if work.journal.cancel is None:
@@ -452,14 +452,14 @@ def _settle_doubts(work: Work) -> Flow[None]:
     """Before undoing, find out which of the steps that were begun did happen."""
     for child in (yield RunBlocking(lambda: unfinished(work))):
         for step in (yield RunBlocking(partial(_doubtful, child))):
-            why = f"nobody asked what became of step {step.name!r} of subtask {child.header.name!r}"
+            why = f"it is unknown whether step {step.name!r} of subtask {child.header.name!r} happened"
             yield from _stop_undoing(work, step.name, why)
     for step in work.journal.in_doubt():
         if step.name.endswith(UNDO) or not work.journal.is_own(step):
             continue  # what a fork's origin began is for the origin to settle
         spec, time = work.specs.get(step.name), work.time()
         if spec is None and (step.effect == "once" or step.compensable):
-            yield from _stop_undoing(work, step.name, f"today's code does not say what became of step {step.name!r}")
+            yield from _stop_undoing(work, step.name, f"today's code does not say whether step {step.name!r} happened")
         if spec is None or "once" not in (spec.effect, step.effect):
             # It may have happened in part. What undoes an idempotent step bears being run for nothing.
             happened = spec is not None and spec.compensate is not None
@@ -528,7 +528,7 @@ def signal(runs: RunBook, thread: LedgerThread, name: str, value: Any, run: str 
         header, journal = to_header(record.body), runs.journal(record, record.head)
         if header.status in ENDED:
             raise RunEnded(
-                f"run {header.name!r} of thread {thread.id!r} is {header.status}; signal {name!r} comes too late",
+                f"run {header.name!r} of thread {thread.id!r} is {header.status}; signal {name!r} came too late",
                 thread=thread.id, run=header.name, status=header.status, signal=name,
             )  # fmt: skip
         there = journal.signals.get(name)
@@ -537,7 +537,7 @@ def signal(runs: RunBook, thread: LedgerThread, name: str, value: Any, run: str 
         step = journal.steps.get(name)
         if step is not None and step.standing == "completed":
             raise RunEnded(
-                f"run {header.name!r} no longer waits for {name!r}: its time was over",
+                f"run {header.name!r} no longer waits for {name!r}: the wait timed out",
                 thread=thread.id, run=header.name, signal=name,
             )  # fmt: skip
         try:
@@ -583,7 +583,7 @@ def _addressee(runs: RunBook, thread: LedgerThread, name: str, run: str | None) 
             f"thread {thread.id!r} has no run under way that signal {name!r} could be for{ended}",
             thread=thread.id, signal=name,
         )  # fmt: skip
-    raise Invalid(f"signal {name!r} could be for several runs of thread {thread.id!r} ({names}): say run=…")
+    raise Invalid(f"signal {name!r} could be for several runs of thread {thread.id!r} ({names}): give run=…")
 
 
 def _waits(runs: RunBook, record: Record, name: str) -> bool:
@@ -605,7 +605,7 @@ def cancel(runs: RunBook, thread: LedgerThread, name: str, reason: str, by: str)
         header, journal = to_header(record.body), runs.journal(record, record.head)
         if header.status in ("done", "cancelled"):
             raise RunEnded(
-                f"run {name!r} of thread {thread.id!r} is {header.status} already",
+                f"run {name!r} of thread {thread.id!r} is already {header.status}",
                 thread=thread.id, run=name, status=header.status,
             )  # fmt: skip
         try:

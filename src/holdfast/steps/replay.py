@@ -64,4 +64,4 @@ def _other_end(work: Work, raised: Exception | None) -> str:
     now = "" if raised is None else describe_failure(failure_to_plain(raised))
     if then == now or (isinstance(raised, Cancelled) and ended.get("status") == "cancelled"):
         return ""
-    return now or f"the run is recorded to have ended with {then}, and now it does not"
+    return now or f"the recorded run ended with {then}; today's code does not"

@@ -49,9 +49,9 @@ def in_doubt(work: Work, attempt: Attempt, known: StepRecord) -> Flow[Beginning 
     if "once" not in (spec.effect, known.effect):
         why = f"it is {spec.effect}, and attempt {known.attempt} was not recorded as done"
         return _again(work, spec.name, "rerun", why, known.attempt) if known.attempt else Beginning()
-    known_why = f"attempt {known.attempt} was begun and not recorded as done"
+    known_why = f"attempt {known.attempt} was started and not recorded as done"
     if known.attempt == 0:
-        known_why = "the step had failed for good, and the run was reopened"
+        known_why = "the step had failed, and the run was reopened"
         if spec.probe is None:  # it failed by its own word, and someone asks for it again
             return _again(work, spec.name, "rerun", known_why, 0)
     answer = yield from ask(work, attempt, known.attempt)
@@ -87,19 +87,19 @@ def ask(work: Work, attempt: Attempt, number: int) -> Flow[ProbeAnswer]:
     """Ask the outside world whether a step happened. A probe that raises or hangs cannot say."""
     spec = attempt.spec
     if spec.probe is None:
-        return ProbeAnswer("unknown", "there is no probe to ask", asked=False)
+        return ProbeAnswer("unknown", "there is no probe", asked=False)
     context = StepContext(work.thread, work.header.name, spec.name, attempt.key, number, None, _no_pulse)
     try:
         found = yield work.call(attempt, spec.probe, spec.probe_timeout_s, context)
         if found is None and work.is_running(spec.name):
             return ProbeAnswer(
-                "unknown", "the probe is sure that it did not happen yet, but its function is still running"
+                "unknown", "the probe says it has not happened yet, but its function is still running"
             )
         if found is None:
-            return ProbeAnswer("not", "the probe is sure that it did not happen")
+            return ProbeAnswer("not", "the probe says it did not happen")
         if not isinstance(found, Done) and not found:
             return ProbeAnswer(
-                "unknown", f"the probe answered {found!r}: None is a no, and holdfast.Done({found!r}) a yes"
+                "unknown", f"the probe returned {found!r}; return None for no, holdfast.Done({found!r}) for yes"
             )
         result = work.plain(spec, found.result if isinstance(found, Done) else found)
         return ProbeAnswer("happened", "the probe found that it happened", result)
@@ -165,7 +165,7 @@ def _by_policy(
         return Ended(None)
     yield from stop(work, spec.name, text, answer)
     raise StepUnknown(
-        f"step {spec.name!r} of run {work.header.name!r}: nobody can say whether it happened ({text}). Look for key "
+        f"step {spec.name!r} of run {work.header.name!r}: it is unknown whether it happened ({text}). Look for key "
         f"{attempt.key}, then settle it: run.settle({spec.name!r}, happened=…), or the command holdfast settle",
         step=spec.name, run=work.header.name, thread=work.thread.id, key=attempt.key,
     )  # fmt: skip

@@ -79,7 +79,7 @@ def check_handlers(handlers: Any) -> dict[str, Handler]:
         handlers = _by_their_names(handlers)
     for name, handler in handlers.items():
         if not isinstance(name, str):
-            raise Invalid(f"a handler is given by the name of the runs it carries out, not by {name!r}")
+            raise Invalid(f"give a handler by the name of its runs, not by {name!r}")
         if not callable(handler):
             raise Invalid(f"the handler {name!r} is {quoted(handler)}, which cannot be called")
     return dict(handlers)
@@ -90,7 +90,7 @@ def _by_their_names(handlers: Any) -> dict[str, Handler]:
         named = [(one.__name__, one) for one in handlers]
     except (TypeError, AttributeError):
         raise Invalid(
-            f"handlers are functions by the name of the runs they carry out, not {quoted(handlers)}"
+            f"handlers are functions by the name of their runs, not {quoted(handlers)}"
         ) from None
     if len(dict(named)) < len(named):
         raise Invalid("two handlers have the same name; give them by name, as {'book': book_flight, …}")
@@ -122,7 +122,7 @@ class Resumer:
     def taken(self, thread: str | None, run: str | None, limit: int | None) -> Claimed:
         """Take the one run that is named, or what may be taken, up to a limit. Blocks."""
         if (thread is None) != (run is None):
-            raise Invalid("a run is named by its thread and its name: give both, or neither")
+            raise Invalid("give both thread and run, or neither")
         if limit is not None:
             check_count("limit", limit)
         if thread is None or run is None:
@@ -140,7 +140,7 @@ class Resumer:
         info = self._runs.info(thread, run)
         if info.handler not in self._handlers:
             known = ", ".join(map(repr, sorted(self._handlers))) or "none"
-            raise Invalid(f"run {run!r} of thread {thread!r} wants handler {info.handler!r}; given: {known}", run=run)
+            raise Invalid(f"run {run!r} of thread {thread!r} needs handler {info.handler!r}; given: {known}", run=run)
         work = open_run(self._runs, self._open_thread(thread), run, None, None)
         if work.lease is None:
             raise RunEnded(f"run {run!r} of thread {thread!r} is {info.status}; there is nothing to resume", run=run)
@@ -276,8 +276,8 @@ def fruitless(work: Work) -> StepError | None:
     if work.journal.fruitless <= FRUITLESS:
         return None
     return StepError(
-        f"run {work.header.name!r} of thread {work.thread.id!r} was taken up {work.journal.fruitless - 1} times "
-        "and never got anywhere; open it by name to try once more",
+        f"run {work.header.name!r} of thread {work.thread.id!r} was resumed {work.journal.fruitless - 1} times "
+        "without progress; open it by name to try once more",
         run=work.header.name, thread=work.thread.id,
     )  # fmt: skip
 
@@ -288,7 +288,7 @@ def _left_alone(terms: Terms, outcome: Outcome, why: str) -> Resumed:
 
 def _no_handler(terms: Terms) -> str:
     return (
-        f"no handler {terms.handler!r} is given, so run {terms.run!r} of thread {terms.thread!r} is left as it is; "
+        f"there is no handler {terms.handler!r}, so run {terms.run!r} of thread {terms.thread!r} is left as it is; "
         "give one, or cancel the run"
     )
 
@@ -320,7 +320,7 @@ class Shift:
             _log.warning("%s", found.error)
 
     def wait_for_the_store(self) -> None:
-        _log.warning("the store is away; trying again", exc_info=True)
+        _log.warning("the store is unavailable; trying again", exc_info=True)
 
 
 def work_on(

@@ -48,7 +48,7 @@ def wait(work: Work, name: str, timeout_s: float | None, park: bool | None) -> F
     if park is not None:
         check_flag("park", park)
     if timeout_s is not None and not is_seconds(timeout_s):
-        raise Invalid(f"timeout_s is a number of seconds from 0 up, not {quoted(timeout_s)}")
+        raise Invalid(f"timeout_s is a number of seconds, 0 or more, not {quoted(timeout_s)}")
     work.refuse_inside(f"wait {name!r}")
     work = work.root
     work.enter(name)
@@ -84,7 +84,7 @@ def _wait(work: Work, name: str, timeout_s: float | None, park: bool | None) -> 
 def _outcome(work: Work, known: StepRecord) -> Any:
     if known.how == "timeout":
         raise WaitTimedOut(
-            f"run {work.header.name!r} of thread {work.thread.id!r} waited for {known.name!r} in vain",
+            f"run {work.header.name!r} of thread {work.thread.id!r}: the signal {known.name!r} did not come in time",
             thread=work.thread.id, run=work.header.name, signal=known.name,
         )  # fmt: skip
     return schemas.dump(known.result)

@@ -199,7 +199,7 @@ class StepContext:
     def state(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
         """Save the thread's state in the commit that completes this step; if called twice, the later state counts.
 
-        If someone else saved in the meantime, the step is recorded without the state, and ``NotSaved`` is raised.
+        If someone else saved in the meantime, the step is recorded without it, and ``NotSaved`` is raised.
         ``update`` and ``patch`` avoid that.
         """
         self._refuse_when_over()

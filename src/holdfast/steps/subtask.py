@@ -105,7 +105,7 @@ def _open(work: Work, name: str, limits: dict[str, float]) -> Work:
         record = _begin(work, thread, id, name)
     header = to_header(record.body)
     if (header.parent, record.scope.thread) != (work.header.name, work.root.thread.id):
-        raise Invalid(f"subtask {name!r} would share its log {thread.id!r} with another one; give it another name")
+        raise Invalid(f"subtask {name!r} would share its log {thread.id!r} with another subtask; give it another name")
     if header.status != "open":
         record = _reopen(work, record)
         header = to_header(record.body)
@@ -161,7 +161,7 @@ def _begin(work: Work, thread: LedgerThread, id: str, name: str) -> Record:
     _commit(work, ops, time)
     record = runs.core.engine.get(runs.core.tenant, KIND, id)
     if record is None:
-        raise Fenced(f"subtask {name!r} was erased as it began")
+        raise Fenced(f"subtask {name!r} was erased as it started")
     return record
 
 

@@ -158,7 +158,7 @@ class Work:
         with self._lock:
             if name in self._under_way:
                 raise Invalid(
-                    f"{name!r} of run {self.header.name!r} is under way already; give a second one its own name",
+                    f"{name!r} of run {self.header.name!r} is already under way; give the second one another name",
                     step=name, run=self.header.name,
                 )  # fmt: skip
             self._under_way.add(name)
@@ -202,14 +202,14 @@ class Work:
         return (yield from self._try(attempt, beginning))
 
     def _refuse_unsaved(self, known: StepRecord) -> None:
-        """A step that was recorded without what it wanted to save fails the same way on every resume."""
+        """A step recorded without the state or entries it saves fails the same way on every resume."""
         if known.error is not None:
             raise self._not_saved(known.name, known.result, known.error)
 
     def _not_saved(self, name: str, result: Any, error: dict[str, Any]) -> NotSaved:
         return NotSaved(
-            f"step {name!r} of run {self.header.name!r} is done, but what it wanted to save with its completion was "
-            f"not saved: {describe_failure(error)}",
+            f"step {name!r} of run {self.header.name!r} is done, but the state or entries it saves with its completion "
+            f"were refused: {describe_failure(error)}",
             step=name, run=self.header.name, thread=self.thread.id, error=error, result=schemas.dump(result),
         )  # fmt: skip
 
@@ -297,7 +297,7 @@ class Work:
             self.revived(spec, plain)
         except Invalid as error:
             raise ResultInvalid(
-                f"{error}; the step ran, but is not recorded as done: fix what it returns, and resume",
+                f"{error}; the step ran, but is not recorded as done: fix its result, and resume",
                 step=spec.name, run=self.header.name,
             ) from error  # fmt: skip
         return plain
@@ -393,7 +393,7 @@ class Work:
         except Unavailable:
             if progress is not None:
                 raise
-            _log.warning("no sign of life could be given for run %r; the store is away", self.id, exc_info=True)
+            _log.warning("could not send a heartbeat for run %r: the store is unavailable", self.id, exc_info=True)
         self.refuse_when_cancelled()
 
     # Refusals
@@ -411,18 +411,18 @@ class Work:
         if turns.inside(self.runs.core, self.thread.id) and around is None:
             raise Invalid(f"{what} inside a turn of thread {self.thread.id!r}: end the turn first")
         if self.subtask:
-            raise Invalid(f"{what}: subtask {self.subtask!r} has not come to its end", subtask=self.subtask)
+            raise Invalid(f"{what}: subtask {self.subtask!r} has not ended", subtask=self.subtask)
 
     def refuse_unless_open(self, what: str) -> None:
         if self.replaying:
             self.refuse_when_cancelled()  # as it was then
             raise ReplayDiverged(
-                f"{what} is not in the records of run {self.header.name!r}", run=self.header.name, thread=self.thread.id
+                f"{what} is not recorded in run {self.header.name!r}", run=self.header.name, thread=self.thread.id
             )
         if self.lease is None or self.header.status in ENDED:
             raise RunEnded(
-                f"run {self.header.name!r} of thread {self.thread.id!r} is {self.header.status}; {what} is not in its "
-                "records and cannot be added",
+                f"run {self.header.name!r} of thread {self.thread.id!r} is {self.header.status}; {what} is not "
+                "recorded in it and cannot be added",
                 thread=self.thread.id, run=self.header.name, status=self.header.status,
             )  # fmt: skip
 
@@ -438,11 +438,11 @@ class Work:
     def _refuse_undoing(self, spec: Spec) -> None:
         """Refuse what the undoing of this run would trip over, or would never come to."""
         if spec.name.endswith(UNDO) and not self.undoing:
-            raise Invalid(f"step {spec.name!r}: names that end in {UNDO!r} are for what undoes a step", step=spec.name)
+            raise Invalid(f"step {spec.name!r}: names that end in {UNDO!r} are reserved for undoing", step=spec.name)
         if spec.compensate is not None and self.root is not self:
             raise Invalid(
-                f"step {spec.name!r}: a step of a subtask cannot be undone, because a subtask that came to its end is "
-                "not gone through again; make it a step of the run itself",
+                f"step {spec.name!r}: a step of a subtask cannot be undone, because a subtask that has ended is "
+                "not run through again; make it a step of the run itself",
                 step=spec.name,
             )
 
@@ -547,7 +547,7 @@ class Work:
     def _unwritten(self, doubtful: bool) -> Unavailable:
         kind = OutcomeUnknown if doubtful else Unavailable
         return kind(
-            f"the store was away for too long to record what run {self.header.name!r} did", run=self.header.name
+            f"the store was unavailable for too long to record what run {self.header.name!r} did", run=self.header.name
         )
 
     def _fenced_ops(self, header: RunHeader | None) -> tuple[Op, ...]:
@@ -594,7 +594,7 @@ class Work:
         if lease is None or record is None or lease.id != self.id:
             return
         if (record.version, record.stream) != (lease.version, lease.stream):
-            raise lease.fenced(Conflict(f"run {self.header.name!r} is another's", actual=record.version))
+            raise lease.fenced(Conflict(f"another process holds run {self.header.name!r}", actual=record.version))
 
     def _landed(self, events: tuple[Event, ...], since: int) -> bool:
         """Whether a commit of which nobody knew the outcome is there. Others write the same only after taking over."""
@@ -658,14 +658,14 @@ def refuse_other(known: StepRecord, wanted: str) -> None:
     there = {"": "wait", "subtask": "subtask"}.get(known.effect, "step")
     if there != wanted:
         raise Invalid(
-            f"{known.name!r} is the name of a {there} of this run; give the {wanted} another", name=known.name
+            f"{known.name!r} is already the name of a {there} of this run; give the {wanted} another", name=known.name
         )
 
 
 def refuse_changed(work: Work, known: StepRecord, input: str) -> None:
     if known.input and known.input != input:
         raise StepChanged(
-            f"step {known.name!r} of run {work.header.name!r} has other input on record; give the new one another name",
+            f"step {known.name!r} of run {work.header.name!r} is recorded with other input; use another name",
             step=known.name, run=work.header.name, thread=work.thread.id, recorded=known.input, given=input,
         )  # fmt: skip
 
