@@ -367,7 +367,7 @@ def test_a_file_of_an_older_revision_is_a_conflict(book: Handoff, tmp_path: Path
     book.write(path)
     path.write_text(path.read_text(encoding="utf-8").replace("g\n", "by a person\n"), encoding="utf-8")
     book.update(goal="h")
-    with pytest.raises(Conflict, match=r"from revision 1 .* at revision 2 now") as caught:
+    with pytest.raises(Conflict, match=r"from revision 1 .* now at revision 2") as caught:
         book.load(path)
     assert (caught.value.expected, caught.value.actual) == (1, 2)
     assert book.read().goal == "h"
@@ -376,13 +376,13 @@ def test_a_file_of_an_older_revision_is_a_conflict(book: Handoff, tmp_path: Path
 
 
 def test_a_text_of_a_revision_that_is_not_here_is_a_conflict(book: Handoff) -> None:
-    with pytest.raises(Conflict, match=r"revision 9 .* revision 0 now"):
+    with pytest.raises(Conflict, match=r"revision 9 .* now at revision 0"):
         book.load("## Goal\ng\n<!-- holdfast: thread trip-42, revision 9 -->\n")
 
 
 def test_a_text_of_another_thread_is_refused(book: Handoff) -> None:
     text = "## Goal\ng\n<!-- holdfast: thread trip-43, revision 1 -->\n"
-    with pytest.raises(Invalid, match="thread 'trip-43', not of 'trip-42'"):
+    with pytest.raises(Invalid, match="thread 'trip-43', not 'trip-42'"):
         book.load(text)
     assert book.load(text, force=True).goal == "g"
 

@@ -103,7 +103,7 @@ def test_a_message_of_ones_own(book: Handoff, repository: Any) -> None:
 @pytest.mark.parametrize("message", ["\ud800", "bad\udcff"])
 def test_a_message_that_no_file_can_hold_is_refused_first(book: Handoff, repository: Any, message: str) -> None:
     before = book.history()
-    with pytest.raises(Invalid, match="must be text that UTF-8 can hold"):
+    with pytest.raises(Invalid, match="must be text that UTF-8 can encode"):
         book.write(repository.folder / "P.md", git=True, message=message)
     assert not (repository.folder / "P.md").exists()
     assert book.history() == before

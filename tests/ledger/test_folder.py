@@ -248,7 +248,7 @@ def test_a_commit_is_all_or_nothing(notes: Folder) -> None:
 
 
 def test_one_commit_changes_a_file_once(notes: Folder) -> None:
-    with pytest.raises(errors.Invalid, match="one change of each file"):
+    with pytest.raises(errors.Invalid, match="one change per file"):
         notes.commit([FileWrite("a", 1), FileDelete("a")])
     assert notes.commit([]) == []
 

@@ -1,10 +1,10 @@
-"""What a state's schema is: a name, a version, a type, how long its fields stay fresh, and how old states become new.
+"""What a state's schema is: a name, a version, a type, how long fields stay fresh, and how old states are migrated.
 
 A schema is declared once, where its type is; there is one version of it, the code's. Older stored versions reach it
 by migrations, each from one version to a later one on plain data. Nothing is guessed: a stored field that the type
-would drop, a newer version, a hole in the chain, each is an error that names thread, revision and field.
+would drop, a newer version, a gap in the chain: each is an error that names thread, revision and field.
 
-Deliberately absent: reading and writing revisions (``state.py``), and looking a type up by the name of its class.
+Deliberately absent: reading and writing revisions (``state.py``), and looking up a type by its class name.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Registry:
         """Declare the class below as the state ``name``.
 
         ``fresh`` says how long a field counts as confirmed, as a timedelta or as text such as "10m" or "1h30m";
-        ``critical`` names fields that must not be acted on while stale or never confirmed. Both take patterns such as
+        ``critical`` names fields that you must not act on while stale or never confirmed. Both take patterns such as
         ``confirmed_facts.*``, in stored names. One name is one class, and one class has one name.
         """
         check_id(name, "schema name")
@@ -146,10 +146,10 @@ class Registry:
         self._names[schema.name] = self._types[schema.type] = schema
 
     def migration(self, name: str, from_version: int, to_version: int) -> Callable[[MigrateT], MigrateT]:
-        """Declare the function below to turn a stored ``name`` of one version into a later one.
+        """Declare the function below as the migration of ``name`` from one version to a later one.
 
         It gets its own copy of the document and returns the new one. There is one migration from each version. From
-        version 0 come plain dicts that were saved before there was a schema.
+        version 0, it migrates plain dicts that were saved before there was a schema.
         """
         check_id(name, "schema name")
         _check_version(from_version, 0)
@@ -166,7 +166,7 @@ class Registry:
         return declare
 
     def refresher(self, name: str, path: str) -> Callable[[RefreshT], RefreshT]:
-        """Declare the function below to fetch a new value for a field of ``name``; ``path`` may be a pattern.
+        """Declare the function below as the refresher of a field of ``name``; ``path`` may be a pattern.
 
         It is called with the state's value and the path of the field, outside any commit, and returns the field's new
         value.
@@ -213,7 +213,7 @@ class Registry:
 
 
 def duration(limit: timedelta | str) -> timedelta:
-    """Read how long something stays fresh: a timedelta, or weeks to seconds as text, such as "90s" or "1h30m"."""
+    """Parse how long something stays fresh: a timedelta, or text from weeks to seconds, such as "90s" or "1h30m"."""
     given = limit
     if isinstance(limit, str):
         found = _DURATION.fullmatch(limit)
@@ -350,10 +350,10 @@ def dump(value: Any) -> Any:
 
 
 def prepare(schema: Schema, value: Any, where: Where) -> dict[str, Any]:
-    """Turn a whole state into the document to store, and make sure that it will come back as it is.
+    """Turn a whole state into the document to store, and make sure that it can be read back unchanged.
 
     ``value`` is an instance of the schema's type, or a dict of its fields, typed or as stored. ``StateInvalid`` when it
-    does not fit, when a field would be lost, or when something would come back different.
+    does not fit, when a field would be lost, or when something would be read back changed.
     """
     if type(value) is not dict and not (isinstance(schema.type, type) and _is_instance(value, schema.type)):
         wanted = (
@@ -388,7 +388,7 @@ def revive(schema: Schema, plain: Any, where: Where) -> Any:
 
 
 def _revived(schema: Schema, plain: Any, where: Where) -> tuple[Any, dict[str, Any]]:
-    """The value, and the document it turns into again."""
+    """The value, and the document it turns back into."""
     if not isinstance(plain, dict):
         raise _invalid(schema, where, typed.Misfit((), f"expected a dict, got {type(plain).__name__}"))
     if schema is PLAIN:
@@ -429,7 +429,7 @@ def _too_deep(where: Where) -> Invalid:
 def migrate(registry: Registry, name: str, version: int, plain: Any, where: Where) -> tuple[Any, int | None]:
     """Bring a stored document to the code's version; return it and the version it came from, or None if unchanged.
 
-    The input stays as it is, whatever a migration does. A plain dict is brought under a schema by giving that schema's
+    The input stays unchanged, whatever a migration does. A plain dict is brought under a schema by giving that schema's
     name and version 0.
     """
     schema = registered(registry, name, where)
@@ -464,7 +464,7 @@ class _MigrationRun(NamedTuple):
 
 
 def _chain(registry: Registry, schema: Schema, version: int, where: Where) -> list[tuple[int, tuple[int, Migrate]]]:
-    """The migrations to run. A hole is found before the first of them runs."""
+    """The migrations to run. A gap is found before the first of them runs."""
     chain = []
     while version < schema.version:
         step = registry.step(schema.name, version)

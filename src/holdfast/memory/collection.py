@@ -514,7 +514,7 @@ def _ending(over: Memory, at: datetime | None, draft: Remembering | None) -> Rem
 def _refuse_less_trust(about: Memory, draft: Remembering, what: str) -> None:
     if rank(check_trust(draft.trust)) < rank(about.trust):
         raise Invalid(
-            f"memory {about.id!r} is {about.trust}, so a {draft.trust} memory cannot {what} it; if you vouch for "
+            f"memory {about.id!r} is {about.trust}, and something {draft.trust} cannot {what} it; if you vouch for "
             f"it, give trust={about.trust!r}",
             memory=about.id,
         )

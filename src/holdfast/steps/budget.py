@@ -25,7 +25,7 @@ def check(budget: dict[str, float] | None) -> dict[str, float]:
 
 
 def amounts(given: dict[str, Any]) -> dict[str, float]:
-    """Refuse spending that names no amounts, or one that is counted here already."""
+    """Refuse spending that names no amounts, or one that is already counted here."""
     if not given:
         raise Invalid("say what was spent: spend(tokens=1200)")
     for what in given:
@@ -57,7 +57,7 @@ def used(work: Work) -> dict[str, float]:
 
 
 def left(work: Work) -> dict[str, float]:
-    """What is left of each amount that is limited."""
+    """What is left of each limited amount."""
     if not work.budget:
         return {}
     spent = used(work)
@@ -65,7 +65,7 @@ def left(work: Work) -> dict[str, float]:
 
 
 def refuse_over(work: Work, step: str | None = None) -> None:
-    """Refuse a step when there is no room for one more, unless it was counted already; and whatever is overdrawn."""
+    """Refuse a step when there is no room for one more, unless already counted, or when any amount is overdrawn."""
     if step is not None and STEPS in work.budget:
         work.count(step, work.budget[STEPS])
     for what, rest in left(work).items():

@@ -1,10 +1,9 @@
-"""What to do about a step that was begun and of which nobody recorded the end.
+"""What to do about a step that was started and whose end was not recorded.
 
-A step that may be repeated is run again. For a ``once`` step the outside world is asked: if the probe found it, what it
-found is recorded; if it is sure that nothing happened, the step runs again with the same key; if nobody can say, the
-declared policy decides: stop, rerun or skip. The same questions come up when a ``once`` step raises or takes too long,
-because a lost answer looks just like a failure. Every decision is recorded and told in the thread's log. Deliberately
-absent: a guess.
+A step that may be repeated is run again. For a ``once`` step the probe asks the outside world: if it happened, its
+result is recorded; if it did not, the step runs again with the same key; if the probe cannot say, the declared policy
+decides: stop, rerun or skip. The same happens when a ``once`` step raises or times out, because a lost answer looks
+just like a failure. Every decision is recorded and logged in the thread. Deliberately absent: a guess.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ProbeAnswer(msgspec.Struct, frozen=True):
-    """What a probe said, and in words why."""
+    """A probe's answer, and why, in words."""
 
     what: Literal["happened", "not", "unknown"]
     why: str
@@ -44,7 +43,7 @@ class ProbeAnswer(msgspec.Struct, frozen=True):
 
 
 def in_doubt(work: Work, attempt: Attempt, known: StepRecord) -> Flow[Beginning | Ended]:
-    """Settle what an earlier process left open: the step has ended, or is to be run (again)."""
+    """Settle what an earlier process left open: the step has ended, or must run (again)."""
     spec = attempt.spec
     if "once" not in (spec.effect, known.effect):
         why = f"it is {spec.effect}, and attempt {known.attempt} was not recorded as done"
@@ -52,7 +51,7 @@ def in_doubt(work: Work, attempt: Attempt, known: StepRecord) -> Flow[Beginning 
     known_why = f"attempt {known.attempt} was started and not recorded as done"
     if known.attempt == 0:
         known_why = "the step had failed, and the run was reopened"
-        if spec.probe is None:  # it failed by its own word, and someone asks for it again
+        if spec.probe is None:  # it said that it failed, and is called again
             return _again(work, spec.name, "rerun", known_why, 0)
     answer = yield from ask(work, attempt, known.attempt)
     if answer.what == "happened":
@@ -69,7 +68,7 @@ def in_doubt(work: Work, attempt: Attempt, known: StepRecord) -> Flow[Beginning 
 
 
 def failure_of(work: Work, attempt: Attempt, number: int, error: Exception) -> Flow[Beginning | Ended]:
-    """What follows when a step's function raised or took too long: another attempt, an end, or an error."""
+    """What follows when a step's function raised or timed out: another attempt, an end, or an error."""
     spec = attempt.spec
     again = number < spec.retry.attempts and isinstance(error, spec.retry.on)
     if spec.effect != "once" or isinstance(error, NotDone):
@@ -118,7 +117,7 @@ def ask(work: Work, attempt: Attempt, number: int) -> Flow[ProbeAnswer]:
 
 
 def _no_pulse(value: Any = None, *, progress: bool = False) -> None:
-    """A probe only asks; its lease is renewed by the keeper."""
+    """A probe only asks; the keeper renews its lease."""
 
 
 def _probed(work: Work, step: str, answer: ProbeAnswer | None, time: int) -> tuple[Event, ...]:
@@ -128,7 +127,7 @@ def _probed(work: Work, step: str, answer: ProbeAnswer | None, time: int) -> tup
 
 
 def _again(work: Work, step: str, decision: str, why: str, number: int, answer: ProbeAnswer | None = None) -> Beginning:
-    """Run the step again; why is recorded together with its next intent."""
+    """Run the step again; the reason is recorded with its next intent."""
     time = work.time()
     events = (*_probed(work, step, answer, time), fact("resolved", time, step=step, decision=decision, why=why))
     return Beginning(number, events, (resolution(work, step, decision, why),))
@@ -172,12 +171,12 @@ def _by_policy(
 
 
 def stop(work: Work, step: str, why: str, answer: ProbeAnswer | None) -> Flow[None]:
-    """Stop a run until a person settles a step of it."""
+    """Stop a run until a person settles one of its steps."""
     yield from _record(work, step, "stopped", why, answer, status="stopped")
 
 
 def dropped(work: Work, attempt: Attempt, known: StepRecord, answer: ProbeAnswer) -> Flow[None]:
-    """Settle a step that was begun in a run that is cancelled: it happened and is to be undone, or it is dropped."""
+    """Settle a started step of a cancelled run: it happened and will be undone, or it is dropped."""
     name = attempt.spec.name
     if answer.what == "happened":
         yield from _take(work, attempt, answer, known.attempt)
@@ -212,7 +211,7 @@ def _record(
     drafts = (resolution(work, step, decision, why),)
     if header is None or run is work:
         yield from work.record(events, drafts=drafts, header=header, more=more, time=time, insist=True)
-    else:  # a subtask in doubt stops the run that it belongs to
+    else:  # a subtask in doubt stops its run
         more = (Put(KIND, run.id, header.body(), run.version, run.scope, (header.status,)), *more)
         yield from work.record(events, drafts=drafts, more=more, time=time, insist=True)
         run.moved(header)
@@ -224,7 +223,7 @@ def _record(
 def _retry_or_fail(
     work: Work, attempt: Attempt, number: int, error: Exception, again: bool, answer: ProbeAnswer | None = None
 ) -> Flow[Beginning]:
-    """Record a failed attempt; then wait for the next one, or raise what the step failed with."""
+    """Record a failed attempt; then wait for the next one, or raise the failure."""
     name, time = attempt.spec.name, work.time()
     plain = failure_to_plain(error)
     events = (
