@@ -1,11 +1,10 @@
 """Files as records and streams: what ``Folder`` and everything else kept in files is built on.
 
 A file is a record of its own with a stream of its versions, so each write is one event and history costs no copy. A
-version is whole in its event: content, tags and when it expires; the record repeats the parts of the newest that listing and
-finding need. A ``FileBook`` is the files of one folder in these terms: their ids and tags, those that exist, and
-the operations of a change, so that it can be committed along with other things. Deliberately absent: what
-the files mean (tools for models, artifacts of a framework and items of its store are kept here alike), and how they
-are found by content, which is passed in.
+version is whole in its event: content, tags and when it expires; the record repeats what listing and finding need. A
+``FileBook`` is the files of one folder in these terms: their ids and tags, those that exist, and the operations of a
+change, so that it can be committed along with other things. Deliberately absent: what the files mean (tools for models,
+artifacts of a framework and items of its store are kept here alike), and how they are found by content, which is passed in.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A framework that runs graphs saves the values of all its channels after every st
 event of the graph's stream that holds what changed since the frame it came from, and now and then everything, so that
 any frame is read from a short stretch. A value is stored in one of five ways: in the frame itself, as ranges of entries
 of the thread's log, as a version of a list (``segments``), as a version of a list of pairs, or as a blob that is named
-by its content. What the tasks of a step wrote before the next frame are **writes**: they are events after the frame they
-belong to, or part of the frame that follows it, or of that frame itself if they came before it was saved.
+by its content. What the tasks of a step wrote before the next frame are **writes**: events after the frame they belong
+to, or part of the frame that follows it, or of that frame itself if they came before it was saved.
 
 There are several frames and writes for each message of a conversation, so their size matters: names are short, and
 what follows from the previous frame is left out.

@@ -35,7 +35,7 @@ def drafts(items: Sequence[Any], kind: str, key: str | None) -> list[Draft]:
 
 
 def keyed(drafts: Sequence[Draft], key: str) -> list[Draft]:
-    """Give each draft without a key one made from a common key: the first gets it as it is, the others with a number."""
+    """Give each draft without a key one made from a common key: the first gets the key itself, the others a number."""
     key = check_id(key, "key")
     names = [key if number == 1 else f"{key}{_NUMBERED}{number}" for number in range(1, len(drafts) + 1)]
     return [
