@@ -181,7 +181,7 @@ def test_a_run_that_never_gets_anywhere_fails_in_the_end(place: Any, died: Any) 
         process.lapse()
     assert outcomes == ["died"] * FRUITLESS + ["failed"]
     last = place.process("last")
-    assert "never got anywhere" in last.thread().timeline("r").error["message"]
+    assert "without progress" in last.thread().timeline("r").error["message"]
     with last.thread().run("r") as run:  # by name it can be tried once more
         assert run.step("s", one, effect="idempotent") == 1
 

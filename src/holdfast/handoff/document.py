@@ -2,7 +2,7 @@
 
 Values only, with the rules that need no store: how facts of runs join what is stored, how an update changes it, and how
 it becomes plain data and comes back. Deliberately absent: markdown (``markdown``), revisions (``handoff``), and where
-the facts of runs come from (whoever makes the handle passes them in).
+the facts of runs come from (they are passed in).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Git is asked through argument lists, never a shell, without a terminal and with a time limit. It speaks through files,
 not pipes: a hook may leave a process behind that keeps a pipe open for as long as it likes. Trouble is an answer, not
-an error: the file is written already, so what is left to say is why there is no commit. Reasons are found by looking
+an error: the file is already written, so it only remains to say why there is no commit. Reasons are found by looking
 at the repository, not by reading git's messages, which are translated. Deliberately absent: pushing, adding more than
 the one file, making repositories, and any setting of who the author is.
 """

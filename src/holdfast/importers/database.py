@@ -1,4 +1,4 @@
-"""Someone else's SQLite database, read as it was at one moment and left as it is.
+"""Another program's SQLite database, read at one moment and left unchanged.
 
 A database whose write-ahead log is in use is read in one transaction, which holds up no writer. Any other is copied
 first, to a file that is gone afterwards: reading it where it is would leave files beside it, or keep its writer waiting

@@ -3,7 +3,7 @@
 What is listed, and each paragraph, becomes a memory with the headings above it as tags: what MEMORY.md and USER.md say
 is so (semantic), what the file of a day says happened that day (episodic), SOUL.md and its like say how to act
 (procedural). The files themselves are kept too, in the folder ``imported``, where that is wanted; recall then finds
-both. A note is named by its file and its words: one that was edited comes in beside the old one. Deliberately absent:
+both. A note is named by its file and its words: an edited one is imported beside the old one. Deliberately absent:
 judging what a note means.
 """
 

@@ -1,7 +1,7 @@
-"""What comes into a store: conversations, memories and files, each planned, written and read back.
+"""What is imported: conversations, memories and files, each planned, written and read back.
 
 A part knows what it would add (``plan``) and adds exactly that (``write``), after which it is read from the engine and
-compared with what was to be written. What is here already under the same name is left as it is, and what was erased
+compared with what should be there. What already exists under the same name is left as it is, and what was erased
 here stays erased. Deliberately absent: where parts come from.
 """
 

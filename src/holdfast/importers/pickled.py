@@ -1,4 +1,4 @@
-"""What a pickle says, without believing it: plain data out of the bytes, and no code run on the way.
+"""Reading a pickle without loading it: plain data from the bytes, and no code run on the way.
 
 Some programs keep their data pickled. Loading a pickle runs whatever it names, so it is never loaded here: its
 instructions are read one by one, by a list of those that build plain data. An object comes out as the name of its class

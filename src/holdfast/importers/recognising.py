@@ -1,8 +1,8 @@
-"""Telling what something is from what is in it, and opening it as that.
+"""Recognising a source by its content, and opening it.
 
-Databases are told by their tables, files by their first words, folders by what they hold; a name alone decides nothing
-but for notes, whose names are what they are. What is none of these is refused with what it seems to be, and with what
-is known. Deliberately absent: trying one reader after another until one does not fail.
+Databases are recognised by their tables, files by their first words, folders by what they hold; only notes are
+recognised by name, because their names are fixed. Anything else is refused, with what it seems to be and what
+is supported. Deliberately absent: trying one reader after another until one does not fail.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A file is a record of its own with a stream of its versions, so each write is on
 version is whole in its event: content, tags and when it expires; the record repeats what listing and finding need. A
 ``FileBook`` is the files of one folder in these terms: their ids and tags, those that exist, and the operations of a
 change, so that it can be committed along with other things. Deliberately absent: what the files mean (tools for models,
-artifacts of a framework and items of its store are kept here alike), and how they are found by content, which is passed in.
+artifacts of a framework and items of its store are all kept here), and finding them by content, which is passed in.
 """
 
 from __future__ import annotations

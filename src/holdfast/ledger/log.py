@@ -65,9 +65,7 @@ def plain(content: Any) -> Any:
     """Turn a message object of a client library into the plain data it stands for."""
     if content is None or isinstance(content, str | int | float):
         what = "string" if isinstance(content, str) else type(content).__name__
-        raise Invalid(
-            f'a bare {what} has no role; append {{"role": …, "content": …}} or holdfast.note("…")'
-        )
+        raise Invalid(f'a bare {what} has no role; append {{"role": …, "content": …}} or holdfast.note("…")')
     if isinstance(content, type):
         raise Invalid(f"{content.__name__} is a class; append an instance of it")
     try:

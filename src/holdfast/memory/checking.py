@@ -1,4 +1,4 @@
-"""Whether a collection and its memories agree: what its stream says was remembered is there, and nothing else is.
+"""Whether a collection and its memories match: everything its stream says was remembered exists, and nothing else.
 
 Deliberately absent: repair.
 """
@@ -19,7 +19,7 @@ _PAGE = 1_000
 
 
 def problems(view: View, tenant: str) -> Iterator[Problem]:
-    """Collections that do not agree with their memories, and memories that cannot be read. Give a snapshot."""
+    """Collections that do not match their memories, and memories that cannot be read. Give a snapshot."""
     for collection in scan_all(view, tenant, Query(COLLECTION)):
         for what in problems_of(view, tenant, collection):
             yield Problem(f"collection {collection.id!r}", what, tenant, COLLECTION, collection.id)
@@ -33,7 +33,7 @@ def problems(view: View, tenant: str) -> Iterator[Problem]:
 
 
 def problems_of(view: View, tenant: str, collection: Record) -> Iterator[str]:
-    """What does not agree between a collection, its stream and its memories, in words. Give a snapshot."""
+    """How a collection, its stream and its memories differ, in words. Give a snapshot."""
     if collection.id != collection_id(collection.scope):
         yield f"collection {collection.id!r} is not the collection of its user and agent"
     here: dict[str, bool] = {}

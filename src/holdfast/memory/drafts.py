@@ -1,6 +1,6 @@
 """What a caller wants remembered, and whether it can be.
 
-A ``Remembering`` is filled in freely; ``checked`` refuses what makes no sense, with a sentence that says what to
+A ``Remembering`` is filled in freely; ``checked`` refuses what makes no sense, with a message that says what to
 change, and fills in what was left out. Nothing is repaired silently and the text is kept as it was given. Deliberately
 absent: ids and times (the collection gives them) and the size of a text (the codec has the limit).
 """
@@ -24,10 +24,10 @@ _PARTS = ("by", "channel", "tool")
 
 
 class Remembering(msgspec.Struct, frozen=True):
-    """Something on its way into a collection.
+    """Something to be added to a collection.
 
-    ``once`` is a name of the caller's own: the same content under it again gives back what is stored. ``corrects`` and
-    ``ended`` are set by ``MemoryCollection.correct`` and ``Collection.end``.
+    ``once`` is the caller's own name for it: the same content under it again returns what is stored. ``corrects`` and
+    ``ended`` are set by ``MemoryCollection.correct`` and ``MemoryCollection.end``.
     """
 
     text: str = ""

@@ -3,8 +3,8 @@ reader.
 
 Ground is written without it. A reader asks which streams are visible and how far they reach, reads what it has not
 seen, and adds a segment; so whatever was acknowledged before a recall began is found by it, in whichever process.
-Segments that have grown are saved; whoever is overtaken by another process takes over what that one saved. What is
-saved and does not agree with its digest is thrown away, and made again.
+Segments that have grown are saved; if another process saved first, its segments are taken over. What is
+saved and does not match its digest is dropped and rebuilt.
 
 Deliberately absent: ranking, what a document is made of (the source says), and threads of its own.
 """

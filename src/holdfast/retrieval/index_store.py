@@ -1,9 +1,9 @@
 """What is saved of one index: a manifest, and the parts that it names.
 
 Parts are written first, a commit each, and then the manifest that names them, under compare-and-set; so of two
-processes that save at once one is overtaken, and a large index holds up nobody for long. Every part has a digest. A
+processes that save at once only one succeeds, and a large index blocks nobody for long. Every part has a digest. A
 segment is one value, and so are the vectors that a model made of it; large values are cut, because an engine moves
-values whole. All of it is derived: the feed does not speak of it. Parts that nobody came to name are swept.
+values whole. All of it is derived, so it is not in the feed. Parts that no manifest names are swept.
 
 Deliberately absent: what is in a segment (``segment``), and when to save (``index``).
 """

@@ -1,4 +1,4 @@
-"""The indexes of one store: found or made for a place, kept while they are used, and shared by every handle.
+"""The indexes of one store: found or built for a place, kept while in use, and shared by every handle.
 
 Deliberately absent: what an index covers (``documents``) and how an index is kept (``retrieval.index``).
 """

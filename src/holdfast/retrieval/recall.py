@@ -1,6 +1,6 @@
-"""From a question to hits: ask the indexes, rank what they give, and read the texts from ground.
+"""From a question to hits: ask the indexes, rank what they return, and read the texts from the stored data.
 
-What a hit shows is always read from ground, so an index that is behind an erasure can show nothing that is gone.
+The text of a hit is always read from the stored data, so an index that lags behind an erasure can show nothing erased.
 Deliberately absent: ranking (``retrieval``), and what is true (``memory``).
 """
 

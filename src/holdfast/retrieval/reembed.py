@@ -1,7 +1,7 @@
-"""Moving an index to the vectors of another model while it is being used, and back.
+"""Switching an index to the vectors of another model while it is in use, and back.
 
-One segment after another gets its new vectors, made outside every lock and saved at once; recall goes on with the old
-ones until all are there. What was saved stays when the move is interrupted. Deliberately absent: how an index is kept.
+One segment after another gets its new vectors, made outside every lock and saved at once; recall continues with the old
+ones until all are ready. An interrupted switch keeps its progress. Deliberately absent: how an index is kept.
 """
 
 from __future__ import annotations

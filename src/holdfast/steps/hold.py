@@ -117,7 +117,7 @@ class Hold:
             raise
 
     def _held_by(self, terms: Terms) -> ThreadHeld:
-        who = "this very process" if terms.holder == self._runs.holder.name else terms.holder
+        who = "this process" if terms.holder == self._runs.holder.name else terms.holder
         return ThreadHeld(
             f"thread {self._thread!r} is held by {who} until {to_datetime(terms.until):%Y-%m-%d %H:%M:%S} UTC, or "
             "longer while it is alive; to wait for it: thread.hold(wait_s=…)",

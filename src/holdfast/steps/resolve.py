@@ -91,9 +91,7 @@ def ask(work: Work, attempt: Attempt, number: int) -> Flow[ProbeAnswer]:
     try:
         found = yield work.call(attempt, spec.probe, spec.probe_timeout_s, context)
         if found is None and work.is_running(spec.name):
-            return ProbeAnswer(
-                "unknown", "the probe says it has not happened yet, but its function is still running"
-            )
+            return ProbeAnswer("unknown", "the probe says it has not happened yet, but its function is still running")
         if found is None:
             return ProbeAnswer("not", "the probe says it did not happen")
         if not isinstance(found, Done) and not found:

@@ -88,9 +88,7 @@ def _by_their_names(handlers: Any) -> dict[str, Handler]:
     try:
         named = [(one.__name__, one) for one in handlers]
     except (TypeError, AttributeError):
-        raise Invalid(
-            f"handlers are functions by the name of their runs, not {quoted(handlers)}"
-        ) from None
+        raise Invalid(f"handlers are functions by the name of their runs, not {quoted(handlers)}") from None
     if len(dict(named)) < len(named):
         raise Invalid("two handlers have the same name; give them by name, as {'book': book_flight, …}")
     return dict(named)
