@@ -1,6 +1,6 @@
 """Holdfast keeps an AI agent's conversation, state, steps and memories in one durable store.
 
-``holdfast.open("agent.db")`` gives a store; ``store.thread("trip-42")`` a thread to append to, save state in, rewind
+``holdfast.open("agent.db")`` returns a store; ``store.thread("trip-42")`` a thread to append to, save state in, rewind
 and fork; ``thread.run("book-flight")`` durable work in it, step by step; ``store.memory("ana")`` what is known, to
 remember and to recall; ``store.context(thread, "…", budget=8000)`` what goes into a model for a turn, and
 ``store.session(thread, model="…")`` whole turns. Async callers use ``holdfast.aio``. The values that these return are
@@ -84,7 +84,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """``types`` and the names of contexts and sessions, loaded when first asked for: many programs never need them."""
+    """``types`` and the names of contexts and sessions, loaded on first use: many programs never need them."""
     if name == "types":
         import holdfast.types as found  # noqa: PLC0415
 

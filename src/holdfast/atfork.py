@@ -1,10 +1,10 @@
-"""What has to be done around ``os.fork``, so that a store works on both sides of one.
+"""What must be done around ``os.fork``, so that a store works on both sides.
 
-A forked child has a copy of everything but the other threads: locks that they held stay locked for ever, and what they
-were changing stays as it was. Connections are shared with the parent, though each side believes to have them alone. So
-whoever has such things joins here, and is told before a fork, after it in the parent, and after it in the child. Locks
-of what lives in memory come from ``lock``. Deliberately absent: order among those who join, and errors; a fork cannot
-be refused, so what could not be made safe has to be refused later, by whoever knows it.
+A forked child has a copy of everything but the other threads: locks that they held stay locked forever, and what they
+were changing stays half changed. Connections are shared with the parent, though each side assumes it has them alone. So
+owners of such things register here, and are called before a fork, after it in the parent, and after it in the child.
+Locks for data in memory come from ``lock``. Deliberately absent: order among the registered, and errors; a fork cannot
+be refused, so its owner must later refuse whatever could not be made safe.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What callers give, looked at where it comes in: a slip of the pen is an error of ours, and no surprise later.
+"""Checks of what callers give, at the point of entry: a slip is an error of ours at once, not a surprise later.
 
 Each check returns what it was given or says in one sentence what is wrong with it, whatever the value is: nothing here
-asks it for its truth, its text or whether it is equal to something before its type is known. Deliberately absent: names
-(``ids``), moments (``clock``), and what only one room knows.
+uses its truth, its text or its equality before its type is known. Deliberately absent: names (``ids``), moments
+(``clock``), and what only one room knows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Time, as a thing that is passed in.
+"""Time, passed in as a value.
 
 Inside the store a moment is an integer: microseconds since 1970 in UTC. At the surface it is an aware ``datetime``.
-Deliberately absent: any call of the wall clock outside ``SystemClock``; rooms receive a clock and ask it.
+Deliberately absent: any call to the wall clock outside ``SystemClock``; rooms are given a clock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Settings from outside. This is the only reader of the environment.
 
-Deliberately absent: anything read at import. A variable counts at the moment it is asked for.
+Deliberately absent: anything read at import. A variable is read when it is needed.
 """
 
 from __future__ import annotations

@@ -1,49 +1,49 @@
-"""Every error Holdfast raises, as one tree whose branches say what the caller can do.
+"""Every error that Holdfast raises, in one tree whose branches say what you can do.
 
     HoldfastError
     ├── Conflict            someone else changed it: read again, then retry
     │   ├── RunHeld         another process works on this run: wait, or work on another
-    │   ├── ThreadHeld      another one works on this thread alone: wait for it
-    │   ├── Fenced          another process took this run over: stop, nothing of yours is recorded any more
-    │   └── NotSaved        a step is done, but what it wanted to save with its completion could not be saved
+    │   ├── ThreadHeld      another caller holds this thread: wait for it
+    │   ├── Fenced          another process took over this run: stop, you can no longer write to it
+    │   └── NotSaved        the step is done, but the state or entries it saves with its completion were refused
     ├── Unavailable         the store cannot answer now: retry later
-    │   ├── QuotaExceeded   the tenant holds as much as it may: make room, or raise the limit
+    │   ├── QuotaExceeded   the tenant has reached its limit: make room, or raise the limit
     │   ├── OutcomeUnknown  a commit may or may not have happened: retry with the same key
     │   └── ModelFailed     a language model gave no usable answer: the question is kept, ask again
     ├── NotFound            there is no such thing
-    │   ├── Erased          there was, and it stays deleted
-    │   └── FeedTrimmed     that part of the feed was dropped: go on from where it begins
+    │   ├── Erased          it was erased, and stays erased
+    │   └── FeedTrimmed     that part of the feed was dropped: continue from where it begins now
     ├── Invalid             fix the call
     │   ├── KeyReused       this key already names other content
     │   ├── TooLarge        over a size limit
-    │   ├── BudgetTooSmall  a context cannot hold even what it must
+    │   ├── BudgetTooSmall  the budget is too small for the required parts of a context
     │   ├── StepChanged     this step is recorded with other input
-    │   ├── ResultInvalid   a step returned what cannot be stored
+    │   ├── ResultInvalid   a step returned something that cannot be stored
     │   └── RunEnded        the run is over
-    ├── SchemaError         stored state and today's code do not fit
+    ├── SchemaError         stored state and today's code do not match
     │   ├── SchemaUnknown   no such schema is registered
     │   ├── SchemaTooNew    written by newer code
-    │   ├── MigrationMissing  a hole in the chain of migrations
+    │   ├── MigrationMissing  a gap in the chain of migrations
     │   ├── MigrationFailed   a migration raised
     │   └── StateInvalid    the value does not validate
-    ├── StepError           a step or a run did not come to its end as asked
-    │   ├── StepFailed      the step raised an error for good: handle it, or reopen the run
+    ├── StepError           a step or a run did not complete
+    │   ├── StepFailed      the step failed and its retries are used up: handle it, or reopen the run
     │   ├── StepTimeout     the step took longer than allowed
-    │   ├── StepUnknown     nobody can say whether the step happened: look, then settle it
+    │   ├── StepUnknown     it is unknown whether the step happened: find out, then settle it
     │   ├── WaitTimedOut    the signal did not come in time
     │   ├── Cancelled       the run was cancelled: stop here
-    │   ├── BudgetExceeded  the subtask used more than it was given
+    │   ├── BudgetExceeded  the subtask used more than its budget
     │   └── ReplayDiverged  today's code does not do what was recorded
     ├── Stale               facts must be verified before acting on them
     ├── Unsupported         another engine, or an extra, is needed
     ├── Corrupt             stop, and run verify
     └── Misconfigured       fix how the store is opened
-        └── FileGone        the file of an open store was moved, deleted or replaced: look why, then open it again
+        └── FileGone        the file of an open store was moved, deleted or replaced: find out why, then reopen
 
-Each class has a stable ``code`` and says whether retrying can help. Facts are attributes, so nobody has to parse a
-message; a class's docstring is its default message. Whatever a caller gave, a message can be printed, echoes little of
-it and shows no password. Deliberately absent: exit codes and HTTP statuses (the doors map those), and names that shadow
-builtins.
+Each class has a stable ``code`` and says whether retrying can help. Facts are attributes, so you need not parse a
+message; a class's docstring is its default message. Whatever the input, a message can be printed, echoes little of the
+input and shows no password. Deliberately absent: exit codes and HTTP statuses (the doors map those), and names that
+shadow builtins.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ import re
 from typing import Any, ClassVar
 
 _MOST = 1_000  # characters of a message
-_ECHOED = 200  # of them what is echoed of one value
+_ECHOED = 200  # of those, for one echoed value
 _ECHO = re.compile(rf"(?<!\w)'[^'\n]*'|(?<!\w)\"[^\"\n]*\"|[^\s'\"]{{{_ECHOED + 1},}}")
 """What a message may echo: something in quotation marks, short ones too, so that pairs stay pairs; or one long word."""
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -64,16 +64,16 @@ _SECRETS = (
 
 
 def quoted(value: object) -> str:
-    """A value as a message shows it: in a few characters, also one that cannot be shown."""
+    """A value as a message shows it: shortened, even if its own repr fails."""
     try:
         text = repr(value)
-    except Exception:  # a type of the caller's may raise anything, and a number may have too many digits
+    except Exception:  # the caller's type may raise, a number have too many digits
         text = f"<{type(value).__name__}>"
     return _cut(text, _ECHOED)
 
 
 def _cut(text: str, most: int) -> str:
-    """The beginning and the end, which often says what to do."""
+    """The beginning and the end of a text; the end often says what to do."""
     return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[1 - most // 3 :]}"
 
 
@@ -102,7 +102,7 @@ class HoldfastError(Exception):
         raise AttributeError(f"{type(self).__name__} has no fact {name!r}")
 
     def again(self) -> HoldfastError:
-        """The same error for someone else: an exception object belongs to the one thread that raises it."""
+        """A copy of the error for another thread: an exception object belongs to the thread that raises it."""
         twin = type(self)(str(self), **self.facts)
         twin.__cause__ = self.__cause__
         return twin
@@ -129,20 +129,20 @@ class RunHeld(Conflict):
 
 
 class ThreadHeld(Conflict):
-    """Another one works on this thread alone."""
+    """Another caller holds this thread."""
 
     code = "thread_held"
 
 
 class Fenced(Conflict):
-    """Another process took this run over. Nothing of this holder is recorded any more."""
+    """Another process took over this run. This process can no longer write to it."""
 
     code = "fenced"
     retryable = False
 
 
 class NotSaved(Conflict):
-    """The step is done, but what it wanted to save with its completion could not be saved."""
+    """The step is done, but the state or entries it saves with its completion were refused."""
 
     code = "not_saved"
     retryable = False
@@ -156,7 +156,7 @@ class Unavailable(HoldfastError):
 
 
 class QuotaExceeded(Unavailable):
-    """The tenant holds as much as it may."""
+    """The tenant has reached its limit."""
 
     code = "quota_exceeded"
     retryable = False
@@ -169,7 +169,7 @@ class OutcomeUnknown(Unavailable):
 
 
 class ModelFailed(Unavailable):
-    """The language model gave no usable answer. What was asked is kept; ask again."""
+    """The language model gave no usable answer. The question is kept; ask again."""
 
     code = "model_failed"
 
@@ -211,7 +211,7 @@ class TooLarge(Invalid):
 
 
 class BudgetTooSmall(Invalid):
-    """The budget of a context is too small for what it must hold."""
+    """The budget is too small for the required parts of a context."""
 
     code = "budget_too_small"
 
@@ -235,7 +235,7 @@ class RunEnded(Invalid):
 
 
 class SchemaError(HoldfastError):
-    """The stored state and today's code do not fit together."""
+    """The stored state and today's code do not match."""
 
     code = "schema"
 
@@ -253,7 +253,7 @@ class SchemaTooNew(SchemaError):
 
 
 class MigrationMissing(SchemaError):
-    """The chain of migrations has a hole."""
+    """The chain of migrations has a gap."""
 
     code = "migration_missing"
 
@@ -271,7 +271,7 @@ class StateInvalid(SchemaError):
 
 
 class StepError(HoldfastError):
-    """A step or a run did not come to its end as asked."""
+    """A step or a run did not complete."""
 
     code = "step"
 
@@ -289,7 +289,7 @@ class StepTimeout(StepError):
 
 
 class StepUnknown(StepError):
-    """Nobody can say whether this step happened. Look, then settle it."""
+    """It is unknown whether this step happened. Find out, then settle it."""
 
     code = "step_unknown"
 
@@ -307,13 +307,13 @@ class Cancelled(StepError):
 
 
 class BudgetExceeded(StepError):
-    """The subtask used more than it was given."""
+    """The subtask used more than its budget."""
 
     code = "budget_exceeded"
 
 
 class ReplayDiverged(StepError):
-    """The code asked for something that is not in the records of this run."""
+    """The code did something that is not recorded for this run."""
 
     code = "replay_diverged"
 

@@ -1,16 +1,16 @@
-"""What adapters and importers stand on besides ``holdfast`` itself: the one place where they reach below the surface.
+"""What adapters and importers use besides ``holdfast`` itself: the one place where they reach below the surface.
 
-Write yours with it outside this repository, the same way as ours. It has five parts:
+Use it to write your own outside this repository, just as ours are written. It has five parts:
 
-- a store, however it was given (``OpenedStore``), and a way to work on it without holding up an event loop (``away``);
-- names of a framework as parts of a name of ours (``escaped``): parts are joined by slashes, and a slash inside a part
-  is written as "%2F", so that no two things share a name and a name tells which thing it is;
+- a store, however it was given (``OpenedStore``), and a way to use it without blocking an event loop (``away``);
+- a framework's names as parts of our names (``escaped``): parts are joined by slashes, and a slash inside a part
+  is written as "%2F", so that no two things share a name and a name identifies its thing;
 - the handles behind the public ones: ``thread.logbook``, ``thread.statebook``, ``folder.filebook`` and
-  ``memory.visible`` give operations that you put together into one commit (``Core``, ``Pending``, ``compare_and_set``);
+  ``memory.visible`` give operations that you combine into one commit (``Core``, ``Pending``, ``compare_and_set``);
 - the engine's words for such a commit: records, events, operations, and how values become bytes;
 - ``mask``, which shortens a long tool output as contexts do.
 
-Deliberately absent: anything of a framework, and anything that a public method does already.
+Deliberately absent: anything specific to a framework, and anything that a public method already does.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ _PASSWORD = (
     (re.compile(r"[?&]$"), ""),
 )
 Given = Store | AsyncStore | str | Path
-"""A store that is open already, blocking or async, or the address of one to open."""
+"""An open store, blocking or async, or the address of one to open."""
 
 
 def opened(given: Given) -> Store:
@@ -167,11 +167,11 @@ def opened(given: Given) -> Store:
         return given.blocking
     if isinstance(given, str | Path):
         return open_store(given)
-    raise Invalid(f"give a store, or the address of one, not {type(given).__name__}")
+    raise Invalid(f"give a store or its address, not {type(given).__name__}")
 
 
 def kept_address(address: str | Path) -> str:
-    """An address as it may stand in a configuration, which people copy and check in: without its password."""
+    """An address without its password, for a configuration that people copy and check in."""
     text = str(address)
     for pattern, plain in _PASSWORD:
         text = pattern.sub(plain, text)
@@ -179,7 +179,7 @@ def kept_address(address: str | Path) -> str:
 
 
 def whole_address(kept: str) -> str:
-    """An address out of a configuration; its password is the one that the environment has for it, if any.
+    """An address from a configuration, with the password that the environment has for it, if any.
 
     ``HOLDFAST_DB`` may hold the whole address; ``PGPASSWORD`` and a password file are read by Postgres's own library.
     """
@@ -188,7 +188,7 @@ def whole_address(kept: str) -> str:
 
 
 class OpenedStore:
-    """The store of an adapter: one that was given stays open, one that was opened for it is closed with it."""
+    """An adapter's store: a store that was given stays open, one opened here is closed with the adapter."""
 
     def __init__(self, given: Given) -> None:
         self.store = opened(given)
@@ -201,7 +201,7 @@ class OpenedStore:
 
     @contextmanager
     def begun(self) -> Iterator[Store]:
-        """Around what an adapter begins with: refused there, nothing that was opened stays open."""
+        """Wraps an adapter's setup: if the setup fails, a store opened here is closed again."""
         try:
             yield self.store
         except BaseException:
@@ -209,16 +209,16 @@ class OpenedStore:
             raise
 
     def folder(self, name: str, scope: Scope) -> Folder:
-        """A folder whose files are erased with the thread that the scope names."""
+        """A folder whose files are erased with the scope's thread."""
         return self.store.wiring.folder(name, scope)
 
     def purge(self, owner: Scope) -> None:
-        """The adapter erased something of an owner by itself: neither indexes nor contexts know it any more."""
+        """Call this after erasing something of an owner directly, to remove it from indexes and contexts."""
         self.store.wiring.purge({owner})
 
 
 class Alone(AsyncHold):
-    """A thread that one run has to itself, for the length of a ``with`` or an ``async with``."""
+    """A thread held by one run for the length of a ``with`` or an ``async with``."""
 
     def __enter__(self) -> Self:
         self._hold.take()
@@ -231,7 +231,7 @@ class Alone(AsyncHold):
 
 
 async def away(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do blocking work in a thread; a caller that is cancelled meanwhile leaves it whole, never half written."""
+    """Do blocking work in a thread; if the caller is cancelled, it still runs to its end, never half written."""
     return await to_end(None, functools.partial(work, *args, **kwargs))
 
 
@@ -239,7 +239,7 @@ _SPECIAL = re.compile("[%/\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def escaped(part: str) -> str:
-    """A part as it stands between slashes."""
+    """A part as written between slashes."""
     return _SPECIAL.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), part)
 
 

@@ -1,4 +1,4 @@
-"""The values callers get and give: frozen, and without any I/O.
+"""The values that callers get and give: frozen, and without any I/O.
 
 Everything here is data about something stored. Times are aware UTC datetimes at this surface. Deliberately absent:
 handles that do work (``Thread``, ``Turn``, ``Store``), and anything that knows how a value is stored.
@@ -19,11 +19,11 @@ T = TypeVar("T")
 ENTRY_KINDS = ("message", "tool_call", "observation", "event", "note", "summary")
 MEMORY_KINDS = ("semantic", "episodic", "procedural")
 TRUST = ("untrusted", "stated", "trusted")
-"""How far a text may be believed, least first: from a tool or a page, said in a conversation, vouched for."""
+"""How far to trust a text, least first: from a tool or a page, said in a conversation, vouched for."""
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """An entry on its way into a log. Made by ``message``, ``tool_call``, ``observation``, ``event`` and ``note``."""
+    """An entry to be appended. Make one with ``message``, ``tool_call``, ``observation``, ``event`` or ``note``."""
 
     kind: str
     content: Any
@@ -36,23 +36,23 @@ def message(role: str, content: Any, *, key: str | None = None, **more: Any) -> 
 
 
 def tool_call(name: str, arguments: Any, *, id: str | None = None, key: str | None = None) -> Draft:
-    """A tool the agent decided to use, before anything came back."""
+    """A tool the agent decided to use, before its result."""
     content = {"name": name, "arguments": arguments}
     return Draft("tool_call", content if id is None else {"id": id, **content}, key)
 
 
 def observation(content: Any, *, of: str | None = None, key: str | None = None) -> Draft:
-    """What came back from the outside; ``of`` is the id of the tool call it answers."""
+    """A result from the outside world; ``of`` is the id of the tool call it answers."""
     return Draft("observation", {"content": content} if of is None else {"of": of, "content": content}, key)
 
 
 def event(name: str, *, key: str | None = None, **data: Any) -> Draft:
-    """Something that happened and is worth keeping, but was not said."""
+    """Something worth keeping that happened, but was not said."""
     return Draft("event", {"name": name, **data}, key)
 
 
 def note(text: str, *, key: str | None = None) -> Draft:
-    """A remark of the agent or of a person, for later readers."""
+    """A remark by the agent or a person, for later readers."""
     return Draft("note", {"text": text}, key)
 
 
@@ -76,7 +76,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class ThreadInfo(msgspec.Struct, frozen=True):
-    """What a listing says about a thread, read without touching its log or its state."""
+    """A thread in a listing, read without its log or its state."""
 
     id: str
     user: str | None
@@ -88,7 +88,7 @@ class ThreadInfo(msgspec.Struct, frozen=True):
 
 
 class UserInfo(msgspec.Struct, frozen=True):
-    """What a listing says about a user. ``memories`` counts forgotten ones too."""
+    """A user in a listing. ``memories`` counts forgotten ones too."""
 
     user: str
     threads: int
@@ -129,10 +129,10 @@ class StaleField(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, Generic[T], frozen=True):
-    """A state as it was read: the value, where it came from, and what in it must be looked at again.
+    """A state as read: the value, where it came from, and which fields are stale.
 
-    ``revision`` is 0 and ``value`` the caller's default when nothing was saved yet. ``migrated_from`` is the stored
-    version when migrations ran; the stored bytes stay as they were until the next save.
+    Before the first save, ``revision`` is 0 and ``value`` the default you gave. ``migrated_from`` is the stored version
+    if migrations ran; the stored bytes stay unchanged until the next save.
     """
 
     value: T
@@ -149,14 +149,14 @@ class Loaded(msgspec.Struct, Generic[T], frozen=True):
 
 
 class EntryRef(msgspec.Struct, frozen=True):
-    """One entry of a log, by the thread it is in and its number there."""
+    """A reference to one entry: its thread and its number there."""
 
     thread: str
     number: int
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a memory comes from: who said it, through which channel or tool, and in which entries it can be read."""
+    """Where a memory comes from: who said it, through which channel or tool, and in which entries it stands."""
 
     by: str | None = None
     channel: str | None = None
@@ -165,12 +165,12 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """One thing remembered. It is never changed: what came to be known later is another memory.
+    """One thing remembered. It never changes: later knowledge is another memory.
 
     ``valid_from`` and ``valid_to`` say when it is true, ``recorded_at`` since when it is known. With a ``key`` it is
     one value of a fact about its subject. With ``relation`` and ``object`` it links its subject to something else.
-    ``ended`` means that from ``valid_from`` on the fact has no value; ``corrects`` names a memory that was never true,
-    or, when it has ``ended`` too, one that is true no longer.
+    ``ended`` means that the fact has no value from ``valid_from`` on; ``corrects`` names a memory that was never true
+    or, with ``ended``, one that is no longer true.
     """
 
     id: str
@@ -209,7 +209,7 @@ class File(msgspec.Struct, frozen=True):
 
 
 class FolderInfo(msgspec.Struct, frozen=True):
-    """What a listing says about a folder: whose it is, how many files are in it, and when one was written last."""
+    """A folder in a listing: its owner, how many files it holds, and when one was last written."""
 
     name: str
     user: str | None
@@ -219,11 +219,11 @@ class FolderInfo(msgspec.Struct, frozen=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """Something that recall found: a memory, an entry of a log or a file, exactly one of them.
+    """Something that recall found: exactly one of a memory, a log entry or a file.
 
-    ``score`` orders the hits of one recall, but for what repeats a better one word for word, which stands last; it
-    means nothing across two. ``why`` has every stage's part of it when ``explain`` was asked for. ``disputed_by``
-    names memories that say otherwise.
+    ``score`` orders the hits of one recall, except that word-for-word repetitions of better hits come last; you cannot
+    compare scores of two recalls. ``why`` has each stage's part of the score if you asked to ``explain``.
+    ``disputed_by`` names memories that contradict this one.
     """
 
     text: str
@@ -257,7 +257,7 @@ class StageReport(msgspec.Struct, frozen=True):
 
 
 class RecallReport(msgspec.Struct, frozen=True):
-    """How a recall went. ``searched`` is how many documents were looked at, ``pending`` how many lack their vector."""
+    """How a recall went. ``searched`` is how many documents were searched, ``pending`` how many lack a vector."""
 
     query: str
     searched: int
@@ -274,10 +274,10 @@ class RecallReport(msgspec.Struct, frozen=True):
 
 
 class Recalled(msgspec.Struct, frozen=True):
-    """The hits of one recall, best first, to be used like a list.
+    """The hits of one recall, best first; use it like a list.
 
-    ``confidence`` is how likely it is that anything relevant is among them. Where ``relevant`` is False, nothing here
-    answers the question, and an agent should rather say so.
+    ``confidence`` is how likely it is that they contain anything relevant. If ``relevant`` is False, nothing here
+    answers the question, and an agent should say so.
     """
 
     hits: tuple[Hit, ...]
@@ -300,9 +300,9 @@ class Recalled(msgspec.Struct, frozen=True):
 
 
 class Erasure(int):
-    """How many records an erasure removed, or with ``dry_run`` would remove: a number that can tell more.
+    """How many records an erasure removed, or with ``dry_run`` would remove: an int with details.
 
-    ``counts`` says how many of each kind; ``notes`` what the store had no right to clean up in its database.
+    ``counts`` has the number of each kind; ``notes`` says what the store had no permission to clean up in its database.
     """
 
     counts: dict[str, int]

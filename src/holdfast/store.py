@@ -1,6 +1,6 @@
-"""The store: opens an engine, and the verbs that people call on what ``wiring`` put together.
+"""The store: opens an engine, and offers the public verbs on the parts that ``wiring`` put together.
 
-A store works in one tenant, which every read and write names. Deliberately absent: rules about threads, states or
+A store works in one tenant, and every read and write names it. Deliberately absent: rules about threads, states or
 archives (their rooms have them), and any background thread of its own.
 """
 
@@ -70,16 +70,16 @@ def open(
     embedder: Spec = AUTO,
     actor: str | None = None,
 ) -> Store:
-    """Open a store: a file path for SQLite, ``postgresql://…``, or ``ram:``. Without one, ``HOLDFAST_DB`` says which.
+    """Open a store: a file path for SQLite, ``postgresql://…``, or ``ram:``. The default is ``HOLDFAST_DB``.
 
-    A file that does not exist yet is made. The tables are brought up to date, also when ten processes open at once.
-    ``lease_s`` is how long a run stays with a process that gives no sign of life. ``embedder`` makes the vectors that
-    recall compares: "auto" (WordLlama where it is installed), "none", "minilm", "openai:MODEL", a function or an
-    object. ``actor`` is who acts through this store, as the feed will tell: a person, a service, a key.
+    A missing file is created. Tables are brought up to date, even when ten processes open the store at once.
+    ``lease_s`` is how long a run stays with a process that shows no sign of life. ``embedder`` makes the vectors that
+    recall compares: "auto" (WordLlama if it is installed), "none", "minilm", "openai:MODEL", a function or an
+    object. ``actor`` is recorded in the feed as the author of each change: a person, a service, a key.
     """
     url = config.database() if url is None else url
     if url is None:
-        raise Misconfigured('no database named: holdfast.open("agent.db"), or set HOLDFAST_DB')
+        raise Misconfigured('no database given: use holdfast.open("agent.db"), or set HOLDFAST_DB')
     name = check_id(config.tenant() if tenant is None else tenant, "tenant")
     if not (is_seconds(lease_s) and 0 < lease_s <= 86_400):
         raise Misconfigured(f"lease_s is a number of seconds over 0, at most a day, not {quoted(lease_s)}")
@@ -92,27 +92,27 @@ def open(
 
 
 def _embedder(spec: Spec) -> Embedder | None:
-    """What makes vectors. Only an endpoint that is named by text needs a key and an address from outside."""
+    """The embedder for a spec. Only an endpoint named by text needs a key and an address from the environment."""
     remote = isinstance(spec, str) and spec.strip().casefold().startswith("openai:")
     return choose(spec, **config.endpoint()) if remote else choose(spec)
 
 
 def _address(url: str | Path) -> str:
-    """A path object is always a file, also when a colon in its name makes it look like a URL."""
+    """A path object is always a file, even when a colon in its name makes it look like a URL."""
     if isinstance(url, Path):
         try:
             return os.path.abspath(url.expanduser())
-        except (RuntimeError, OSError) as error:  # nobody's home, or no directory to begin at
+        except (RuntimeError, OSError) as error:  # no home directory, or no current directory
             raise Misconfigured(f"{quoted(url)} cannot be the path of a database: {error}") from error
     if not isinstance(url, str):
-        raise Misconfigured(f"a database is named by text or by a path, not by {type(url).__name__}")
+        raise Misconfigured(f"a database address is a string or a path, not {type(url).__name__}")
     return url
 
 
 def _local(path: str | Path) -> Path:
-    """A path that the file system can be asked about, made absolute while the current directory is what was meant.
+    """A valid path, made absolute before the current directory can change.
 
-    What is there already is a file: reading a pipe or a device may never end.
+    Whatever exists there must be a regular file: reading a pipe or a device may never end.
     """
     try:
         text = os.fsdecode(path)
@@ -123,7 +123,7 @@ def _local(path: str | Path) -> Path:
         raise Invalid(f"{quoted(path)} is not a path: {error}") from error
     try:
         mode = os.stat(local).st_mode
-    except OSError:  # nothing is there yet, or nothing can be: whoever opens it says so
+    except OSError:  # nothing is there, or nothing can be: opening it will say so
         return local
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise Invalid(f"{local} is not a regular file", path=str(local))
@@ -133,11 +133,11 @@ def _local(path: str | Path) -> Path:
 def restore(
     backup: str | Path, url: str | Path, *, replace: bool = False, progress: Progress | None = None
 ) -> Restored:
-    """Make a store from a backup and prove it whole. A store that holds data is ``Conflict``.
+    """Make a store from a backup and verify it. Raises ``Conflict`` if the store already holds data.
 
-    ``replace`` puts a restored SQLite file in the place of the old one; on other engines restore into an empty store.
+    ``replace`` swaps the restored SQLite file in for the old one; on other engines restore into an empty store.
     """
-    from holdfast import archive  # noqa: PLC0415 - loaded when something moves
+    from holdfast import archive  # noqa: PLC0415 - loaded on first use
 
     clock, ids = SystemClock(), Ids()
     address, source = _address(url), _local(backup)
@@ -165,52 +165,52 @@ class Store:
 
     @property
     def actor(self) -> str | None:
-        """Who acts through this store, as the feed tells."""
+        """Who acts through this store, as recorded in the feed."""
         return self.core.actor
 
     def for_tenant(self, tenant: str, *, actor: str | None = None) -> Store:
-        """Give a store for another tenant on the same engine: one pool, one set of caches, another wall.
+        """Return a store for another tenant on the same engine, with the same pool and caches.
 
-        It needs no closing of its own; it ends with the store that it came from. ``actor`` is who acts through it,
-        without one whoever acts through this store.
+        You need not close it; it closes with the store it came from. ``actor`` is who acts through it, by default
+        the actor of this store.
         """
         who = self.core.actor if actor is None else _actor(actor)
         return Store(self.wiring.lend(self.core._replace(tenant=check_id(tenant, "tenant"), actor=who)))
 
     def acting_as(self, actor: str | None) -> Store:
-        """Give a store for the same tenant in which someone else acts."""
+        """Return a store for the same tenant with another actor."""
         return Store(self.wiring.lend(self.core._replace(actor=_actor(actor))))
 
     def tenants(self) -> list[str]:
-        """List every tenant that holds anything. On Postgres only the owner of the tables may; see the docs."""
+        """List every tenant that holds data. On Postgres only the owner of the tables may do this; see the docs."""
         return self.core.engine.tenants()
 
     def set_quota(self, *, entries: Quota = KEEP, memories: Quota = KEEP, bytes: Quota = KEEP) -> QuotaUsage:
-        """Set how much this tenant may hold: entries of threads, memories, bytes in all. None lifts a limit.
+        """Set how much this tenant may hold: thread entries, memories, total bytes. None lifts a limit.
 
-        A write that would go over it is ``QuotaExceeded`` and changes nothing. What is there already stays.
+        A write that would exceed a limit raises ``QuotaExceeded`` and changes nothing. Existing data stays.
         """
         return quotas.set_quota(self.core, entries=entries, memories=memories, bytes=bytes)
 
     def usage(self) -> QuotaUsage:
-        """Say how much this tenant holds of what has a quota, and may hold."""
+        """Return how much this tenant holds, and its limits."""
         return quotas.usage(self.core)
 
     def thread(self, id: str, *, user: str | None = None, agent: str | None = None, tags: Iterable[str] = ()) -> Thread:
-        """Give a handle of a thread. It is created by its first write; user, agent and tags count from then on."""
+        """Return a handle to a thread. Its first write creates it, with this user, agent and these tags."""
         name = check_id(id, "thread id")
         return self.wiring.thread(name, _scope(user, agent, name), tuple(sorted(set(check_tags(tags)))))
 
     def memory(self, user: str | None = None, *, agent: str | None = None) -> Memories:
-        """Give a handle of what is known about a user, by an agent, or in common when neither is named."""
+        """Return a handle to what is known about a user, by an agent, or, with neither, to shared memories."""
         return self.wiring.memory(_scope(user, agent))
 
     def folder(self, name: str, *, user: str | None = None, agent: str | None = None) -> Folder:
-        """Give a handle of a folder: files by path, every version kept. It comes into being with its first file."""
+        """Return a handle to a folder: files by path, every version kept. Its first file creates it."""
         return self.wiring.folder(name, _scope(user, agent))
 
     def folders(self, *, user: str | None = None, agent: str | None = None) -> list[FolderInfo]:
-        """List the folders that hold files, by name, without reading what is in them."""
+        """List the folders that hold files, by name, without reading the files."""
         return folders(self.core, _scope(user, agent))
 
     def context(
@@ -222,19 +222,19 @@ class Store:
         model: str | None = None,
         **settings: Unpack[Settings],
     ) -> Context:
-        """Build what goes into a model for this turn: at most ``budget`` tokens, the input always whole.
+        """Build what goes into the model for this turn: at most ``budget`` tokens, with the input always whole.
 
-        Instructions, facts, handoff, summary, recent turns, what is recalled, state and input, each within its share.
-        ``model`` says how tokens are counted, and without ``budget`` how many there may be. Nothing is written. Also:
-        ``instructions`` of your own, ``shares`` to change what sections get, ``tokens`` to count by something else,
-        ``verbatim`` for how many turns tool output is shown whole, ``recall=False``, ``within_ms`` for recall,
-        ``trust`` for what may be believed, and ``state`` for the type that the state is loaded as.
+        It holds instructions, facts, handoff, summary, recent turns, hits, state and input, each within its share.
+        ``model`` decides how tokens are counted and, without ``budget``, how many fit. Nothing is written. Options:
+        your own ``instructions``, ``shares`` to resize sections, ``tokens`` to count tokens another way, ``verbatim``
+        for how many turns tool output is shown whole, ``recall=False``, ``within_ms`` to limit recall, ``trust`` for
+        the least trust to accept, and ``state`` for the type to load the state as.
         """
         if model is not None and not isinstance(model, str):
-            raise Invalid(f"model is the name of one, to count its tokens, not {type(model).__name__}")
+            raise Invalid(f"model is a model's name, used to count tokens, not {type(model).__name__}")
         given = self._thread_of(thread)
         scope = given.logbook.scope
-        own = self.thread(given.id, user=scope.user, agent=scope.agent)  # what it loads, nobody has seen
+        own = self.thread(given.id, user=scope.user, agent=scope.agent)  # the caller has not seen this state
         limit = self.wiring.contexts().limit(model) if budget is None else budget
         return self.wiring.contexts().build(own, input, limit, model, settings)
 
@@ -247,19 +247,19 @@ class Store:
         model: ModelSpec = None,
         **ways: Unpack[SessionSettings],
     ) -> Session:
-        """Give a session: turns of an agent in a thread, from loading what was left to handing over.
+        """Return a session: an agent's turns in a thread, from loading what the last session left to handing over.
 
-        ``user`` and ``agent`` say whose a thread is that is named by its id; without a user nothing is learned.
-        ``model`` answers: "vendor:model", "local", a function of messages, or an object; without one ``turn`` comes in
-        halves, and you ask your own. Besides the settings of ``context``: ``budget``, ``tools`` (functions declared
-        with ``@holdfast.step``, or a handle of memories), ``learn`` ("auto", "model", "rules", "off"), ``summarise``,
-        ``hand_off`` (the share of the budget at which to begin afresh), ``rounds`` of tools, and ``timeout_s``.
+        With a thread id, ``user`` and ``agent`` name its owner; without a user nothing is learned. ``model`` answers:
+        "vendor:model", "local", a function of messages, or an object. Without one, ``turn`` returns an ``Exchange``
+        and you call your own model. Besides the settings of ``context``: ``budget``, ``tools`` (functions declared
+        with ``@holdfast.step``, or a memory handle), ``learn`` ("auto", "model", "rules", "off"), ``summarise``,
+        ``hand_off`` (the share of the budget at which to start afresh), ``rounds`` of tool calls, and ``timeout_s``.
         """
         from holdfast.providers.models.choose import choose as choose_model  # noqa: PLC0415
         from holdfast.sessions.session import Session  # noqa: PLC0415
 
         if not isinstance(thread, str) and (user is not None or agent is not None):
-            raise Invalid("user and agent go with the id of a thread; a thread that is given has its own")
+            raise Invalid("user and agent go with a thread id; a thread handle already has its own")
         own = self.thread(thread, user=user, agent=agent) if isinstance(thread, str) else self._thread_of(thread)
         return Session(own, self.wiring.contexts(), self.memory, choose_model(model), **ways)
 
@@ -267,9 +267,9 @@ class Store:
         if isinstance(thread, str):
             return self.thread(thread)
         if not isinstance(thread, Thread):
-            raise Invalid(f"give a thread, or the id of one, not {type(thread).__name__}")
+            raise Invalid(f"give a thread or its id, not {type(thread).__name__}")
         if thread.logbook.core is not self.core:
-            raise Invalid(f"thread {thread.id!r} is of another store; give its id, or ask the store that it is of")
+            raise Invalid(f"thread {thread.id!r} belongs to another store; give its id, or use the store it belongs to")
         return thread
 
     def users(self) -> list[UserInfo]:
@@ -310,7 +310,7 @@ class Store:
         status: str | None = None,
         limit: int | None = 100,
     ) -> list[RunInfo]:
-        """List runs, latest activity first; ``status`` is as ``RunInfo`` has it."""
+        """List runs, latest activity first; see ``RunInfo`` for the values of ``status``."""
         if limit is not None:
             check_count("limit", limit)
         scope = _scope(user, agent, thread)
@@ -319,7 +319,7 @@ class Store:
         )
 
     def due(self) -> list[RunInfo]:
-        """List the runs that ``resume`` would carry on, those that wait longest first."""
+        """List the runs that ``resume`` would continue, longest waiting first."""
         return [self.wiring.runs.info(terms.thread, terms.run) for _, terms in resume.find(self.wiring.runs)]
 
     def resume(
@@ -331,12 +331,12 @@ class Store:
         limit: int | None = None,
         on_run: Callable[[Resumed], Any] | None = None,
     ) -> list[Resumed]:
-        """Carry on every run that nobody works on: after a crash, a signal, a submission. Return what became of each.
+        """Continue every run that no process works on: after a crash, a signal, a submission. Return each outcome.
 
-        ``handlers`` are functions of a run, by the name of the run (or of its ``handler``): a dict, or a list of
-        functions. A handler is called from its beginning; steps that are done give their results. A run that has to
-        wait is parked. What no handler is given for is left alone, and reported. ``thread`` and ``run`` name a single
-        one, which is carried on also when it had failed or stopped. ``on_run`` hears of each as it ends.
+        ``handlers`` are functions that take a run, as a dict by run name (or by the run's ``handler``), or as a list.
+        A handler is called from its start; completed steps return their recorded results. A run that has to wait is
+        parked. Runs without a handler are left alone and reported. ``thread`` and ``run`` name a single run, which is
+        continued even if it had failed or stopped. ``on_run`` is called with each outcome as it ends.
         """
         check_function("on_run", on_run)
         resumer = self.wiring.resumer(handlers)
@@ -355,16 +355,16 @@ class Store:
         poll_s: float = 1.0,
         on_run: Callable[[Resumed], Any] | None = None,
     ) -> int:
-        """Resume again and again until ``stop`` is set; return how many runs were carried on.
+        """Keep resuming runs until ``stop`` is set; return how many runs were continued.
 
-        Any number of processes may do this on one store: each run is held by one of them at a time.
+        Any number of processes may do this on one store: only one of them holds a run at a time.
         """
         stop = threading.Event() if stop is None else check_part("stop", stop, "is_set", "wait")
         resumer = self.wiring.resumer(handlers)
         return resume.work_on(self.wiring.runs, resumer, stop=stop, poll_s=poll_s, on_run=on_run)
 
     def replay(self, thread: Thread | str, run: str, handler: Callable[[Run], Any]) -> Replayed:
-        """Go through a recorded run with today's code, without running or writing anything: does it still fit?"""
+        """Check a recorded run against today's code, without running a step or writing anything."""
         return replay(self._thread_of(thread), run, handler)
 
     def graphs(self, thread: Thread | str) -> list[GraphInfo]:
@@ -372,7 +372,7 @@ class Store:
         return graphs_of(self._thread_of(thread).logbook)
 
     def graph(self, thread: Thread | str, namespace: str = "") -> Graph:
-        """Give a handle of a graph that a framework keeps in a thread, to look at without the framework.
+        """Return a handle to a graph that a framework keeps in a thread, to read it without the framework.
 
         ``namespace`` names a graph inside another one.
         """
@@ -390,9 +390,9 @@ class Store:
     ) -> Iterator[Commit]:
         """Yield commits in the order they became durable, waiting for more; end after ``timeout_s`` without one.
 
-        Of a commit only the changes that you ask for are shown: of these kinds ("thread", "memory", "file" …), of this
-        user, agent or thread. An erasure is shown to everybody. ``after`` is the last number that you have seen;
-        ``feed_head()`` begins with what comes next. ``FeedTrimmed`` when what you ask for was dropped.
+        Each commit shows only the changes you ask for: of these kinds ("thread", "memory", "file" …), of this user,
+        agent or thread. Erasures are always shown. ``after`` is the last number you have seen; pass ``feed_head()`` to
+        start with the next commit. Raises ``FeedTrimmed`` when the commits you ask for were dropped.
         """
         check_count("after", after)
         feed.check_timeout(timeout_s)
@@ -412,28 +412,28 @@ class Store:
         thread: str | None = None,
         after: int = 0,
     ) -> Follower:
-        """Give a named place in the feed that is kept in the store: whoever uses the name again goes on from there.
+        """Return a named place in the feed, kept in the store: use the name again to continue from there.
 
-        ``after`` is where a new one begins. The others say which changes it is about, as in ``watch``.
+        ``after`` is where a new follower starts. The other arguments filter changes, as in ``watch``.
         """
         return Follower(self.core, name, feed.interest(kinds, user, agent, thread), after)
 
     def followers(self) -> list[FollowerInfo]:
-        """List the followers of this tenant, the one that is furthest behind first."""
+        """List the followers of this tenant, furthest behind first."""
         return feed.followers(self.core)
 
     def trim_feed(
         self, *, older_than: timedelta | None = None, keep: int | None = None, past_followers: bool = False
     ) -> int:
-        """Drop commits from the feed that are older than a span, or all but the newest; return how many went.
+        """Drop commits older than a span, or all but the newest ``keep``, from the feed; return how many were dropped.
 
-        What was committed stays as it is; only the record of when it happened goes. What a follower has not seen stays,
-        unless ``past_followers``; such a follower then gets ``FeedTrimmed``. The newest commit always stays.
+        The data they committed is unaffected; only the feed's record of it goes. Commits that a follower has not seen
+        stay unless you give ``past_followers``; that follower then gets ``FeedTrimmed``. The newest commit is kept.
         """
         return feed.trim(self.core, older_than, keep, past_followers)
 
     def expired(self, *, before: datetime | None = None, limit: int | None = 100) -> list[Expired]:
-        """List what has expired and is not swept yet: threads and files, hidden already. ``before``: up to when."""
+        """List threads and files that expired (up to ``before``): hidden already, but not yet swept."""
         if limit is not None:
             check_count("limit", limit)
         now = self.core.clock.now()
@@ -448,32 +448,32 @@ class Store:
         forever: bool = True,
         dry_run: bool = False,
     ) -> Erasure:
-        """Remove everything of a thread, user or agent and return how many records went, with ``counts`` by kind.
+        """Remove all data of a thread, user or agent; return how many records were removed, with ``counts`` by kind.
 
-        When this returns, the files of the store hold nothing of it; ``Unavailable`` says that someone who reads an
-        older moment still kept it there, and that it is finished later. An erasure that is broken off goes on when you
-        repeat it. What a fork outside the scope still shares stays with that fork. With ``forever`` an erased id cannot
-        be written again and no archive brings it back; ``forever=False`` frees the id. ``dry_run`` only counts.
+        When this returns, nothing of it is left in the store's files. ``Unavailable`` means that a reader of an older
+        snapshot still keeps it there; the erasure is finished later. Repeat an interrupted erasure to continue it.
+        History that a fork outside the scope shares stays with that fork. With ``forever`` an erased id cannot be
+        written again and no archive brings it back; ``forever=False`` frees the id. ``dry_run`` only counts.
         """
         check_flag("forever", forever)
         check_flag("dry_run", dry_run)
         return self.wiring.eraser().erase(_scope(user, agent, thread), forever=forever, dry_run=dry_run)
 
     def finish_erasures(self) -> int:
-        """Finish every erasure that was broken off, as by a crash; return how many there were.
+        """Finish every interrupted erasure, for instance after a crash; return how many there were.
 
-        ``erase``, ``work`` and ``resume`` do so by themselves.
+        ``erase``, ``work`` and ``resume`` call this for you.
         """
         return self.wiring.eraser().finish()
 
     def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
-        """Make every saved index again from what is stored; return how many documents they hold."""
+        """Rebuild every saved index from the stored data; return how many documents they hold."""
         check_function("progress", progress)
         indexes = self.wiring.recaller().indexes
         return sum(indexes.index(place).rebuild(progress) for place in list(indexes.saved()))
 
     def verify(self, *, tenant: str | None = None) -> VerifyReport:
-        """Re-derive every digest and count in the whole store, or of one tenant, and name whatever does not agree."""
+        """Recompute every digest and count in the whole store, or in one tenant, and report every mismatch."""
         return verify(self.core, self.wiring.ids, None if tenant is None else check_id(tenant, "tenant"))
 
     def export(
@@ -487,15 +487,15 @@ class Store:
     ) -> ArchiveManifest:
         """Write a thread, a user's threads, or all of this tenant to a file or stream, and return the manifest.
 
-        ``format`` is json, yaml or msgpack; without it the file's suffix says which. The archive is of one moment,
-        whatever others write meanwhile; a file appears whole or not at all, in place of one of the same name.
+        ``format`` is json, yaml or msgpack; by default the file's suffix decides. The archive shows a single moment,
+        even while others write. The file appears whole or not at all, and replaces one of the same name.
         """
-        from holdfast import archive  # noqa: PLC0415 - loaded when something moves
+        from holdfast import archive  # noqa: PLC0415 - loaded on first use
 
         if isinstance(target, str | Path):
             target = _local(target)
         elif not callable(getattr(target, "write", None)):
-            raise Invalid(f"an archive goes to a path or a binary file, not to {type(target).__name__}")
+            raise Invalid(f"the target of an export is a path or a binary file, not {type(target).__name__}")
         check_function("progress", progress)
         chosen = archive.format_of(target) if format is None else format
         scope = _scope(user, None, thread)
@@ -507,13 +507,13 @@ class Store:
     def import_(
         self, source: str | Path | bytes | BinaryIO, *, dry_run: bool = False, progress: Progress | None = None
     ) -> ImportReport:
-        """Take in an archive, checked whole before anything is written. Repeating it changes nothing.
+        """Import an archive; all of it is checked before anything is written. Repeating it changes nothing.
 
-        Everything keeps its number, time and digest, and comes into this store's tenant. A damaged archive is
-        ``Corrupt`` and says where; a thread that went another way here is ``Conflict``; nothing is imported then. What
-        was erased here for good is left out, and counted in the report.
+        Everything keeps its number, time and digest, and goes into this store's tenant. A damaged archive raises
+        ``Corrupt`` and says where; a thread whose history differs here raises ``Conflict``; then nothing is imported.
+        Anything erased here forever is skipped, and counted in the report.
         """
-        from holdfast import archive  # noqa: PLC0415 - loaded when something moves
+        from holdfast import archive  # noqa: PLC0415 - loaded on first use
 
         given = _local(source) if isinstance(source, str | Path) else source
         if not isinstance(given, Path | bytes) and not callable(getattr(given, "read", None)):
@@ -535,14 +535,14 @@ class Store:
     def backup(self, path: str | Path, *, progress: Progress | None = None) -> Path:
         """Write a consistent, verified copy of the whole store, all tenants, while others keep writing.
 
-        On SQLite it is a database file; elsewhere an archive, which holds neither the feed nor the marks of what was
-        erased. ``Conflict`` when the path exists. ``holdfast.restore`` brings either back.
+        On SQLite it is a database file; elsewhere an archive, without the feed and the marks of erased ids. Raises
+        ``Conflict`` when the path exists. ``holdfast.restore`` restores either.
         """
-        from holdfast import archive  # noqa: PLC0415 - loaded when something moves
+        from holdfast import archive  # noqa: PLC0415 - loaded on first use
 
         target = _local(path)
         check_function("progress", progress)
-        if os.path.isdir(target):  # not Path.is_dir, which raises for a name that is too long
+        if os.path.isdir(target):  # Path.is_dir would raise for a name that is too long
             raise Conflict(f"{target} is a directory; name the file to write", path=str(target))
         if isinstance(self.core.engine, Copies):
             self.core.engine.backup(target)
@@ -551,9 +551,9 @@ class Store:
         return target
 
     def close(self) -> None:
-        """Let go of runs, files and connections. Everything acknowledged is durable already.
+        """Release runs, files and connections. Everything acknowledged is already durable.
 
-        A store that came from ``for_tenant`` lets go of its runs alone.
+        A store from ``for_tenant`` releases only its runs.
         """
         self.wiring.close()
 
@@ -567,7 +567,7 @@ class Store:
 
 
 def _stands_on(record: Record) -> tuple[str, str] | None:
-    """A memory is nothing without its collection, whose stream tells that it was remembered."""
+    """A memory needs its collection, whose stream records that it was remembered."""
     return (COLLECTION, collection_id(record.scope)) if record.kind == MEMORY else None
 
 

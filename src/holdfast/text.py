@@ -7,7 +7,7 @@ stay in their words, and an emoji is a word. Long texts are cut into passages at
 
 Deliberately absent: languages. What is stemmed, and how, goes by the script: Latin as English, Arabic, Devanagari as
 Hindi, Cyrillic as Russian; only the most common English words are left out. A change of what a text's terms are raises
-``VERSION``, and indexes are made again.
+``VERSION``, and indexes are rebuilt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A thread: the handle through which callers write and read one conversation or task, do durable work in it, and hand
+"""A thread: the handle with which callers write and read one conversation or task, do durable work in it, and hand
 over.
 
 It is the ledger's thread, wired to the rooms that work on threads. Deliberately absent: rules; each room has its own.
@@ -27,7 +27,7 @@ from holdfast.steps.work import Work
 
 
 class Thread(LedgerThread):
-    """One ongoing conversation or task. It comes into being with its first write."""
+    """One ongoing conversation or task. Its first write creates it."""
 
     def __init__(self, core: Core, runs: RunBook, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> None:
         super().__init__(core, id, scope, tags)
@@ -36,17 +36,17 @@ class Thread(LedgerThread):
     # Runs
 
     def run(self, name: str, *, handler: str | None = None, input: Any = None) -> Run:
-        """Begin a durable piece of work, or take up the one of this name where it was left.
+        """Start a durable piece of work, or continue the run of this name where it stopped.
 
-        Completed steps give their recorded results and are not run again. ``RunHeld`` while another process works on
-        it. ``handler`` names the function that ``store.resume`` is to call (otherwise the run's name does), ``input``
-        is what that function needs to know. A run that is done or cancelled can be read; one that failed or stopped is
-        opened again.
+        Completed steps return their recorded results and are not run again. Raises ``RunHeld`` while another process
+        works on the run. ``handler`` names the function for ``store.resume`` to call (by default, the run's name);
+        ``input`` is what that function needs to know. A run that is done or cancelled can be read; one that failed or
+        stopped is opened again.
         """
         return Run(open_run(self.runbook, self, name, handler, input))
 
     def submit(self, name: str, *, handler: str | None = None, input: Any = None) -> RunInfo:
-        """Write a run down for a worker to carry out. Repeating it with the same input changes nothing."""
+        """Record a run for a worker to carry out. Repeating it with the same input changes nothing."""
         return submit(self.runbook, self, name, handler, input)
 
     def runs(self, *, status: str | None = None) -> list[RunInfo]:
@@ -55,29 +55,29 @@ class Thread(LedgerThread):
         return [info for info in self.runbook.listed(thread=self.id, status=status) if info.thread == self.id]
 
     def timeline(self, name: str) -> Timeline:
-        """Say what happened in a run: its steps, how long they took, what was asked and what was decided."""
+        """Return what happened in a run: its steps, how long they took, what was probed and what was decided."""
         self.logbook.existing()
         return self.runbook.timeline(self.id, name)
 
     def signal(self, name: str, value: Any = None, *, run: str | None = None, by: str = "caller") -> Signal:
-        """Give a run of this thread what it waits for. The first signal of a name counts.
+        """Send a run of this thread the signal it waits for. Only the first signal of a name counts.
 
-        Without ``run`` it goes to the one that waits for it, or to the only one under way. ``RunEnded`` when the run,
-        or the time it waited, is over.
+        Without ``run`` it goes to the run that waits for it, or to the only one under way. Raises ``RunEnded`` when the
+        run has ended or its wait has timed out.
         """
         return lifecycle.signal(self.runbook, self, name, value, run, by)
 
     def cancel(self, name: str, *, reason: str = "", by: str = "caller") -> RunInfo:
-        """Ask a run to stop before its next step and to undo what it did."""
+        """Ask a run to stop before its next step and undo what it did."""
         return lifecycle.cancel(self.runbook, self, name, reason, by)
 
     # Alone
 
     def hold(self, *, wait_s: float = 0.0) -> Hold:
-        """Work on this thread alone: ``with thread.hold(): …``. ``ThreadHeld`` if someone else does.
+        """Hold this thread exclusively: ``with thread.hold(): …``. Raises ``ThreadHeld`` while another caller holds it.
 
-        With ``wait_s`` it waits so many seconds for them first. It keeps out those who ask for it too, in this process
-        or another, and nobody else. A holder that is killed is not waited for.
+        ``wait_s`` is how many seconds to wait for it first. It excludes only others that call ``hold``, in this process
+        or another; it does not stop anyone else from writing. Nobody waits for a holder that was killed.
         """
         return Hold(self.runbook, self.id, self.logbook.owner, wait_s)
 
@@ -87,20 +87,20 @@ class Thread(LedgerThread):
     def handoff(self) -> Handoff:
         """The progress document that bridges two sessions: goal, steps, blockers, next action, context.
 
-        What the runs of this thread have done is in it by itself.
+        It includes what the runs of this thread have done.
         """
         return Handoff(self._core, self.id, self._scope, self.logbook.touch, self._progress, self._blockers)
 
     def _progress(self) -> list[HandoffItem]:
-        """The steps of this thread's runs as items of a handoff, in the order they were begun."""
+        """The steps of this thread's runs as handoff items, in the order they started."""
         return _items(self._walked())
 
     def _blockers(self) -> list[str]:
-        """What keeps this thread's runs from going on."""
+        """What blocks this thread's runs."""
         return _blockers(self._walked())
 
     def _walked(self) -> list[tuple[RunInfo, tuple[StepInfo, ...]]]:
-        self.logbook.record()  # a handle that names another owner stops here
+        self.logbook.record()  # refuses a handle that names another owner
         return self.runbook.walked(self.id)
 
     # Inside
@@ -113,13 +113,13 @@ class Thread(LedgerThread):
 
 
 def replaying(thread: Thread, name: str) -> Work:
-    """A recorded run, to be gone through again without running or writing anything."""
+    """A recorded run, to be replayed without running or writing anything."""
     thread.logbook.existing()
     return reading(thread.runbook, thread, thread.runbook.record(thread.id, name), replaying=True)
 
 
 def replay(thread: Thread, name: str, handler: Callable[[Run], Any]) -> Replayed:
-    """Go through a recorded run with today's code, without running or writing anything."""
+    """Replay a recorded run with today's code, without running or writing anything."""
     work = replaying(thread, name)
     run = Run(work)
 
@@ -131,7 +131,7 @@ def replay(thread: Thread, name: str, handler: Callable[[Run], Any]) -> Replayed
 
 
 def handoff_now(thread: Thread) -> HandoffDocument:
-    """The handoff as an agent needs it: without the steps of runs that are over, unless someone wrote them in."""
+    """The handoff as an agent needs it: without the steps of ended runs, unless someone wrote them in."""
     stored = stored_document(thread.handoff)
     under_way = [step.ref.split("/")[0] for step in stored.steps if step.ref is not None]
     few = thread.runbook.walked(thread.id, under_way)

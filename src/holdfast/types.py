@@ -1,6 +1,6 @@
 """The values that Holdfast returns: records of what is stored, and reports of what was done. All are frozen.
 
-You seldom make one yourself; the names are here for annotations and for reading what each field means. Deliberately
+You rarely create one yourself; use the names for annotations and to look up what each field means. Deliberately
 absent: handles, drafts and decorators, which are in ``holdfast`` itself.
 """
 
@@ -117,7 +117,7 @@ _OF_ARCHIVES = {"ArchiveManifest", "ImportReport", "Restored"}
 
 
 def __getattr__(name: str) -> _Any:
-    """The values of archives, contexts and sessions, loaded when they are first asked for."""
+    """The values of archives, contexts and sessions, loaded on first use."""
     if name in _OF_ARCHIVES:
         from holdfast import archive  # noqa: PLC0415
 

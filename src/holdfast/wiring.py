@@ -1,6 +1,6 @@
-"""How the rooms of one store are wired: each part is made when it is first needed, and told what others do for it.
+"""How the rooms of one store are wired: each part is made when first needed, and given what it needs from others.
 
-``Store`` and ``AsyncStore`` are the verbs that people call; both stand on one ``Wiring``, as do the adapters.
+``Store`` and ``AsyncStore`` are the public verbs; both use one ``Wiring``, as do the adapters.
 Deliberately absent: rules. A room that needs another one is given it here.
 """
 

@@ -118,7 +118,7 @@ def test_remember_from_standard_input(tmp_path: Path) -> None:
     ("args", "said"),
     [
         ([], "say what to remember"),
-        (["  "], "nothing to remember"),
+        (["  "], "cannot remember"),
         (["x", "--kind", "gossip"], "kind must be semantic, episodic or procedural"),
         (["x", "--trust", "blind"], "trust must be"),
         (["x", "--importance", "2"], "importance"),

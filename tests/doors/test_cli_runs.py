@@ -427,7 +427,7 @@ def test_each_outcome_is_told_and_a_bad_one_is_exit_code_11(call: Call, db: Path
     assert (
         "trip-42/fail  StepFailed: step 'pay' of run 'fail' failed: CardDeclined: insufficient funds" in told["failed"]
     )
-    assert "no handler 'gone' is given" in told["no handler"]
+    assert "there is no handler 'gone'" in told["no handler"]
     assert done.err == "3 runs: 1 waiting, 1 failed, 1 no handler.\n"
     assert status(db, "old") == "submitted"
 
@@ -499,7 +499,7 @@ BROKEN = {
         ("program_bare", "has neither HANDLERS nor handlers"),
         ("program_bare:none", "module 'program_bare' has no 'none'"),
         ("program_numbers", "the handler 'book' is 7, which cannot be called"),
-        ("program_text", "handlers are functions by the name of the runs"),
+        ("program_text", "handlers are functions by the name of their runs"),
         ("program_empty", "'program_empty' has no functions"),
         ("program_later", "handler 'book' is async"),
         ("program_asking", "module 'program_asking' does not give its functions: RuntimeError: no HANDLERS today"),
@@ -540,7 +540,7 @@ def test_a_named_run_whose_handler_is_missing(call: Call, db: Path, program: str
     done = call("resume", "trip-42/old", "--handlers", f"{program}:book")
     assert (done.code, done.err) == (
         exits.USAGE,
-        "error: run 'old' of thread 'trip-42' wants handler 'gone'; given: 'book'\n",
+        "error: run 'old' of thread 'trip-42' needs handler 'gone'; given: 'book'\n",
     )
     assert status(db, "old") == "submitted"
 
@@ -838,7 +838,7 @@ def test_a_run_with_nothing_to_undo_ends_at_once(call: Call, db: Path) -> None:
     assert (done.code, done.out) == (0, "Run trip-42/book is cancelled. There was nothing to undo.\n")
     assert "cancellation asked by ana: the trip is off" in call("show", "trip-42/book").out
     again = call("cancel", "trip-42/book")
-    assert (again.code, again.err) == (exits.USAGE, "error: run 'book' of thread 'trip-42' is cancelled already\n")
+    assert (again.code, again.err) == (exits.USAGE, "error: run 'book' of thread 'trip-42' is already cancelled\n")
 
 
 def test_what_is_to_be_undone_is_undone_by_whoever_resumes(call: Call, db: Path, program: str) -> None:
@@ -924,7 +924,7 @@ def test_a_message_that_is_no_text_leaves_nothing_behind(call: Call, handed: Pat
     before = call("handoff", "trip-42", "--history", "--json").data
     done = call("handoff", "trip-42", "--write", handed, "--git", "--message", message, "--json")
     assert (done.code, done.error["code"], handed.exists()) == (exits.USAGE, "invalid", False)
-    assert "the message of a commit must be text" in done.error["message"]
+    assert "a commit message must be text" in done.error["message"]
     assert call("handoff", "trip-42", "--history", "--json").data == before
 
 

@@ -107,7 +107,7 @@ def test_a_log_left_of_an_old_store_is_not_replayed_into_a_restored_one(tmp_path
         wal = Path(f"{path}-wal").read_bytes()
     path.unlink()
     Path(f"{path}-wal").write_bytes(wal)
-    with pytest.raises(holdfast.errors.Conflict, match="is left of a store"):
+    with pytest.raises(holdfast.errors.Conflict, match="is left over from a store"):
         holdfast.restore(backup, path)
     holdfast.restore(backup, path, replace=True)
     with holdfast.open(path) as store:

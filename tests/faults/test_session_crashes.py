@@ -326,7 +326,7 @@ class Trials:
 def told(log: Sequence[holdfast.types.Entry], booking: Booking) -> bool:
     """Whether something that was done is on record: with what came of it, or as something that nobody could tell."""
     results = [entry.content["content"] for entry in log if entry.kind == "observation"]
-    return any(booking.ref in result or "not known" in result for result in results)
+    return any(booking.ref in result or "is unknown" in result for result in results)
 
 
 class GoingOn(Trials):

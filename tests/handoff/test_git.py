@@ -96,14 +96,14 @@ def test_what_was_written_without_git_is_committed_later(book: Handoff, reposito
 def test_a_message_of_ones_own(book: Handoff, repository: Any) -> None:
     book.write(repository.folder / "P.md", git=True, message="# not a comment\n\n--amend $(x) é")
     assert repository.git("log", "-1", "--format=%B").strip() == "# not a comment\n\n--amend $(x) é"
-    with pytest.raises(Invalid, match="message of a commit"):
+    with pytest.raises(Invalid, match="commit message"):
         book.write(repository.folder / "P.md", git=True, message="")
 
 
 @pytest.mark.parametrize("message", ["\ud800", "bad\udcff"])
 def test_a_message_that_no_file_can_hold_is_refused_first(book: Handoff, repository: Any, message: str) -> None:
     before = book.history()
-    with pytest.raises(Invalid, match="must be text that UTF-8 can hold"):
+    with pytest.raises(Invalid, match="must be text that UTF-8 can encode"):
         book.write(repository.folder / "P.md", git=True, message=message)
     assert not (repository.folder / "P.md").exists()
     assert book.history() == before

@@ -69,7 +69,7 @@ def test_another_session_of_the_same_name_is_refused(store: holdfast.Store, sess
     connection.execute('UPDATE agent_messages SET message_data = \'{"role": "user", "content": "x"}\' WHERE id = 1')
     connection.commit()
     connection.close()
-    with pytest.raises(Conflict, match="its entry 1 is another one here"):
+    with pytest.raises(Conflict, match="its entry 1 differs here"):
         take(store, sessions)
 
 
@@ -82,7 +82,7 @@ def test_items_that_cannot_be_read_are_named(store: holdfast.Store, sessions: Pa
         "[" * 9999,
     ]
     add(sessions, *(("trip-42", data) for data in bad))
-    with pytest.raises(Invalid, match=r"5 of the items .*session 'trip-42', item 9: it is not JSON"):
+    with pytest.raises(Invalid, match=r"5 items .*session 'trip-42', item 9: it is not JSON"):
         take(store, sessions)
     assert store.threads() == []
     done = take(store, sessions, skip=True)

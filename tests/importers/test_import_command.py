@@ -119,10 +119,10 @@ def test_a_page_that_is_nothing_known(call: Call, tmp_path: Path) -> None:
     for name, text in (("README.md", "# About\n\n- a note\n"), ("memory.md", "- a note\n"), ("x.toml", "a = 1\n")):
         (tmp_path / name).write_text(text, encoding="utf-8")
         refused = call(tmp_path / name)
-        assert (refused.code, "is nothing that is known here" in refused.err) == (exits.USAGE, True)
+        assert (refused.code, "has no known format" in refused.err) == (exits.USAGE, True)
         assert ("--from memory-files" in refused.err) == name.endswith(".md")
     (tmp_path / "package.json").write_text('{"name": "x", "type": "module"}', encoding="utf-8")
-    assert "is nothing that is known here" in call(tmp_path / "package.json").err
+    assert "has no known format" in call(tmp_path / "package.json").err
     assert "1 memory for everyone" in call(tmp_path / "README.md", "--from", "memory-files").out
 
 

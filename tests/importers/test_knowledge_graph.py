@@ -42,7 +42,7 @@ def test_the_same_twice_is_one(store: holdfast.Store, graph: Path) -> None:
     graph.write_text(graph.read_text(encoding="utf-8") + "\n" + graph.read_text(encoding="utf-8"), encoding="utf-8")
     done = take(store, graph)
     assert done.new == {"memories": 5}
-    assert "5 lines or observations are there twice" in done.notes[0]
+    assert "5 lines or observations occur twice" in done.notes[0]
 
 
 def test_an_entity_with_nothing_but_a_name(store: holdfast.Store, tmp_path: Path) -> None:

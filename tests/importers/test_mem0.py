@@ -174,7 +174,7 @@ def test_harm_inside_a_payload_is_refused(store: holdfast.Store, tmp_path: Path)
     assert take(store, tmp_path).new == {"memories": 1}
     bad = {**payload, "data": Harmful(tmp_path / "harm")}
     (tmp_path / "old.pkl").write_bytes(pickle.dumps(({"a": bad}, {0: "a"})))
-    with pytest.raises(Invalid, match="what is remembered is text, not Thing"):
+    with pytest.raises(Invalid, match="must be a string, not Thing"):
         take(store, tmp_path)
     assert not (tmp_path / "harm").exists()
 

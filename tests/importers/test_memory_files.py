@@ -65,17 +65,17 @@ def test_one_file_alone(store: holdfast.Store, notes: Path, tmp_path: Path) -> N
     other.write_text("- a note\n- a note\n", encoding="utf-8")
     with importers.read(other, "memory-files") as source:
         assert (source.counts, source.expected) == ({"files": 1, "notes": 2}, 1)
-        assert "there twice" in source.notes[0]
+        assert "occur twice" in source.notes[0]
 
 
 def test_names_are_known_letter_by_letter(tmp_path: Path) -> None:
     for name in ("memory.md", "User.md", "2026-05-01-a-post.md", "README.md"):
         (tmp_path / name).write_text("- a page of a manual\n", encoding="utf-8")
-        with pytest.raises(Invalid, match="nothing that is known here"):
+        with pytest.raises(Invalid, match="has no known format"):
             importers.recognise(tmp_path / name)
     (tmp_path / "Memory").mkdir()
     (tmp_path / "Memory" / "2026-05-01.md").write_text("x", encoding="utf-8")
-    with pytest.raises(Invalid, match=r"nothing in .* is known here"):
+    with pytest.raises(Invalid, match=r"nothing to import in"):
         importers.recognise(tmp_path)
     with pytest.raises(Invalid, match=r"has no MEMORY\.md"):
         importers.read(tmp_path, "memory-files")

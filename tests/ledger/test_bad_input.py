@@ -123,9 +123,9 @@ def test_what_can_be_stored_comes_back_exactly(store: holdfast.Store, content: s
 @pytest.mark.parametrize("empty", [{}, [], (), Draft("note", {})], ids=repr)
 def test_what_says_nothing_is_not_appended(store: holdfast.Store, empty: Any) -> None:
     thread = store.thread("t")
-    with pytest.raises(errors.Invalid, match="says nothing"):
+    with pytest.raises(errors.Invalid, match="nothing to append"):
         thread.append(empty)
-    with pytest.raises(errors.Invalid, match="says nothing"), thread.turn() as turn:
+    with pytest.raises(errors.Invalid, match="nothing to append"), thread.turn() as turn:
         turn.append(empty)
     assert not thread.exists()
 

@@ -404,8 +404,8 @@ def odd_list(kind: str, body: Any) -> Spoil:
 
 
 SPOILED: dict[str, tuple[Spoil, str, type[Exception]]] = {
-    "a frame of another shape": (garbage(["?"]), "what is stored is not a frame", Corrupt),
-    "a frame that is a difference from nothing": (garbage(["=x", 7, 9, 0, "l", [], []]), "not there", Corrupt),
+    "a frame of another shape": (garbage(["?"]), "the stored data is not a frame", Corrupt),
+    "a frame that is a difference from nothing": (garbage(["=x", 7, 9, 0, "l", [], []]), "is missing", Corrupt),
     "an event of a kind to come": (garbage({}, "leap"), "upgrade", Unsupported),
     "a graph of a newer version": (newer, "newer than this version", Unsupported),
     "a value held in a way to come": (

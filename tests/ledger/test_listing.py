@@ -265,7 +265,7 @@ def test_tags_that_never_stop_changing_are_a_conflict(store: holdfast.Store, mon
 
 @pytest.mark.usefixtures("any_engine")
 def test_one_string_is_not_several_tags(store: holdfast.Store) -> None:
-    with pytest.raises(errors.Invalid, match="several strings"):
+    with pytest.raises(errors.Invalid, match="a collection of strings"):
         store.thread("t", tags="vip")
 
 

@@ -403,6 +403,6 @@ def test_a_path_object_is_a_file_whatever_it_is_called(folder: Path, monkeypatch
 @pytest.mark.parametrize("url", [5, b"agent.db", ["agent.db"]])
 def test_what_is_neither_text_nor_a_path_names_no_database(folder: Path, monkeypatch: Any, url: Any) -> None:
     monkeypatch.chdir(folder)
-    with pytest.raises(errors.Misconfigured, match="named by text or by a path"):
+    with pytest.raises(errors.Misconfigured, match="is a string or a path"):
         holdfast.open(url)
     assert list(folder.iterdir()) == []

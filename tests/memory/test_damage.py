@@ -157,7 +157,7 @@ def test_a_lost_memory_is_named(store: holdfast.Store, visible: VisibleMemories)
     store.core.engine.commit(store.tenant, [Delete(MEMORY, made[0].id)], 1)
     (problem,) = problems(store, visible)
     assert made[0].id in problem
-    assert "lost" in problem
+    assert "is missing" in problem
 
 
 def test_a_memory_under_another_name_is_told(ram: holdfast.Store, visible_to: Callable[..., VisibleMemories]) -> None:

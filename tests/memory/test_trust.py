@@ -112,7 +112,7 @@ def test_a_subject_is_found_by_what_is_trusted_that_much(visible: VisibleMemorie
 def test_who_is_trusted_less_can_neither_correct_nor_end(visible: VisibleMemories, key: str | None) -> None:
     made = one(visible, "DE1", key=key, trust="trusted")
     for trust in ("untrusted", "stated"):
-        with pytest.raises(Invalid, match=f"what is only {trust} cannot correct it.* trust='trusted'"):
+        with pytest.raises(Invalid, match=f"something {trust} cannot correct it.* trust='trusted'"):
             visible.correct(made.id, Remembering("EVIL", trust=trust))
         with pytest.raises(Invalid, match="cannot end it"):
             visible.end(made.id, None, Remembering("no more", trust=trust))

@@ -206,8 +206,8 @@ def assert_conversation(thread: holdfast.Thread) -> None:
 
 POINTS = {
     "in the model": (0, ()),
-    "before the effect": (0, ("not known",)),
-    "after the effect": (1, ("not known",)),
+    "before the effect": (0, ("is unknown",)),
+    "after the effect": (1, ("is unknown",)),
     "in the second call": (1, ("flight",)),
     "in the middle of the answer": (1, ("flight",)),
 }
@@ -248,7 +248,7 @@ def test_something_else_can_be_asked_after_a_kill(world: World, point: str) -> N
         assert_conversation(thread)
         shown = " ".join(str(message["content"]) for message in model.asked[0] if message["role"] == "tool")
         assert ("flight" in shown) == bool(effects)  # the probe was asked, and what it found is on record
-        assert "not known" not in shown
+        assert "is unknown" not in shown
         assert session.start().unanswered is None
 
 

@@ -285,7 +285,7 @@ def test_two_subjects_of_one_key_must_be_told_apart(ram: holdfast.Store) -> None
     memory = ram.memory(user="ana")
     for name in ("Rex", "Tom"):
         memory.remember(f"{name} is small", subject=name, key="size")
-    assert "say which" in memory.use("forget", {"key": "size"})
+    assert "give subject=" in memory.use("forget", {"key": "size"})
     assert memory.use("forget", {"key": "size", "subject": "rex"}).startswith("Forgotten")
     assert [one.subject for one in memory.facts()] == ["Tom"]
 

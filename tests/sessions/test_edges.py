@@ -229,7 +229,7 @@ def test_a_function_is_told_of_tools_if_it_takes_them(store: holdfast.Store) -> 
     tool = holdfast.step("noop", effect="pure")(lambda: "")
     store.session("t", user="ana", model=model, tools=[tool], learn="off").turn("q")
     assert told == [["noop", "look_up"]]
-    with pytest.raises(Invalid, match="not told of tools"):
+    with pytest.raises(Invalid, match="takes no tools"):
         store.session("t", user="ana", model=lambda messages: "ok", tools=[tool])
 
 

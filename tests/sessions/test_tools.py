@@ -518,7 +518,7 @@ def test_what_nobody_can_say_stops_and_goes_on_once_it_is_settled(store: holdfas
     (stopped,) = store.runs(status="stopped")
     opening = asking.start()
     assert opening.unanswered is not None
-    assert "not known" in opening.done[0][1]
+    assert "is unknown" in opening.done[0][1]
     with pytest.raises(StepUnknown):
         asking.resume()
     thread = store.thread("t", user="ana")
@@ -571,7 +571,7 @@ def test_what_nobody_can_say_stays_visible_when_something_else_is_asked(store: h
     with pytest.raises(StepUnknown):
         asking.turn("q")
     assert asking.turn("something else").text == "and on"
-    assert any("not known" in one for one in heard(asking))
+    assert any("is unknown" in one for one in heard(asking))
     assert [run.status for run in store.runs()] != ["done"]
     assert asking.turn("more").text == "further"
 

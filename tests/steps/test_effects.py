@@ -669,7 +669,7 @@ def test_a_run_is_not_done_while_a_once_step_is_in_doubt_that_the_code_no_longer
     process: Any, other: Any, died: Any, world: Any
 ) -> None:
     crash(process, died, world, happened=True, effect="once", on_unknown="stop")
-    with pytest.raises(errors.StepUnknown, match="nobody asked what became of it"), other.thread().run("r") as run:
+    with pytest.raises(errors.StepUnknown, match="the run did not call it again"), other.thread().run("r") as run:
         run.step("another", lambda: 1, effect="pure")
     assert [info.status for info in other.thread().runs()] == ["stopped"]
     run = other.thread().run("r")

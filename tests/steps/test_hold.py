@@ -16,7 +16,7 @@ from holdfast import aio, errors
 @pytest.mark.every_engine
 def test_a_thread_is_held_by_one_at_a_time(process: Any, other: Any) -> None:
     with process.thread().hold():
-        for thread, holder in ((other.thread(), "held by first"), (process.thread(), "this very process")):
+        for thread, holder in ((other.thread(), "held by first"), (process.thread(), "this process")):
             with pytest.raises(errors.ThreadHeld, match=holder) as caught:
                 thread.hold().take()
             assert (caught.value.facts["holder"], caught.value.facts["thread"]) == ("first", "trip-42")
@@ -177,7 +177,7 @@ def test_a_wait_that_is_none_is_refused(process: Any, wait_s: Any) -> None:
 
 @pytest.mark.usefixtures("any_engine")
 def test_a_hold_is_taken_once(process: Any) -> None:
-    with process.thread().hold() as held, pytest.raises(errors.Invalid, match="taken already"):
+    with process.thread().hold() as held, pytest.raises(errors.Invalid, match="already in use"):
         held.take()
     with held:
         pass

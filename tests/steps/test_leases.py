@@ -53,7 +53,7 @@ def everything(process: Any, thread: str = "trip-42") -> Any:
 
 def test_a_run_is_held_by_one_at_a_time(process: Any, other: Any) -> None:
     run = process.thread().run("r")
-    for thread, holder in ((other.thread(), "held by first"), (process.thread(), "this very process")):
+    for thread, holder in ((other.thread(), "held by first"), (process.thread(), "this process")):
         with pytest.raises(errors.RunHeld, match=holder) as caught:
             thread.run("r")
         assert (caught.value.facts["holder"], caught.value.facts["run"]) == ("first", "r")
@@ -378,7 +378,7 @@ def test_a_renewal_that_meets_the_end_of_its_own_run_is_no_takeover(
     with caplog.at_level(logging.WARNING), contextlib.suppress(holdfast.Suspended):
         end(run)
     assert (met, lease.lost, caplog.text) == ([kind], "", "")
-    with pytest.raises(errors.Fenced, match="let go here"):
+    with pytest.raises(errors.Fenced, match="released here"):
         lease.renew()
 
 

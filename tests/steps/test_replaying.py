@@ -94,12 +94,12 @@ def unstorable(run: Any) -> Any:
 @pytest.mark.parametrize(
     ("handler", "error", "unvisited"),
     [
-        (diverging, "'new' is not in the records", ()),
+        (diverging, "'new' is not recorded in run", ()),
         (other_input, "other input", ("b", "c")),
         (missing, "", ("b",)),
         (another_result, "", ()),
-        (new_wait, "'other' is not in the records", ("a", "b", "c")),
-        (new_subtask, "'other' is not in the records", ("a", "b", "c")),
+        (new_wait, "'other' is not recorded in run", ("a", "b", "c")),
+        (new_subtask, "'other' is not recorded in run", ("a", "b", "c")),
         (fails, "ValueError: today it fails", ()),
         (unstorable, "cannot be", ()),
     ],
@@ -164,7 +164,7 @@ def test_a_failed_run_replays_to_the_same_failure(process: Any) -> None:
         assert replay(process.thread(), name, code).same
         mended = replay(process.thread(), name, lambda run: None)
         assert not mended.same
-    assert "recorded to have ended with ValueError: in the handler" in mended.error
+    assert "recorded run ended with ValueError: in the handler" in mended.error
 
 
 def test_an_unfinished_run_replays_as_far_as_it_got(process: Any, other: Any) -> None:
@@ -177,7 +177,7 @@ def test_an_unfinished_run_replays_as_far_as_it_got(process: Any, other: Any) ->
 
     replayed = replay(other.thread(), "r", handler)
     assert (replayed.steps, replayed.same) == (("a", "b"), False)
-    assert "'b' is not in the records" in replayed.error
+    assert "'b' is not recorded in run" in replayed.error
     run.step("b", lambda: 2, effect="pure")  # it was not disturbed
     run.finish()
 

@@ -181,7 +181,7 @@ def test_a_run_that_never_gets_anywhere_fails_in_the_end(place: Any, died: Any) 
         process.lapse()
     assert outcomes == ["died"] * FRUITLESS + ["failed"]
     last = place.process("last")
-    assert "never got anywhere" in last.thread().timeline("r").error["message"]
+    assert "without progress" in last.thread().timeline("r").error["message"]
     with last.thread().run("r") as run:  # by name it can be tried once more
         assert run.step("s", one, effect="idempotent") == 1
 
@@ -398,7 +398,7 @@ def test_one_run_can_be_named(process: Any, other: Any) -> None:
     assert {info.name: info.status for info in other.thread().runs()} == {"a": "submitted", "b": "done"}
     with pytest.raises(errors.RunEnded, match="nothing to resume"):
         other.store.resume({"h": one_handler}, thread="trip-42", run="b")
-    with pytest.raises(errors.Invalid, match="wants handler 'h'"):
+    with pytest.raises(errors.Invalid, match="needs handler 'h'"):
         other.store.resume({"other": one_handler}, thread="trip-42", run="a")
     with pytest.raises(errors.Invalid, match="give both"):
         other.store.resume({"h": one_handler}, run="a")
@@ -532,7 +532,7 @@ def test_a_store_that_is_away_for_a_while_fails_no_run(process: Any, other: Any)
     def unavailable(ops: Any) -> None:
         if away:
             away.pop()
-            raise errors.Unavailable("the store is away")
+            raise errors.Unavailable("the store is unavailable")
 
     process.wire.before.append(unavailable)
     run = process.thread().run("short")
@@ -623,7 +623,7 @@ def test_a_store_that_stays_away_leaves_a_finished_step_to_be_asked_about(
 
     def unavailable(ops: Any) -> None:
         if away:
-            raise errors.Unavailable("the store is away")
+            raise errors.Unavailable("the store is unavailable")
 
     process.wire.before.append(unavailable)
 

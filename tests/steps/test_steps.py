@@ -552,7 +552,7 @@ def test_a_step_saves_or_updates_not_both(thread: holdfast.Thread) -> None:
         holdfast.current_step().patch("a", 3)
         with pytest.raises(errors.Invalid, match="not both"):
             holdfast.current_step().save({"a": 4})
-        with pytest.raises(errors.Invalid, match="not mixed"):
+        with pytest.raises(errors.Invalid, match="cannot be mixed"):
             holdfast.current_step().update(lambda s: s, type=dict)
 
     run = thread.run("r")
@@ -626,7 +626,7 @@ def test_one_step_is_not_begun_twice_by_two_threads(thread: holdfast.Thread, wor
     worker = threading.Thread(target=lambda: results.append(run.step("s", work, effect="once", probe=world.find)))
     worker.start()
     assert inside.wait(10)
-    with pytest.raises(errors.Invalid, match="under way already"):
+    with pytest.raises(errors.Invalid, match="already under way"):
         run.step("s", world.do, effect="once", probe=world.find)
     go.set()
     worker.join(10)

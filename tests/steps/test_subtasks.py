@@ -68,7 +68,7 @@ def test_the_parent_waits_until_its_subtask_came_to_its_end(process: Any) -> Non
             lambda: run.step("s", one, effect="pure"), lambda: run.subtask("u", lambda sub: 1),
             lambda: run.wait("w", timeout_s=0), run.finish,
         ):  # fmt: skip
-            with pytest.raises(errors.Invalid, match="has not come to its end"):
+            with pytest.raises(errors.Invalid, match="has not ended"):
                 act()
         return sub.step("s", lambda: "fine", effect="pure")
 
@@ -90,7 +90,7 @@ def test_declared_steps_inside_belong_to_the_subtask(process: Any) -> None:
 def test_a_subtask_is_ended_by_its_function_alone(process: Any) -> None:
     def inner(sub: Any) -> str:
         for act in (lambda: sub.finish(1), lambda: sub.fail(ValueError()), sub.abandon):
-            with pytest.raises(errors.Invalid, match="ends when its function does"):
+            with pytest.raises(errors.Invalid, match="ends with its function"):
                 act()
         with sub:
             sub.step("s", one, effect="pure")

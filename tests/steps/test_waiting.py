@@ -300,7 +300,7 @@ def test_a_signal_goes_to_the_run_that_waits_for_it(process: Any, other: Any) ->
     thread.submit("waiter")
     process.store.resume({"waiter": lambda run: run.wait("approval")})
     assert other.thread().signal("approval", "yes").run == "waiter"
-    with pytest.raises(errors.Invalid, match="say run="):
+    with pytest.raises(errors.Invalid, match="give run="):
         other.thread().signal("something else")
     assert other.thread().signal("something else", run="busy").run == "busy"
     busy.finish()

@@ -63,7 +63,7 @@ def test_a_fact_needs_a_moment_with_a_time_zone() -> None:
 
 def test_what_would_come_back_different_is_refused() -> None:
     state = AgentState(user_preferences={"since": MORNING})
-    with pytest.raises(StateInvalid, match="datetime comes back as str") as caught:
+    with pytest.raises(StateInvalid, match="datetime would be read back as str") as caught:
         schemas.prepare(schemas.find(DEFAULT, state), state, HERE)
     assert caught.value.field == "user_preferences.since"
 

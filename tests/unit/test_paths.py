@@ -114,7 +114,7 @@ def test_signs_stand_only_where_they_mean_something() -> None:
     with pytest.raises(Invalid, match="many places"):
         parse("a.*")
     for text, options in (("a[+]", {}), ("a[+].b", {"append": True}), ("a[+]", {"pattern": True})):
-        with pytest.raises(Invalid, match=r"\[\+\] stands only"):
+        with pytest.raises(Invalid, match=r"\[\+\] is allowed only"):
             parse(text, **options)
 
 

@@ -560,7 +560,7 @@ def test_a_secret_that_a_model_hides_is_not_stored_as_stars() -> None:
         password: pydantic.SecretStr
 
     _, schema = declared(Login)
-    with pytest.raises(StateInvalid, match=r"password does not fit .* comes back changed"):
+    with pytest.raises(StateInvalid, match=r"password does not fit .* would be read back changed"):
         prepare(schema, Login(password=pydantic.SecretStr("hunter2")), HERE)
 
 
@@ -872,7 +872,7 @@ def test_a_migration_past_the_code_is_a_hole() -> None:
         (lambda old: old["absent"], "raised KeyError: 'absent'"),
         (lambda old: old.clear() or None, "returned NoneType, not a dict; return the document"),
         (lambda old: [old], "returned list, not a dict"),
-        (lambda old: {"when": NOON}, r"returned what cannot be stored: result\.when: datetime"),
+        (lambda old: {"when": NOON}, r"returned something that cannot be stored: result\.when: datetime"),
         (lambda old: old["list"].append(2) or 1 / 0, "raised ZeroDivisionError"),
     ],
 )

@@ -1,7 +1,7 @@
 """The memory tool of Anthropic's SDK, whose files are kept in a folder.
 
 A model reads and writes files under ``/memories``; here each is a file of a folder, so that every version is kept, what
-was deleted can be brought back, and of two who edit at once neither loses anything. What a command answers, and what
+was deleted can be brought back, and two concurrent edits lose nothing. What a command answers, and what
 it refuses in which words, is to the letter what the tool that comes with the SDK says, because models know it.
 Directories are implied by the paths of files; one that was left empty is kept as a file whose path ends with a slash.
 Deliberately absent: names of our own for what a model may do, and a second version of the rules for async callers.

@@ -2,9 +2,9 @@
 
 Each item of a session is one entry of the thread that bears the session's id, stored once, in the form that logs,
 contexts and recall read: what was said is a message, a call of a function is a tool call, what came of it an
-observation. What an item has beyond that goes beside it under a mark, by which the items of the session are known among
-whatever else is in the thread, and out of both the item comes back as it was given. Taking items away hides them, as a
-rewind does, and leaves what others wrote. Deliberately absent: telling a repeated item by its id, because models that
+observation. What an item has beyond that goes beside it under a mark, which tells the session's items from
+whatever else is in the thread, and from both the item is restored as it was given. Removing items hides them, as a
+rewind does, and leaves what others wrote. Deliberately absent: recognising repeated items by id, because models that
 are not OpenAI's give the same id to different answers.
 """
 

@@ -1,6 +1,6 @@
-"""The same store for async callers: same names, same meaning, each method one hand-off.
+"""The same store for async callers: the same names with the same meaning, awaited.
 
-``await aio.open("agent.db")`` gives an ``AsyncStore``; everything reached through it is awaited. Deliberately absent:
+``await aio.open("agent.db")`` returns an ``AsyncStore``; you await everything it gives. Deliberately absent:
 rules of its own. Each class wraps its blocking twin or drives the same flows, and a test keeps their signatures equal.
 """
 

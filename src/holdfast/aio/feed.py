@@ -1,6 +1,6 @@
-"""Watching and following the feed from an event loop, without a thread for each who waits.
+"""Watching and following the feed from an event loop, without a thread for each waiting caller.
 
-Deliberately absent: rules of its own. What is read, and when a follower moves, is the blocking twin's to say.
+Deliberately absent: rules of its own. The blocking twin decides what is read, and when a follower moves.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from holdfast.engine.contract import Commit, Interest, Listens
 from holdfast.ledger.core import Core
 from holdfast.ledger.feed import Deadline, Follower, check_timeout, page_of
 
-_POLL_S = 0.05  # of an engine that calls nobody
+_POLL_S = 0.05  # for an engine that does not notify
 
 
 async def watching(
     core: Core, offload: Offload, after: int, only: Interest | None, timeout_s: float | None
 ) -> AsyncGenerator[Commit, None]:
-    """Yield commits of interest after a position; end after ``timeout_s`` without one."""
+    """Yield matching commits after a position; end after ``timeout_s`` without one."""
     patience, came = Deadline(timeout_s), list[Commit]()
     while True:
         commits, upto = (came, 0) if came else await offload.run(page_of, core.engine, core.tenant, after, only)
@@ -36,7 +36,7 @@ async def watching(
 
 
 async def _coming(core: Core, after: int, only: Interest | None, wait_s: float) -> list[Commit]:
-    """The commits that come next within a time; none when nothing came, or when they have to be looked for."""
+    """The commits that arrive within a time; none if nothing came, or if the caller has to read them."""
     if not isinstance(core.engine, Listens):
         await asyncio.sleep(min(wait_s, _POLL_S))
         return []
@@ -88,7 +88,7 @@ class AsyncFollower:
             for commit in commits:
                 at = follower.known
                 yield commit
-                if follower.known != at:  # moved by hand meanwhile: go on from there
+                if follower.known != at:  # moved by hand in the meantime: continue from there
                     break
                 await self.advance(commit.position)
             if commits:

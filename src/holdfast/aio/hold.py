@@ -1,4 +1,4 @@
-"""A thread that is worked on by one alone, for async callers.
+"""Holding a thread exclusively, for async callers.
 
 Deliberately absent: rules of its own; it wraps its blocking twin, and waits without a thread.
 """
@@ -21,7 +21,7 @@ class AsyncHold:
     """A ``Hold`` that is awaited: ``async with thread.hold(): …``."""
 
     def __init__(self, hold: Hold, carried: Callable[..., Awaitable[Any]]) -> None:
-        """``carried`` does blocking work in a thread, to its end."""
+        """``carried`` runs blocking work to its end in a thread."""
         self._hold, self._carried = hold, carried
 
     def __repr__(self) -> str:
@@ -38,15 +38,15 @@ class AsyncHold:
 
         try:
             while (pause := await self._carried(tried)) is not None:
-                await asyncio.sleep(min(pause, _LOOK_S))  # a blocked thread for each would use the executor up
+                await asyncio.sleep(min(pause, _LOOK_S))  # blocking a thread for each would use up the executor
         except asyncio.CancelledError:
-            if taken:  # as the caller went
+            if taken:  # just as the caller was cancelled
                 await self.release()
             raise
         return self
 
     async def release(self) -> None:
-        """Let others have it, also when the caller is cancelled meanwhile, however often."""
+        """Release it, even if the caller is cancelled meanwhile, however often."""
         await surely(self._hold.release)
 
     async def __aenter__(self) -> Self:

@@ -1,10 +1,10 @@
-"""Carrying work away from the event loop.
+"""Moving work off the event loop.
 
 Commits that need no reading beforehand go straight to the engine's writer, so fifty tasks share one fsync without fifty
-threads; everything else runs on a small bounded executor. A commit that was handed over runs to its end even when the
-task that awaited it is cancelled: it is never half written. What must not land behind its caller's back is waited for
-until then (``to_end``), and what lets others go on is done whatever happens (``surely``). Deliberately absent: what the
-work is.
+threads; everything else runs on a small bounded executor. A commit that was handed over runs to its end even if the
+task that awaited it is cancelled: it is never half written. Work that must not finish behind its caller's back is
+awaited to its end (``to_end``), and releases that others wait for are always carried out (``surely``). Deliberately
+absent: what the work is.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _WORKERS = 8
 
 
 def workers() -> ThreadPoolExecutor:
-    """The threads that an async store has."""
+    """The threads of an async store."""
     return ThreadPoolExecutor(_WORKERS, thread_name_prefix="holdfast-aio")
 
 
 class Offload:
-    """Carries work away from the event loop."""
+    """Moves work off the event loop."""
 
     def __init__(self, core: Core, lender: ThreadPoolExecutor | Offload) -> None:
         self._core = core
@@ -44,7 +44,7 @@ class Offload:
         atfork.join(in_child=self._begin_anew)
 
     def _begin_anew(self) -> None:
-        """This is a forked child, and has no threads yet."""
+        """Start over in a forked child, which has no threads yet."""
         self._own, self._way_back = self._own and workers(), None
 
     @property
@@ -60,7 +60,7 @@ class Offload:
 
     @property
     def borrowed(self) -> bool:
-        """Whether the executor is another's, who ends it."""
+        """Whether the executor belongs to another store, which ends it."""
         return self._lender is not None
 
     def of(self, core: Core) -> Offload:
@@ -81,7 +81,7 @@ class Offload:
         return await to_end(self._executor, functools.partial(work, *args, **kwargs))
 
     def commit(self, pending: Pending[Any]) -> Awaitable[Receipt]:
-        """Hand a prepared write to the engine's own queue where it has one; the caller finishes it."""
+        """Hand a prepared write to the engine's own queue if it has one; the caller finishes it."""
         if self._submits is None:
             return self.run(self._core.write, pending.ops, pending.time)
         loop = asyncio.get_running_loop()
@@ -101,7 +101,7 @@ class Offload:
         return way_back[1]
 
     async def end(self, work: Callable[[], None]) -> None:
-        """Run the last piece of work, and take no more. It is carried out even if nobody waits for it to the end."""
+        """Run the last piece of work, and accept no more. It is carried out even if nobody waits for it."""
         ending = self._executor.submit(work)
         self._closed = True
         self._executor.shutdown(wait=False)
@@ -109,19 +109,19 @@ class Offload:
 
 
 async def to_end(executor: Executor | None, work: Callable[[], T]) -> T:
-    """Run blocking work in a thread, and stay until it has ended: a thread cannot be stopped.
+    """Run blocking work in a thread, and wait until it has ended: a thread cannot be stopped.
 
-    A cancellation before it has begun keeps it from beginning; a later one is raised after its end.
+    A cancellation before it starts keeps it from starting; a later one is raised after its end.
     """
     gate: Future[None] = Future()
     future = asyncio.get_running_loop().run_in_executor(executor, _begun, gate, contextvars.copy_context(), work)
-    return cast(T, await _end_of(future, gate.cancel))  # it began, unless someone was cancelled
+    return cast(T, await _end_of(future, gate.cancel))  # it ran, unless the caller was cancelled
 
 
 async def surely(work: Callable[[], T]) -> T:
-    """Do it in a thread of its own, and stay until it is done, however often the caller is cancelled meanwhile.
+    """Do the work in its own thread, and wait until it is done, however often the caller is cancelled meanwhile.
 
-    For letting go: in a shared executor it would wait behind those who wait for it.
+    For releases: in a shared executor they would queue behind the callers that wait for them.
     """
     own = ThreadPoolExecutor(1, "holdfast-release")
     future = asyncio.get_running_loop().run_in_executor(own, work)
@@ -130,7 +130,7 @@ async def surely(work: Callable[[], T]) -> T:
 
 
 async def _end_of(future: asyncio.Future[T], drop: Callable[[], bool]) -> T:
-    """Stay until work in a thread has ended, unless it can be dropped; a cancellation meanwhile counts after that."""
+    """Wait until work in a thread has ended, unless it can be dropped; raise a cancellation only after that."""
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:
@@ -142,7 +142,7 @@ async def _end_of(future: asyncio.Future[T], drop: Callable[[], bool]) -> T:
     if cancelled is None:
         return future.result()
     try:
-        future.cancelled() or future.exception()  # looked at, so that nobody is told that it was not
+        future.cancelled() or future.exception()  # retrieved, so that asyncio does not warn
         raise cancelled
     finally:
         del cancelled  # it refers to this frame
@@ -150,7 +150,7 @@ async def _end_of(future: asyncio.Future[T], drop: Callable[[], bool]) -> T:
 
 def _begun(gate: Future[None], context: contextvars.Context, work: Callable[[], T]) -> T | None:
     if not gate.set_running_or_notify_cancel():
-        return None  # nobody hears it, and so it must not be an error: asyncio would log one that nobody looked at
+        return None  # nobody waits, so it must not be an error: asyncio would log it as never retrieved
     try:
         return context.run(work)
     except StopIteration as error:
@@ -161,7 +161,7 @@ def _settle(outcomes: list[Outcome]) -> None:
     for future, receipt, error in outcomes:
         assert isinstance(future, asyncio.Future)
         if future.done():
-            continue  # whoever awaited it was cancelled; the commit happened all the same
+            continue  # the awaiting task was cancelled; the commit happened anyway
         if error is not None:
             future.set_exception(error)
         else:

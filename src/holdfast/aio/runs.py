@@ -1,7 +1,7 @@
 """Runs for async callers: the same flows as the blocking ones, awaited.
 
 A step may be an async function or a blocking one; blocking ones run in a thread. Deliberately absent: rules of a run.
-They are in ``holdfast.steps``, and this only carries out what those flows ask for.
+They are in ``holdfast.steps``; this module only carries out what those flows ask for.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LOOK_S = 0.05
-_GRACE_S = 1.0  # for a step that took too long to come to its end
+_GRACE_S = 1.0  # for a step that timed out to end
 
 
 async def drive(flow: Flow[T], work: Work, offload: Offload) -> T:
-    """Carry a flow out, awaiting."""
+    """Carry out a flow, awaiting."""
     try:
         ask = next(flow)
         while True:
@@ -65,7 +65,7 @@ async def _perform(ask: Ask, work: Work, offload: Offload) -> Any:
         case CallFunction():
             return await _call(ask, offload)
         case WaitForCommit():
-            return await asyncio.sleep(min(ask.seconds, _LOOK_S))  # a blocked thread for each would use the executor up
+            return await asyncio.sleep(min(ask.seconds, _LOOK_S))  # a blocked thread for each would fill the executor
         case Sleep():
             clock = work.runs.core.clock
             if isinstance(clock, Sleeps):
@@ -77,14 +77,14 @@ async def _call(ask: CallFunction, offload: Offload) -> Any:
     try:
         if is_async(ask.fn):
             return await _awaited(ask, offload)
-        # Not on the store's own threads: a step may take long, and commits must go on meanwhile.
+        # Not on the store's own threads: a step may take long, and commits must go on.
         return await to_end(None, functools.partial(call, ask))
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        # Nobody cancelled the run; it is what the function came to, and must not end whoever works here.
-        raise RuntimeError(f"{ask.what} ended with a cancellation of its own") from error
+        # Nobody cancelled the run: the function itself did this, and it must not cancel the caller.
+        raise RuntimeError(f"{ask.what} cancelled itself") from error
 
 
 async def _awaited(ask: CallFunction, offload: Offload) -> Any:
@@ -97,19 +97,19 @@ async def _awaited(ask: CallFunction, offload: Offload) -> Any:
             raise overdue(ask, running=not stopped)
     except asyncio.CancelledError:
         await _stopped(task)
-        ended(task)  # its own callback may come after the run was let go
+        ended(task)  # its own callback may come after the run was released
         raise
     return task.result()
 
 
 def _begin(ask: CallFunction, offload: Offload) -> tuple[asyncio.Task[Any], Callable[[asyncio.Task[Any]], None]]:
-    """Begin an async function; also give what notes that it has ended, also when nobody waits for it any more."""
+    """Start an async function; also return what records its end, even if nobody waits for it any more."""
     over = False
 
     def ended(task: asyncio.Task[Any]) -> None:
         nonlocal over
         if not task.cancelled():
-            task.exception()  # looked at, so that nobody is told that it was not
+            task.exception()  # retrieved, so that asyncio does not warn
         if ask.lasting is not None and not over:
             ask.lasting(False)
         over = True
@@ -125,7 +125,7 @@ def _begin(ask: CallFunction, offload: Offload) -> tuple[asyncio.Task[Any], Call
 
 
 async def _stopped(task: asyncio.Task[Any]) -> None:
-    """Cancel a function and stay until it has ended: the run is let go next, and others may carry it on at once."""
+    """Cancel a function and wait until it has ended: the run is released next, and others may continue it."""
     task.cancel()
     while not task.done():
         try:
@@ -146,7 +146,7 @@ class AsyncStepContext(StepContext):
     """A ``StepContext`` in an async function: ``heartbeat`` and ``record`` are awaited, the rest only collects."""
 
     def __init__(self, step: StepContext, offload: Offload) -> None:
-        self.__dict__ = step.__dict__  # one and the same step, so that what is collected here is committed there
+        self.__dict__ = step.__dict__  # the same step, so that what is collected here is committed there
         self._offload = offload
 
     async def heartbeat(self) -> None:  # type: ignore[override]
@@ -157,7 +157,7 @@ class AsyncStepContext(StepContext):
 
 
 class RunOpening:
-    """What ``AsyncThread.run`` gives: await it for a run, or use it in ``async with``."""
+    """What ``AsyncThread.run`` returns: await it for a run, or use it in ``async with``."""
 
     def __init__(self, thread: Thread, name: str, handler: str | None, input: Any, offload: Offload) -> None:
         self._open = functools.partial(thread.run, name, handler=handler, input=input)
@@ -172,7 +172,7 @@ class RunOpening:
         try:
             await self._offload.to_end(lambda: opened.append(self._open().work))
         except asyncio.CancelledError as error:
-            for work in opened:  # as the caller went
+            for work in opened:  # just as the caller was cancelled
                 await drive(leaving(work, error), work, self._offload)
             raise
         return AsyncRun(opened[0], self._offload)
@@ -227,7 +227,7 @@ class AsyncRun:
     def result(self) -> Any:
         return Run(self.work).result
 
-    async def step(  # noqa: PLR0913 - a declaration has many words, each by name
+    async def step(  # noqa: PLR0913 - a declaration has many options, each by name
         self,
         name: str,
         fn: Callable[..., Any],
@@ -272,7 +272,7 @@ class AsyncRun:
         await self._drive(lifecycle.abandon(self.work, reason))
 
     async def release(self, why: str = "released") -> None:
-        self.work.refuse_inside("letting the run go")
+        self.work.refuse_inside("releasing the run")
         await self._drive(lifecycle.release(self.work, why))
 
     async def carry_out(self, handler: Callable[[Self], Any]) -> Any:
@@ -316,7 +316,7 @@ class AsyncSubtask(AsyncRun):
 
 
 async def replay(thread: Thread, name: str, handler: Callable[..., Any], offload: Offload) -> Replayed:
-    """Go through a recorded run with today's handler, blocking or async."""
+    """Replay a recorded run with today's handler, blocking or async."""
     if not is_async(handler):
         return await offload.run(replay_blocking, thread, name, handler)
     work = await offload.run(replaying, thread, name)
@@ -338,7 +338,7 @@ async def resuming(
     run: str | None = None,
     limit: int | None = None,
 ) -> AsyncGenerator[Resumed, None]:
-    """Carry on every run that may be taken now, or the one that is named, and tell of each."""
+    """Continue every run that is due, or the named one, and yield each outcome."""
     resumer = store.wiring.resumer(handlers)
     claimed = await offload.to_end(resumer.taken, thread, run, limit)
     async with aclosing(_each(claimed, offload)) as each:
@@ -352,7 +352,7 @@ async def _each(claimed: Claimed, offload: Offload) -> AsyncGenerator[Work | Res
             yield found
     finally:
         if not offload.closed:
-            await surely(claimed.close)  # what was taken and not begun, others may begin
+            await surely(claimed.close)  # others may start what was taken but not started
 
 
 async def _carry_on(resumer: Resumer, found: Work, offload: Offload) -> Resumed:

@@ -1,8 +1,8 @@
 """Sessions for async callers.
 
-A turn waits for a model, which takes seconds, so it runs in a thread of the event loop's own pool and not among the few
-that carry reads and writes. Deliberately absent: rules of its own. It wraps its blocking twin, and a test keeps their
-signatures equal.
+A turn waits seconds for a model, so it runs in a thread of the event loop's own pool, not in one of the few threads for
+reads and writes. Deliberately absent: rules of its own. It wraps its blocking twin, and a test keeps their signatures
+equal.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class AsyncExchange:
 
 
 class Turning(Coroutine[Any, Any, Any]):
-    """What ``AsyncSession.turn`` gives: await it for an answer, make a task of it, or in halves enter it.
+    """What ``AsyncSession.turn`` returns: await it for an answer, make it a task, or use it in ``async with``.
 
-    ``async with session.turn("…") as turn``: nothing is asked before that.
+    ``async with session.turn("…") as turn`` is for a session without a model. Nothing happens before that.
     """
 
     def __init__(self, turn: Callable[[], Any], offload: Offload) -> None:
@@ -106,7 +106,7 @@ class Turning(Coroutine[Any, Any, Any]):
     async def __aenter__(self) -> AsyncExchange:
         found = await self._taken()
         if not isinstance(found, AsyncExchange):
-            raise Invalid("a session with a model answers by itself: await the turn. Halves are for one without")
+            raise Invalid("this session has a model: await the turn; async with is for a session without one")
         self._exchange = found
         return await found.__aenter__()
 
@@ -157,19 +157,19 @@ class AsyncSession:
         return Turning(functools.partial(self._session.turn, input, key=key), self._offload)
 
     async def stream(self, input: Any, *, key: str | None = None) -> AsyncIterator[str]:
-        """The text of the answer as it comes. Whoever stops listening leaves the question open, to be resumed."""
+        """Yield the text of the answer as it arrives. If you stop iterating, the question stays open, to be resumed."""
         async with aclosing(self._spoken(functools.partial(self._session.stream, input, key=key))) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def _spoken(self, stream: Callable[[], Iterator[str]]) -> AsyncGenerator[str, None]:
-        """What a blocking stream says, piece by piece."""
+        """The pieces of a blocking stream."""
         loop, pieces = asyncio.get_running_loop(), asyncio.Queue[Any]()
         left, wanted = threading.Event(), threading.Semaphore(1)
 
         def speak() -> None:
             spoken = stream()
-            while wanted.acquire():  # never ahead of the listener: who stops listening stops the answer
+            while wanted.acquire():  # never ahead of the caller: to stop iterating stops the answer
                 piece = _DONE if left.is_set() else next(spoken, _DONE)
                 if piece is _DONE:
                     spoken.close()  # type: ignore[attr-defined]
@@ -229,7 +229,7 @@ class AsyncSession:
 
 
 async def _apart(offload: Offload, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run what may take long in a thread of the loop's own pool, to its end."""
+    """Run work that may take long to its end, in a thread of the loop's own pool."""
     if offload.closed:
         raise Misconfigured("this store is closed")
     return await to_end(None, functools.partial(work, *args, **kwargs))

@@ -57,13 +57,13 @@ T = TypeVar("T")
 
 
 def _close_unwanted(opening: Future[blocking.Store]) -> None:
-    """Whoever asked for this store was cancelled while it was being opened."""
+    """Close a store whose caller was cancelled while it was being opened."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()
 
 
 class StoreOpening:
-    """What ``aio.open`` gives: await it for a store, or use it in ``async with``."""
+    """What ``aio.open`` returns: await it for a store, or use it in ``async with``."""
 
     def __init__(self, make: Callable[[], blocking.Store]) -> None:
         self._make = make
@@ -153,7 +153,7 @@ class AsyncStore:
         return self._view(self.blocking.acting_as(actor))
 
     def _view(self, store: blocking.Store) -> AsyncStore:
-        """A store on the same engine and the same executor, which end with the one that it came from."""
+        """A store on the same engine and executor, which close with the store it came from."""
         return AsyncStore(store, self._offload.of(store.core))
 
     async def tenants(self) -> list[str]:
@@ -200,7 +200,7 @@ class AsyncStore:
         model: ModelSpec = None,
         **ways: Unpack[SessionSettings],
     ) -> AsyncSession:
-        from holdfast.aio.session import AsyncSession  # noqa: PLC0415 - it brings all that a session needs
+        from holdfast.aio.session import AsyncSession  # noqa: PLC0415 - it imports everything a session needs
 
         own: Any = thread.blocking if isinstance(thread, AsyncThread) else thread
         if inspect.iscoroutinefunction(model):
@@ -241,7 +241,7 @@ class AsyncStore:
         return await self._offload.run(self.blocking.due)
 
     async def replay(self, thread: AsyncThread | str, run: str, handler: Callable[[Run], Any]) -> Replayed:
-        """Go through a recorded run; a handler that is async gets an ``AsyncRun``."""
+        """Check a recorded run against today's code. An async handler gets an ``AsyncRun``."""
         own = thread.blocking if isinstance(thread, AsyncThread) else self.blocking.thread(thread)
         return await replay(own, run, handler, self._offload)
 
@@ -262,7 +262,7 @@ class AsyncStore:
         limit: int | None = None,
         on_run: Callable[[Resumed], Any] | None = None,
     ) -> list[Resumed]:
-        """Carry on every run that nobody works on. A handler that is async gets an ``AsyncRun``."""
+        """Continue every run that no process works on. An async handler gets an ``AsyncRun``."""
         check_function("on_run", on_run)
         report = []
         async with aclosing(
@@ -282,7 +282,7 @@ class AsyncStore:
         poll_s: float = 1.0,
         on_run: Callable[[Resumed], Any] | None = None,
     ) -> int:
-        """Resume again and again until ``stop`` is set or this task is cancelled."""
+        """Keep resuming runs until ``stop`` is set or this task is cancelled."""
         return await work(self.blocking, handlers, stop, poll_s, on_run, self._offload)
 
     async def watch(

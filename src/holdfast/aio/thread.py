@@ -166,7 +166,7 @@ class AsyncThread:
 
 
 class AsyncTurn:
-    """A ``Turn`` that is committed by ``async with``. Putting things into it waits for nothing."""
+    """A ``Turn`` committed at the end of ``async with``. Adding to it does not wait."""
 
     def __init__(self, draft: TurnDraft, offload: Offload) -> None:
         self._draft = draft
@@ -198,7 +198,7 @@ class AsyncTurn:
             self._draft.abandon()
             return
         try:
-            # Working a turn out may read the revision it is based on, so that part is not for the event loop.
+            # Preparing a turn may read the revision it is based on, so it must not run on the event loop.
             pending = await self._offload.run(self._draft.pending) if self._draft.saves else self._draft.pending()
             pending.finish(await self._offload.commit(pending))
         except Conflict as conflict:

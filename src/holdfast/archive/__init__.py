@@ -1,4 +1,4 @@
-"""The room that takes data out of a store and brings it back: archives, export, import, backup and restore.
+"""The room that moves data out of a store and back: archives, export, import, backup and restore.
 
 ``contents`` is the document and its forms, ``audit`` proves it, ``as_json``, ``as_yaml`` and ``as_msgpack`` write and
 read it, ``formats`` picks one of them. ``selection`` says what belongs to a selection, ``export``, ``importing`` and

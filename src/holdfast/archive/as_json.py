@@ -1,8 +1,8 @@
 """Archives as JSON: one document, one entry a line, every body embedded as it is stored.
 
 Writing streams, and no body is decoded. Reading takes the document whole, but turns it into values a section at a
-time. A document that an editor or a formatter has laid out anew is read too: its bodies are put back into the
-store's own spelling, and the digests say whether that is what was written.
+time. A document that an editor or a formatter has reformatted is read too: its bodies are put back into the
+store's own form, and the digests prove whether that is what was written.
 Deliberately absent: a look at what bodies mean.
 """
 

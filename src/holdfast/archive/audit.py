@@ -4,8 +4,8 @@ The same audit runs while an archive is written and while it is read. So the has
 of code, and what could not be imported is refused when it is exported, not a year later. It keeps one line per
 strand and record, not the events, so an archive of any length passes through it.
 
-Deliberately absent: I/O, and any look at the store an archive goes to. A hash here finds damage, not forgery: whoever
-can rewrite the file can compute it anew.
+Deliberately absent: I/O, and any look at the store an archive goes to. A hash finds damage, not forgery: anyone who
+can rewrite the file can compute it again.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Audit:
         for field in ArchiveManifest.__struct_fields__:
             here, there = getattr(expected, field), getattr(found, field)
             if here != there:
-                what = f"{field} does not agree with what the archive holds"
+                what = f"{field} does not match the contents of the archive"
                 raise damage("manifest", what, expected=there, actual=here)
 
     # Strands

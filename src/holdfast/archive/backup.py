@@ -59,7 +59,7 @@ def restore_file(
     leftovers = _leftovers(path)
     if leftovers and not replace:
         raise Conflict(
-            f"{leftovers[0]} is left of a store that was at {path}; remove it, or give replace", path=str(path)
+            f"{leftovers[0]} is left over from a store at {path}; remove it, or give replace", path=str(path)
         )
     with published(path, replace=replace) as draft:
         if copied:
@@ -132,7 +132,7 @@ def published(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
 def _refuse_existing(path: Path, replace: bool) -> None:
     if os.path.exists(path) and not replace:  # not Path.exists, which raises for a name that is too long
-        raise Conflict(f"{path} already exists and is not overwritten", path=str(path))
+        raise Conflict(f"{path} already exists, and is not overwritten", path=str(path))
 
 
 def _leftovers(path: Path) -> list[Path]:

@@ -1,6 +1,6 @@
 """Export: a selection of a store, written as an archive.
 
-Give it the view of an engine's ``snapshot()``, so that the archive is of one moment whatever others write meanwhile.
+Give it the view of an engine's ``snapshot()``, so that the archive shows one moment even while others write.
 One thread at a time is in memory. Every chain is walked on the way out: a damaged history is ``Corrupt`` naming the
 entry, and never becomes an archive that looks sound. Left out because the contract cannot list them: expired records,
 the feed, and the marks of what was erased. Deliberately absent: files, clocks, and choosing an engine.

@@ -1,7 +1,7 @@
 """Which of the three formats: chosen by name for writing, recognised by its first bytes for reading.
 
-``OpenedArchive`` is how everyone reads an archive: it gives only sections that passed the audit, and has compared the
-manifest once the last one is out. Deliberately absent: file names. A suffix says nothing that the content does not.
+``OpenedArchive`` is how everyone reads an archive: it yields only sections that passed the audit, and has checked the
+manifest after the last one. Deliberately absent: file names. A suffix says nothing that the content does not.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Import: an archive checked from end to end, then taken into a store.
+"""Import: an archive checked from end to end, then written to a store.
 
 First the whole file is proved, then every part is planned against the store, exactly as the engine will decide it,
 and only when nothing is damaged and nothing conflicts is anything written. Sections are committed in batches; an
 archive that fits into one batch is all or nothing for each tenant. A larger one is committed a batch at a time, no
 thread ever split. If another writer gets in the way between plan and commit, the batches before it stay: importing
-again is harmless, and goes on where it stopped.
+again is harmless, and continues where it stopped.
 
-What was erased here stays erased: it is left out, with all that stands on it, and counted. Deliberately absent: merging
-of histories that went apart; that is a ``Conflict``.
+What was erased here stays erased: it is left out, with what depends on it, and counted. Deliberately absent: merging
+histories that diverged; that is a ``Conflict``.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ class _ArchiveTally:
         if known is None or not known.kind or strand.stream in changes.strands:
             return
         if strand.kind and (known.kind, known.id) != (strand.kind, strand.id):
-            why = f"its history belongs to {known.kind} {known.id!r} here"
+            why = f"here its history belongs to {known.kind} {known.id!r}"
             raise _conflict(strand.kind, strand.id, why, strand.base + 1)
         owner = self._view.get(tenant, known.kind, known.id)
         last = strand.events[-1].position if strand.events else strand.base

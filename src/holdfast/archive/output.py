@@ -22,7 +22,7 @@ def format_of(target: str | Path | BinaryIO) -> str:
         raise Invalid("say which format to write to a stream: json, yaml or msgpack")
     suffix = Path(target).suffix.lower()
     if suffix not in _SUFFIXES:
-        raise Invalid(f"{target}: the suffix does not say the format; use {', '.join(_SUFFIXES)}, or give format=")
+        raise Invalid(f"{target}: the suffix names no format; use {', '.join(_SUFFIXES)}, or give format=")
     return _SUFFIXES[suffix]
 
 
@@ -30,7 +30,7 @@ def _refuse_a_store(target: Path) -> None:
     """An archive takes the place of an older file, but never of a store, which may be the very one being read."""
     databases = target.suffix.lower() in (".db", ".sqlite", ".sqlite3")
     if target.exists() and (databases or Path(f"{target}-wal").exists() or Path(f"{target}-shm").exists()):
-        raise Conflict(f"{target} looks like a database; an archive is not written over it", path=str(target))
+        raise Conflict(f"{target} looks like a database, and is not overwritten", path=str(target))
 
 
 @contextmanager

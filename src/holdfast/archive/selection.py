@@ -133,7 +133,7 @@ def reach(view: View, selection: Selection) -> list[TenantSelection]:
     """Follow a selection through every tenant it names."""
     if selection.tenant is None:
         if selection.thread is not None or selection.user is not None:
-            raise Invalid("a thread or a user is looked for inside a tenant: name the tenant")
+            raise Invalid("give the tenant of the thread or user")
         return [_reach(view, tenant, selection) for tenant in view.tenants()]
     check_id(selection.tenant, "the tenant")
     if selection.thread is not None and selection.user is not None:

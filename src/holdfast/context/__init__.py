@@ -1,5 +1,5 @@
-"""What goes into the model for one turn: sections, packed into a budget of tokens, and rendered for whoever asks.
+"""What goes into the model for one turn: sections, packed into a budget of tokens, and rendered for a client.
 
-Everything here is pure: it is given what there is to show and how to count, and reads nothing. Deliberately absent:
+Everything here is pure: it is given the material and a way to count, and reads nothing. Deliberately absent:
 the store, recall, models and tokenizers (``sessions`` passes in what they give).
 """

@@ -1,8 +1,8 @@
-"""How a budget of tokens is shared out among the sections of a context.
+"""How a budget of tokens is divided among the sections of a context.
 
 Each section has a least, a most and a priority. The input is taken whole, first. Then every section in turn, the most
 important first, takes what it can use: up to its most, and never what a less important one needs as its least. What a
-section leaves over is there for those after it. Deliberately absent: what the sections hold.
+section leaves over goes to those after it. Deliberately absent: what the sections hold.
 """
 
 from __future__ import annotations

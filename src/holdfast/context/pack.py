@@ -1,9 +1,9 @@
-"""Packing: what there is to show, into a budget, never over it.
+"""Packing: the material into a budget, never over it.
 
-The input and the caller's own instructions are taken whole, or it is ``BudgetTooSmall``. Then sections take their
+The input and the caller's own instructions are taken whole, or it raises ``BudgetTooSmall``. Then sections take their
 shares, and inside a section pieces are taken in the order of their worth. Whatever was left out is listed, with the
 reason. At the end the page is counted as it will be sent, and as long as it is over the budget the least important
-piece goes. Deliberately absent: where material comes from.
+piece is dropped. Deliberately absent: where material comes from.
 """
 
 from __future__ import annotations

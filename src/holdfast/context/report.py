@@ -1,4 +1,4 @@
-"""A context, and the account of how it came about.
+"""A context, and a report of how it was built.
 
 Deliberately absent: how it was packed (``pack``).
 """
@@ -28,9 +28,9 @@ class SectionReport(msgspec.Struct, frozen=True):
 class ContextReport(msgspec.Struct, frozen=True):
     """How a context was packed.
 
-    ``counter`` names what counted the tokens, ``exact`` whether that is what the model counts. ``kept`` is how many
-    tokens at the beginning are the same as in the context before, which a provider's cache need not read again;
-    ``skipped`` the stages that recall left out, ``relevant`` whether it found anything that answers the input.
+    ``counter`` names what counted the tokens, ``exact`` says whether the model counts the same. ``kept`` is how many
+    tokens at the beginning are the same as in the previous context, so a provider's cache can serve them; ``skipped``
+    lists the stages that recall left out; ``relevant`` says whether it found anything that answers the input.
     """
 
     budget: int
@@ -49,15 +49,15 @@ class ContextReport(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> int:
-        """The tokens of the budget that are not used."""
+        """The unused tokens of the budget."""
         return self.budget - self.tokens
 
 
 class Context(msgspec.Struct, frozen=True):
     """What goes into the model for this turn. ``messages("openai")`` or ``messages("anthropic")`` renders it.
 
-    ``hits`` are what recall found and the page shows; ``window`` are the numbers of the first and the last entry that
-    it shows as they were said, where it shows any.
+    ``hits`` are what recall found and the context shows; ``window`` has the numbers of the first and the last entry
+    that it shows word for word, if any.
     """
 
     page: Page
@@ -66,17 +66,17 @@ class Context(msgspec.Struct, frozen=True):
     window: tuple[int, int] | None = None
 
     def messages(self, format: str = "openai") -> Any:
-        """The messages for a client of OpenAI or Anthropic; with ``plain`` one text."""
+        """The messages for OpenAI's or Anthropic's client; with ``plain``, one text."""
         return render(self.page, format)
 
     @property
     def system(self) -> str:
-        """The text that comes before the conversation; Anthropic takes it beside the messages."""
+        """The text before the conversation; Anthropic takes it separately from the messages."""
         return self.page.system
 
     @property
     def text(self) -> str:
-        """All of it as one plain text."""
+        """The whole context as one plain text."""
         text: str = render(self.page, "plain")
         return text
 
@@ -85,7 +85,7 @@ class Context(msgspec.Struct, frozen=True):
         return self.report.tokens
 
     def section(self, name: str) -> str:
-        """The text of one section, empty where it shows nothing."""
+        """The text of one section; empty if it shows nothing."""
         if not isinstance(name, str) or name not in SECTIONS:
             raise Invalid(f"there is no section {quoted(name)}; there are {', '.join(SECTIONS)}")
         if name == "recent":

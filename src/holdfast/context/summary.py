@@ -2,8 +2,8 @@
 
 What a sentence is worth goes by its terms: those that are rare in the stretch say more than those in every line, and a
 term that was told already says little again, so a repetition falls out by itself. Numbers, names, requests, decisions
-and errors raise the worth; greetings and thanks have none. Who says little is heard as well as who says much, and every
-part of the stretch is heard. English words help where they occur; nothing depends on them.
+and errors raise the worth; greetings and thanks have none. Quiet speakers count as much as talkative ones, and every
+part of the stretch is covered. English words help where they occur; nothing depends on them.
 
 The result never counts more than the limit. Deliberately absent: a model, and words that nobody said, apart from the
 stand-ins for code and long lists.

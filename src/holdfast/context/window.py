@@ -1,8 +1,8 @@
 """The recent turns, as they were said: which of them are shown, and what of them is shortened.
 
 The window begins where the newest summary or handoff ends. Where it would still be too long, it begins later, at a
-number that stays the same for many turns, so that what was sent before is sent again byte for byte. What tools gave
-back some turns ago is masked, and a message that would fill the window alone is clipped. Deliberately absent: reading
+number that stays the same for many turns, so that what was sent before is sent again byte for byte. Tool results from
+some turns ago are masked, and a message that would fill the window alone is clipped. Deliberately absent: reading
 the log, and summaries.
 """
 

@@ -2,7 +2,7 @@
 
 An event's digest (BLAKE2b, 128 bits) covers the digest before it, so a changed, missing or swapped event shows. The
 chain names neither tenant nor stream: a thread keeps its digests when it is exported, imported or forked.
-Deliberately absent: a secret. Whoever may write the whole file can rebuild the whole chain; keep a digest elsewhere
+Deliberately absent: a secret. Anyone who can write the whole file can rebuild the whole chain; keep a digest elsewhere
 to notice that.
 """
 

@@ -2,8 +2,8 @@
 
 On disk a value is two characters that name its encoding and version ("j1": JSON, "m1": msgpack), then the encoding.
 Only plain data goes in: None, bool, int of 64 bits, finite float, text, list, dict with text keys. Anything that would
-come back different (NaN, a set, an integer key, a lone surrogate) is refused with the path to it; a tuple alone may
-come back as a list. Deliberately absent: pickle, import by name, and reviving objects; types are given back by the room
+come back different (NaN, a set, an integer key, a lone surrogate) is refused with the path to it; only a tuple may
+come back as a list. Deliberately absent: pickle, import by name, and reviving objects; types are restored by the room
 that knows the schema.
 """
 
@@ -80,7 +80,7 @@ def _check(value: Any, path: str, depth: int) -> None:
                 raise _NotPlain(path, f"the key {name!r} is {type(name).__name__}, not text")
             what = type(item)
             if what is str or what is bool or item is None or (what is int and _INT_MIN <= item <= _INT_MAX):
-                continue  # most are; asking here saves a call and a path
+                continue  # the common case; checking here saves a call and a path
             _check(item, f"{path}.{name}", depth - 1)
     elif kind is list or kind is tuple:
         for number, item in enumerate(value):

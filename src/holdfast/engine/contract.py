@@ -3,7 +3,7 @@
 Two shapes of data. A **record** is a named thing with a body and a version. A record may own a **stream**: an
 append-only list of events numbered 1, 2, 3 … without gaps, chained by digest. A fork makes a new stream that shares
 its parent's first events instead of copying them. Everything is changed by one verb, ``commit``, which takes a list
-of operations and applies all of them or none; every other verb reads or tends.
+of operations and applies all of them or none; every other verb reads or maintains.
 
 Each promise in a docstring here is a test in ``holdfast.testing.contract``. Deliberately absent: what a thread, a
 state or a step is (the rooms know), SQL, encodings, and any lock, lease or queue (built above compare-and-set, once).
@@ -82,8 +82,8 @@ def same_bytes(stored: Event, offered: Event) -> bool:
 class Put(msgspec.Struct, frozen=True):
     """Write a record's body. ``expect``: None any version, 0 it must be new, n it must be at version n.
 
-    As with ``Append``, the time of the record never falls. A ``derived`` record can be made again from the others: the
-    feed does not speak of it, and a batch of nothing else waits for no other commit of the tenant.
+    As with ``Append``, the record's time never goes back. A ``derived`` record can be rebuilt from the others: it is
+    not in the feed, and a batch of only such records waits for no other commit of the tenant.
     """
 
     kind: str
@@ -97,12 +97,12 @@ class Put(msgspec.Struct, frozen=True):
 
 
 class Delete(msgspec.Struct, frozen=True):
-    """Remove a record and give up its stream. Deleting what is absent is not an error unless ``expect`` names a
+    """Remove a record and give up its stream. Deleting an absent record is not an error unless ``expect`` names a
     version.
 
-    With ``erase`` the feed forgets its id as well, as with the verb of that name. ``bury`` leaves a tombstone of the
-    thing itself, so that no import brings it back: of its stream, whose number nothing else ever has, while the id
-    stays free; of its id where it owns no stream. ``derived`` is as with ``Put``.
+    With ``erase`` the feed forgets its id as well, as with the verb of that name. ``bury`` leaves a tombstone for the
+    thing itself, so that no import brings it back: for its stream, whose number is never reused, while the id
+    stays free; for its id if it owns no stream. ``derived`` is as with ``Put``.
     """
 
     kind: str
@@ -117,14 +117,14 @@ class Append(msgspec.Struct, frozen=True):
     """Add events to a record's stream, and make its time the commit's.
 
     An event whose key the stream already holds is not added again; ``same`` decides whether it is a repetition
-    (the stored event is returned) or another content under the same key (``KeyReused``). When every event is a
-    repetition, ``expect`` is not looked at: the first attempt already met it. ``expect``: None any head, n the head
-    must be n. ``new`` is the record to make when there is none yet; without it an absent record is ``NotFound``. Where
+    (the stored event is returned) or other content under the same key (``KeyReused``). When every event is a
+    repetition, ``expect`` is not checked: the first attempt already met it. ``expect``: None any head, n the head
+    must be n. ``new`` is the record to create if there is none; without it an absent record is ``NotFound``. If
     ``new`` names a user, agent or thread, a record that belongs to another one is ``Invalid``.
-    With no events the record is only touched. With ``whole`` its events are one thing: some of them repeated and
+    With no events the record is only touched. With ``whole`` its events belong together: some of them repeated and
     others not is ``KeyReused``.
 
-    The time of a commit is never before what the record already holds: where a caller's clock is behind, events that
+    The time of a commit is never before what the record already holds: if a caller's clock is behind, events that
     carry the commit's time get a later one.
     """
 
@@ -154,7 +154,7 @@ class Fork(msgspec.Struct, frozen=True):
 class Guard(msgspec.Struct, frozen=True):
     """Write nothing, but fail the commit with ``Conflict`` unless the record is at this version (0: absent).
 
-    With ``stream`` the record must own that very stream too: one that was erased and begun anew has the old versions
+    With ``stream`` the record must also own that stream: one that was erased and recreated has the old versions
     again, but never the old stream.
     """
 
@@ -165,7 +165,7 @@ class Guard(msgspec.Struct, frozen=True):
 
 
 class Strand(msgspec.Struct, frozen=True):
-    """A stream's own part: whose it is, what it shares (``parent`` up to ``base``), and the events it added itself."""
+    """A stream's own part: its owner, what it shares (``parent`` up to ``base``), and the events it added itself."""
 
     stream: int
     kind: str
@@ -177,10 +177,10 @@ class Strand(msgspec.Struct, frozen=True):
 
 
 class Adopt(msgspec.Struct, frozen=True):
-    """Take in records and strands as they were in another store, keeping every number, time and digest.
+    """Import records and strands as they were in another store, keeping every number, time and digest.
 
-    What is here and equal, or here and further along, is left alone, so repeating is harmless; what is here and
-    different is a ``Conflict``, and what was erased here and is not here any more is ``Erased``. Strands name their
+    What exists here and is equal, or further along, is left alone, so repeating is harmless; what exists here and
+    differs is a ``Conflict``, and what was erased here and no longer exists is ``Erased``. Strands name their
     ancestors first.
     """
 
@@ -189,16 +189,16 @@ class Adopt(msgspec.Struct, frozen=True):
 
 
 class Trim(msgspec.Struct, frozen=True):
-    """Drop the items of the feed up to a position. The newest one always stays, so positions go on without a gap."""
+    """Drop the items of the feed up to a position. The newest one always stays, so positions continue without a gap."""
 
     upto: int
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """Set how much a tenant may hold (None: no limit), or change it; what is there already is counted at once.
+    """Set or change how much a tenant may hold (None: no limit); existing data is counted at once.
 
     ``measure`` is "events" (of streams whose owners are of ``kind``), "records" (of ``kind``) or "bytes" (all bodies;
-    ``kind`` is empty). A commit that would go over it is ``QuotaExceeded``; one that makes nothing larger never is.
+    ``kind`` is empty). A commit that would exceed it is ``QuotaExceeded``; one that makes nothing larger never is.
     """
 
     measure: str
@@ -210,7 +210,7 @@ Op = Put | Delete | Append | Fork | Guard | Adopt | Trim | Limit
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What a commit did. ``feed`` is its position, or the last one where it changed nothing that the feed speaks of.
+    """What a commit did. ``feed`` is its position, or the last one if it changed nothing that is in the feed.
     ``events`` holds, per Append, its events as stored (repetitions included)."""
 
     feed: int
@@ -220,8 +220,8 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
-    """One thing a commit changed: ``version`` is a record's version, or a stream's new head. Of what was erased
-    neither the id nor the scope is known any more."""
+    """One thing a commit changed: ``version`` is a record's version, or a stream's new head. For erased things
+    neither the id nor the scope is known."""
 
     action: str
     kind: str
@@ -242,7 +242,7 @@ class Commit(msgspec.Struct, frozen=True):
 class Interest(msgspec.Struct, frozen=True):
     """Which changes of a feed to return: of these kinds, of this user, agent and thread, or of no user at all.
 
-    An erasure concerns everybody, because nobody can be told whom it was about.
+    An erasure goes to everybody, because it does not say whom it was about.
     """
 
     kinds: frozenset[str] | None = None
@@ -268,14 +268,14 @@ class Interest(msgspec.Struct, frozen=True):
         return True
 
     def of(self, commit: Commit) -> Commit | None:
-        """The commit with the wanted changes alone, or None when it has none of them."""
+        """The commit with only the wanted changes, or None if it has none of them."""
         changes = tuple(change for change in commit.changes if self.wants(change))
         return msgspec.structs.replace(commit, changes=changes) if changes else None
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """What an erasure removed, or would remove: how many records of each kind, and the users and agents whose they
-    were. Derived records go with them and are not counted."""
+    """What an erasure removed, or would remove: how many records of each kind, and the users and agents they
+    belonged to. Derived records go with them and are not counted."""
 
     counts: Mapping[str, int] = {}
     owners: frozenset[Scope] = frozenset()
@@ -288,7 +288,7 @@ class Removed(msgspec.Struct, frozen=True):
 class Query(msgspec.Struct, frozen=True):
     """Which records to scan. Order is newest activity first; ``before`` continues a page from its last record.
 
-    Records that have expired are left out; ``expired_before`` asks for just those that expired up to a moment.
+    Expired records are left out; ``expired_before`` returns only those that expired up to a moment.
     """
 
     kind: str
@@ -322,7 +322,7 @@ class View(Protocol):
         ...
 
     def scan(self, tenant: str, query: Query) -> list[Record]:
-        """Return matching records by (time, id) descending, at most ``limit``; ``Query`` says what of expired ones."""
+        """Return matching records by (time, id) descending, at most ``limit``; see ``Query`` for expired ones."""
         ...
 
     def read(
@@ -339,7 +339,7 @@ class View(Protocol):
 
         ``limit`` keeps the first ones, or with ``newest`` the last ones; ``key`` keeps the one that carries it.
         Events shared with a parent stream read as the stream's own. The cost grows with what is returned, not with
-        what came before it. A stream that is not here has no events.
+        what came before it. A stream that does not exist has no events.
         """
         ...
 
@@ -348,8 +348,8 @@ class View(Protocol):
     ) -> list[Commit]:
         """Return commits after a position in the order they became durable; positions have no gap.
 
-        When there is none, wait up to ``timeout_s`` for one (a snapshot never waits). ``only`` leaves out what is of
-        no interest; the cost grows with what a user's commits are, not with those of other users. ``FeedTrimmed``
+        If there is none, wait up to ``timeout_s`` for one (a snapshot never waits). ``only`` leaves out what does
+        not match; the cost grows with a user's commits, not with those of other users. ``FeedTrimmed``
         when something after ``after`` was dropped.
         """
         ...
@@ -363,7 +363,7 @@ class View(Protocol):
         ...
 
     def tenants(self) -> list[str]:
-        """Return every tenant that holds anything, sorted. ``Misconfigured`` for a role that may not list them."""
+        """Return every tenant that holds data, sorted. ``Misconfigured`` for a role that may not list them."""
         ...
 
 
@@ -375,16 +375,16 @@ class Engine(View, Protocol):
     def commit(self, tenant: str, ops: Sequence[Op], time: int, actor: str | None = None) -> Receipt:
         """Apply all operations in order, atomically, and return once they are durable.
 
-        ``actor`` is who asked for it, as the feed tells. Fails with ``Conflict`` (an expectation was not met),
+        ``actor`` is who asked for it, as recorded in the feed. Fails with ``Conflict`` (an expectation was not met),
         ``NotFound``, ``Erased``, ``KeyReused``, ``QuotaExceeded``, ``Unavailable`` (nothing was written) or
         ``OutcomeUnknown`` (it may have been): in every case but the last, nothing changed. Commits of one tenant are
-        serial: each sees all of those before it. Only batches of derived records may pass each other, and those do not
-        where they concern the same records.
+        serial: each sees all of those before it. Only batches of derived records may overtake each other, and not
+        if they concern the same records.
         """
         ...
 
     def snapshot(self) -> AbstractContextManager[View]:
-        """Give a view in which nothing changes while it is open, whatever others commit."""
+        """Return a view in which nothing changes while it is open, whatever others commit."""
         ...
 
     def erase(
@@ -398,27 +398,27 @@ class Engine(View, Protocol):
         actor: str | None = None,
         dry_run: bool = False,
     ) -> Removed:
-        """Remove every record in the scope with all events no other stream reaches, atomically; return what went.
+        """Remove every record in the scope, with all events that no other stream reaches, atomically; return a summary.
 
         Older items of the feed keep what happened, but no longer to whom: changes in the scope, and those of nobody
-        with the id of such a record, lose id and scope, also where it was deleted before. An empty scope is refused.
-        ``bury`` leaves a tombstone of each id (a digest, not the id) so that a late writer gets ``Erased`` instead of
-        bringing it back, and one of each stream, so that no import does. The ids of the kinds in ``free`` stay free.
+        with the id of such a record, lose id and scope, even if it was deleted before. An empty scope is refused.
+        ``bury`` leaves a tombstone for each id (a digest, not the id) so that a late writer gets ``Erased`` instead of
+        bringing it back, and one for each stream, so that no import does. The ids of the kinds in ``free`` stay free.
         Derived records leave none. With ``dry_run`` nothing changes.
         """
         ...
 
     def check(self, tenant: str | None = None) -> list[Problem]:
-        """Re-derive every digest and count, of one tenant or of all; return what does not agree."""
+        """Recompute every digest and count, of one tenant or of all; return every mismatch."""
         ...
 
     def close(self) -> None:
-        """Let go of everything. Closing twice is harmless; any other call afterwards is ``Misconfigured``."""
+        """Release everything. Closing twice is harmless; any other call afterwards is ``Misconfigured``."""
         ...
 
 
 Outcome = tuple[object, Receipt | None, BaseException | None]
-"""A submitted batch's end: the caller's ticket, and either the receipt or the error."""
+"""The outcome of a submitted batch: the caller's ticket, and either the receipt or the error."""
 
 Notify = Callable[[list[Outcome]], None]
 
@@ -440,7 +440,7 @@ class Submits(Protocol):
 
 @runtime_checkable
 class Copies(Protocol):
-    """A capability: a physical form that can be copied. Where there is none, the store writes a logical copy."""
+    """A capability: physical copies. Without it, the store writes a logical copy."""
 
     def backup(self, path: Path) -> None:
         """Write a consistent, verified copy of everything while others keep writing."""
@@ -449,32 +449,31 @@ class Copies(Protocol):
 
 @runtime_checkable
 class Listens(Protocol):
-    """A capability: waiting for a commit without a thread for each who waits."""
+    """A capability: waiting for a commit without a thread for each waiting caller."""
 
     def listen(
         self, tenant: str, after: int, call: Callable[[list[Commit]], None], only: Interest | None = None
     ) -> Callable[[], None]:
-        """Call ``call`` once, from another thread, with the commits of interest after a position, once there are any.
+        """Call ``call`` once, from another thread, with the matching commits after a position, once there are any.
 
-        It is called with none of them when they are too many to be kept for it, and when the engine closes: then
-        whoever is called looks for himself. What is returned ends the waiting; ending it twice, or after the call, is
-        harmless.
+        It is called with an empty list when there are too many to keep, and when the engine closes: then the callee
+        reads them itself. The function returned ends the waiting; calling it twice, or after the call, is harmless.
         """
         ...
 
 
 @runtime_checkable
 class Measures(Protocol):
-    """A capability: telling how much a tenant may hold and holds, by what ``Limit`` was set for."""
+    """A capability: reporting how much a tenant holds and may hold, for each ``Limit``."""
 
     def limits(self, tenant: str) -> Mapping[tuple[str, str], tuple[int, int]]:
-        """Return, by measure and kind, the most that there may be and what there is."""
+        """Return the limit and the amount held, by measure and kind."""
         ...
 
 
 @runtime_checkable
 class Buries(Protocol):
-    """A capability: telling what was erased for good."""
+    """A capability: knowing what was erased forever."""
 
     def buried(self, tenant: str, kind: str, id: str) -> bool:
         """Whether a record of this kind and id was buried; of the kind ``STREAM``, whether the stream was."""
@@ -483,12 +482,12 @@ class Buries(Protocol):
 
 @runtime_checkable
 class Scrubs(Protocol):
-    """A capability: files of its own, in which what was deleted can still be read for a while."""
+    """A capability: its own files, in which deleted data can still be read for a while."""
 
     def scrub(self, timeout_s: float = 10.0) -> tuple[str, ...]:
-        """Make what was deleted before this call unreadable in the files; return what could not be done, in words.
+        """Make data deleted before this call unreadable in the files; return what could not be done, in words.
 
-        ``Unavailable`` when someone who reads kept it from being done for so long; repeating it is harmless.
+        ``Unavailable`` if a reader prevented it for that long; repeating it is harmless.
         """
         ...
 
@@ -507,12 +506,12 @@ class Timed(Protocol):
 
 @runtime_checkable
 class Fetches(Protocol):
-    """A capability: many records or events by one question, where a question is a journey."""
+    """A capability: many records or events in one query, for engines with a network in between."""
 
     def get_many(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Record]:
-        """Return those of the named records that are there, in any order."""
+        """Return those of the named records that exist, in any order."""
         ...
 
     def events_at(self, tenant: str, marks: Sequence[Mark]) -> list[tuple[Mark, Event]]:
-        """Return the events at these places that are there, each of the stream that holds it itself, in any order."""
+        """Return the existing events at these places, each by the stream that stores it, in any order."""
         ...

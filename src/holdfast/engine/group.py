@@ -1,4 +1,4 @@
-"""Group commit: whoever finds the writer free commits for everyone who is waiting.
+"""Group commit: a caller that finds the writer free commits for everyone who is waiting.
 
 There is no writer thread for callers that can block. The first caller leads: it commits its own batch and all that
 queued up meanwhile in one transaction, so one fsync serves them all, and then hands the lead to the oldest waiter.
@@ -6,8 +6,8 @@ A single caller therefore pays no hand-over at all. Batches that were *submitted
 lead with; for those one thread is started on first use.
 
 A signal may raise an exception in a caller at any point, as Ctrl-C or a time limit does. So the lead is a fact kept
-here and not on someone's stack, every step of leading may be begun again, and whoever is interrupted finishes leading
-before the exception goes on. Deliberately absent: any idea of what a batch contains.
+here and not on someone's stack, every step of leading can be restarted, and an interrupted leader finishes leading
+before the exception propagates. Deliberately absent: any idea of what a batch contains.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _log = logging.getLogger(__name__)
 
 
 class Job:
-    """One caller's batch on its way to the disk. It ends with exactly one of ``receipt`` and ``error``.
+    """One caller's batch to commit. It ends with exactly one of ``receipt`` and ``error``.
 
-    A caller either waits at the gate, or left a ``notify`` to be told by.
+    A caller either waits at the gate, or left a ``notify``.
     """
 
     __slots__ = ("_gate", "actor", "error", "notify", "ops", "receipt", "taken", "tenant", "ticket", "time")
@@ -59,7 +59,7 @@ class Job:
         self._gate.acquire()
 
     def wake(self) -> None:
-        """Let the waiting caller look again. Waking twice is harmless."""
+        """Let the waiting caller check again. Waking twice is harmless."""
         with suppress(RuntimeError):  # it is open already
             self._gate.release()
 
@@ -101,13 +101,13 @@ class GroupCommit:
     def submit(
         self, tenant: str, ops: Sequence[Any], time: int, notify: Notify, ticket: object, actor: str | None = None
     ) -> None:
-        """Hand a batch over without waiting for it. ``notify`` hears of it, with all others of its group."""
+        """Submit a batch without waiting for it. ``notify`` is called with all outcomes of its group."""
         self._start()
         if self._accept(Job(tenant, ops, time, actor, notify, ticket), lead=self):
             self._called.release()
 
     def close(self) -> None:
-        """Finish what is under way and take no more."""
+        """Finish what is under way and accept no more."""
         with self._baton:
             already, self._closed = self._closed, True
             while self._leader is not None:  # it goes on until every batch accepted before is committed
@@ -121,7 +121,7 @@ class GroupCommit:
             self._thread.join()
 
     def begin_anew(self) -> None:
-        """This is a forked child: whatever is under way or waits is the parent's, which goes on with it.
+        """In a forked child, drop what is under way or waiting: the parent continues it.
 
         Only a signal that forks finds someone here who waits; it is told so.
         """
@@ -129,15 +129,15 @@ class GroupCommit:
         self._begin()
         for job in left:
             if not job.done:
-                job.error = OutcomeUnknown("this process was forked during a commit, which its parent goes on with")
+                job.error = OutcomeUnknown("this process was forked during a commit, which its parent continues")
             job.wake()
 
     # Queueing
 
     def _accept(self, job: Job, lead: object) -> bool:
-        """Queue a batch, and give the lead to ``lead`` when nobody has it; say whether that was so.
+        """Queue a batch, and give the lead to ``lead`` if nobody has it; return whether it did.
 
-        In one step with looking whether the end has begun, because the end waits only for what is queued.
+        In one step with the check for closing, because closing waits only for what is queued.
         """
         with self._baton:
             if self._closed:
@@ -160,7 +160,7 @@ class GroupCommit:
                     self._thread.start()
 
     def _serve(self) -> None:
-        """Lead on behalf of batches that nobody waits for."""
+        """Lead for batches that nobody waits for."""
         while True:
             self._called.acquire()
             if self._leads(self):
@@ -169,7 +169,7 @@ class GroupCommit:
                 return
 
     def _go_on_without_caller(self, job: Job) -> None:
-        """The caller was interrupted: its batch is committed all the same, and the lead is not lost with it."""
+        """The caller was interrupted: its batch is committed anyway, and the lead is passed on."""
         self._start()
         with self._baton:
             job.notify = _nobody
@@ -238,7 +238,7 @@ class GroupCommit:
             try:
                 notify(outcomes)
             except Exception:  # its event loop is gone; the batches are durable all the same
-                _log.exception("nobody could be told about %d finished commits", len(outcomes))
+                _log.exception("no caller could be notified of %d finished commits", len(outcomes))
 
     def _hand_over(self, leader: object) -> bool:
         """Pass the lead to whoever waits longest, or let it go; False when there is more to lead for this one.

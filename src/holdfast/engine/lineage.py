@@ -1,7 +1,7 @@
-"""How streams share history, and what may go when an owner goes.
+"""How streams share history, and what may be removed with an owner.
 
 A strand knows its parent and how much of it it shares. Reading climbs that line; erasing keeps exactly what a
-surviving fork still reaches. Deliberately absent: I/O. Callers bring strands, this room says what follows from them.
+surviving fork still reaches. Deliberately absent: I/O. Callers bring the strands.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class StreamPart(NamedTuple):
 
 
 def parts(strand_of: Callable[[int], Strand | None], mark: Mark, after: int) -> Iterator[StreamPart]:
-    """Yield the parts that make up positions ``after`` to ``mark``, newest first; whoever stops early reads less."""
+    """Yield the parts that make up positions ``after`` to ``mark``, newest first; stop early to read less."""
     stream: int | None = mark.stream
     upto = mark.position
     while stream is not None and upto > after:
@@ -38,7 +38,7 @@ def parts(strand_of: Callable[[int], Strand | None], mark: Mark, after: int) -> 
 
 
 def keeps(strands: Iterable[Strand], doomed: set[int]) -> dict[int, int]:
-    """Say for each doomed strand up to which position a surviving fork still needs it (0: not at all)."""
+    """For each doomed strand, the position up to which a surviving fork still needs it (0: not at all)."""
     by_stream = {strand.stream: strand for strand in strands}
     kept = dict.fromkeys(doomed, 0)
     for survivor in by_stream.values():
@@ -83,7 +83,7 @@ def removed(records: Iterable[Record]) -> Removed:
 
 
 def erasure(removed: Removed, forgotten: int) -> tuple[Change, ...]:
-    """The feed's word about an erasure: kinds and counts of what went, but no ids, which may be personal.
+    """The feed's record of an erasure: kinds and counts of what was removed, but no ids, which may be personal.
 
     Where nothing was there any more, how many items of the feed were changed; nothing where none was.
     """
@@ -93,7 +93,7 @@ def erasure(removed: Removed, forgotten: int) -> tuple[Change, ...]:
 
 
 def graves(records: Iterable[Record], free: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The tombstones that records leave: of the id, unless it stays free, and of the stream."""
+    """The tombstones that records leave: for the id, unless it stays free, and for the stream."""
     for record in records:
         if not record.derived and record.kind not in free:
             yield record.kind, record.id
@@ -102,7 +102,7 @@ def graves(records: Iterable[Record], free: Collection[str]) -> Iterator[tuple[s
 
 
 def actor_of(actor: str | None, scope: Scope) -> str | None:
-    """Who is told to have erased a scope: not a user whose all is erased."""
+    """The actor to record for an erasure: not a user whose data is all erased."""
     return None if actor is not None and scope == Scope(user=actor) else actor
 
 
@@ -121,7 +121,7 @@ class Forgetting(NamedTuple):
 
     @property
     def actor(self) -> str | None:
-        """Who is forgotten as an actor too: a user of whom all is erased."""
+        """The actor to forget as well: a user whose data is all erased."""
         return self.scope.user if self.scope == Scope(user=self.scope.user) else None
 
     def concerns(self, change: Change) -> bool:
@@ -133,7 +133,7 @@ class Forgetting(NamedTuple):
         return owner is not None and change.scope.user in (None, owner.user)
 
     def of(self, commit: Commit) -> Commit | None:
-        """The commit without what is to be forgotten; None when it speaks of none of it."""
+        """The commit without what must be forgotten; None if it contains none of it."""
         if commit.position > self.upto:
             return None
         actor = None if commit.actor == self.actor else commit.actor
@@ -147,7 +147,7 @@ class Forgetting(NamedTuple):
 
 
 def trimmed(after: int, first: int) -> FeedTrimmed:
-    return FeedTrimmed(f"the feed begins at {first}; what came after {after} was dropped", first=first, after=after)
+    return FeedTrimmed(f"the feed begins at {first}; the commits after {after} were dropped", first=first, after=after)
 
 
 def problems(tenant: str, strand: Strand, breaks: Iterator[tuple[int, str]]) -> list[Problem]:

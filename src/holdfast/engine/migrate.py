@@ -1,4 +1,4 @@
-"""The numbered SQL files that make and change our own tables: forward only, each tried once.
+"""The numbered SQL files that create and change our own tables: forward only, each run once.
 
 A file ``0007_name.sql`` under ``engine/sql/<dialect>/`` brings a store from version 6 to 7. Engines run the missing
 ones inside one transaction that excludes other openers, so ten processes opening at once migrate once. Deliberately

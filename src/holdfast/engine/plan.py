@@ -1,4 +1,4 @@
-"""The meaning of every operation, worked out before anything is written.
+"""The meaning of every operation, decided before anything is written.
 
 A plan takes batches one after the other, checks each against what is stored and what earlier batches of the same
 plan already decided, and collects the rows to write. A batch that fails leaves no trace in it, so an engine can put
@@ -40,12 +40,12 @@ from holdfast.ids import Ids
 
 Name = tuple[str, str]
 Measured = tuple[str, str]
-"""What a limit is about: its measure, and the kind that is counted."""
+"""What a limit applies to: its measure, and the kind that is counted."""
 Limits = Mapping[Measured, tuple[int, int]]
-"""What a tenant may hold at most, and what it holds, by what is limited."""
+"""The limit and the amount held, for everything that is limited."""
 MEASURES = ("events", "records", "bytes")
 MISTAKES = (HoldfastError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError, AssertionError)
-"""What a batch can get wrong by itself. Anything else that is raised meanwhile, as by a signal, is not the batch's."""
+"""Errors of a batch itself. Anything else raised meanwhile, as by a signal, is not the batch's fault."""
 _BEYOND = 2**62
 
 
@@ -71,7 +71,7 @@ class PlanSource(Protocol):
 
 
 class Published(NamedTuple):
-    """What the feed will say of one batch. Its position follows from those before it."""
+    """What the feed will record of one batch. Its position follows from those before it."""
 
     time: int
     actor: str | None
@@ -97,7 +97,7 @@ class Changes:
         self.erased: dict[str, tuple[Scope, int]] = {}  # ids that the feed is to forget: whose, and before which item
         self.graves: set[Name] = set()  # what must not come back
         self.feed: list[Published] = []
-        self.derived = False  # whether anything was written that the feed does not speak of
+        self.derived = False  # whether anything was written that is not in the feed
         self.trimmed = 0
         self.limits: dict[Measured, int | None] = {}
         self.grown: Counter[Measured] = Counter()  # of what is limited
@@ -131,7 +131,7 @@ class Changes:
 
 
 class Plan:
-    """Batches of one tenant decided so far. ``changes`` is what they come to."""
+    """Batches of one tenant decided so far. ``changes`` are their combined changes."""
 
     def __init__(self, tenant: str, source: PlanSource, ids: Ids) -> None:
         self._tenant = tenant
@@ -149,7 +149,7 @@ class Plan:
         for op in ops:
             _DECISIONS[type(op)](draft, op)
         _refuse_over(self._tenant, limits, self.changes.grown, draft.changes.grown)
-        if draft.changes.erased:  # what comes later under that id is another thing, and is told
+        if draft.changes.erased:  # anything later under that id is another thing, and is recorded
             before = len(self.changes.feed)
             draft.changes.erased = {id: (scope, before) for id, (scope, _) in draft.changes.erased.items()}
         if draft.noted:
@@ -177,7 +177,7 @@ def _refuse_over(
     before: Mapping[Measured, int],
     grown: Mapping[Measured, int],
 ) -> None:
-    """Refuse a batch that would make a tenant hold more than it may. One that makes nothing larger is always let in."""
+    """Refuse a batch that would exceed a tenant's limit. One that makes nothing larger is always accepted."""
     for (measure, kind), (most, held) in limits.items():
         more, used = grown.get((measure, kind), 0), held + before.get((measure, kind), 0)
         if more > 0 and used + more > most:
@@ -259,7 +259,7 @@ class _Draft:
             )  # fmt: skip
         if op.whole and fresh and head - record.head < len(stored):
             raise KeyReused(
-                f"some entries of this append to {op.kind} {op.id!r} are there under its key, and others are not",
+                f"only some entries of this append to {op.kind} {op.id!r} exist under its key",
                 kind=op.kind, id=op.id,
             )  # fmt: skip
         self.stored.append(tuple(stored))
@@ -268,7 +268,7 @@ class _Draft:
             self._move(record, head, digest)
 
     def _not_before(self, record: Record) -> None:
-        """Let the time of this batch be after all that is in the record already, whatever the callers' clocks say.
+        """Make the time of this batch later than everything in the record, whatever the callers' clocks say.
 
         Clocks jump and differ between machines. With times that never fall, "the state as it was at this entry" has
         one answer. What the same batch made or touched has its time, and does not move it on.
@@ -305,14 +305,14 @@ class _Draft:
             self.changes.grown["bytes", ""] += len(event.body)
 
     def _count(self, old: Record | None, new: Record | None) -> None:
-        """Note by how much a tenant's records grow. Derived ones are not counted: they are not the tenant's own."""
+        """Note by how much a tenant's records grow. Derived ones are not counted: they are not the tenant's data."""
         for record, sign in ((old, -1), (new, 1)):
             if self._counting and record is not None and not record.derived:
                 self.changes.grown["records", record.kind] += sign
                 self.changes.grown["bytes", ""] += sign * len(record.body)
 
     def _repeated(self, record: Record, op: Append, event: Event) -> Event | None:
-        """The stored event that this one repeats by its key, which may be of this very batch."""
+        """The stored event that this one repeats by its key; it may be in this same batch."""
         assert event.key is not None
         assert record.stream is not None
         known = self._keyed(record, event.key) or self.changes.keyed.get((record.stream, event.key))
@@ -336,7 +336,7 @@ class _Draft:
         return record
 
     def _new_stream(self) -> int:
-        """A number that no stream has. Many may begin in one millisecond, so chance alone does not keep them apart."""
+        """A number that no stream has. Many streams may start in one millisecond, so chance alone is not enough."""
         stream = self._ids.stream(self.time)
         while self._strand(stream) is not None:
             stream += 1
@@ -451,7 +451,7 @@ class _Draft:
         record = self._get(op.kind, op.id)
         self._expect_version(op.kind, op.id, record, op.version)
         if op.stream is not None and record is not None and record.stream != op.stream:
-            raise Conflict(f"{op.kind} {op.id!r} was begun anew", kind=op.kind, id=op.id, expected=op.version, actual=0)
+            raise Conflict(f"{op.kind} {op.id!r} was recreated", kind=op.kind, id=op.id, expected=op.version, actual=0)
 
     def _adopt(self, op: Adopt) -> None:
         owners = {(record.kind, record.id): record.scope for record in op.records}
@@ -460,7 +460,7 @@ class _Draft:
             if name not in owners and (known := self._get(*name)) is not None:
                 owners[name] = known.scope
             if name not in owners:
-                strand = msgspec.structs.replace(strand, kind="", id="")  # its owner is not here
+                strand = msgspec.structs.replace(strand, kind="", id="")  # its owner does not exist here
             self._adopt_strand(strand, owners.get(name, Scope()))
         ends = {s.stream: s.events[-1].position if s.events else s.base for s in op.strands}
         for record in op.records:
@@ -480,9 +480,9 @@ class _Draft:
         if known is not None:
             last = strand.events[-1].position if strand.events else strand.base
             present = {e.position: e for e in self._own_events(strand, last if known.kind else _BEYOND)}
-            # A strand that this plan writes is looked up in the plan alone, so that knows also what was here already.
+            # A strand that this plan writes is looked up only in the plan, so the plan also knows what already existed.
             self.changes.keyed.update({(strand.stream, e.key): e for e in present.values() if e.key is not None})
-            if self._counting and not known.kind:  # they were nobody's, and so not counted
+            if self._counting and not known.kind:  # they had no owner, so they were not counted
                 self.changes.grown["events", strand.kind] += len(present)
         closed = self._buried(STREAM, str(strand.stream))
         if closed and known is None:
@@ -500,7 +500,7 @@ class _Draft:
             elif here is None:
                 self._add_event(strand.kind, strand.stream, event)
             elif here.digest != digest:
-                raise _differs(strand.kind, strand.id, f"entry {position} is another one here")
+                raise _differs(strand.kind, strand.id, f"entry {position} differs here")
         if known is None or (strand.events and position not in present):
             self.noted.append(Change("adopt", strand.kind, strand.id, position, scope))
 
@@ -518,7 +518,7 @@ class _Draft:
             self._write("adopt", self._caught_up(record), record.version)
             return
         if known.version == record.version and known.body != record.body:
-            raise _differs(record.kind, record.id, f"version {record.version} is another one here")
+            raise _differs(record.kind, record.id, f"version {record.version} differs here")
         if known.stream != record.stream:
             self._adopt_rewound(known, record, ends)
             return
@@ -553,7 +553,7 @@ class _Draft:
             stream == record.stream for stream, _ in self.changes.events
         )
         if not theirs_holds_ours and not ours_holds_theirs:
-            raise _differs(record.kind, record.id, "it was begun or rewound separately")
+            raise _differs(record.kind, record.id, "it was created or rewound separately")
         place = record if theirs_holds_ours and (not ours_holds_theirs or record.time > known.time) else known
         newer = _newer(known, record)
         merged = msgspec.structs.replace(
@@ -580,9 +580,9 @@ class _Draft:
 
     def _limit(self, op: Limit) -> None:
         if op.measure not in MEASURES or (op.measure == "bytes") == bool(op.kind):
-            raise Invalid(f"a limit is of events or records of a kind, or of bytes, not of {op.measure!r} {op.kind!r}")
+            raise Invalid(f"a limit is on events or records of a kind, or on bytes, not on {op.measure!r} {op.kind!r}")
         if op.most is not None and op.most < 0:
-            raise Invalid(f"a limit is not below 0, as {op.most} is")
+            raise Invalid(f"a limit must be 0 or more, not {op.most}")
         self.changes.limits[op.measure, op.kind] = op.most
         self.noted.append(Change("limit", op.kind, op.measure, 0 if op.most is None else op.most))
 
@@ -616,7 +616,7 @@ _DECISIONS: dict[type, Callable[[_Draft, Any], None]] = {
 
 
 def _refuse_other_scope(record: Record, scope: Scope) -> None:
-    """A writer that names an owner must not write into another owner's record; one that nobody owns is open to all."""
+    """Refuse a writer that names another owner than the record's; a record without an owner is open to all."""
     for what in ("user", "agent", "thread"):
         ours, theirs = getattr(scope, what), getattr(record.scope, what)
         if ours is not None and ours != theirs and (what == "user" or theirs is not None):
@@ -628,7 +628,7 @@ def _refuse_other_scope(record: Record, scope: Scope) -> None:
 
 
 def _newer(known: Record, record: Record) -> Record:
-    """The later version of a record. Where both sides changed tags alone, the tags of both, as one version more."""
+    """The later version of a record. If both sides changed only tags, the tags of both, as one version more."""
     if known.version != record.version or set(record.tags) <= set(known.tags):
         return max(known, record, key=lambda r: r.version)
     tags = tuple(sorted({*known.tags, *record.tags}))

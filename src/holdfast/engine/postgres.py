@@ -2,17 +2,17 @@
 
 A commit is one call to the server (``postgres_commit``). It is planned from what was read without a lock, or is still
 known, and the call takes the tenant's row, checks that all of that still holds, writes, and commits: the row is held
-while the server works and flushes, never while it waits for a client. Whoever keeps losing to others takes the row
-first, reads, plans and writes, and cannot lose; so does what must look and write in turns, as an erasure does. Both
+while the server works and flushes, never while it waits for a client. A commit that keeps losing takes the row
+first, reads, plans and writes, and cannot lose; so does work that reads and writes in turns, such as an erasure. Both
 ways the commits of a tenant are serial, and feed positions become visible in their order. A group takes its tenants in
 order of name, so two groups cannot deadlock. The tenant is set inside each transaction with ``set_config(…, true)``,
 statements are not prepared, and nothing is LISTENed to, so a transaction pooler may stand in between. Settings of the
 same kind bound how long a dead client can hold a tenant, and keep a commit durable where the server's default is not.
 
-What lost a race or its connection is run again; that is safe until a commit is sent. A connection that breaks after
-that leaves the outcome unknown, and the caller is told so. Dead connections are found by using them, or by a farewell
-that waits to be read, not by a question before each use. Deliberately absent: a physical backup, and how the database
-is reached, set up and understood (``postgres_database`` has it).
+Work that lost a race or its connection is run again; that is safe until a commit is sent. A connection that breaks
+after that leaves the outcome unknown, and the caller gets ``OutcomeUnknown``. Dead connections are found by using them,
+or by a closing message that waits to be read, not by a query before each use. Deliberately absent: a physical backup,
+and how to connect, set up the database and interpret its errors (``postgres_database``).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from holdfast.ids import Ids
 T = TypeVar("T")
 Ends = list[Receipt | Exception]
 
-_FREE_TRIES = 2  # so often it is tried without a lock first
+_FREE_TRIES = 2  # tries without a lock before taking one
 _WRITE_TRIES = 8
 _READ_TRIES = 2  # an idle connection may have died unnoticed; the second one is new
 _NAP_S, _RACE_NAP_S = 0.05, 0.005
@@ -69,12 +69,12 @@ class _ServerKeys(Keys):
     """Tenants by their names: the server looks their numbers up (``_dialect``), so none can be out of date here."""
 
     def tenants(self, run: RunStatement) -> list[str]:
-        """List the tenants, for who may: everyone else would be shown one, or none, and told that this is all."""
+        """List the tenants, if the role may: any other role would see one or none, and take it for all."""
         sql = "SELECT row_security_active('tenants'), ARRAY(SELECT name FROM tenants ORDER BY name), current_user"
         ((walled, names, role),) = run("", sql)
         if walled:
             raise Misconfigured(
-                f"the role {role!r} may not list tenants: that is for the owner of the tables, or for BYPASSRLS",
+                f"the role {role!r} may not list tenants: only the owner of the tables or a role with BYPASSRLS may",
                 role=role,
             )
         return list(names)
@@ -129,7 +129,7 @@ class PostgresEngine(Reads):
         return self._heads([tenant]).get(tenant, 0)
 
     def _heads(self, tenants: Collection[str]) -> dict[str, int]:
-        """How far some feeds are. Each is asked for in its tenant's name: who may not list tenants sees no other."""
+        """The heads of some feeds. Each is read in its tenant's name: a plain role sees no other tenant."""
 
         def ask(connection: Connection) -> dict[str, int]:
             with connection.pipeline():
@@ -194,11 +194,11 @@ class PostgresEngine(Reads):
         return removed
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
-        """Commit a group in one transaction; a job that may not go in fails alone."""
+        """Commit a group in one transaction; a job that is refused fails alone."""
         try:
             ends = self._commit(jobs)
         except Invalid:
-            # The server refuses a value and does not say whose it was.
+            # The server refuses a value and does not say which batch it came from.
             if len(jobs) == 1:
                 raise
             for job in jobs:
@@ -218,7 +218,7 @@ class PostgresEngine(Reads):
             job.error = error
 
     def _commit(self, jobs: list[Job]) -> Ends:
-        """Plan without a lock, and let the server check; who keeps losing takes the tenants first, and cannot lose."""
+        """Plan without a lock, and let the server check; after several losses take the tenants first, to be sure."""
         tries, ids = count(), FreshIds(self._ids)
 
         def attempt(connection: Connection) -> Ends:
@@ -234,7 +234,7 @@ class PostgresEngine(Reads):
     def _decide_free(
         self, connection: Connection, jobs: list[Job], ids: FreshIds, *, remember: bool
     ) -> _Decided | None:
-        """Plan all jobs from what is remembered or read; None for what has to be decided behind a lock."""
+        """Plan all jobs from what is remembered or read; None if that has to be decided under a lock."""
         wanted = _wanted(jobs)
         if any(one.adopts or self._memory.is_contended(tenant, one.names) for tenant, one in wanted.items()):
             return None
@@ -272,17 +272,17 @@ class PostgresEngine(Reads):
         return _Decided(jobs, sources, ids)
 
     def _call(self, connection: Connection, decided: _Decided) -> Ends:
-        """Send what was decided, which is committed with it or not at all."""
+        """Send what was decided; it is committed at once or not at all."""
         calls = {tenant: decided.call(tenant, self._database.bounds) for tenant in sorted(decided.changed)}
         if not calls:
             return decided.ends({})
-        decided.forget(self._memory)  # until the end of this commit is known, it is not to be trusted
+        decided.forget(self._memory)  # not to be trusted until the outcome of this commit is known
         if not _is_silent(connection):
             raise _Again(psycopg.OperationalError("the connection was closed"))  # and nothing was sent
         try:
             rows = self._send(connection, calls)
         except Exception as error:
-            # Nothing but the server's own clear refusal proves that there was no commit.
+            # Only the server's own clear refusal proves that there was no commit.
             if not refused(connection, error):
                 raise OutcomeUnknown(f"the connection to {self._database} broke during a commit") from error
             if isinstance(error, psycopg.Error) and error.sqlstate in _NOT_BY_ITSELF and not self._explicit:
@@ -298,7 +298,7 @@ class PostgresEngine(Reads):
         return decided.ends({tenant: first for tenant, (first, _) in rows.items()})
 
     def _send(self, connection: Connection, calls: dict[str, tuple[Any, ...]]) -> dict[str, Row] | None:
-        """Make the calls; None when the server took them back. One alone needs no transaction around it."""
+        """Make the calls; None if the server rolled them back. A single call needs no transaction around it."""
         if len(calls) == 1 and not self._explicit:
             ((tenant, values),) = calls.items()
             return {tenant: connection.execute(CALL, values, binary=True).fetchall()[0]}
@@ -313,7 +313,7 @@ class PostgresEngine(Reads):
     def _decide_alone(self, session: _Session, jobs: list[Job], ids: FreshIds) -> tuple[Callable[[], Ends], bool]:
         """Take the tenants, so that nobody else can commit for them, and then load, plan and write.
 
-        How each ended is told only when the commit is through: a conflict may be with a batch of the same group.
+        Outcomes are reported only after the commit: a conflict may be with a batch of the same group.
         """
         wanted = _wanted(jobs)
         taken = {tenant: session.ask(tenant, _TAKE, (tenant,)) for tenant in sorted(wanted)}
@@ -335,7 +335,7 @@ class PostgresEngine(Reads):
     # Tending
 
     def scrub(self, timeout_s: float = 10.0) -> tuple[str, ...]:
-        """Vacuum the tables, as far as this role may. What the server's own log and copies keep is not in our hands."""
+        """Vacuum the tables, as far as this role may. We cannot clean the server's own log and replicas."""
 
         def vacuum(connection: Connection) -> tuple[str, ...]:
             said: list[str] = []
@@ -389,9 +389,9 @@ class PostgresEngine(Reads):
         return self._pool
 
     def _begin_anew(self) -> None:
-        """This is a forked child. The server takes what comes over the parent's connections for the parent's.
+        """In a forked child, drop the parent's connections: the server would take the child for the parent.
 
-        So those are left alone, also at the end; whoever is in the middle of using one finds it cut off.
+        They are left alone, even at the end; code in the middle of using one finds it cut off.
         """
         self._database.cut_off()
         atfork.keep_for_ever(self._pool)
@@ -399,7 +399,7 @@ class PostgresEngine(Reads):
         self._group.begin_anew()
 
     def _forked(self) -> Misconfigured:
-        told = f"this process was forked in the middle of work on {self._database}, which its parent goes on with"
+        told = f"this process was forked during work on {self._database}, which its parent continues"
         return Misconfigured(told, place=str(self._database))
 
     def _borrow(self, pool: ConnectionPool[Connection]) -> Connection:
@@ -413,7 +413,7 @@ class PostgresEngine(Reads):
                 raise Unavailable(f"all connections to {self._database} stayed in use for too long") from None
 
     def _insist(self, attempt: Callable[[Connection], T], tries: int) -> T:
-        """Run something that may be repeated until it is through, again if it lost a race or its connection."""
+        """Run something repeatable until it succeeds, again if it lost a race or its connection."""
         process = os.getpid()
         while True:
             try:
@@ -450,7 +450,7 @@ class PostgresEngine(Reads):
             yield run
 
     def _transact(self, connection: Connection, work: Callable[[_Session], tuple[T, bool]]) -> T:
-        """Run ``work``, which says whether there is anything to commit. ``COMMIT`` travels with the last writes."""
+        """Run ``work``, which returns whether there is anything to commit. ``COMMIT`` travels with the last writes."""
         committing = False
         try:
             with connection.pipeline() as pipeline:
@@ -458,7 +458,7 @@ class PostgresEngine(Reads):
                 result, committing = work(_Session(connection, pipeline, self._database.bounds))
                 end = connection.execute(b"COMMIT" if committing else b"ROLLBACK")
         except Exception as error:
-            # From here on nothing but the server's own clear refusal proves that there was no commit.
+            # From here on only the server's own clear refusal proves that there was no commit.
             if committing and not refused(connection, error):
                 raise OutcomeUnknown(f"the connection to {self._database} broke during a commit") from error
             raise
@@ -468,7 +468,7 @@ class PostgresEngine(Reads):
 
 
 class _Session:
-    """A transaction's way to run SQL. It knows for which tenant the transaction may speak at the moment."""
+    """Runs SQL in a transaction. It knows which tenant the transaction is currently set to."""
 
     def __init__(
         self, connection: Connection, pipeline: psycopg.Pipeline | None = None, bounds: Sequence[str] | None = None
@@ -512,7 +512,7 @@ class _Session:
         return called
 
     def call(self, tenant: str, source: LoadedRows, changes: Changes) -> psycopg.Cursor[Row]:
-        """Write rows and the feed. Nothing is compared but what is written: the tenant's row is ours already."""
+        """Write rows and the feed. Only what is written is compared: we already hold the tenant's row."""
         self._become(tenant)
         rows = source.rows(changes, begins=False)
         assert self._bounds is not None
@@ -624,7 +624,7 @@ def _noticing(connection: Connection) -> Iterator[None]:
 
 
 def _settle(connection: Connection) -> None:
-    """Leave no transaction behind. A connection that is in the middle of something is of no more use."""
+    """Leave no transaction behind. A connection in the middle of something is discarded."""
     try:
         if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
             connection.rollback()
@@ -636,7 +636,7 @@ def _settle(connection: Connection) -> None:
 
 @cache
 def _dialect(sql: str) -> bytes:
-    """Our SQL in the server's words: a tenant, which leads each condition and row, is looked up there by its name.
+    """Our SQL in Postgres's dialect: a tenant, which leads each condition and row, is looked up by name on the server.
 
     As bytes, because psycopg takes a ``str`` only where it is a literal.
     """

@@ -1,14 +1,14 @@
 """A commit on Postgres without a lock over a round trip: load, plan, and one call that checks and writes.
 
 A plan is made from what was read without any lock. All that it read goes back to the server as conditions, with all
-that it decided, in one call of ``holdfast_commit`` (``engine/sql/postgres`` has its text). The call takes the tenant's
-row, and then no other commit of the tenant can get through; it compares, and writes all or fails as one who lost a
+that it decided, in one call of ``holdfast_commit`` (see ``engine/sql/postgres``). The call takes the tenant's
+row, so that no other commit of the tenant can get through; it compares, and writes everything or fails like a lost
 race. So a plan is carried out only if it would be the same now.
 
 What this process wrote last it still knows (``RowCache``), and it may plan from that without reading at all: the
-conditions make sure. But only a plan in which every batch comes to something goes that way. A conflict, or that
-there is nothing to do, is told after a look at what is there, in one statement and so at one moment. Deliberately
-absent: connections, tries and transactions (``postgres`` has them), and what must look and write in turns.
+conditions make that safe. But only a plan in which every batch writes something goes that way. A conflict, or that
+there is nothing to do, is reported only after reading the data, in one statement and so at one moment. Deliberately
+absent: connections, retries and transactions (``postgres`` has them), and work that must read and write in turns.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _may_create(op: Op) -> bool:
 
 
 class KnownRow(msgspec.Struct, frozen=True):
-    """A record, and by which transaction its row was written: whoever finds another one there knows that it changed."""
+    """A record, and the transaction that wrote its row: if another transaction is found there, the record changed."""
 
     record: Record
     seen: str
@@ -83,8 +83,8 @@ class KnownRow(msgspec.Struct, frozen=True):
 class RowCache:
     """The records that this process read or wrote last, as its commits left them. Others may have changed them since.
 
-    It holds a few, and small ones. It knows too which were lost to others lately: whoever reads those before it takes
-    the row is likely to lose again. Only whoever leads the group commit may use it.
+    It holds a few small ones. It also knows which were lately lost to other writers: reading those without taking the
+    row first is likely to lose again. Only the leader of the group commit may use it.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class RowCache:
         return self._limits[tenant]
 
     def recall(self, tenant: str, wanted: NeededRows) -> dict[Name, KnownRow] | None:
-        """All records that are wanted, or None where one is not known.
+        """All wanted records, or None if one is not known.
 
         None for forks too: a key that a fork shares with its parent is one that the server would take a second time.
         """
@@ -187,7 +187,7 @@ class LoadedRows(Reads):
         self._places: dict[int, int] = {}
 
     def loaded(self, rows: Iterable[Row]) -> LoadedRows:
-        """Take in what ``LOAD`` found."""
+        """Add what ``LOAD`` found."""
         graves = {lineage.grave(*name): name for name in self._wanted.new}
         self._buried = dict.fromkeys(self._wanted.new, False)
         found: dict[tuple[int, str], Event] = {}
@@ -210,7 +210,7 @@ class LoadedRows(Reads):
         return self
 
     def remembered(self, known: dict[Name, KnownRow], limits: Limits) -> LoadedRows:
-        """Take in what this process wrote last. That a key is new is left to the server, which takes none twice."""
+        """Add what this process wrote last. The server checks that a key is new."""
         self.known, self._limits, self.whole = known, limits, False
         self._note_keys({})
         return self
@@ -253,7 +253,7 @@ class LoadedRows(Reads):
 
     def strand(self, tenant: str, stream: int) -> Strand | None:
         if self._ids is not None and self._ids.made(stream):
-            return None  # should it be there after all, the server says so
+            return None  # if it exists after all, the server says so
         self.whole = False
         self._places.setdefault(stream, 0)
         return super().strand(tenant, stream)

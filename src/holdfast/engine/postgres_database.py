@@ -2,7 +2,7 @@
 
 Tables are made and changed under a lock on ``holdfast_meta``, in the schema that the connection's search path names
 first; a store that is up to date is opened without any lock. Deliberately absent: what the tables mean, advisory locks,
-and the meaning of connection failures told in other languages than English. ``libpq`` gives no code for those; what is
+and the meaning of connection failures in languages other than English. ``libpq`` gives no code for those; what is
 not understood counts as ``Unavailable``.
 """
 
@@ -26,7 +26,7 @@ from holdfast.errors import Corrupt, HoldfastError, Invalid, Misconfigured, TooL
 
 Connection = psycopg.Connection[Row]
 
-_OLDEST_SERVER = 15  # views that read with the asker's rights
+_OLDEST_SERVER = 15  # views that read with the caller's rights
 _TRIES = 5
 _LONGEST = 10  # how many times longer than it may wait for a lock a transaction may last
 
@@ -43,9 +43,9 @@ _PLAIN = re.compile(
 _MEANINGS: tuple[tuple[str, tuple[type[HoldfastError], str]], ...] = (
     ("22", (Invalid, "Postgres cannot store this: {said}")),
     ("54", (TooLarge, "too large for Postgres: {said}")),
-    ("53100", (Unavailable, "the disk of {place} is full: nothing of this was written")),
+    ("53100", (Unavailable, "the disk of {place} is full: nothing was written")),
     ("55P03", (Unavailable, "{place} stayed locked by another process for too long")),
-    ("25006", (Unavailable, "{place} is read-only at present: {said}")),
+    ("25006", (Unavailable, "{place} is currently read-only: {said}")),
     ("28", (Misconfigured, "{place} refuses the connection: {said}")),
     ("3D", (Misconfigured, "{place} refuses the connection: {said}")),
     ("3F", (Misconfigured, "no schema of the search path exists at {place}: {said}")),
@@ -66,7 +66,7 @@ BECOME_WRITER = (
 
 
 class PostgresDatabase:
-    """Where the database is: how to reach it, how long to bear with it, and what its errors mean."""
+    """Where the database is: how to reach it, how long to wait for it, and what its errors mean."""
 
     def __init__(self, url: str, connect_timeout_s: float, busy_timeout_s: float) -> None:
         given = _parts(url)
@@ -95,7 +95,7 @@ class PostgresDatabase:
             yield connection
 
     def prepare(self) -> None:
-        """Check that the server can carry a store, and that the tables in it are ours and up to date."""
+        """Check that the server can hold a store, and that its tables are ours and up to date."""
         with self.connected() as connection:
             release = connection.info.server_version // 10_000
             if release < _OLDEST_SERVER:
@@ -121,7 +121,7 @@ class PostgresDatabase:
         )  # fmt: skip
 
     def cut_off(self) -> None:
-        """This is a forked child: nothing may go over the parent's connections. Here, their files lead nowhere."""
+        """In a forked child, make the parent's connections unusable: nothing may be sent over them."""
         nowhere = os.open(os.devnull, os.O_RDWR)
         for connection in list(self._made):
             with suppress(psycopg.Error, OSError):
@@ -140,7 +140,7 @@ class PostgresDatabase:
             raise Invalid("text with a lone surrogate cannot be stored") from error
 
     def translate(self, error: psycopg.Error) -> HoldfastError:
-        """Say in our words what Postgres said. No driver error leaves this file."""
+        """Translate a Postgres error into ours. No driver error leaves this file."""
         said = str(error).strip().partition("\n")[0]
         if "no password supplied" in said:
             said += "; give it in the address, in PGPASSWORD or in a password file"
@@ -149,18 +149,18 @@ class PostgresDatabase:
 
 
 def _parts(url: str) -> dict[str, Any]:
-    """The parts of an address. What is wrong with one is told without a word of it: any part may be of the password.
+    """The parts of an address. Errors do not quote it, because any part may belong to the password.
 
-    That is why nothing is kept as the cause either, and why an @ behind the first one, a port that is not a number and
-    the like are not left for the driver to stumble over: they tell of a password that was not written as URLs have it.
+    That is why no cause is kept either, and why a second @, a port that is not a number and the like are not left for
+    the driver to find: they point to a password that is not escaped as URLs require.
     """
     try:
         given = conninfo_to_dict(url)
-        why = "" if _PLAIN.match(url) and url.isprintable() else "something of it stands in the wrong place"
+        why = "" if _PLAIN.match(url) and url.isprintable() else "its parts are in the wrong order"
     except psycopg.Error as error:
         why = str(error).strip().partition('"')[0].strip(" :")
     except ValueError:
-        why = "it holds characters that no address can"
+        why = "it holds characters that are not allowed in an address"
     if why:
         raise Misconfigured(
             f"this is not a Postgres address: {why}. It is postgresql://user@host:5432/name; in a password, @ / : ? # "
@@ -210,7 +210,7 @@ def _version(connection: Connection, place: PostgresDatabase) -> int | None:
 
 
 def _migrate(connection: Connection, place: PostgresDatabase) -> None:
-    """Bring the tables up to date; whoever comes second waits for the lock and finds nothing left to do."""
+    """Bring the tables up to date; a second process waits for the lock and finds nothing left to do."""
     with connection.transaction():
         connection.execute(BECOME_WRITER, ("", *place.bounds))
         connection.execute(b"CREATE TABLE IF NOT EXISTS holdfast_meta (version bigint NOT NULL)")

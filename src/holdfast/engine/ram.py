@@ -213,7 +213,7 @@ class _Reads:
 
 
 class RamEngine(_Reads):
-    """Everything in memory; gone when the process is."""
+    """Everything in memory; gone when the process ends."""
 
     durable = False
 
@@ -304,7 +304,7 @@ class RamEngine(_Reads):
         self._lock.acquire()  # a child has a copy, and no thread may be in the middle of changing it
 
     def _after_fork(self) -> None:
-        with suppress(RuntimeError):  # the fork was made by code that did not tell before
+        with suppress(RuntimeError):  # the fork was made without our hooks
             self._lock.release()
 
     def _apply(self, data: _Tenant, changes: Changes) -> None:
@@ -364,7 +364,7 @@ def _matches(record: Record, query: Query, now: int) -> bool:
 
 
 def _lives(record: Record, expired_before: int | None, now: int) -> bool:
-    """Whether a record is among those that are asked for: the living, or those that expired up to a moment."""
+    """Whether a record matches: not expired, or expired up to a moment."""
     if expired_before is not None:
         return record.expires is not None and record.expires <= expired_before
     return record.expires is None or record.expires > now

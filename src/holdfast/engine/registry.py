@@ -1,4 +1,4 @@
-"""Which engine a URL means, found and imported only when it is asked for.
+"""Which engine a URL means, found and imported only when needed.
 
 A scheme maps to a factory and to the extra that brings what it needs. Others add theirs through the
 entry-point group ``holdfast.engines`` (name: scheme, value: factory). Deliberately absent: registration by import.
@@ -31,7 +31,7 @@ def open_engine(url: str, clock: Clock, ids: Ids) -> Engine:
         extra = _EXTRAS.get(scheme)
         if extra is None:
             raise
-        # A driver may be there without the library it stands on; then its own words are the better ones.
+        # A driver may be installed without the library it needs; then its own message is better.
         lacks = f"{error.name}, which is not installed" if isinstance(error, ModuleNotFoundError) else str(error)
         raise Unsupported(f'{scheme}: needs {lacks}: pip install "holdfast[{extra}]"', extra=extra) from error
 
@@ -65,8 +65,8 @@ def sqlite_path(url: str) -> Path:
         url = _path_in(url)
     if "\x00" in url or not url:
         raise Misconfigured("the path of the database is empty or contains a NUL character")
-    if _MEANT_A_SERVER.search(url):  # a file of that name would show the password to whoever lists its directory
-        raise Misconfigured("this is not a path: the address of a Postgres server is postgresql://user@host:5432/name")
+    if _MEANT_A_SERVER.search(url):  # a file of that name would show the password in a directory listing
+        raise Misconfigured("this is not a path; a Postgres address is postgresql://user@host:5432/name")
     if url.lstrip("/") == ":memory:":
         raise Misconfigured(f'{url} would be a file of that name; "ram:" is for memory only')
     try:
@@ -86,8 +86,8 @@ def _path_in(url: str) -> str:
     if parts.netloc:
         raise Misconfigured(f"{url} names a host; write sqlite:///absolute/path or sqlite:relative/path")
     if parts.query or parts.fragment:
-        # Left out in silence they would open another file than the one that was meant.
-        raise Misconfigured(f"{url} has options, and there are none; in a file's name write ? as %3F and # as %23")
+        # Silently dropped, they would open another file than the one meant.
+        raise Misconfigured(f"{url} has options, but none are supported; in a file's name write ? as %3F and # as %23")
     return unquote(parts.path)
 
 

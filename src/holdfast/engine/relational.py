@@ -434,7 +434,7 @@ def commit_from(row: Row) -> Commit:
             whose = Scope(*(_unescaped(name) or None for name in scope)) if scope else shared
             found.append(Change(_ACTIONS[what[0]], _unescaped(kind), _unescaped(id), int(what[1:]), whose))
     except (ValueError, LookupError, TypeError) as error:
-        raise Corrupt(f"the feed holds what does not read: {text[:80]!r}") from error
+        raise Corrupt(f"the feed holds an unreadable row: {text[:80]!r}") from error
     return Commit(position, time, tuple(found), actor)
 
 
@@ -665,7 +665,7 @@ def check(view: Reads, run: RunStatement, keys: Keys = AS_THEY_ARE, only: str | 
         problems += _check_derived(tenant, run, keys.tenant(tenant))
         for (measure, kind), (_, used) in view.limits(tenant).items():
             if used != (held := _held(run, tenant, keys, measure, kind)):
-                what = f"{used} {measure} are counted, and {held} are there"
+                what = f"the count is {used} {measure}, but there are {held}"
                 problems.append(Problem(f"the quota of {kind or 'all'}", what, tenant))
     return problems
 
@@ -681,7 +681,7 @@ _TAGGED = "SELECT kind, id, tags FROM records WHERE tenant = ? AND tags <> '[]'"
 def _check_derived(tenant: str, run: RunStatement, place: Any) -> list[Problem]:
     """Compare what is kept twice for speed, and look for owners and commits that are gone."""
     found = [
-        (kind, id, "its record is missing, but its history is there") for kind, id in run(tenant, _OWNERLESS, (place,))
+        (kind, id, "its record is missing, but its history exists") for kind, id in run(tenant, _OWNERLESS, (place,))
     ]
     found += [(kind, id, "it is listed under the wrong hour") for kind, id in run(tenant, _WRONG_HOUR, (place,))]
     listed = {tuple(row) for row in run(tenant, "SELECT kind, id, tag FROM tags WHERE tenant = ?", (place,))}

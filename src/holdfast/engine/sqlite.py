@@ -1,10 +1,10 @@
-"""The engine on one SQLite file: WAL, ``synchronous=FULL``, one writer with group commit, readers apart.
+"""The engine on one SQLite file: WAL, ``synchronous=FULL``, one writer with group commit, separate readers.
 
-One connection writes; whoever leads the group commit uses it, in ``BEGIN IMMEDIATE``. Reads go through a pool of
+One connection writes; the leader of the group commit uses it, in ``BEGIN IMMEDIATE``. Reads go through a pool of
 read-only connections. SQLite is apsw's own library, because the system's may have the WAL-reset bug. Other processes
 may open the same file; they queue for the write lock, and no lock error reaches a caller before ``busy_timeout_s``.
-Deliberately absent: connections shared across a fork (``sqlite_process`` has them closed before it), and work on the
-file itself (``sqlite_file`` has it).
+Deliberately absent: connections shared across a fork (``sqlite_process`` closes them before it), and work on the
+file itself (``sqlite_file``).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class SqliteEngine(Reads):
         return self._waiters.listen(tenant, after, call, only)
 
     def _heads(self, tenants: Collection[str]) -> Mapping[str, int]:
-        """How far some feeds are. While no connection wrote, what was read last still holds."""
+        """The heads of some feeds. While no connection writes, what was read last still holds."""
         with translated(self._path), self._reader() as connection:
             seen = connection, sqlite_file.pragma(connection, "data_version")
             if seen != self._seen or not self._seen_heads.keys() >= set(tenants):
@@ -132,7 +132,7 @@ class SqliteEngine(Reads):
         return erasure.removed
 
     def _commit_jobs(self, jobs: list[Job]) -> None:
-        """Commit a group. What is not a plan takes its turn among them: an erasure, in a transaction of its own."""
+        """Commit a group. Work that is not a plan, such as an erasure, takes its turn in its own transaction."""
         batch: list[Job] = []
         with self._writer:
             for job in jobs:
@@ -147,7 +147,7 @@ class SqliteEngine(Reads):
         self._waiters.announce()
 
     def _commit_batch(self, batch: list[Job]) -> None:
-        """Commit batches together; where a value cannot be written at all, one by one, so that it fails its own."""
+        """Commit batches together; if a value cannot be written, one by one, so that only its batch fails."""
         try:
             if batch:
                 self._writer.commit(batch)
@@ -161,7 +161,7 @@ class SqliteEngine(Reads):
     # Tending
 
     def scrub(self, timeout_s: float = 10.0) -> tuple[str, ...]:
-        # Whoever reads an older moment needs the log. Commits wait only while a try lasts, not for the reader.
+        # A reader of an older snapshot needs the log. Commits wait only for one try, not for the reader.
         atfork.notice()
         deadline = _time.monotonic() + timeout_s
         while True:
@@ -171,7 +171,7 @@ class SqliteEngine(Reads):
                 return ()
             if _time.monotonic() > deadline:
                 raise Unavailable(
-                    f"{self._path}: someone still reads what it was before, so its write-ahead log cannot be emptied; "
+                    f"{self._path}: someone still reads an older snapshot, so its write-ahead log cannot be emptied; "
                     "try again when they are done",
                     path=str(self._path),
                 )
@@ -182,7 +182,7 @@ class SqliteEngine(Reads):
         try:
             if path.exists():
                 raise FileExistsError(path)
-            draft.touch(exist_ok=False)  # says better than SQLite why it cannot be written
+            draft.touch(exist_ok=False)  # gives a better reason than SQLite
             with translated(self._path), self._reader() as source:
                 sqlite_file.copy_database(source, draft)
             problems = verify_file(draft, self._clock)
@@ -222,7 +222,7 @@ class SqliteEngine(Reads):
         self._writer.close()
 
     def begin_anew(self) -> None:
-        """This is a forked child: whatever connection is still there is the parent's, and so are those who wait."""
+        """In a forked child, drop remaining connections and waiting callers: they are the parent's."""
         self._idle, self._seen = deque(), None
         self._writer.leave_behind()
         self._group.begin_anew()
@@ -271,7 +271,7 @@ class SqliteEngine(Reads):
 
 
 class _Inherited:
-    """Stands where a connection of the parent was, for whoever is in the middle of a commit when a signal forks."""
+    """Replaces a connection of the parent, for code in the middle of a commit when a signal handler forks."""
 
     in_transaction = False
 
@@ -283,7 +283,7 @@ class _Inherited:
 
 
 class _Unwritable(Exception):
-    """A value of some batch cannot be bound to a statement. Nothing was committed; it does not say whose it was."""
+    """A value of some batch cannot be bound to a statement. Nothing was committed; the batch is unknown."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
@@ -291,7 +291,7 @@ class _Unwritable(Exception):
 
 
 class _Erasure(msgspec.Struct):
-    """An erasure on its way through the group commit, where it waits its turn like any batch, and what it removed."""
+    """An erasure in the group commit, where it waits its turn like any batch, and what it removed."""
 
     scope: Scope
     bury: bool
@@ -300,7 +300,7 @@ class _Erasure(msgspec.Struct):
 
 
 class _Scrubbing(msgspec.Struct):
-    """A try to scrub the file on its way through the group commit, and whether it was done."""
+    """An attempt to scrub the file in the group commit, and whether it was done."""
 
     done: bool = False
 
@@ -308,8 +308,8 @@ class _Scrubbing(msgspec.Struct):
 class _LocalKeys(Keys):
     """The small numbers by which this file's rows name tenants and streams.
 
-    A number is never given out twice, but a stream that was erased and imported again has a new one. So streams are
-    remembered only by whoever notices that others wrote.
+    A number is never reused, but a stream that was erased and imported again has a new one. So streams are
+    remembered only where writes by others are noticed.
     """
 
     numbered = "num"
@@ -385,9 +385,9 @@ class _Writer:
         return self._limits[tenant]
 
     def commit(self, jobs: list[Job]) -> None:
-        """Commit a group in one transaction; a job that may not go in fails alone.
+        """Commit a group in one transaction; a job that is refused fails alone.
 
-        How each ended is told only when the commit is through: a conflict may be with a batch of the same group.
+        Outcomes are reported only after the commit: a conflict may be with a batch of the same group.
         """
         plans: dict[str, Plan] = {}
         committing = False
@@ -421,7 +421,7 @@ class _Writer:
             return error
 
     def erase(self, job: Job) -> None:
-        """Carry out an erasure, and tell it what went."""
+        """Carry out an erasure, and record what it removed."""
         (erasure,) = job.ops
         assert isinstance(erasure, _Erasure)
         committing = False
@@ -441,7 +441,7 @@ class _Writer:
         job.receipt = Receipt(position, job.time)
 
     def scrub(self, job: Job) -> None:
-        """Make unreadable what was deleted, unless others are in the way for longer than a moment."""
+        """Make deleted data unreadable, unless others block it for longer than a moment."""
         (scrubbing,) = job.ops
         assert isinstance(scrubbing, _Scrubbing)
         try:
@@ -471,7 +471,7 @@ class _Writer:
             self._suspect = True
 
     def leave_behind(self) -> None:
-        """This is a forked child, where the connection is of no use any more, not even to be closed."""
+        """In a forked child the connection is unusable, and must not even be closed."""
         self._connection, self._suspect = _Inherited(), True
 
     def _forget_pages(self) -> None:
@@ -482,12 +482,12 @@ class _Writer:
             self._suspect = True
 
     def connected(self) -> apsw.Connection:
-        """The connection, opened anew where it was closed or is not to be trusted."""
+        """The connection, reopened if it was closed or cannot be trusted."""
         if self._suspect or isinstance(self._connection, _Inherited):
             self._connection = sqlite_file.open_writer(self._path, self._busy_timeout_s, self.identity)
             self.identity.note_log()
             self._suspect = False
-            self._version = -1  # of two connections the data versions have nothing to do with each other
+            self._version = -1  # data versions of two connections are unrelated
         return self._connection
 
     def _begin(self) -> None:
@@ -498,7 +498,7 @@ class _Writer:
         self._version = -1  # until the end of this commit is learned, nothing remembered may be trusted again
 
     def _end(self) -> None:
-        """Commit. Nobody is told of it if the file was taken away meanwhile: it went with the commit."""
+        """Commit. It is not acknowledged if the file was moved or replaced meanwhile: the commit went with it."""
         self._connection.execute("COMMIT")
         self.identity.check()
 
@@ -510,7 +510,7 @@ class _Writer:
         relational.write(tenant, changes, self._run_many, self._keys, source=self)
         if changes.released:
             self._tending.prune(tenant, changes.released, changes.alive())
-            self._keys.forget()  # a stream that went and is taken in again gets another number
+            self._keys.forget()  # a stream that was erased and imported again gets another number
         self._publish(tenant, changes.feed)
         self._tending.finish(tenant, changes, self._position(tenant))
         if changes.grown or changes.limits or changes.released:
@@ -546,7 +546,7 @@ class _Writer:
         self._connection.executemany(sql, rows)
 
     def _abandon(self, error: BaseException, committing: bool) -> BaseException:
-        """Undo what was begun and say in our words what went wrong."""
+        """Roll back, and translate the error into ours."""
         self._forget()
         # After a failed fsync only the file itself can say what it holds: the next commit opens it anew.
         self._suspect = self._suspect or (committing and isinstance(error, apsw.IOError))

@@ -30,10 +30,10 @@ _WRITE_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
 
 class Identity:
-    """Which store it is that was opened. A name says nothing about that: it can be given to another file.
+    """The identity of the store that was opened. Its name is not enough: another file can take it.
 
-    Whoever has found the file gone once stays refused, also when it comes back: what happened to it meanwhile, and what
-    others made of it, nobody can say. A file that no directory knows (of a VFS of its own) is not looked for.
+    Once the file was found gone, the store stays refused even if the file comes back: nobody knows what happened to it
+    meanwhile. A file that is in no directory (of a VFS of its own) is not looked for.
     """
 
     def __init__(self, path: Path, connection: apsw.Connection) -> None:
@@ -74,13 +74,13 @@ class Identity:
         if sqlite_process.place_of(self._path) is not None:
             self._set_log_aside()
         raise FileGone(
-            f"{self._path} was moved, deleted or replaced while this store was open, and nothing is written to or read "
-            "from what has that name now; find out why, then open the store again",
+            f"{self._path} was moved, deleted or replaced while this store was open; nothing is written to or read "
+            "from the file that has this name now; find out why, then open the store again",
             path=str(self._path),
         )
 
     def _set_log_aside(self) -> None:
-        """Rename the log of the file that is gone: whoever opens what has its name now would replay it into that."""
+        """Rename the log of the missing file: opening the file that has its name now would replay the log into it."""
         for path, place in self._beside.items():
             if place is not None and sqlite_process.place_of(path) == place:
                 with suppress(OSError):
@@ -118,7 +118,7 @@ def open_reader(path: Path, busy_timeout_s: float, known: Identity | None = None
 
 
 def _connect_to(path: Path, flags: int, busy_timeout_s: float, known: Identity | None) -> apsw.Connection:
-    """Open a connection, to the store that is known if one is. Nothing is made or written before that is sure."""
+    """Open a connection, to the known store if there is one. Nothing is written before that is certain."""
     if known is None:
         return connect(path, flags, busy_timeout_s)
     known.check()
@@ -150,7 +150,7 @@ def connect(path: Path, flags: int, busy_timeout_s: float = 0.0) -> apsw.Connect
 
 
 class _Patience:
-    """Waits for another process's write lock in short, uneven naps. SQLite's own back-off starves late comers."""
+    """Waits for another process's write lock in short, uneven naps. SQLite's own back-off starves latecomers."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -169,7 +169,7 @@ class _Patience:
 def begin(connected: Callable[[], apsw.Connection], timeout_s: float) -> None:
     """Begin to write, as soon as no other process does.
 
-    It is waited for here and not inside SQLite: a signal that forks in there would leave a child that never comes out.
+    The wait is here and not inside SQLite: a signal that forks in there would leave a child that never returns.
     """
     patience: _Patience | None = None
     for tries in count():
@@ -189,7 +189,7 @@ def _look_before_opening(path: Path) -> None:
     try:
         if path.is_dir():
             raise Misconfigured(f"{path} is a directory, not a database file", path=str(path))
-        if path.exists() and not path.is_file():  # to open a pipe may take for ever
+        if path.exists() and not path.is_file():  # opening a pipe may take forever
             raise Misconfigured(f"{path} is a pipe or a device, not a database file", path=str(path))
         if not path.parent.is_dir():
             raise Misconfigured(f"the directory {path.parent} does not exist", path=str(path))
@@ -210,7 +210,7 @@ def _refuse_orphaned_log(path: Path) -> None:
     if logged and not (path.exists() and path.stat().st_size > 1):
         raise Corrupt(
             f"{path} is {'empty' if path.exists() else 'missing'}, but its log {wal} is not; "
-            "restore the store from a backup, or remove the log to begin anew",
+            "restore the store from a backup, or remove the log to start afresh",
             path=str(path),
         )
 
@@ -251,8 +251,8 @@ def recognise(connection: apsw.Connection, path: Path) -> None:
         connection.execute("ROLLBACK")
     if owner != APPLICATION_ID and (owner or tables):
         raise Misconfigured(
-            f"{path} is an SQLite database, but not a Holdfast store; what another program keeps in it may be taken "
-            f"over: holdfast --db agent.db import {path}",
+            f"{path} is an SQLite database, but not a Holdfast store; to import the data of another "
+            f"program from it: holdfast --db agent.db import {path}",
             path=str(path),
         )
     known = migrate.newest("sqlite")
@@ -292,8 +292,8 @@ def _configure(connection: apsw.Connection, path: Path) -> None:
 def _settle_log(connection: apsw.Connection) -> None:
     """Make durable what a dead process left in the log, before anything is written after it.
 
-    It may be seen and yet not be on the disk: the last sync may have failed, and the system does not try again. Where
-    the disk is full the log itself is synced all the same, and that is what counts.
+    It may be visible and yet not be on disk: the last sync may have failed, and the system does not retry. If
+    the disk is full the log itself is still synced, and that is what counts.
     """
     with suppress(apsw.FullError):
         pragma(connection, "wal_checkpoint(PASSIVE)")
@@ -371,12 +371,12 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def translate(error: apsw.Error, path: Path) -> HoldfastError:
-    """Say in our words what SQLite said. No driver error leaves this file."""
+    """Translate an SQLite error into ours. No driver error leaves this file."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return Unavailable(f"{path} stayed locked by another process for too long", path=str(path))
         case apsw.FullError():
-            return Unavailable(f"the disk is full: nothing of this was written to {path}", path=str(path))
+            return Unavailable(f"the disk is full: nothing was written to {path}", path=str(path))
         case apsw.NotADBError():
             return Corrupt(f"{path} is not an SQLite database", path=str(path))
         case apsw.CorruptError():

@@ -1,14 +1,14 @@
-"""SQLite's connections in this process: who uses them, which file each is of, and what a fork makes of them.
+"""SQLite's connections in this process: who uses them, which file each belongs to, and what happens at a fork.
 
 SQLite keeps a table of the files that its process has open, and of the locks it holds on them. A forked child inherits
-the table but not the locks: it writes beside others as if it were alone, and what it was told is durable vanishes. So
-no connection may live through a fork. Before one, newcomers wait at a gate, those under way come to their end, and
-every connection is closed; both sides open theirs anew when they need them.
+the table but not the locks: it writes alongside others as if it were alone, and acknowledged commits vanish. So no
+connection may survive a fork. Before one, new users wait at a gate, those under way finish, and every connection is
+closed; both sides reopen theirs when they need them.
 
-What cannot be closed (the forking thread is in the middle of a read itself, another thread did not come to its end in
-time, or other code has a connection of its own) makes its file unsafe in the child, for good: opening it or going on
-with it there is refused, and the inherited connection is never closed there, because that could delete the log under
-the parent. Deliberately absent: opening connections (``sqlite_file``), and waiting without end.
+A connection that cannot be closed (the forking thread is in the middle of a read, another thread did not finish in
+time, or other code has its own connection) makes its file unsafe in the child, for good: opening it or continuing with
+it there is refused, and the inherited connection is never closed there, because that could delete the log under the
+parent. Deliberately absent: opening connections (``sqlite_file``), and waiting without end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import apsw
 from holdfast import atfork
 from holdfast.errors import Misconfigured
 
-WAIT_S = 10.0  # how long a fork waits for other threads to come to their end
+WAIT_S = 10.0  # how long a fork waits for other threads to finish
 _log = logging.getLogger(__name__)
 
 
@@ -49,13 +49,13 @@ def place_of(path: Path | str) -> FileIdentity | None:
 
 
 class Connected(Protocol):
-    """Whoever has connections, and can do without them until they are needed again."""
+    """An owner of connections that can close them until they are needed again."""
 
     def disconnect(self) -> None:
         """Close every connection that is not in use."""
 
     def begin_anew(self) -> None:
-        """This is a forked child: forget the parent's connections, threads and queues."""
+        """In a forked child, forget the parent's connections, threads and queues."""
 
 
 class _Gate:
@@ -92,7 +92,7 @@ class _Gate:
         deadline = _time.monotonic() + WAIT_S
         while any(who != me for who in list(self._inside.values())):
             if _time.monotonic() > deadline:
-                _log.warning("the process forks while another thread uses a store; its child cannot open that file")
+                _log.warning("this process forks while another thread uses a store; its child cannot open that file")
                 return
             _time.sleep(0.0005)
 
@@ -109,7 +109,7 @@ class _Process:
         self.gate = _Gate()
         self.connected: weakref.WeakSet[Connected] = weakref.WeakSet()
         self.places: weakref.WeakKeyDictionary[apsw.Connection, FileIdentity] = weakref.WeakKeyDictionary()
-        self.unsafe: set[FileIdentity | None] = set()  # None: there is one of which nobody can say which file it is of
+        self.unsafe: set[FileIdentity | None] = set()  # None: there is one whose file is unknown
         self.inherited: set[int] = set()
         atfork.join(before=self._quiesce, in_parent=self._go_on, in_child=self._begin_anew)
 
@@ -149,14 +149,14 @@ def _refuse(*_: object) -> bool:
 
 
 def forked() -> Misconfigured:
-    return Misconfigured("this process was forked in the middle of work on a store, which its parent goes on with")
+    return Misconfigured("this process was forked during work on a store, which its parent continues")
 
 
 _here = _Process()
 
 
 def join(connected: Connected) -> None:
-    """Have connections of one's own closed before every fork."""
+    """Register an owner whose connections are closed before every fork."""
     _here.connected.add(connected)
 
 
@@ -196,11 +196,11 @@ def using() -> Iterator[None]:
 
 
 def refuse_unsafe(path: Path) -> None:
-    """Refuse a file of which this process inherited an open connection."""
+    """Refuse a file whose open connection this process inherited."""
     atfork.notice()
     if _here.unsafe and not _here.unsafe.isdisjoint((place_of(path), None)):
         raise Misconfigured(
-            f"{path} was in use when this process was forked, and what this process would write to it could be lost; "
+            f"{path} was in use when this process was forked, so anything this process wrote to it could be lost; "
             "fork while nothing reads or writes the store, or start this process with spawn",
             path=str(path),
         )

@@ -1,14 +1,14 @@
-"""Making what was deleted unreadable in an SQLite file, while the store stays open.
+"""Making deleted data unreadable in an SQLite file, while the store stays open.
 
 ``secure_delete`` overwrites rows as they are deleted. Two things stay behind. The log holds pages as they were before,
 until it is cut to nothing. And where SQLite moved rows from page to page to balance a tree, the unused middle of a page
 keeps copies of them, which no statement reaches; short of writing the whole file anew nothing clears them. So that
 middle is overwritten here, in the file itself, through SQLite's own handle (another one would drop its locks when it is
 closed). It is done while the write lock is held and all of the log is in the file: then nobody else writes there, and
-whoever reads a page never looks at its unused middle. Being killed in between leaves a sound file. An empty commit then
+readers never look at the unused middle of a page. Being killed in between leaves a sound file. An empty commit then
 lets every process forget the pages that it had in memory, which would bring the copies back.
 
-Deliberately absent: waiting for readers of an older moment. Whoever calls tries again.
+Deliberately absent: waiting for readers of an older snapshot. The caller tries again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPEN = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE
 
 
 def scrub(connection: apsw.Connection, path: Path) -> bool:
-    """Overwrite what is unused in the pages, and empty the log; False when someone was in the way."""
+    """Overwrite what is unused in the pages, and empty the log; False if a reader or writer blocked it."""
     pragma(connection, "wal_checkpoint(PASSIVE)")  # most of the work, while others read and write
     alone = pragma(connection, "locking_mode") == "exclusive"  # a file that can be opened once
     if not alone and not _blanked(connection, path):

@@ -1,8 +1,8 @@
-"""Waiting for commits: any number of callers, one thread that looks on their behalf, and none when nobody waits.
+"""Waiting for commits: any number of callers, one thread that checks for them, and none when nobody waits.
 
-A commit of this process is announced. Those of other processes are noticed by asking now and then how far the feeds
-are; how often is the engine's to say. What has come is read once for all who wait, and only those are woken whom it
-concerns. Deliberately absent: a promise that nothing is missed while nobody waits. A position says where to go on.
+A commit of this process is announced. Those of other processes are noticed by polling the heads of the feeds, as often
+as the engine says. New commits are read once for all waiting callers, and only those concerned are woken. Deliberately
+absent: a promise that nothing is missed while nobody waits. A position says where to continue.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from holdfast.errors import FeedTrimmed
 _log = logging.getLogger(__name__)
 
 Heads = Callable[[Collection[str]], Mapping[str, int]]
-"""How far the feeds of some tenants are."""
+"""The heads of the feeds of some tenants."""
 Call = Callable[[list[Commit]], None]
 _MANY = 500
 _RETRY_S = 1.0
 
 
 class _Waiter(NamedTuple):
-    """One who waits: for what, and whom to call."""
+    """A waiting caller: what it waits for, and what to call."""
 
     tenant: str
     after: int
@@ -49,14 +49,14 @@ class Waiters:
         atfork.join(in_child=self._begin)
 
     def _begin(self) -> None:
-        """Nobody waits yet, nor in a forked child: those who do are the parent's."""
+        """Start with no waiting callers, also in a forked child: they are the parent's."""
         self._bell = threading.Condition()
         self._waiting: dict[int, _Waiter] = {}
         self._thread: threading.Thread | None = None
         self._look = False
 
     def feed(self, tenant: str, after: int, limit: int, timeout_s: float, only: Interest | None) -> list[Commit]:
-        """What the feed holds after a position; where that is nothing, what comes within the time given."""
+        """What the feed holds after a position; if nothing, what arrives within the time given."""
         deadline = _time.monotonic() + timeout_s
         while True:
             head = self._view.head(tenant)  # before the look: what comes after it is waited for
@@ -76,7 +76,7 @@ class Waiters:
                 cancel()
 
     def listen(self, tenant: str, after: int, call: Call, only: Interest | None = None) -> Callable[[], None]:
-        """Call ``call`` once there are commits of interest after a position, or the engine closes."""
+        """Call ``call`` once there are matching commits after a position, or the engine closes."""
         number = next(self._numbers)
         with self._bell:
             closed = self._closed
@@ -124,15 +124,15 @@ class Waiters:
         while self._rest(nap):
             try:
                 woken = self._wake()
-            except Exception as error:  # it may be back soon, and whoever waits may have a time limit
-                _log.warning("cannot look for commits just now: %s", error)
+            except Exception as error:  # it may be back soon, and callers may have a time limit
+                _log.warning("cannot check for commits: %s", error)
                 self._pause(_RETRY_S)
                 continue
             if self._naps is not None and nap is not None:
                 nap = self._naps[0] if woken else min(nap * 1.5, self._naps[1])
 
     def _rest(self, nap: float | None) -> bool:
-        """Pause until there is something to look for; say whether anybody still waits."""
+        """Pause until there is something to check; return whether anybody still waits."""
         with self._bell:
             if not self._look and self._waiting:
                 self._bell.wait(nap)
@@ -146,7 +146,7 @@ class Waiters:
             self._bell.wait_for(lambda: self._closed, seconds)
 
     def _wake(self) -> bool:
-        """Look how far the feeds are, and call those whose commits have come; say whether there were any."""
+        """Check the heads of the feeds, and call those whose commits have come; return whether there were any."""
         with self._bell:
             waiting = dict(self._waiting)
         heads = self._heads({waiter.tenant for waiter in waiting.values()})
@@ -156,7 +156,7 @@ class Waiters:
         return bool(behind)
 
     def _bring(self, tenant: str, behind: Mapping[int, _Waiter], head: int) -> None:
-        """Read what a tenant's waiters have not seen, and call those whom it concerns."""
+        """Read what a tenant's waiting callers have not seen, and call those concerned."""
         commits = self._read(tenant, min(waiter.after for waiter in behind.values()))
         for number, waiter in behind.items():
             found = [] if commits is None else _concerning(commits, waiter)
@@ -170,7 +170,7 @@ class Waiters:
             _tell(waiter, found)
 
     def _read(self, tenant: str, after: int) -> list[Commit] | None:
-        """The commits after a position, or None where they are too many or not there any more."""
+        """The commits after a position, or None if there are too many or they were dropped."""
         try:
             commits = self._view.feed(tenant, after, _MANY)
         except FeedTrimmed:
@@ -189,4 +189,4 @@ def _tell(waiter: _Waiter, commits: list[Commit]) -> None:
     try:
         waiter.call(commits)
     except Exception:  # its event loop is gone, for example
-        _log.exception("whoever waited for a commit could not be told")
+        _log.exception("a waiting caller could not be notified of a commit")

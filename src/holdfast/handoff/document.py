@@ -2,7 +2,7 @@
 
 Values only, with the rules that need no store: how facts of runs join what is stored, how an update changes it, and how
 it becomes plain data and comes back. Deliberately absent: markdown (``markdown``), revisions (``handoff``), and where
-the facts of runs come from (whoever makes the handle passes them in).
+the facts of runs come from (they are passed in).
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class HandoffChanges(msgspec.Struct, frozen=True):
         if type(replace) is not bool:
             raise Invalid(f"replace is True or False, not {quoted(replace)}")
         if replace and given.get("done") is None and given.get("todo") is None:
-            raise Invalid("replace=True replaces the steps made by hand: give done or todo, [] for none")
+            raise Invalid("replace=True replaces the steps added by hand: give done or todo, [] for none")
         texts = {name: _text(name, given.get(name)) for name in ("goal", "next_action", "context")}
         lists = {name: _texts(name, given.get(name)) for name in ("done", "todo", "blockers")}
         return cls(**texts, **lists, replace=replace)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ def located(path: Any) -> Path:
     try:
         text = os.fspath(path)
         if not isinstance(text, str) or not text or "\x00" in text:
-            raise Invalid(f"the path of a file is text, not empty and without a NUL character, not {quoted(path)}")
+            raise Invalid(f"a file path is non-empty text without a NUL character, not {quoted(path)}")
         target = Path(os.path.realpath(Path(text).expanduser()))
         mode = _mode(target)
     except (TypeError, UnicodeEncodeError, RuntimeError) as error:

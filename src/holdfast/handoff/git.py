@@ -2,7 +2,7 @@
 
 Git is asked through argument lists, never a shell, without a terminal and with a time limit. It speaks through files,
 not pipes: a hook may leave a process behind that keeps a pipe open for as long as it likes. Trouble is an answer, not
-an error: the file is written already, so what is left to say is why there is no commit. Reasons are found by looking
+an error: the file is already written, so it only remains to say why there is no commit. Reasons are found by looking
 at the repository, not by reading git's messages, which are translated. Deliberately absent: pushing, adding more than
 the one file, making repositories, and any setting of who the author is.
 """
@@ -114,7 +114,7 @@ class _Git:
             raise _Refused(f"git cannot say whether {self._path.name} changed: {answer.said}")
         codes = {entry[:2] for entry in answer.out.split("\0") if entry}
         if "!!" in codes:
-            raise _Refused(f"git ignores {self._path.name}; take it out of .gitignore to have it committed")
+            raise _Refused(f"git ignores {self._path.name}; remove it from .gitignore to commit it")
         if any("U" in code or code in ("AA", "DD") for code in codes):
             raise _Refused(f"{self._path.name} has a merge conflict in git; resolve it with git add, then write again")
         if not codes:

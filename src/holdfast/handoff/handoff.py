@@ -1,11 +1,11 @@
-"""The handoff of one thread: revisions of a document, the file that people read and edit, and the way back.
+"""The handoff of one thread: revisions of a document, the file that people read and edit, and loading it back.
 
-Each revision is an event in a stream of its own, the whole document as plain data; none is ever overwritten. What runs
-have done is not stored twice: it is asked for when the document is read. It is stored only when a file is written,
-because what a person later takes out of that file must be told apart from what was never in it.
+Each revision is an event in its own stream and holds the whole document as plain data; none is ever overwritten. What
+runs have done is not stored twice: it is added when the document is read. It is stored only when a file is written, so
+that what a person later removes from that file can be told from what was never in it.
 
 Deliberately absent: markdown, files and git (their modules), where facts of runs come from (passed in), and rewinding:
-a thread that goes back keeps its handoff, which tells people how things are.
+a thread that is rewound keeps its handoff, which says how things are now.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from holdfast.ledger.thread import check_count, refuse_other_owner
 
 KIND = "handoff"
 _VERSION = 1
-_TRIES = 1_000  # of many who update one handoff at once only one gets through at a time
+_TRIES = 1_000  # of many concurrent updates, one gets through at a time
 _SUBJECT = 72
 _EMPTY_BODY = encode({})
 
@@ -56,7 +56,7 @@ class HandoffRevision(msgspec.Struct, frozen=True):
 
 
 class HandoffFile(msgspec.Struct, frozen=True):
-    """What became of a file. With ``git`` either ``committed`` is True or ``why_not`` says why it is not."""
+    """The outcome of writing a file. With ``git``, either ``committed`` is True or ``why_not`` says why not."""
 
     path: Path
     changed: bool
@@ -66,8 +66,8 @@ class HandoffFile(msgspec.Struct, frozen=True):
 
 
 class _HandoffText(NamedTuple):
-    """A stored revision: its document, the blockers that came from runs and were written out with it, and the digest
-    of the text that it was loaded from, if it was."""
+    """A stored revision: its document, the blockers of runs that were written out with it, and the digest of the text
+    it was loaded from, if any."""
 
     number: int
     document: HandoffDocument
@@ -76,7 +76,7 @@ class _HandoffText(NamedTuple):
 
 
 class Handoff:
-    """The progress document of one thread, the first thing that a new session reads."""
+    """The progress document of one thread: the first thing a new session reads."""
 
     def __init__(
         self,
@@ -96,9 +96,9 @@ class Handoff:
     # Reading
 
     def read(self, revision: int | None = None) -> HandoffDocument:
-        """The document as it is now, with what the thread's runs have done; or an old revision as it was stored.
+        """The current document, with what the thread's runs have done; or an old revision as stored.
 
-        Where nothing was stored and no run began, it is empty. Its ``revision`` is what ``update`` can expect.
+        It is empty if nothing was stored and no run started. Pass its ``revision`` to ``update`` as ``expect``.
         """
         record = self._record()
         if revision is None:
@@ -116,16 +116,16 @@ class Handoff:
         return _read(self._page(record, revision).document, revision)
 
     def _stored(self) -> HandoffDocument:
-        """The newest revision as it was stored, without what runs have done since."""
+        """The newest revision as stored, without what runs have done since."""
         return self._page(self._record()).document
 
     def markdown(self) -> str:
-        """The document of ``read`` as text, as it would be written to a file."""
+        """The current document as markdown, as ``write`` would write it."""
         page = self._page(self._record())
         return render(self._merged(page.document), self._thread, page.number)
 
     def history(self, last: int | None = None) -> list[HandoffRevision]:
-        """List stored revisions, oldest first; the ``last`` ones, or all."""
+        """List stored revisions, oldest first: the ``last`` ones, or all."""
         if last is not None:
             check_count("last", last)
         record = self._record()
@@ -172,10 +172,10 @@ class Handoff:
     ) -> int:
         """Change parts of the document, store it as the next revision, and return its number. None leaves a part alone.
 
-        ``done`` and ``todo`` add steps, one or several; a ``done`` that reads like an open step ticks that one. With
-        ``replace`` they take the place of all steps made by hand. ``blockers`` replaces the blockers, ``[]`` clears
-        them. What others change meanwhile is kept; an update that changes nothing adds no revision. With ``expect`` it
-        is ``Conflict`` unless that revision is still the newest; 0 is none.
+        ``done`` and ``todo`` add steps, one or several; a ``done`` with the text of an open step ticks that step. With
+        ``replace`` they replace all steps added by hand. ``blockers`` replaces the blockers; ``[]`` clears them.
+        Concurrent changes by others are kept; an update that changes nothing adds no revision. With ``expect`` it
+        raises ``Conflict`` unless that revision is still the newest; 0 means none.
         """
         check_id(by, "by")
         if expect is not None:
@@ -184,7 +184,7 @@ class Handoff:
             goal=goal, done=done, todo=todo, blockers=blockers, next_action=next_action, context=context,
             replace=replace,
         )  # fmt: skip
-        if changes.blockers is not None:  # those of runs come and go with the runs
+        if changes.blockers is not None:  # blockers of runs come and go with the runs
             ours = tuple(text for text in changes.blockers if text not in set(self._blockers()))
             changes = msgspec.structs.replace(changes, blockers=ours)
         return self._change(lambda page: _followed(page, revised(page.document, changes)), by, expect).number
@@ -220,9 +220,9 @@ class Handoff:
         return receipt.events[-1][0].position
 
     def _beginning(self) -> tuple[tuple[Op, ...], Scope]:
-        """How the record begins: with the owner of its thread, so that erasing an owner leaves no handoff behind.
+        """The operations that create the record, with its thread's owner, so that erasing an owner erases the handoff.
 
-        A thread that is not there yet must not come from someone else before this commit.
+        If the thread does not exist yet, nobody else may create it before this commit.
         """
         thread = self._core.engine.get(self._core.tenant, "thread", self._thread)
         if thread is None:
@@ -255,10 +255,11 @@ class Handoff:
         force: bool = False,
         by: str = "agent",
     ) -> HandoffFile:
-        """Write the document of ``read`` to a markdown file, whole or not at all; with ``git`` commit just that file.
+        """Write the current document to a markdown file, whole or not at all; with ``git``, commit just that file.
 
-        A file that a person edited since, or that is not a handoff of this thread, is ``Conflict``: ``load`` it first,
-        or ``force`` writes over it. Trouble with git is not an error: the file is written, and ``why_not`` says why.
+        Raises ``Conflict`` if a person edited the file since, or if it is not a handoff of this thread: ``load`` it
+        first, or give ``force`` to overwrite it. A git failure is no error: the file is written, and ``why_not`` says
+        what failed.
         """
         check_id(by, "by")
         check_flag("git", git)
@@ -279,12 +280,12 @@ class Handoff:
         return HandoffFile(target, changed, commit is not None, commit, why_not)
 
     def _refuse_to_lose(self, target: Path, old: bytes) -> None:
-        """Stop before a file is replaced that holds something which is stored nowhere."""
-        advice = "load it first, or give force=True to write over it"
+        """Refuse to replace a file with content that is stored nowhere else."""
+        advice = "load it first, or give force=True to overwrite it"
         try:
             found = parse(files.to_text(old, MAX_BYTES, str(target)), self._thread)
         except Invalid as error:
-            raise Conflict(f"{error}. Give force=True to write over it", path=str(target)) from error
+            raise Conflict(f"{error}. Give force=True to overwrite it", path=str(target)) from error
         if found.document == EMPTY and found.revision is None:
             return
         record = self._record()
@@ -313,20 +314,20 @@ class Handoff:
     def load(
         self, path_or_text: str | bytes | PathLike[str], *, by: str = "person", force: bool = False
     ) -> HandoffDocument:
-        """Take in a markdown file that a person may have edited, as the next revision, and return what ``read`` gives.
+        """Load a markdown file that a person may have edited as the next revision, and return the document.
 
-        A path names a file; a text of several lines is taken as it is. Steps of runs that the person removed stay
-        hidden from then on. A file written from another revision than the stored one is ``Conflict`` unless ``force``.
+        Give a path, or a text of several lines. Steps of runs that the person removed stay hidden from then on. Raises
+        ``Conflict`` if the file was written from another revision than the newest, unless you give ``force``.
         """
         check_id(by, "by")
         check_flag("force", force)
         text = _source(path_or_text)
         if not text.strip():
-            raise Invalid("there is nothing in this text; update clears a part of a handoff, erase removes it")
+            raise Invalid("this text is empty; use update to clear a part of a handoff, erase to remove it")
         found = parse(text, self._thread)
         if found.thread not in (None, self._thread) and not force:
             raise Invalid(
-                f"this is the handoff of thread {found.thread!r}, not of {self._thread!r}; force=True loads it here",
+                f"this is the handoff of thread {found.thread!r}, not {self._thread!r}; use force=True to load it here",
                 thread=self._thread,
             )
         source = _digest(text.encode(errors="surrogatepass"))
@@ -334,12 +335,12 @@ class Handoff:
         return self.read()
 
     def _taken(self, page: _HandoffText, found: Parsed, force: bool) -> HandoffDocument:
-        """What a person's text comes to, after the newest revision."""
+        """The next revision, from a person's text."""
         based = found.revision if found.thread == self._thread else None
         if based is not None and based != page.number and not force:
             raise Conflict(
-                f"the text was written from revision {based} of the handoff of thread {self._thread!r}, which is at "
-                f"revision {page.number} now; write it again and repeat the edit, or give force=True",
+                f"the text was written from revision {based} of the handoff of thread {self._thread!r}, now at "
+                f"revision {page.number}; write the file again and repeat the edit, or give force=True",
                 thread=self._thread, expected=based, actual=page.number,
             )  # fmt: skip
         base = page
@@ -357,7 +358,7 @@ class Handoff:
 
 
 def stored_document(handoff: Handoff) -> HandoffDocument:
-    """The newest revision as it was written, without what the runs of the thread say by themselves."""
+    """The newest revision as stored, without what the thread's runs add."""
     return handoff._stored()
 
 
@@ -374,7 +375,7 @@ def _digest(text: bytes) -> str:
 
 
 def _showing(page: _HandoffText, items: Sequence[HandoffItem], blockers: Sequence[str]) -> _HandoffText:
-    """The revision that a file is of: it holds every step of a run that the file shows, and names its blockers."""
+    """The revision a file is written from: it holds every run's steps that the file shows, and names its blockers."""
     known = {step.ref for step in page.document.steps}.union(page.document.hidden)
     more = tuple(item for item in items if item.ref is not None and item.ref not in known)
     shown = tuple(text for text in dict.fromkeys(blockers) if text not in page.document.blockers)
@@ -383,7 +384,7 @@ def _showing(page: _HandoffText, items: Sequence[HandoffItem], blockers: Sequenc
 
 
 def _by_hand(document: HandoffDocument, page: _HandoffText) -> HandoffDocument:
-    """A document without what runs decide: two files of one revision may differ in that and nobody edited them."""
+    """A document without what runs add: unedited files of one revision may differ only in that."""
     stored = {item.ref for item in page.document.steps}
     steps = tuple(
         item if item.ref is None else msgspec.structs.replace(item, done=False)
@@ -396,12 +397,12 @@ def _by_hand(document: HandoffDocument, page: _HandoffText) -> HandoffDocument:
 
 def _origin(found: Parsed) -> str:
     if found.revision is None:
-        return "not a file that was written from a handoff"
+        return "not a file written from a handoff"
     return f"revision {found.revision} of the handoff of thread {found.thread!r}"
 
 
 def _source(given: Any) -> str:
-    """The text that a caller means: several lines are a text, anything else names a file."""
+    """The text a caller means: several lines are the text itself, anything else names a file."""
     if isinstance(given, bytes):
         return files.to_text(given, MAX_BYTES, "the text")
     if isinstance(given, str) and ("\n" in given or "\r" in given):
@@ -413,16 +414,16 @@ def _checked_message(message: object) -> str | None:
     if message is None:
         return None
     if not isinstance(message, str) or not message.strip() or "\x00" in message:
-        raise Invalid(f"the message of a commit is text that is not blank, not {quoted(message)}")
+        raise Invalid(f"a commit message is text that is not blank, not {quoted(message)}")
     try:
         message.encode()
     except UnicodeEncodeError:
-        raise Invalid(f"the message of a commit must be text that UTF-8 can hold, not {quoted(message)}") from None
+        raise Invalid(f"a commit message must be text that UTF-8 can encode, not {quoted(message)}") from None
     return message
 
 
 def _subject(thread: str, document: HandoffDocument) -> str:
-    """What a commit is called: how far things are, and what comes next."""
+    """The subject of a commit: how far things are, and what comes next."""
     done, all_of_them = len(document.done), len(document.steps)
     subject = f"Handoff of {' '.join(thread.split())}: {done} of {all_of_them} done"
     following = " ".join(document.next_action.split())

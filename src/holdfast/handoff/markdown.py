@@ -218,7 +218,7 @@ def known(name: str) -> Kind | None:
 
 def _split(text: str) -> list[str]:
     if (size := len(text.encode(errors="surrogatepass"))) > MAX_BYTES:
-        raise Invalid(f"a handoff is at most {MAX_BYTES:,} bytes long, and this has {size:,}", size_bytes=size)
+        raise Invalid(f"a handoff is at most {MAX_BYTES:,} bytes long; this has {size:,}", size_bytes=size)
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for number, line in enumerate(lines, 1):
         if "\x00" in line:
@@ -246,8 +246,8 @@ def _parts(lines: list[str], found: dict[str, str], hidden: list[str]) -> Iterat
 
 def _unmerged(line: str, number: int) -> Invalid:
     return Invalid(
-        f"line {number} is the marker of a merge conflict ({line[:_SHOWN].rstrip()}): decide what is to stay, and take "
-        "the markers out; one that is meant as text needs a backslash before it",
+        f"line {number} is the marker of a merge conflict ({line[:_SHOWN].rstrip()}): decide what to keep, and remove "
+        "the markers; put a backslash before one that is meant as text",
         line=number,
     )
 

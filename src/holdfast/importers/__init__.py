@@ -1,9 +1,9 @@
-"""Importing what people have elsewhere: read where it is, and brought into a store.
+"""Importing data from other programs: read in place, and written into a store.
 
 ``recognising`` tells what something is and opens it; each kind has a module that reads it (``langgraph``, ``mem0``,
 ``memory_files``, ``knowledge_graph``, ``agents_sessions``), and ``graph_types`` are the classes that a graph may hold;
-``parts`` are what comes in, ``importing`` brings it in and compares. *Invariant:* a source is read at one moment and
-never changed, all of it is checked before the first commit, repeating an import changes nothing, and what came in
+``parts`` are what is imported, ``importing`` imports and compares. *Invariant:* a source is read at one moment and
+never changed, all of it is checked before the first commit, repeating an import changes nothing, and imported data
 carries the tag of its source. Deliberately absent: the programs that the sources belong to; only what graphs hold needs
 LangGraph to be read.
 """

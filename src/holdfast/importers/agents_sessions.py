@@ -75,7 +75,7 @@ def _refuse_branches(database: ForeignDatabase) -> None:
         branches = next(database.rows(f"SELECT count(DISTINCT branch_id) FROM {quoted(table)}"))[0]
         if branches > 1:
             raise Unsupported(
-                f"{database.path} has sessions with {branches} branches; write the one you mean to a session of "
+                f"{database.path} has sessions with {branches} branches; copy the one you want to a session of "
                 "its own, and import that"
             )
 

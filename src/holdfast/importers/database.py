@@ -1,4 +1,4 @@
-"""Someone else's SQLite database, read as it was at one moment and left as it is.
+"""Another program's SQLite database, read at one moment and left unchanged.
 
 A database whose write-ahead log is in use is read in one transaction, which holds up no writer. Any other is copied
 first, to a file that is gone afterwards: reading it where it is would leave files beside it, or keep its writer waiting
@@ -74,7 +74,7 @@ class ForeignDatabase:
     def _check(self) -> None:
         found = [row[0] for row in self._connection.execute("PRAGMA quick_check(1)")]
         if found != ["ok"]:
-            raise Corrupt(f"{self.path} is damaged: {found[0]}; mend it, or import a copy of it", path=str(self.path))
+            raise Corrupt(f"{self.path} is damaged: {found[0]}; repair it, or import a copy of it", path=str(self.path))
 
     def _tables(self) -> dict[str, tuple[str, ...]]:
         names = [row[0] for row in self._connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
@@ -166,7 +166,7 @@ def _copy(path: Path, copy: Path) -> None:
             copy_database(source, copy)
     except Misconfigured as error:
         raise Unavailable(
-            f"{path} was left in the middle of a write; open it once with the program that it belongs to, then import",
+            f"{path} was left in the middle of a write; open it once with the program that wrote it, then import",
             path=str(path),
         ) from error
     finally:

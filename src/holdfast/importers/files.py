@@ -1,4 +1,4 @@
-"""A file of someone else's, read once and whole, and whether it was written to meanwhile.
+"""Another program's file, read once and whole, with a check that it was not written to meanwhile.
 
 Deliberately absent: databases (``database`` has them), and what is in a file.
 """

@@ -39,7 +39,7 @@ class Maker:
             return self.kind(*given, **fields)
         except Exception as error:
             if not hasattr(self.kind, "model_construct"):  # with which LangGraph makes a model that refuses its fields
-                self._failed.append(f"{self.kind.__name__} cannot be made of what is stored: {error}")
+                self._failed.append(f"{self.kind.__name__} cannot be built from the stored data: {error}")
             raise
 
     def __getattr__(self, name: str) -> Any:

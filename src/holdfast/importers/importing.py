@@ -1,9 +1,9 @@
-"""Taking a source into a store: all of it is read and checked before anything is written, and read back afterwards.
+"""Importing a source: all of it is read and checked before anything is written, and read back afterwards.
 
 First every part is read, what cannot be stored is found, the count is compared with what the source said, and each part
 is planned against the store. Only when nothing is damaged, refused or in conflict is anything written, part by part,
-each compared after its commit. An import that is interrupted is gone on with by repeating it. Deliberately absent:
-changes to the source, and merging of what went apart.
+each compared after its commit. Repeat an interrupted import to continue it. Deliberately absent:
+changes to the source, and merging what diverged.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _cannot(refused: list[RefusedItem]) -> Invalid:
     some = "; ".join(reasons[:_NAMED])
     more = f"; and {len(reasons) - _NAMED:,} other reasons" if len(reasons) > _NAMED else ""
     return Invalid(
-        f"{len(refused):,} of the items cannot be stored, so nothing was imported: {some}{more}. Leave them out with "
+        f"{len(refused):,} items cannot be stored, so nothing was imported: {some}{more}. Leave them out with "
         "skip (--skip)",
         refused=[{"where": one.where, "why": one.why} for one in refused],
     )

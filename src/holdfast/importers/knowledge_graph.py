@@ -46,7 +46,7 @@ class KnowledgeGraph(ImportSource):
         self._drafts = tagged(drafts, self.tag())
         self.expected = len(self._drafts)
         if repeated := len(drafts) - self.expected:
-            self.notes = (f"{repeated:,} lines or observations are there twice, and come in once",)
+            self.notes = (f"{repeated:,} lines or observations occur twice, and are imported once",)
 
     @staticmethod
     def fits(original: Original) -> bool:
@@ -80,7 +80,7 @@ def _lines(original: Original) -> Iterator[dict[str, Any]]:
             raise Invalid(f"{where}: neither an entity nor a relation", path=str(original.path), line=number)
         for name, type_ in _SHAPES[kind].items():
             if not isinstance(line.get(name), type_):
-                raise Corrupt(f"{where}: {name} of the {kind} is missing, or no {type_.__name__}", line=number)
+                raise Corrupt(f"{where}: {name} of the {kind} is missing, or not a {type_.__name__}", line=number)
         yield line
 
 

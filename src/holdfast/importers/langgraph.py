@@ -1,7 +1,7 @@
-"""Checkpoints of LangGraph, as its SQLite and Postgres savers keep them, taken into the thread of the same id.
+"""Checkpoints of LangGraph, as its SQLite and Postgres savers keep them, imported into the thread of the same id.
 
 Every checkpoint of every namespace comes in through ``HoldfastSaver``, the oldest first, with what its tasks wrote, so
-that a graph goes on where it was and can go back as far as before. What a checkpoint holds, only LangGraph can read, so
+that a graph continues where it was and can go back as far as before. Only LangGraph can read a checkpoint's values, so
 LangGraph must be installed. It is asked for values that it knows to be safe and for those of the classes that the
 caller named; whatever else a database names is not imported, and its checkpoint is refused. Deliberately absent: values
 of LangGraph's long-term store, and encrypted ones.
@@ -60,7 +60,7 @@ class LangGraphCheckpoints(ImportSource):
         self.counts = rows.counts()
         self.expected = self.counts["checkpoints"]
         if orphans := rows.orphans():
-            self.notes = (f"{orphans:,} writes belong to checkpoints that were never saved, and do not come along",)
+            self.notes = (f"{orphans:,} writes belong to checkpoints that were never saved, and are not imported",)
 
     @staticmethod
     def fits(database: ForeignDatabase) -> bool:

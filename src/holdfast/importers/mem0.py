@@ -1,8 +1,8 @@
-"""A Mem0 store: its memories, with their earlier texts where the history is there.
+"""A Mem0 store: its memories, with their earlier texts if there is a history.
 
-A memory goes to the book of its user and agent; its run and what else is simple in its metadata become tags, and where
-that is wanted its whole payload is kept in the folder ``imported``. Each text of a memory is one memory, true since
-Mem0 wrote it; an update ends the one before. What was deleted in Mem0 does not come in. Deliberately absent: the
+A memory goes to the collection of its user and agent; its run and other simple metadata become tags, and if
+requested, its whole payload is kept in the folder ``imported``. Each text of a memory is one memory, true since
+Mem0 wrote it; an update ends the one before. What was deleted in Mem0 is not imported. Deliberately absent: the
 entities that Mem0 derives for its own search, and the ten last messages that it keeps for its prompts.
 """
 

@@ -3,7 +3,7 @@
 What is listed, and each paragraph, becomes a memory with the headings above it as tags: what MEMORY.md and USER.md say
 is so (semantic), what the file of a day says happened that day (episodic), SOUL.md and its like say how to act
 (procedural). The files themselves are kept too, in the folder ``imported``, where that is wanted; recall then finds
-both. A note is named by its file and its words: one that was edited comes in beside the old one. Deliberately absent:
+both. A note is named by its file and its words: an edited one is imported beside the old one. Deliberately absent:
 judging what a note means.
 """
 
@@ -59,7 +59,7 @@ class MemoryFiles(ImportSource):
         self._files = self._files if wanted.originals else {}
         self.expected = len(self._files) + len(self._drafts)
         if repeated := len(drafts) - len(self._drafts):
-            self.notes = (f"{repeated:,} notes are there twice under one heading, and come in once",)
+            self.notes = (f"{repeated:,} notes occur twice under one heading, and are imported once",)
 
     @staticmethod
     def fits(place: Path) -> bool:

@@ -1,7 +1,7 @@
-"""What comes into a store: conversations, memories and files, each planned, written and read back.
+"""What is imported: conversations, memories and files, each planned, written and read back.
 
 A part knows what it would add (``plan``) and adds exactly that (``write``), after which it is read from the engine and
-compared with what was to be written. What is here already under the same name is left as it is, and what was erased
+compared with what should be there. What already exists under the same name is left as it is, and what was erased
 here stays erased. Deliberately absent: where parts come from.
 """
 
@@ -144,7 +144,7 @@ class ImportedThread(msgspec.Struct, frozen=True):
             self._append(fresh, head, self._thread(store), step)
             still, _ = self._fresh(store)
             if still:
-                raise differs(f"entry {still[0].key!r} of thread {self.thread!r} is not there")
+                raise differs(f"entry {still[0].key!r} of thread {self.thread!r} is missing")
         step(planned.here + planned.erased)
         return planned
 
@@ -169,10 +169,10 @@ class ImportedThread(msgspec.Struct, frozen=True):
         for saying in self.sayings[:known]:
             entry = here[saying.key]
             if entry.kind != saying.kind or not same(entry.content, decode(encode(saying.content))):
-                raise self._parted(f"its entry {entry.number} is another one here")
+                raise self._parted(f"its entry {entry.number} differs here")
         fresh = self.sayings[known:]
         if any(saying.key in here for saying in fresh):
-            raise self._parted("entries of it are here, but others before them are not")
+            raise self._parted("some of its entries exist here, but earlier ones do not")
         if fresh and len(log) > known:
             raise self._parted(f"it has {len(log) - known} entries of its own here, and the source has more to add")
         return fresh, len(log)
@@ -253,7 +253,7 @@ class ImportedMemories(msgspec.Struct, frozen=True):
         for draft in drafts:
             record = found.get(name_of(collection, draft))
             if record is None:
-                raise differs(f"memory {draft.once!r} is not there")
+                raise differs(f"memory {draft.once!r} is missing")
             if as_remembered(read_plain(record)) != as_remembered(to_plain(checked(draft, collection.subject))):
                 raise differs(f"memory {record.id!r}, imported as {draft.once!r}, is not what was written")
 

@@ -1,4 +1,4 @@
-"""What a pickle says, without believing it: plain data out of the bytes, and no code run on the way.
+"""Reading a pickle without loading it: plain data from the bytes, and no code run on the way.
 
 Some programs keep their data pickled. Loading a pickle runs whatever it names, so it is never loaded here: its
 instructions are read one by one, by a list of those that build plain data. An object comes out as the name of its class
@@ -60,7 +60,7 @@ class _Machine:
         elif name in _ACTS:
             _ACTS[name](self, value)
         else:
-            raise Unsupported(f"a pickle uses {name}, which is not read here because it is not plain data")
+            raise Unsupported(f"a pickle uses {name}, which is not read because it is not plain data")
 
     def since_mark(self) -> list[Any]:
         at = self.marks.pop()

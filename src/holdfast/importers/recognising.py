@@ -1,8 +1,8 @@
-"""Telling what something is from what is in it, and opening it as that.
+"""Recognising a source by its content, and opening it.
 
-Databases are told by their tables, files by their first words, folders by what they hold; a name alone decides nothing
-but for notes, whose names are what they are. What is none of these is refused with what it seems to be, and with what
-is known. Deliberately absent: trying one reader after another until one does not fail.
+Databases are recognised by their tables, files by their first words, folders by what they hold; only notes are
+recognised by name, because their names are fixed. Anything else is refused, with what it seems to be and what
+is supported. Deliberately absent: trying one reader after another until one does not fail.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def read(
     """
     chosen = recognise(place) if kind is None else kind
     if chosen not in KINDS:
-        told = "that is what store.import_ takes" if chosen == ARCHIVE else f"choose one of {', '.join(KINDS)}"
-        raise Invalid(f"{place} is not read as {chosen!r}; {told}", kind=chosen)
+        told = "use store.import_ for archives" if chosen == ARCHIVE else f"choose one of {', '.join(KINDS)}"
+        raise Invalid(f"{place} cannot be read as {chosen!r}; {told}", kind=chosen)
     if history is not None and chosen != Mem0.kind:
         raise Invalid(f"history goes with a Mem0 store, and {place} is read as {chosen}")
     if types and chosen != LangGraphCheckpoints.kind:
@@ -92,7 +92,7 @@ def read(
     if chosen == Mem0.kind:
         return Mem0(path, wanted, None if history is None else local(history))
     if path.is_dir():
-        raise Invalid(f"{path} is a folder, which {chosen} never is", path=str(path))
+        raise Invalid(f"{path} is a folder; {chosen} is a file", path=str(path))
     return KnowledgeGraph(Original(path), wanted) if chosen == KnowledgeGraph.kind else _opened(path, chosen, wanted)
 
 
@@ -119,7 +119,7 @@ def local(place: str | Path) -> Path:
 def _opened(path: Path, kind: str, wanted: ImportOptions) -> ImportSource:
     database = open_database(path)
     if database is None:
-        raise Invalid(f"{path} is not an SQLite database, which {kind} is", path=str(path))
+        raise Invalid(f"{path} is not an SQLite database, but {kind} is", path=str(path))
     try:
         if _database(database) != kind:
             raise Invalid(f"{path} is not {kind}; {_seems(database)}", path=str(path))
@@ -139,7 +139,7 @@ def _folder(path: Path) -> str:
         raise Invalid(f"{path} holds notes and a Mem0 store; say which: {MemoryFiles.kind} or {Mem0.kind}")
     if not notes and not mem0:
         raise Invalid(
-            f"nothing in {path} is known here: neither notes (MEMORY.md, USER.md, SOUL.md, memory/YYYY-MM-DD.md) nor a "
+            f"nothing to import in {path}: neither notes (MEMORY.md, USER.md, SOUL.md, memory/YYYY-MM-DD.md) nor a "
             "Mem0 store",
             path=str(path),
         )
@@ -194,10 +194,10 @@ def _is_archive(path: Path) -> bool:
 def _unknown(path: Path) -> Invalid:
     if not path.stat().st_size:
         return Invalid(f"{path} is empty", path=str(path))
-    notes = "; to take its notes in all the same, say --from memory-files" if MemoryFiles.is_page(path) else ""
+    notes = "; to import its notes anyway, give --from memory-files" if MemoryFiles.is_page(path) else ""
     return Invalid(
-        f"{path} is nothing that is known here: no archive of Holdfast's, no database of LangGraph, Mem0 or the OpenAI "
-        "Agents SDK, no graph of the MCP memory server, and not called as notes are (MEMORY.md, USER.md, SOUL.md, "
+        f"{path} has no known format: no Holdfast archive, no database of LangGraph, Mem0 or the OpenAI Agents SDK, "
+        "no graph of the MCP memory server, and no name that notes have (MEMORY.md, USER.md, SOUL.md, "
         f"YYYY-MM-DD.md){notes}",
         path=str(path),
     )

@@ -1,5 +1,5 @@
-"""What every kind of source has in common: it was opened, says what it holds, and gives it part by part, as often as
-it is asked.
+"""What every kind of source has in common: it is open, says what it holds, and yields it part by part, as often as
+asked.
 
 Deliberately absent: what any one kind looks like.
 """

@@ -1,7 +1,7 @@
 """Named points of a thread, and the operations that go back to one or branch off from one.
 
 A checkpoint holds marks, not copies: a stream and a position for the log and one for the state. History is never
-changed, so a mark stays good whatever happens to the thread later. Deliberately absent: deleting what was rewound.
+changed, so a mark stays valid whatever happens to the thread later. Deliberately absent: deleting what was rewound.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def to_checkpoint(record: Record) -> Checkpoint:
 
 
 def problems(view: View, tenant: str) -> Iterator[Problem]:
-    """Checkpoints of a tenant that do not read, or lead nowhere."""
+    """Checkpoints of a tenant that cannot be read, or point to nothing."""
     for record in scan_all(view, tenant, Query(KIND)):
         what = problem(record, lambda stream: view.strand(tenant, stream))
         if what is not None:
@@ -77,11 +77,11 @@ def problems(view: View, tenant: str) -> Iterator[Problem]:
 
 
 def problem(record: Record, strand_of: Callable[[int], Strand | None]) -> str | None:
-    """Say what is wrong with a stored checkpoint: it does not read, or leads nowhere."""
+    """What is wrong with a stored checkpoint: it cannot be read, or points to nothing."""
     try:
         point, _ = to_point(record), to_checkpoint(record)
     except (HoldfastError, KeyError, TypeError, AssertionError):
-        return "it does not read as a checkpoint"
+        return "it is not a valid checkpoint"
     lost = [mark for mark in point if mark is not None and strand_of(mark.stream) is None]
     return "the history it points to is gone" if lost else None
 
@@ -89,8 +89,8 @@ def problem(record: Record, strand_of: Callable[[int], Strand | None]) -> str | 
 def rewind_ops(thread: str, point: Point, log: Record, state: Record | None) -> tuple[Op, ...]:
     """Make a thread continue from a point. Both are expected as read, so a late writer is not cut off unseen.
 
-    Both get another version too, because heads alone do not tell: after a rewind and two appends a log may be as long
-    as before, and whoever read it before must not take it for the same.
+    Both get a new version too, because heads alone are not enough: after a rewind and two appends a log may be as long
+    as before, and an earlier reader must not take it for the same.
     """
     if state is None:
         return (*_moved(log, point.log), Guard("state", thread, 0))

@@ -1,4 +1,4 @@
-"""What every handle of a store shares, the shape of a write before it is committed, and how one is insisted on.
+"""What every handle of a store shares, the shape of a write before it is committed, and how a write is retried.
 
 Deliberately absent: which engine, clock or schemas these are. ``store.py`` chooses; the ledger only uses.
 """
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 _PAGE = 500
 _FAR = 2**63 - 1
-_TRIES = 1_000  # of many who change one thing at once only one gets through at a time
+_TRIES = 1_000  # of many concurrent changes, one gets through at a time
 
 
 def scan_all(view: View, tenant: str, query: Query, wanted: int | None = None) -> Iterator[Record]:
-    """Yield every record that a query means, newest activity first, page by page; who wants few gets a small page."""
+    """Yield every record that matches a query, latest activity first, page by page; a small limit reads small pages."""
     before, size = query.before, _PAGE if wanted is None else min(wanted, _PAGE)
     while page := view.scan(tenant, msgspec.structs.replace(query, before=before, limit=size)):
         yield from page
@@ -34,7 +34,7 @@ def scan_all(view: View, tenant: str, query: Query, wanted: int | None = None) -
 
 
 def scan_ever(view: View, tenant: str, query: Query) -> Iterator[Record]:
-    """Yield every record that a query means, also those that have expired and were not swept yet."""
+    """Yield every record that matches a query, including expired ones that were not swept yet."""
     mortal = set[str]()
     for record in scan_all(view, tenant, query):
         if record.expires is not None:
@@ -46,7 +46,7 @@ def scan_ever(view: View, tenant: str, query: Query) -> Iterator[Record]:
 
 
 def fetch(view: View, tenant: str, kind: str, ids: Sequence[str]) -> dict[str, Record]:
-    """The records of these ids that are there, by id: by one question where the engine can do that."""
+    """The existing records of these ids, by id, in one query if the engine can do that."""
     if isinstance(view, Fetches):
         found: Iterable[Record] = view.get_many(tenant, kind, ids)
     else:
@@ -55,7 +55,7 @@ def fetch(view: View, tenant: str, kind: str, ids: Sequence[str]) -> dict[str, R
 
 
 def fetch_events(view: View, tenant: str, marks: Sequence[Mark]) -> dict[Mark, Event]:
-    """The events at these places that are there: by one question where the engine can do that."""
+    """The existing events at these places, in one query if the engine can do that."""
     if isinstance(view, Fetches):
         return dict(view.events_at(tenant, marks))
     read = ((mark, view.read(tenant, mark, after=mark.position - 1)) for mark in marks)
@@ -63,7 +63,7 @@ def fetch_events(view: View, tenant: str, marks: Sequence[Mark]) -> dict[Mark, E
 
 
 class Core(NamedTuple):
-    """The parts a store was wired from."""
+    """The parts a store is wired from."""
 
     engine: Engine
     tenant: str
@@ -72,18 +72,18 @@ class Core(NamedTuple):
     actor: str | None = None
 
     def write(self, ops: Sequence[Op], time: int) -> Receipt:
-        """Commit operations of this tenant, in the name of whoever this store acts for."""
+        """Commit operations of this tenant, in the name of this store's actor."""
         return self.engine.commit(self.tenant, ops, time, self.actor)
 
     def commit(self, pending: Pending[T]) -> T:
-        """Commit a prepared write and return what it came to; one without operations came to nothing."""
+        """Commit a prepared write and return its result; without operations nothing is committed."""
         if not pending.ops:
             return pending.finish(Receipt(0, pending.time))
         return pending.finish(self.write(pending.ops, pending.time))
 
 
 class Pending(NamedTuple, Generic[T]):
-    """A write that is worked out but not committed, so that blocking and async callers can share the working out."""
+    """A write that is prepared but not committed, so that blocking and async callers share the preparation."""
 
     ops: tuple[Op, ...]
     time: int
@@ -91,9 +91,9 @@ class Pending(NamedTuple, Generic[T]):
 
 
 def compare_and_set(prepare: Callable[[], P], commit: Callable[[P], T], what: str, **facts: Any) -> T:
-    """Prepare a write from what is there and commit it; where another process changed it first, prepare it anew.
+    """Prepare a write from the current data and commit it; if another process changed the data first, prepare it again.
 
-    Only a ``Conflict`` of ``commit`` says that. What ``prepare`` raises goes to the caller, also a ``Conflict``.
+    Only a ``Conflict`` from ``commit`` means that. What ``prepare`` raises goes to the caller, even a ``Conflict``.
     """
     last: Conflict | None = None
     for _ in range(_TRIES):

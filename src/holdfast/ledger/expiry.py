@@ -1,6 +1,6 @@
-"""What has expired: hidden from the moment on, listed here, and removed by whoever sweeps.
+"""What has expired: hidden from that moment on, listed here, and removed by a sweep.
 
-Deliberately absent: sweeping, and when something is to expire.
+Deliberately absent: sweeping, and deciding when something expires.
 """
 
 from __future__ import annotations

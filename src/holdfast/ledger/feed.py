@@ -1,8 +1,8 @@
 """Following what happens in a tenant: watching the feed, named followers that keep their place, and trimming it.
 
-A follower's position is a record under compare-and-set, so of two processes that use one name only one gets on. It
-moves after what was read has been dealt with: whoever is killed in between gets the same commits again, each with its
-number to be recognised by. Deliberately absent: delivery, and any idea of what a change means.
+A follower's position is a record under compare-and-set, so of two processes that use one name only one gets ahead. It
+moves after the commits were handled: a process killed before that gets the same commits again, and recognises them by
+number. Deliberately absent: delivery, and any idea of what a change means.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from holdfast.ledger.thread import check_count
 KIND = "follower"
 _PAGE = 100
 _LONG_S = 60.0
-"""How long a wait is at the most before a follower moves on past what is of no interest to it."""
+"""The longest wait before a follower moves past commits that do not match its filter."""
 
 
 def interest(
     kinds: str | Iterable[str] | None, user: str | None, agent: str | None, thread: str | None
 ) -> Interest | None:
-    """What someone wants to hear of; None: of everything."""
+    """A filter for changes; None lets everything through."""
     named = (("user", user), ("agent", agent), ("thread id", thread))
     user, agent, thread = (None if value is None else check_id(value, what) for what, value in named)
     wanted = None
@@ -45,25 +45,25 @@ def interest(
 
 def check_timeout(timeout_s: float | None) -> None:
     if timeout_s is not None and not is_seconds(timeout_s):
-        raise Invalid(f"timeout_s is a number of seconds from 0 up, not {quoted(timeout_s)}")
+        raise Invalid(f"timeout_s is a number of seconds, 0 or more, not {quoted(timeout_s)}")
 
 
 class FeedPage(NamedTuple):
-    """Commits of interest, and how far the feed is known when they are dealt with."""
+    """Commits that match, and the position to move to once they are handled."""
 
     commits: list[Commit]
     upto: int
 
 
 def page_of(view: View, tenant: str, after: int, only: Interest | None, timeout_s: float = 0.0) -> FeedPage:
-    """The next commits after a position. Where none is of interest, the position moves on past the others."""
+    """The next matching commits after a position. If none matches, the position moves past the others."""
     head = view.head(tenant)
     commits = view.feed(tenant, after, _PAGE, timeout_s, only)
     return FeedPage(commits, commits[-1].position if commits else max(after, head))
 
 
 class Deadline:
-    """How long to wait for a commit: up to ``timeout_s`` since the last one, or for ever."""
+    """How long to wait for a commit: up to ``timeout_s`` since the last one, or forever."""
 
     def __init__(self, timeout_s: float | None) -> None:
         self._timeout_s = math.inf if timeout_s is None else timeout_s
@@ -74,7 +74,7 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """How long to wait now; 0 when the time is over."""
+        """How long to wait now; 0 when time is up."""
         return min(_LONG_S, max(0.0, self._end - time.monotonic()))
 
 
@@ -92,7 +92,7 @@ def watch(core: Core, after: int, only: Interest | None, timeout_s: float | None
 
 
 class FollowerInfo(NamedTuple):
-    """A follower as a list shows it: how far it is, how many commits it is behind, and when it last moved."""
+    """A follower in a listing: its position, how many commits it is behind, and when it last moved."""
 
     name: str
     position: int
@@ -101,31 +101,31 @@ class FollowerInfo(NamedTuple):
 
 
 class Follower:
-    """A named place in the feed that outlives its process. Whoever uses the same name goes on from there."""
+    """A named place in the feed that outlives its process. Use the same name again to continue from there."""
 
     def __init__(self, core: Core, name: str, only: Interest | None = None, after: int = 0) -> None:
         check_count("after", after)
         self.name = check_id(name, "follower")
         self.core, self.only, self._start = core, only, after
         self._version = 0
-        self.known: int | None = None  # where this handle has it
+        self.known: int | None = None  # the position as this handle knows it
 
     def __repr__(self) -> str:
         return f"Follower({self.name!r})"
 
     @property
     def position(self) -> int:
-        """The number of the last commit that was dealt with."""
+        """The number of the last commit that was handled."""
         record = self.core.engine.get(self.core.tenant, KIND, self.name)
         return self._start if record is None else _position(record)
 
     @property
     def lag(self) -> int:
-        """How many commits there are after its position, of interest or not."""
+        """How many commits there are after its position, matching or not."""
         return max(0, self.core.engine.head(self.core.tenant) - self.position)
 
     def read(self, *, timeout_s: float | None = 0.0) -> list[Commit]:
-        """Return the next commits of interest without moving on; wait up to ``timeout_s`` where there is none."""
+        """Return the next matching commits without moving; wait up to ``timeout_s`` if there are none."""
         check_timeout(timeout_s)
         patience = Deadline(timeout_s)
         while not (commits := self.page(patience.left_s).commits) and patience.left_s:
@@ -133,10 +133,11 @@ class Follower:
         return commits
 
     def follow(self, *, timeout_s: float | None = None) -> Iterator[Commit]:
-        """Yield commits of interest, and note each as dealt with when the next one is asked for.
+        """Yield matching commits, and mark each as handled when you ask for the next.
 
-        A process that is killed gets the one it was at again: at least once, with ``commit.position`` to know it by.
-        It ends after ``timeout_s`` without a commit. ``Conflict`` when another process uses the same name.
+        After a crash you get the commit you were at again: delivery is at least once; recognise it by its
+        ``position``. It ends after ``timeout_s`` without a commit. Raises ``Conflict`` when another process uses the
+        same name.
         """
         check_timeout(timeout_s)
         patience = Deadline(timeout_s)
@@ -145,7 +146,7 @@ class Follower:
             for commit in page.commits:
                 at = self.known
                 yield commit
-                if self.known != at:  # moved by hand meanwhile: go on from there
+                if self.known != at:  # moved by hand in the meantime: continue from there
                     break
                 self.advance(commit.position)
             if page.commits:
@@ -154,7 +155,7 @@ class Follower:
                 return
 
     def page(self, wait_s: float = 0.0) -> FeedPage:
-        """The next commits of interest. Where there is none, it moves on past those that are of none."""
+        """The next matching commits. If there are none, the follower moves past the others."""
         at = self._load()
         try:
             page = page_of(self.core.engine, self.core.tenant, at, self.only, wait_s)
@@ -169,7 +170,7 @@ class Follower:
         return page
 
     def advance(self, position: int) -> None:
-        """Note that everything up to a position was dealt with. ``Conflict`` when another process moved it."""
+        """Mark everything up to a position as handled. Raises ``Conflict`` if another process moved the follower."""
         check_count("position", position)
         at = self._load() if self.known is None else self.known
         self._refuse_past_end(position)
@@ -178,14 +179,14 @@ class Follower:
         self._move(position)
 
     def reset(self, position: int = 0) -> None:
-        """Go on from another position, also an earlier one, whoever moved it last."""
+        """Continue from another position, even an earlier one, no matter which process moved it last."""
         check_count("position", position)
         self._refuse_past_end(position)
         self._load()
         self._move(position)
 
     def remove(self) -> None:
-        """Forget it: the feed may be trimmed past it from now on. The name is free."""
+        """Remove the follower. The feed may now be trimmed past it, and the name is free."""
         self.core.write([Delete(KIND, self.name, derived=True)], self.core.clock.now())
         self._version, self.known = 0, None
 
@@ -195,7 +196,7 @@ class Follower:
             raise Invalid(f"the feed is at {head}; follower {self.name!r} cannot be at {position}", head=head)
 
     def _load(self) -> int:
-        """Read where it is, and let it be there durably from now on."""
+        """Read its position; a new follower is stored at its start."""
         record = self.core.engine.get(self.core.tenant, KIND, self.name)
         if record is None:
             self._version = 0
@@ -206,20 +207,20 @@ class Follower:
         return self.known
 
     def _move(self, position: int) -> None:
-        """Derived, so that moving is not a commit that a follower would have to follow."""
+        """Derived, so that a move is not itself a commit in the feed."""
         put = Put(KIND, self.name, encode({"position": position}), expect=self._version, derived=True)
         try:
             self.core.write([put], self.core.clock.now())
         except Conflict as error:
             raise Conflict(
-                f"follower {self.name!r} was moved by another process; give each its own name, or let one follow",
+                f"another process moved follower {self.name!r}; use one name per process, or follow from one process",
                 name=self.name, position=position,
             ) from error  # fmt: skip
         self._version, self.known = self._version + 1, position
 
 
 def followers(core: Core) -> list[FollowerInfo]:
-    """Every follower of a tenant, the one that is furthest behind first."""
+    """Every follower of a tenant, furthest behind first."""
     head = core.engine.head(core.tenant)
     found = [
         FollowerInfo(record.id, at := _position(record), max(0, head - at), to_datetime(record.time))
@@ -229,9 +230,9 @@ def followers(core: Core) -> list[FollowerInfo]:
 
 
 def trim(core: Core, older_than: timedelta | None, keep: int | None, past_followers: bool) -> int:
-    """Drop old items of the feed; return how many. What a follower has not seen stays, unless told otherwise."""
+    """Drop old commits from the feed; return how many. Commits a follower has not seen stay, unless you say so."""
     if older_than is None and keep is None:
-        raise Invalid("say what of the feed to drop: older_than=…, keep=…, or both")
+        raise Invalid("say what to drop from the feed: give older_than=…, keep=…, or both")
     check_flag("past_followers", past_followers)
     if keep is not None:
         check_count("keep", keep)
@@ -244,7 +245,7 @@ def trim(core: Core, older_than: timedelta | None, keep: int | None, past_follow
         upto = min(upto, _last_before(core, first, before))
 
     def trimming() -> tuple[int, list[Op]]:
-        """What may go, and that no follower has gone back meanwhile."""
+        """How much may be dropped, guarded against a follower that moves back in the meantime."""
         behind = [] if past_followers else list(scan_all(core.engine, core.tenant, Query(KIND)))
         most = min([upto, *map(_position, behind)])
         return most, [*(Guard(KIND, record.id, record.version) for record in behind), Trim(most)]
@@ -269,7 +270,7 @@ def _first(core: Core) -> int:
 
 
 def _last_before(core: Core, first: int, moment: int) -> int:
-    """The last position before the first commit that is not older than a moment. Clocks differ, so it is read on."""
+    """The last position before the first commit that is not older than a moment. Clocks differ, so it reads on."""
     after = first - 1
     while commits := core.engine.feed(core.tenant, after, _PAGE):
         for commit in commits:

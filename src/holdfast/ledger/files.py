@@ -1,11 +1,10 @@
-"""Files as records and streams: what ``Folder`` is written on, and whatever else is kept in files.
+"""Files as records and streams: what ``Folder`` and everything else kept in files is built on.
 
 A file is a record of its own with a stream of its versions, so each write is one event and history costs no copy. A
-version is whole in its event: content, tags and when it expires; the record repeats of the newest what listing and
-finding need. A ``FileBook`` is the files of one folder in these terms: their ids and tags, those that are there, and
-the operations that a change comes to, so that it can be committed along with other things. Deliberately absent: what
-the files mean (tools for models, artifacts of a framework and items of its store are kept here alike), and how they
-are found by content, which is passed in.
+version is whole in its event: content, tags and when it expires; the record repeats what listing and finding need. A
+``FileBook`` is the files of one folder in these terms: their ids and tags, those that exist, and the operations of a
+change, so that it can be committed along with other things. Deliberately absent: what the files mean (tools for models,
+artifacts of a framework and items of its store are all kept here), and finding them by content, which is passed in.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ LONGEST_BYTES = MAX_ID_BYTES - _PLACE - 1
 
 
 class FileWrite(NamedTuple):
-    """One file on its way in. ``expect``: None any version, 0 there is no such file, n it is at version n."""
+    """A file to write. ``expect``: None any version, 0 no such file, n it is at version n."""
 
     path: str
     content: Any
@@ -47,7 +46,7 @@ class FileWrite(NamedTuple):
 
 
 class FileDelete(NamedTuple):
-    """One file on its way out."""
+    """A file to delete."""
 
     path: str
     expect: int | None = None
@@ -65,12 +64,12 @@ class Within(NamedTuple):
 
 
 class FindsFiles(Protocol):
-    """What finds files by what is in them."""
+    """Finds files by content."""
 
     def search(self, within: Within, query: str, k: int, *, explain: bool, within_ms: float | None) -> Recalled: ...
 
     def purge(self, scope: Scope) -> None:
-        """Something of an owner was erased: know none of its words any more."""
+        """Something of an owner was erased: forget its words."""
         ...
 
 
@@ -93,25 +92,25 @@ class FileBook:
     # Reading
 
     def record(self, path: str) -> Record | None:
-        """What is kept of a file, also of one that was deleted or has expired."""
+        """The record of a file, even if it was deleted or has expired."""
         return self.core.engine.get(self.core.tenant, FILE, self.id(path))
 
     def records(self, paths: Sequence[str]) -> dict[str, Record]:
-        """What is kept of some files, by path."""
+        """The records of some files, by path."""
         found = fetch(self.core.engine, self.core.tenant, FILE, [self.id(path) for path in paths])
         return {path_of(record): record for record in found.values()}
 
     def ever(self) -> Iterator[Record]:
-        """What is kept of all files, also of those that were deleted or have expired."""
+        """The records of all files, including those that were deleted or have expired."""
         found = scan_ever(self.core.engine, self.core.tenant, listing(self.scope))
         return (record for record in found if record.id.startswith(f"{self.place}/"))
 
     def listed(
         self, view: View, prefix: str = "", tag: str | None = None, *, wanted: int | None = None
     ) -> Iterator[Record]:
-        """The files that are there and whose paths begin with a prefix, latest first; with ``tag`` those that carry it.
+        """The existing files whose paths begin with a prefix, latest first; with ``tag``, those that carry it.
 
-        Who wants few says so, and fewer are read at a time.
+        With a small ``limit``, fewer are read at a time.
         """
         query, now = Query(FILE, tag=self.place if tag is None else self.tag(tag)), self.core.clock.now()
         for record in scan_all(view, self.core.tenant, query, wanted):
@@ -119,7 +118,7 @@ class FileBook:
                 yield record
 
     def is_here(self, record: Record | None) -> TypeGuard[Record]:
-        """Whether a file is there now."""
+        """Whether a file exists now."""
         return record is not None and here(record, self.core.clock.now())
 
     def files(self, records: Sequence[Record], view: View | None = None) -> list[File]:
@@ -130,21 +129,21 @@ class FileBook:
     # Writing
 
     def commit(self, changes: Sequence[FileWrite | FileDelete]) -> list[File]:
-        """Carry out changes in one commit, all of them or none; one change for each path.
+        """Carry out changes in one commit, all or none; at most one change per path.
 
-        Deleting what is not there changes nothing, and is told by a version of 0.
+        Deleting a file that does not exist changes nothing, and returns version 0.
         """
         changes = [self._checked(change) for change in check_several("changes", changes)]
         if len({self.id(change.path) for change in changes}) < len(changes):
-            raise Invalid("one commit holds one change of each file")
+            raise Invalid("one commit holds at most one change per file")
         return compare_and_set(
             lambda: self._changing(changes), self.core.commit, f"folder {self.name!r}", folder=self.name
         )
 
     def ops(self, change: FileWrite | FileDelete, record: Record | None, time: int) -> list[Op]:
-        """What a change of a file comes to that is as ``record`` says; none where what is to be deleted is not there.
+        """The operations of a change to the file of ``record``; none if the file to delete does not exist.
 
-        A record is written along with its event: it carries the tags by which a file is found, or no longer is.
+        The record is written along with the event: it carries the tags by which a file is found.
         """
         self._refuse_unmet(change, record)
         if isinstance(change, FileDelete) and not self.is_here(record):
@@ -162,7 +161,7 @@ class FileBook:
         return [put, Append(FILE, id, (event,), record.head, same=_same)]
 
     def prolonging(self, record: Record, expires: int) -> Put:
-        """The operation by which a file that is as ``record`` says expires later; it stays the version that it is."""
+        """The operation that makes the file of ``record`` expire later; its version stays the same."""
         return Put(FILE, record.id, record.body, record.version, record.scope, record.tags, expires)
 
     def erase(self, changes: Sequence[FileDelete]) -> int:
@@ -182,12 +181,12 @@ class FileBook:
         return len(ops)
 
     def purge(self) -> None:
-        """Something was erased: whatever finds files must not know a word of it."""
+        """Something was erased: the search must forget its words."""
         if self.finding is not None:
             self.finding().purge(Scope(self.scope.user, self.scope.agent))
 
     def _checked(self, change: Any) -> Any:
-        """A change as it is stored; what none can be is refused before anything is read."""
+        """A change as it is stored; refuse an invalid one before anything is read."""
         if not isinstance(change, FileWrite | FileDelete):
             raise Invalid(f"a commit takes Writing and Deleting, not {type(change).__name__}")
         if change.expect is not None:
@@ -211,7 +210,7 @@ class FileBook:
             )  # fmt: skip
 
     def _changing(self, changes: Sequence[FileWrite | FileDelete]) -> Pending[list[File]]:
-        """Work out the one commit that changes come to, as the files are now."""
+        """Prepare the one commit for changes to the files as they are now."""
         paths = [change.path for change in changes]
         time, found = self.core.clock.now(), self.records(paths)
         done: dict[str, Event] = {}
@@ -232,7 +231,7 @@ class FileBook:
         return Pending(tuple(ops), time, finish)
 
     def _repeated(self, change: FileWrite | FileDelete, record: Record | None) -> Event | None:
-        """What a change under a key came to before, whatever was written since."""
+        """The earlier outcome of a change with the same key, whatever was written since."""
         if change.key is None or record is None:
             return None
         found = self.core.engine.read(self.core.tenant, record.mark, key=change.key)
@@ -241,7 +240,7 @@ class FileBook:
         return found[0] if found else None
 
     def _done(self, path: str, before: Record | None, event: Event | None, time: int) -> File:
-        """What a change came to; without an event it was the deletion of what was not there."""
+        """The outcome of a change; without an event it deleted a file that did not exist."""
         if event is None:
             return File(path, None, 0, to_datetime(time), to_datetime(time), deleted=True, folder=self.name)
         return _file(self.name, path, event.time if before is None else before.created, event)
@@ -279,14 +278,14 @@ def folder_of(record: Record) -> str:
 
 
 def here(record: Record, now: int) -> bool:
-    """Whether a file is there: neither is its newest version its deletion, nor has it expired."""
+    """Whether a file exists: its newest version is no deletion, and it has not expired."""
     if edition(record) > record.head:
         return False
     return record.expires is None or record.expires > now
 
 
 def _short(value: object, what: str) -> str:
-    """A path or a tag: as what every id may be, and short enough to stand behind the place of its folder."""
+    """Check a path or a tag: valid as an id, and short enough to follow the folder's part of it."""
     text = check_text(value, what)
     if (size := len(text.encode())) > LONGEST_BYTES:
         raise Invalid(f"{what} takes {size} bytes; at most {LONGEST_BYTES} are allowed", what=what)
@@ -318,7 +317,7 @@ def _body(content: Any, path: str, more: dict[str, Any]) -> bytes:
 
 
 def _same(stored: Event, offered: Event) -> bool:
-    """Whether a change repeats another: a second attempt may well give a file longer to live."""
+    """Whether a change repeats another; a second attempt may set a later expiry."""
     if stored.kind != offered.kind:
         return False
     ours, theirs = (_body(decode(event.body).get("content"), "", {}) for event in (stored, offered))
@@ -350,7 +349,7 @@ def _file(folder: str, path: str, created: int, event: Event) -> File:
 
 
 def problems(view: View, tenant: str) -> Iterator[Problem]:
-    """Files of a tenant whose record does not agree with their newest version, or that cannot be read."""
+    """Files of a tenant whose record does not match their newest version, or that cannot be read."""
     for record in scan_ever(view, tenant, Query(FILE)):
         for event in view.read(tenant, record.mark, after=record.head - 1):
             if (what := wrong(record, event)) is not None:
@@ -358,7 +357,7 @@ def problems(view: View, tenant: str) -> Iterator[Problem]:
 
 
 def wrong(record: Record, event: Event) -> str | None:
-    """What does not agree between a file's record and its newest version, None when all is well."""
+    """How a file's record and its newest version differ, or None."""
     try:
         file, head = _file(folder_of(record), path_of(record), record.created, event), decode(record.body)
         written, expires = None if file.expires is None else to_micros(file.expires), record.expires
@@ -366,7 +365,7 @@ def wrong(record: Record, event: Event) -> str | None:
     except (Corrupt, Unsupported, LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
         return f"it cannot be read: {error}"
     if head.get("path") != file.path or place_of(record.scope, file.folder) != record.id[:_PLACE]:
-        return "its id is not made of its owner, folder and path"
+        return "its id does not match its owner, folder and path"
     if file.deleted != (edition(record) > record.head) or (expires != written and not put_off):
         return "it does not agree with its newest version"
     tags = {f"{record.id[:_PLACE]}:{tag}" for tag in file.tags}
@@ -378,7 +377,7 @@ def wrong(record: Record, event: Event) -> str | None:
 def text_of(content: Any) -> str:
     """What can be read of a file's content: text as it is, of other data every value, each with its name.
 
-    A dict with a ``value`` and a ``text`` says itself what is to be read of it, or with None that nothing is.
+    A dict with a ``value`` and a ``text`` says itself what to read: the text, or nothing if that is None.
     """
     if isinstance(content, dict) and content.keys() >= {"value", "text"} and isinstance(content["text"], str | None):
         return content["text"] or ""
@@ -393,7 +392,7 @@ def text_of(content: Any) -> str:
 def _lines(value: Any, name: str) -> Iterator[str]:
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _lines(item, key if len(value) > 1 else name)  # the name of an only value tells nothing apart
+            yield from _lines(item, key if len(value) > 1 else name)  # the name of a single value adds nothing
     elif isinstance(value, list):
         for item in value:
             yield from _lines(item, name)

@@ -1,7 +1,7 @@
 """Folders: files by path, every version kept, written by compare-and-set.
 
-What is in a file is plain data (text, or anything JSON can hold) or bytes. Deleting leaves a mark in the history, so
-that a late writer with an old version is refused and the file can be brought back; erasing leaves nothing.
+A file holds plain data (text, or anything JSON can hold) or bytes. Deleting leaves a mark in the history, so that a
+late writer with an old version is refused and the file can be brought back; erasing leaves nothing.
 Deliberately absent: how files are stored (``ledger.files``), and what they mean.
 """
 
@@ -32,7 +32,7 @@ from holdfast.records import File, FolderInfo, Recalled
 
 
 class Folder:
-    """The files of one place. ``store.folder("notes", user="ana")`` gives one; it comes into being with its first."""
+    """Files by path. ``store.folder("notes", user="ana")`` returns one; its first file creates it."""
 
     def __init__(self, core: Core, name: str, scope: Scope, finding: Callable[[], FindsFiles] | None = None) -> None:
         self.filebook = FileBook(core, name, scope, finding)
@@ -45,7 +45,7 @@ class Folder:
     # Reading
 
     def read(self, path: str, *, version: int | None = None) -> File:
-        """The file at a path, or an older version of it. ``NotFound`` when it is not there (any more)."""
+        """The file at a path, or an older version of it. Raises ``NotFound`` if it does not exist or was deleted."""
         file = self.find(path) if version is None else self._older(path, version)
         if file is None:
             which = "" if version is None else f" in version {quoted(version)}"
@@ -58,12 +58,12 @@ class Folder:
         return next(iter(self.filebook.files([record])), None) if self.filebook.is_here(record) else None
 
     def version(self, path: str) -> int:
-        """The number that the next write must expect: of the file as it is, and 0 where there is none."""
+        """The version number that the next write must expect; 0 if there is no file."""
         file = self.find(path)
         return 0 if file is None else file.version
 
     def files(self, prefix: str = "", *, tag: str | None = None, limit: int | None = None) -> list[File]:
-        """The files whose paths begin with a prefix, by path; with ``tag`` those that carry it."""
+        """The files whose paths begin with a prefix, by path; with ``tag``, only those that carry it."""
         if limit is not None:
             check_count("limit", limit)
         with self.filebook.core.engine.snapshot() as view:
@@ -71,7 +71,7 @@ class Folder:
             return self.filebook.files(sorted(found, key=path_of)[:limit], view)
 
     def paths(self, prefix: str = "") -> list[str]:
-        """The paths that begin with a prefix, in order, without reading what is in the files."""
+        """The paths that begin with a prefix, in order, without reading the files."""
         return sorted(map(path_of, self.filebook.listed(self.filebook.core.engine, _prefix(prefix))))
 
     def search(
@@ -85,21 +85,21 @@ class Folder:
         explain: bool = False,
         within_ms: float | None = None,
     ) -> Recalled:
-        """Find files by what is in them, best first: by words and by meaning, as ``recall`` does.
+        """Find files by content, best first: by words and by meaning, as ``recall`` does.
 
-        Only the newest versions are looked at, of files whose paths begin with ``prefix``, that carry ``tag`` and whose
-        paths are ``among`` some. Bytes that are not text (UTF-8) are not found. ``explain`` and ``within_ms`` are as
-        with ``recall``.
+        Only the newest versions are searched, of files whose paths begin with ``prefix``, that carry ``tag`` and whose
+        paths are ``among`` those given. Bytes that are not UTF-8 text are not found. ``explain`` and ``within_ms`` work
+        as in ``recall``.
         """
         book = self.filebook
         if book.finding is None:
-            raise Unsupported("this handle was made without what finds; store.folder(...) gives one that can search")
-        named = None if among is None else frozenset(map(book.id, check_several("paths to look among", among)))
+            raise Unsupported("this handle cannot search; use one from store.folder(...)")
+        named = None if among is None else frozenset(map(book.id, check_several("paths to search", among)))
         within = Within(book.scope, f"{book.place}/{_prefix(prefix)}", named, tag)
         return book.finding().search(within, query, k, explain=explain, within_ms=within_ms)
 
     def history(self, path: str) -> list[File]:
-        """Every version of a file, oldest first; one whose content is None and that is ``deleted`` ended it."""
+        """Every version of a file, oldest first; a deletion is a version that is ``deleted`` and has no content."""
         core, record = self.filebook.core, self.filebook.record(path)
         events = [] if record is None else core.engine.read(core.tenant, record.mark)
         return [to_file(record, event) for event in events if record is not None]
@@ -118,30 +118,30 @@ class Folder:
     ) -> File:
         """Write a file as its next version, and return it.
 
-        With ``expect`` it must be at that version (0: not there), or it is ``Conflict``. ``tags`` and ``expires``
-        (microseconds since 1970) replace those of before. With ``key`` a repetition changes nothing.
+        With ``expect`` it must be at that version (0: no file), or it raises ``Conflict``. ``tags`` and ``expires``
+        (microseconds since 1970) replace the earlier ones. With ``key`` a repetition changes nothing.
         """
         return self.commit([FileWrite(path, content, expect, check_tags(tags), expires, key)])[0]
 
     def delete(self, path: str, *, expect: int | None = None, key: str | None = None, erase: bool = False) -> bool:
-        """Delete a file; its history stays, unless ``erase`` is given. Return whether it was there."""
+        """Delete a file; its history stays unless you give ``erase``. Return whether the file existed."""
         change = FileDelete(path, expect, key)
         if check_flag("erase", erase):
             return self.filebook.erase([change]) > 0
         return self.commit([change])[0].version > 0
 
     def move(self, path: str, to: str) -> File:
-        """Give a file another path, in one commit; its earlier versions stay under the old one."""
+        """Move a file to another path, in one commit; its earlier versions stay under the old path."""
         if self.filebook.id(path) == self.filebook.id(to):
-            raise Invalid(f"file {path!r} has this path already")
+            raise Invalid(f"file {path!r} already has this path")
         file = self.read(path)
         expires = None if file.expires is None else to_micros(file.expires)
         return self.commit([FileDelete(path, file.version), FileWrite(to, file.content, 0, file.tags, expires)])[1]
 
     def commit(self, changes: Sequence[FileWrite | FileDelete]) -> list[File]:
-        """Carry out several writes and deletions in one commit, all of them or none; one change for each path.
+        """Carry out several writes and deletions in one commit, all or none; at most one change per path.
 
-        Deleting what is not there changes nothing, and is told by a version of 0.
+        Deleting a file that does not exist changes nothing, and returns version 0.
         """
         return self.filebook.commit(changes)
 
@@ -157,7 +157,7 @@ class Folder:
 
 
 def folders(core: Core, scope: Scope) -> list[FolderInfo]:
-    """The folders that hold files of a user or an agent, or of anybody where neither is named, by name and owner."""
+    """The folders that hold files of a user or an agent, or, with neither, of anyone, by name and owner."""
     now = core.clock.now()
     found: dict[tuple[str, str, str], list[Record]] = {}
     for record in scan_all(core.engine, core.tenant, Query(FILE, user=scope.user, agent=scope.agent)):

@@ -2,15 +2,15 @@
 
 A framework that runs graphs saves the values of all its channels after every step. Here such a save is a **frame**: an
 event of the graph's stream that holds what changed since the frame it came from, and now and then everything, so that
-any frame is read from a short stretch. A value is held in one of five ways: in the frame itself, as ranges of entries
+any frame is read from a short stretch. A value is stored in one of five ways: in the frame itself, as ranges of entries
 of the thread's log, as a version of a list (``segments``), as a version of a list of pairs, or as a blob that is named
-by its content. What the tasks of a step gave before the next frame are **writes**: they are events after the frame they
-belong to, or part of the frame that follows it, or of that frame itself where they were there before it was saved.
+by its content. What the tasks of a step wrote before the next frame are **writes**: events after the frame they belong
+to, or part of the frame that follows it, or of that frame itself if they came before it was saved.
 
-There are several frames and writes to each message of a conversation, so what they take counts: names are short, and
-what can be told from the frame before is left out.
+There are several frames and writes for each message of a conversation, so their size matters: names are short, and
+what follows from the previous frame is left out.
 
-Deliberately absent: any framework. What values mean, and how they are made plain, the adapter knows.
+Deliberately absent: any framework. The adapter knows what values mean, and how they become plain data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from holdfast.errors import Corrupt, HoldfastError, Unsupported
 GRAPH = "graph"
 BLOB = "blob"
 _FRAME, _WRITES = "frame", "writes"
-_STRETCH = 48  # a difference is stored only while everything it needs lies within so many events
+_STRETCH = 48  # a difference is stored only while everything it needs lies within this many events
 _PAGE = 64
 _FORMAT = 1
 _ZLIB = b"z1"
@@ -54,11 +54,11 @@ HOME = 0
 """Stands for the stream that was the thread's log when the graph began, in the places of entries."""
 
 Ref = tuple[str, Any]
-"""How a value is held: one of the five ways, and the value, the ranges, the position, or the name of the blob."""
+"""How a value is stored: one of the five ways, and the value, the ranges, the position, or the blob's name."""
 
 
 class Channel(NamedTuple):
-    """A channel in a frame: its version in the framework's words, and its value, None where it has none."""
+    """A channel in a frame: its version in the framework's terms, and its value, or None."""
 
     version: Any
     ref: Ref | None
@@ -105,7 +105,7 @@ def segment_id(graph: str, channel: str) -> str:
 
 
 def blob_id(graph: str, body: bytes) -> str:
-    """A blob belongs to one graph, so that whoever prunes the graph knows who else may need it: nobody."""
+    """A blob belongs to one graph, so that pruning the graph may remove it: nothing else needs it."""
     return f"{graph}/{blake2b(body, digest_size=16).hexdigest()}"
 
 
@@ -171,7 +171,7 @@ def _short(value: bytes) -> str:
 
 
 def made_at(id: str) -> int | None:
-    """When something was made, by its id: microseconds since 1970, None where the id does not tell."""
+    """When something was made, from its id: microseconds since 1970, or None if the id does not say."""
     try:
         number = UUID(id)
     except ValueError:
@@ -224,7 +224,7 @@ def _number(name: str, names: Sequence[str]) -> int | str:
 
 
 def _rest_of(frame: Frame, base: Frame | None, changed: dict[str, list[Any]]) -> dict[str, Any]:
-    """What is mostly as one would expect it, where it is not."""
+    """What usually has its expected value, if it does not."""
     origin = _NOTHING if base is None else base
     rest: dict[str, Any] = {
         "x": [name for name in origin.channels if name not in frame.channels],
@@ -304,7 +304,7 @@ def _changed(old: dict[str, Channel], new: dict[str, Channel]) -> dict[str, list
 
 
 def _alike(old: Any, new: Any) -> bool:
-    """Whether two values are the same in every respect: to Python 1, 1.0 and True are equal, and to us they are not."""
+    """Whether two values are the same in every respect: Python considers 1, 1.0 and True equal, we do not."""
     return old is new or (old == new and repr(old) == repr(new))
 
 
@@ -332,7 +332,7 @@ def _channel(held: list[Any], before: Channel | None) -> Channel:
     if way != _MORE:
         return Channel(version, (way, value))
     if before is None or before.ref is None:
-        raise Corrupt("a frame continues a list that the frame before it does not have")
+        raise Corrupt("a frame continues a list that the previous frame does not have")
     ranges: Ranges = before.ref[1]
     if isinstance(value, int):
         stream, _, last = ranges[-1]
@@ -541,7 +541,7 @@ def frame_at(view: View, tenant: str, stream: int, event: Event) -> Frame:
     chain = [event.position]
     while (origin := base_of(needed[chain[-1]])) is not None:
         if origin not in needed:
-            raise Corrupt(f"a frame at position {event.position} is a difference from one that is not there")
+            raise Corrupt(f"a frame at position {event.position} is a difference from one that is missing")
         chain.append(origin)
     frame = None
     for position in reversed(chain):
@@ -629,7 +629,7 @@ class History:
         at: int | None = position
         while at is not None and at not in self._made:
             if at not in self._events:
-                raise Corrupt(f"a frame at position {position} is a difference from one that is not there")
+                raise Corrupt(f"a frame at position {position} is a difference from one that is missing")
             chain.append(at)
             at = base_of(self._events[at])
         for each in reversed(chain):

@@ -1,8 +1,8 @@
 """How long ago each tracked field of a state was confirmed, by whom, and whether that is still good enough.
 
 Confirmations are kept beside the value as marks, ``{path: {"at": microseconds, "by": who}}``. A field counts as
-confirmed when someone saves a changed value or confirms the one that is there; saving it unchanged confirms nothing.
-An object that carries its own ``confirmed_at`` (a fact of ``AgentState``) is believed before its mark.
+confirmed when someone saves a changed value or confirms the current one; saving it unchanged confirms nothing.
+An object's own ``confirmed_at`` (as in a fact of ``AgentState``) takes precedence over its mark.
 
 Deliberately absent: the clock (callers say what time it is), and fetching new values (``state.py`` calls refreshers).
 """
@@ -24,7 +24,7 @@ from holdfast.ledger.schema import Schema
 from holdfast.records import StaleField
 
 Marks = dict[str, dict[str, Any]]
-"""When and by whom each path was confirmed, as it is stored."""
+"""When and by whom each path was confirmed, as stored."""
 
 
 class FreshnessReport(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class _Confirmation(NamedTuple):
 def tracked(schema: Schema, value: Any) -> dict[str, _Rule]:
     """Return the fields of a document that the schema watches.
 
-    Where patterns overlap the one with the fewest wildcards decides, and among equals the shortest limit.
+    If patterns overlap, the one with the fewest wildcards decides, and among equals the shortest limit.
     """
     limits: dict[str, list[tuple[int, timedelta]]] = {}
     for pattern, limit in schema.fresh.items():
@@ -75,7 +75,7 @@ def tracked(schema: Schema, value: Any) -> dict[str, _Rule]:
 def carry(schema: Schema, old_value: Any, old_marks: Marks, new_value: Any, *, now: int, by: str) -> Marks:
     """Return the marks of a new document that follows an old one (None: there was none).
 
-    A field that changed or is new is confirmed now, by whoever saves it; one that stayed keeps its mark or its lack of
+    A field that changed or is new is confirmed now, by the one who saves; one that stayed keeps its mark or its lack of
     one; one that is gone loses it. An item that moves in its list takes its mark along. The old document must be in
     the form of today's schema: a state that was just migrated is compared as migrated.
     """
@@ -97,7 +97,7 @@ def carry(schema: Schema, old_value: Any, old_marks: Marks, new_value: Any, *, n
 
 
 def report(schema: Schema, value: Any, marks: Mapping[str, Mapping[str, Any]], now: int) -> FreshnessReport:
-    """Tell what is stale in a document, and which critical fields must be verified before acting."""
+    """Report what is stale in a document, and which critical fields must be verified before acting."""
     stale, must_verify = [], []
     for path, rule in tracked(schema, value).items():
         at, by = _confirmation(json_path.get(value, path), marks.get(path), now)
@@ -116,7 +116,7 @@ def confirmed(schema: Schema, value: Any, marks: Marks, path: str, *, now: int, 
     """Confirm a field, or every tracked field inside it, as true now.
 
     An object with its own ``confirmed_at`` (and ``confirmed_by``) gets them renewed in the document too. A path that
-    is not in the document, or whose freshness nothing tracks, is ``Invalid``.
+    is not in the document, or whose freshness is not tracked, raises ``Invalid``.
     """
     steps = parse(path)
     item = json_path.get(value, steps)
@@ -137,7 +137,7 @@ def _untracked(schema: Schema, watched: list[str], steps: Path) -> Invalid:
     path = json_path.render(steps)
     around = [each for each in watched if steps[: len(parse(each))] == parse(each)]
     if around:
-        return Invalid(f"{path!r} is confirmed as a part of {around[0]!r}; confirm that", path=path, tracked=around[0])
+        return Invalid(f"{path!r} is tracked as part of {around[0]!r}; confirm that", path=path, tracked=around[0])
     patterns = ", ".join({**schema.fresh, **dict.fromkeys(schema.critical)}) or "nothing"
     name = f"schema {schema.name!r}" if schema.name else "a plain dict"
     return Invalid(f"{name} does not track the freshness of {path!r}; it tracks {patterns}", path=path)
@@ -154,7 +154,7 @@ def _renewed(value: Any, path: str, now: int, by: str) -> Any:
 
 
 def _confirmation(item: Any, mark: Mapping[str, Any] | None, now: int) -> _Confirmation:
-    """Who confirmed a field, and when: by its own word if it has one, otherwise by its mark."""
+    """Who confirmed a field, and when: from its own fields if it has them, otherwise from its mark."""
     stored = _Confirmation(mark["at"], mark["by"]) if mark is not None else _Confirmation(None, "")
     own = _own(item, stored.by)
     if own is None:

@@ -5,7 +5,7 @@ programs see the same as plain data. A message that is an entry of the log is th
 set is a list, and an object of a class is a dict of one name, that of the class, with its fields. No class is needed,
 and none is imported.
 
-``problems`` goes through all that a graph is made of, each part once, and says what of it cannot be read. Deliberately
+``problems`` reads every part of a graph once, and reports what cannot be read. Deliberately
 absent: writing, and putting objects together, which the framework's adapter does.
 """
 
@@ -39,12 +39,12 @@ _ONTO, _JOIN, _START, _SENT = "branch:to:", "join:", "__start__", "__pregel_task
 _PULLED, _PUSHED = "~__pregel_pull, ", "~__pregel_push, "
 _ELEMENT = "item"
 _OF_CALLER, _OF_SCHEMA = "u:", "schema:"
-_UNSAID = ("__given__", "__private__")  # of an object: what its class needs to be made again, and people do not
+_UNSAID = ("__given__", "__private__")  # parts of an object that its class needs, but people do not
 _WRONG = (KeyError, IndexError, TypeError, ValueError, AttributeError, struct.error)
 
 
 class GraphInfo(msgspec.Struct, frozen=True):
-    """What a listing says about a graph of a thread. ``namespace`` is empty, or names a graph inside another one."""
+    """A graph of a thread in a listing. ``namespace`` is empty, or names a graph inside another one."""
 
     namespace: str
     created: datetime
@@ -71,7 +71,7 @@ class FrameInfo(msgspec.Struct, frozen=True):
 
 
 class GraphWrite(msgspec.Struct, frozen=True):
-    """What a task wrote to a channel on top of a frame. ``node`` is empty where what is stored does not tell it."""
+    """What a task wrote to a channel on top of a frame. ``node`` is empty if the stored data does not name it."""
 
     task: str
     node: str
@@ -81,7 +81,7 @@ class GraphWrite(msgspec.Struct, frozen=True):
 
 def graphs_of(logbook: LogBook) -> list[GraphInfo]:
     """The graphs of a thread, latest activity first, without reading a frame."""
-    logbook.record()  # a handle that names another owner stops here
+    logbook.record()  # refuses a handle that names another owner
     core, thread = logbook.core, logbook.id
     found = scan_all(core.engine, core.tenant, Query(GRAPH, thread=thread))
     return [
@@ -92,7 +92,7 @@ def graphs_of(logbook: LogBook) -> list[GraphInfo]:
 
 
 class Graph:
-    """One graph of a thread, to look at: ``store.graph("trip-42")``. Its framework writes it."""
+    """One graph of a thread, for reading: ``store.graph("trip-42")``. Its framework writes it."""
 
     def __init__(self, logbook: LogBook, namespace: str = "") -> None:
         if not isinstance(namespace, str):
@@ -104,7 +104,7 @@ class Graph:
         return f"Graph({self.thread!r}, namespace={self.namespace!r})"
 
     def frames(self, last: int | None = None) -> list[FrameInfo]:
-        """List frames, or the ``last`` few, the newest first, without their values."""
+        """List frames, or the ``last`` few, newest first, without their values."""
         if last is not None:
             check_count("last", last)
         with self._reading() as reading:
@@ -124,7 +124,7 @@ class Graph:
             return dict(zip(held, reading.shown(list(held.items())), strict=True))
 
     def writes(self, id: str | None = None) -> list[GraphWrite]:
-        """What tasks wrote on top of the newest frame, or of the one with an id, in the order it is applied in."""
+        """What tasks wrote on top of the newest frame, or of the one with an id, in the order of application."""
         with self._reading() as reading:
             frame = self._found(reading, id)[0]
             written, sent = reading.writes(frame), reading.sent(frame)
@@ -136,7 +136,7 @@ class Graph:
 
     @contextmanager
     def _reading(self) -> Iterator[_GraphReader]:
-        """Everything of one moment: a graph may be pruned, and is then another one."""
+        """Read everything at one moment: pruning would change the graph between reads."""
         self._existing()
         with self._core.engine.snapshot() as view:
             record = view.get(self._core.tenant, GRAPH, frames.graph_id(self.thread, self.namespace))
@@ -175,11 +175,11 @@ def _where(record: Record) -> str:
 
 @contextmanager
 def _sound(where: str) -> Iterator[None]:
-    """Stored data of another shape than it should have is damage, whatever Python says about it."""
+    """Stored data of the wrong shape is damage, whatever error Python raises."""
     try:
         yield
     except _WRONG as error:
-        raise Corrupt(f"{where}: what is stored is not a frame, list or value: {error!r}; run verify") from error
+        raise Corrupt(f"{where}: the stored data is not a frame, list or value: {error!r}; run verify") from error
 
 
 # Reading
@@ -271,7 +271,7 @@ class _GraphReader:
             return self._elements(channel, held)
         if way == PAIRS:
             return {_TAG: "dict", "v": self._elements(channel, held)}
-        raise Unsupported(f"a value is held in the way {way!r}, which this version does not know: upgrade holdfast")
+        raise Unsupported(f"a value is stored as {way!r}, which this version does not know: upgrade holdfast")
 
     def _blob(self, id: str) -> Any:
         record = self._view.get(self._tenant, BLOB, id)
@@ -430,7 +430,7 @@ _READABLE: Mapping[str, Callable[[Any], Any]] = {
 
 
 def problems(view: View, tenant: str) -> Iterator[Problem]:
-    """What cannot be read of the graphs of a tenant: frames, lists whose elements are missing, blobs that are gone."""
+    """What cannot be read in the graphs of a tenant: frames, lists with missing elements, missing blobs."""
     for record in scan_all(view, tenant, Query(GRAPH)):
         where = _where(record)
         for position, what in _Checking(view, tenant, record).found():
@@ -445,7 +445,7 @@ class _GraphPart(NamedTuple):
 
 
 class _Checking:
-    """One graph, gone through part by part: what a hundred frames share is looked at once."""
+    """One graph, checked part by part: what a hundred frames share is checked once."""
 
     def __init__(self, view: View, tenant: str, record: Record) -> None:
         self._view, self._tenant, self._record = view, tenant, record
@@ -508,7 +508,7 @@ class _Checking:
         elif way in (LIST, PAIRS):
             self._lists[part.channel] = max(self._lists.get(part.channel, (0, 0)), (held, part.frame))
         else:
-            raise Unsupported(f"a value is held in the way {way!r}, which this version does not know: upgrade holdfast")
+            raise Unsupported(f"a value is stored as {way!r}, which this version does not know: upgrade holdfast")
 
     def _note_raw(self, part: _GraphPart, raw: Any) -> None:
         for stream, position in _entries_in(raw):
@@ -516,7 +516,7 @@ class _Checking:
 
     def _note_range(self, part: _GraphPart, stream: int, first: int, last: int) -> None:
         if {type(stream), type(first), type(last)} != {int} or not 0 < first <= last:
-            raise Corrupt(f"it names entries {first!r} to {last!r} of stream {stream!r}, and there are no such")
+            raise Corrupt(f"it names entries {first!r} to {last!r} of stream {stream!r}, which do not exist")
         self._ranges.setdefault((stream or self._home, first, last), part)
 
     def _wrong_list(self, channel: str, position: int, frame: int) -> Iterator[tuple[int, str]]:
@@ -542,7 +542,7 @@ class _Checking:
             if stream:
                 self._note_range(part, stream, first, last)
             elif not 0 < first <= last < event.position or _within(notes, first, last) is not None:
-                raise Corrupt(f"event {event.position} names elements {first} to {last}, which are not there")
+                raise Corrupt(f"event {event.position} names elements {first} to {last}, which do not exist")
 
     def _wrong_blobs(self) -> Iterator[tuple[int, str]]:
         ids = list(self._blobs)
@@ -561,7 +561,7 @@ class _Checking:
                     yield part.frame, f"a value of {part.channel!r}: {error}"
 
     def _missing_entries(self) -> Iterator[tuple[int, str]]:
-        """Entries that values name and that are not there, the first one of each log and channel."""
+        """Entries that values name and that are missing, the first one of each log and channel."""
         upto: dict[int, int] = {}
         for stream, _, last in self._ranges:
             upto[stream] = max(last, upto.get(stream, 0))

@@ -64,9 +64,9 @@ def parse(text: str, *, pattern: bool = False, append: bool = False) -> Path:
         raise Invalid(f"a path is text such as 'active_task.status', not {type(text).__name__}", path=text)
     steps = _parse(text)
     if Sign.ANY in steps and not pattern:
-        raise Invalid(f'{text!r} names many places; a path names one. A key that is an asterisk is ["*"]', path=text)
+        raise Invalid(f'{text!r} matches many places; a path names one. Write an asterisk as a key as ["*"]', path=text)
     if Sign.APPEND in steps and not (append and steps.index(Sign.APPEND) == len(steps) - 1):
-        raise Invalid(f"{text!r}: [+] stands only at the end of a path that is written to", path=text)
+        raise Invalid(f"{text!r}: [+] is allowed only at the end of a path that you write to", path=text)
     return steps
 
 
@@ -103,7 +103,7 @@ def _step(found: re.Match[str], text: str) -> Step:
 
 def _unreadable(text: str, position: int) -> Invalid:
     return Invalid(
-        f"{text!r} is not a path: it cannot be read from character {position + 1} on. Write names and indexes as in "
+        f"{text!r} is not a path: it cannot be parsed from character {position + 1} on. Write names and indexes as in "
         'active_task.status or issues[0].text, and quote other names: facts["home.airport"]',
         path=text, position=position,
     )  # fmt: skip
@@ -131,7 +131,7 @@ def _written(step: Step, *, first: bool) -> str:
 
 
 def get(document: Any, path: str | Path) -> Any:
-    """Return the value at a path; a path that leads nowhere is ``Invalid`` and says how far it got."""
+    """Return the value at a path; raise ``Invalid``, saying how far the path got, if it leads nowhere."""
     steps = _read(path)
     for depth in range(len(steps)):
         document = _child(document, steps, depth)
@@ -139,7 +139,7 @@ def get(document: Any, path: str | Path) -> Any:
 
 
 def has(document: Any, path: str | Path) -> bool:
-    """Say whether there is something at a path (a None is something)."""
+    """Whether there is something at a path (a None is something)."""
     try:
         get(document, _read(path))
     except Invalid:
@@ -164,7 +164,7 @@ def with_value(document: Any, path: str | Path, value: Any) -> Any:
 
 
 def without(document: Any, path: str | Path) -> Any:
-    """Return the document without what is at a path; what is not there is ``Invalid``."""
+    """Return the document without what is at a path; raise ``Invalid`` if there is nothing."""
 
     def drop(holder: Any, steps: Path) -> None:
         _child(holder, steps, len(steps) - 1)
@@ -198,7 +198,7 @@ def _copy(holder: Any) -> Any:
 
 
 def _child(holder: Any, steps: Path, depth: int) -> Any:
-    """Take one step down, or say how far the path got and why no further."""
+    """Take one step down, or raise, saying how far the path got and why no further."""
     step = steps[depth]
     if isinstance(holder, dict) and isinstance(step, str) and step in holder:
         return holder[step]
@@ -220,7 +220,7 @@ def _lacks(holder: Any, step: Step) -> str:
 
 
 def match(pattern: str | Path, document: Any) -> list[str]:
-    """Return the paths in a document that a pattern names, list items in order and keys by name."""
+    """Return the paths in a document that match a pattern, list items in order and keys by name."""
     steps = parse(pattern, pattern=True) if isinstance(pattern, str) else pattern
     return [render(found) for found in _matches(steps, document, ())]
 
@@ -242,14 +242,14 @@ def _matches(steps: Path, node: Any, so_far: Path) -> Iterator[Path]:
 
 
 def covers(pattern: Path, path: Path) -> bool:
-    """Say whether a pattern names this path, whatever the document."""
+    """Whether a pattern matches this path, whatever the document."""
     return len(pattern) == len(path) and all(
         wanted is Sign.ANY or wanted == step for wanted, step in zip(pattern, path, strict=True)
     )
 
 
 def same(left: Any, right: Any) -> bool:
-    """Say whether two plain values are the same in JSON; unlike ``==`` this tells 1, 1.0 and true apart."""
+    """Whether two plain values are the same in JSON; unlike ``==`` this tells 1, 1.0 and true apart."""
     return bool(_token(left) == _token(right))
 
 
@@ -293,7 +293,7 @@ def _differences(old: Any, new: Any, old_at: Path, new_at: Path) -> Iterator[Dif
 
 
 class Origins:
-    """Says where a place in the new document was in the old one; list items are followed when they move."""
+    """Finds where a place in the new document was in the old one; list items are followed when they move."""
 
     def __init__(self, old: Any, new: Any) -> None:
         self._old, self._new = old, new

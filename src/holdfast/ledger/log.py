@@ -1,7 +1,7 @@
-"""The log: what an entry is, how it goes into a thread's stream and how it comes out.
+"""The log: what an entry is, and how it is written to and read from a thread's stream.
 
-An entry is stored once, as the event of the same number in the stream of its thread. Deliberately absent: any change
-of what was said. A correction is another entry; hiding is a matter of reading.
+An entry is stored once, as the event of the same number in its thread's stream. Deliberately absent: any change
+to what was said. A correction is another entry; hiding one is up to the reader.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def drafts(items: Sequence[Any], kind: str, key: str | None) -> list[Draft]:
 
 
 def keyed(drafts: Sequence[Draft], key: str) -> list[Draft]:
-    """Give each draft without a key one made from a common key: the first has it as it is, the others with a number."""
+    """Give each draft without a key one made from a common key: the first gets the key itself, the others a number."""
     key = check_id(key, "key")
     names = [key if number == 1 else f"{key}{_NUMBERED}{number}" for number in range(1, len(drafts) + 1)]
     return [
@@ -54,9 +54,9 @@ def _draft(item: Any, kind: str) -> Draft:
 
 
 def _refuse_empty(kind: str, content: Any) -> None:
-    """Refuse what says nothing, and a message whose speaker has no name."""
+    """Refuse empty content, and a message whose role is not text."""
     if isinstance(content, dict | list | tuple) and not content:
-        raise Invalid(f"an empty {type(content).__name__} says nothing; there is nothing to append")
+        raise Invalid(f"an empty {type(content).__name__} has nothing to append")
     if kind == "message" and isinstance(content, dict) and not isinstance(content.get("role"), str | None):
         raise Invalid(f"the role of a message is text, not {quoted(content['role'])}")
 
@@ -65,9 +65,7 @@ def plain(content: Any) -> Any:
     """Turn a message object of a client library into the plain data it stands for."""
     if content is None or isinstance(content, str | int | float):
         what = "string" if isinstance(content, str) else type(content).__name__
-        raise Invalid(
-            f'a bare {what} says neither who nor what; append {{"role": …, "content": …}} or holdfast.note("…")'
-        )
+        raise Invalid(f'a bare {what} has no role; append {{"role": …, "content": …}} or holdfast.note("…")')
     if isinstance(content, type):
         raise Invalid(f"{content.__name__} is a class; append an instance of it")
     try:
@@ -75,13 +73,13 @@ def plain(content: Any) -> Any:
             return content.model_dump(mode="json", exclude_none=True)
         if isinstance(content, msgspec.Struct) or dataclasses.is_dataclass(content):
             return msgspec.to_builtins(content)
-    except Exception as error:  # a serialiser of the caller's type may raise anything
+    except Exception as error:  # the caller's serialiser may raise anything
         raise Invalid(f"content: a {type(content).__name__} cannot be turned into plain data: {error}") from error
     return content
 
 
 def copied(draft: Draft) -> Draft:
-    """The same draft with content of its own; what cannot be stored is refused here already."""
+    """The same draft with its own copy of the content; refuse here what cannot be stored."""
     return Draft(draft.kind, decode(encode(draft.content, "content")), draft.key)
 
 
@@ -90,7 +88,7 @@ def to_event(draft: Draft, time: int) -> Event:
 
 
 def same_entry(stored: Event, offered: Event) -> bool:
-    """The same key may be offered again with the same content, whatever the order of its fields."""
+    """Whether content is the same, whatever the order of its fields, so that a key may be repeated."""
     if stored.kind != offered.kind:
         return False
     return stored.body == offered.body or same(decode(stored.body), decode(offered.body))

@@ -1,6 +1,6 @@
-"""How much a tenant may hold: entries of threads, memories, and bytes in all.
+"""How much a tenant may hold: thread entries, memories, and total bytes.
 
-The engine counts and refuses; here are the words for it. Deliberately absent: prices, and who may set a quota.
+The engine counts and refuses; this module names the limits. Deliberately absent: prices, and who may set a quota.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast.ledger.thread import check_count
 
 
 class Keep:
-    """Says that a quota is to stay as it is; None says that there is to be none."""
+    """Leaves a quota as it is; None removes it."""
 
     def __repr__(self) -> str:
         return "KEEP"
@@ -28,14 +28,14 @@ _MEASURES = {"entries": ("events", "thread"), "memories": ("records", "memory"),
 
 
 class Used(msgspec.Struct, frozen=True):
-    """What a tenant holds of one thing, and the most that it may."""
+    """How much of one thing a tenant holds, and its limit."""
 
     used: int
     most: int
 
 
 class QuotaUsage(msgspec.Struct, frozen=True):
-    """What a tenant holds of what has a quota; None where there is no quota, and so nothing is counted."""
+    """What a tenant holds of each thing that has a quota; None for a thing without a quota, which is not counted."""
 
     entries: Used | None = None
     memories: Used | None = None
@@ -57,7 +57,7 @@ def set_quota(core: Core, **quotas: Quota) -> QuotaUsage:
 
 def usage(core: Core) -> QuotaUsage:
     if not isinstance(core.engine, Measures):
-        raise Unsupported("this engine does not count what a tenant holds")
+        raise Unsupported("this engine does not support quotas")
     limits = core.engine.limits(core.tenant)
     found = {name: limits[what] for name, what in _MEASURES.items() if what in limits}
     return QuotaUsage(**{name: Used(used, most) for name, (most, used) in found.items()})

@@ -1,10 +1,10 @@
-"""What a state's schema is: a name, a version, a type, how long its fields stay fresh, and how old states become new.
+"""What a state's schema is: a name, a version, a type, how long fields stay fresh, and how old states are migrated.
 
 A schema is declared once, where its type is; there is one version of it, the code's. Older stored versions reach it
 by migrations, each from one version to a later one on plain data. Nothing is guessed: a stored field that the type
-would drop, a newer version, a hole in the chain, each is an error that names thread, revision and field.
+would drop, a newer version, a gap in the chain: each is an error that names thread, revision and field.
 
-Deliberately absent: reading and writing revisions (``state.py``), and looking a type up by the name of its class.
+Deliberately absent: reading and writing revisions (``state.py``), and looking up a type by its class name.
 """
 
 from __future__ import annotations
@@ -110,13 +110,13 @@ class Registry:
         """Declare the class below as the state ``name``.
 
         ``fresh`` says how long a field counts as confirmed, as a timedelta or as text such as "10m" or "1h30m";
-        ``critical`` names fields that must not be acted on while stale or never confirmed. Both take patterns such as
+        ``critical`` names fields that you must not act on while stale or never confirmed. Both take patterns such as
         ``confirmed_facts.*``, in stored names. One name is one class, and one class has one name.
         """
         check_id(name, "schema name")
         _check_version(version, 1)
         if fresh is not None and not isinstance(fresh, Mapping):
-            raise Invalid(f"fresh says how long by paths, in a dict, not {quoted(fresh)}")
+            raise Invalid(f"fresh is a dict of paths and durations, not {quoted(fresh)}")
         limits = {_pattern(path): duration(limit) for path, limit in (fresh or {}).items()}
         urgent = tuple(dict.fromkeys(_pattern(path) for path in check_several("critical paths", critical)))
 
@@ -132,7 +132,7 @@ class Registry:
         if old is not None and _full_name(old.type) != _full_name(schema.type):
             raise Invalid(
                 f"schema {schema.name!r} is already declared by {_full_name(old.type)}; "
-                f"{_full_name(schema.type)} needs a name of its own",
+                f"{_full_name(schema.type)} needs another name",
                 schema=schema.name,
             )
         if other is not None and other.name != schema.name:
@@ -146,10 +146,10 @@ class Registry:
         self._names[schema.name] = self._types[schema.type] = schema
 
     def migration(self, name: str, from_version: int, to_version: int) -> Callable[[MigrateT], MigrateT]:
-        """Declare the function below to turn a stored ``name`` of one version into a later one.
+        """Declare the function below as the migration of ``name`` from one version to a later one.
 
         It gets its own copy of the document and returns the new one. There is one migration from each version. From
-        version 0 come plain dicts that were saved before there was a schema.
+        version 0, it migrates plain dicts that were saved before there was a schema.
         """
         check_id(name, "schema name")
         _check_version(from_version, 0)
@@ -166,7 +166,7 @@ class Registry:
         return declare
 
     def refresher(self, name: str, path: str) -> Callable[[RefreshT], RefreshT]:
-        """Declare the function below to fetch a new value for a field of ``name``; ``path`` may be a pattern.
+        """Declare the function below as the refresher of a field of ``name``; ``path`` may be a pattern.
 
         It is called with the state's value and the path of the field, outside any commit, and returns the field's new
         value.
@@ -213,7 +213,7 @@ class Registry:
 
 
 def duration(limit: timedelta | str) -> timedelta:
-    """Read how long something stays fresh: a timedelta, or weeks to seconds as text, such as "90s" or "1h30m"."""
+    """Parse how long something stays fresh: a timedelta, or text from weeks to seconds, such as "90s" or "1h30m"."""
     given = limit
     if isinstance(limit, str):
         found = _DURATION.fullmatch(limit)
@@ -236,7 +236,7 @@ def _pattern(path: str) -> str:
 
 def _check_version(version: int, least: int) -> None:
     if type(version) is not int or not least <= version < 2**63:
-        raise Invalid(f"a version is a whole number from {least} on, not {quoted(version)}", version=version)
+        raise Invalid(f"a version is a whole number, {least} or more, not {quoted(version)}", version=version)
 
 
 def _check_type(kind: Any, patterns: Iterable[str]) -> None:
@@ -244,7 +244,7 @@ def _check_type(kind: Any, patterns: Iterable[str]) -> None:
     if known is None or not typed.is_document(kind):
         raise Invalid(
             f"{kind!r} cannot be a schema; use a pydantic model, a dataclass (with @schema above @dataclass), a "
-            "TypedDict or a msgspec Struct, of a kind that is stored as a dict"
+            "TypedDict or a msgspec Struct that is stored as a dict"
         )
     if typed.is_pydantic(kind):
         _check_pydantic()
@@ -260,7 +260,7 @@ def _check_pydantic() -> None:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if numbers < _OLDEST_PYDANTIC:
         needed = ".".join(map(str, _OLDEST_PYDANTIC))
-        raise Unsupported(f"pydantic {version} is too old to declare a schema with; install {needed} or newer")
+        raise Unsupported(f"pydantic {version} is too old to declare a schema; install {needed} or newer")
 
 
 def _full_name(kind: Any) -> str:
@@ -306,7 +306,7 @@ def find(registry: Registry, value: Any) -> Schema:
         return schema
     twins = [name for name in registry.names() if _full_name(_named(registry, name).type) == _full_name(kind)]
     if twins:
-        raise Invalid(f"this {kind.__name__} is from before its module was reloaded; make it anew", schema=twins[0])
+        raise Invalid(f"this {kind.__name__} is from before its module was reloaded; create it again", schema=twins[0])
     raise Invalid(
         f"{kind.__name__} is not declared as a schema; put @holdfast.schema({kind.__name__.lower()!r}, version=1) "
         "on it, or use a dict",
@@ -350,10 +350,10 @@ def dump(value: Any) -> Any:
 
 
 def prepare(schema: Schema, value: Any, where: Where) -> dict[str, Any]:
-    """Turn a whole state into the document to store, and make sure that it will come back as it is.
+    """Turn a whole state into the document to store, and make sure that it can be read back unchanged.
 
     ``value`` is an instance of the schema's type, or a dict of its fields, typed or as stored. ``StateInvalid`` when it
-    does not fit, when a field would be lost, or when something would come back different.
+    does not fit, when a field would be lost, or when something would be read back changed.
     """
     if type(value) is not dict and not (isinstance(schema.type, type) and _is_instance(value, schema.type)):
         wanted = (
@@ -388,7 +388,7 @@ def revive(schema: Schema, plain: Any, where: Where) -> Any:
 
 
 def _revived(schema: Schema, plain: Any, where: Where) -> tuple[Any, dict[str, Any]]:
-    """The value, and the document it turns into again."""
+    """The value, and the document it turns back into."""
     if not isinstance(plain, dict):
         raise _invalid(schema, where, typed.Misfit((), f"expected a dict, got {type(plain).__name__}"))
     if schema is PLAIN:
@@ -429,7 +429,7 @@ def _too_deep(where: Where) -> Invalid:
 def migrate(registry: Registry, name: str, version: int, plain: Any, where: Where) -> tuple[Any, int | None]:
     """Bring a stored document to the code's version; return it and the version it came from, or None if unchanged.
 
-    The input stays as it is, whatever a migration does. A plain dict is brought under a schema by giving that schema's
+    The input stays unchanged, whatever a migration does. A plain dict is brought under a schema by giving that schema's
     name and version 0.
     """
     schema = registered(registry, name, where)
@@ -464,7 +464,7 @@ class _MigrationRun(NamedTuple):
 
 
 def _chain(registry: Registry, schema: Schema, version: int, where: Where) -> list[tuple[int, tuple[int, Migrate]]]:
-    """The migrations to run. A hole is found before the first of them runs."""
+    """The migrations to run. A gap is found before the first of them runs."""
     chain = []
     while version < schema.version:
         step = registry.step(schema.name, version)
@@ -486,12 +486,12 @@ def _run(function: Migrate, document: dict[str, Any], run: _MigrationRun) -> dic
     except Exception as error:
         raise run.failed(f"raised {type(error).__name__}: {error}") from error
     if type(result) is not dict:
-        hint = "; return the document, also when it was changed in place" if result is None else ""
+        hint = "; return the document, even if you changed it in place" if result is None else ""
         raise run.failed(f"returned {type(result).__name__}, not a dict{hint}")
     try:
         return decode(encode(result, "result"))  # type: ignore[no-any-return]
     except Invalid as error:
-        raise run.failed(f"returned what cannot be stored: {error}") from error
+        raise run.failed(f"returned something that cannot be stored: {error}") from error
 
 
 DEFAULT = Registry()

@@ -1,8 +1,8 @@
 """What a tenant keeps for itself: a random key, and how often something was erased.
 
-The key hides names that are derived from people's: whoever finds such a name without the key cannot try out whose it
-is. The count lets whoever saves something derived find out that its ground was erased meanwhile. Both are derived
-records: the feed does not speak of them, and no archive takes them along. Deliberately absent: encryption.
+The key hides names derived from people's names: without the key, nobody can find out by trial whose name it is. The
+count shows a process that saves derived data whether its source was erased meanwhile. Both are derived records: they
+are neither in the feed nor in archives. Deliberately absent: encryption.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _KEY, _ERASURES = "key", "erasures"
 
 
 def known_key(view: View, tenant: str) -> bytes | None:
-    """The tenant's own key, None where nothing was hidden by it yet."""
+    """The tenant's own key, or None if nothing was hidden with it yet."""
     record = view.get(tenant, KIND, _KEY)
     return None if record is None else record.body
 
 
 def key_of(core: Core, ids: Ids) -> bytes:
-    """The tenant's own key, made when something is first to be hidden."""
+    """The tenant's own key, created on first use."""
     while (key := known_key(core.engine, core.tenant)) is None:
         try:
             core.write([Put(KIND, _KEY, ids.key(), expect=0, derived=True)], core.clock.now())
@@ -35,17 +35,17 @@ def key_of(core: Core, ids: Ids) -> bytes:
 
 
 def hidden(key: bytes, name: str) -> str:
-    """A name that says nothing to those who do not have the key."""
+    """A name that reveals nothing without the key."""
     return blake2b(name.encode(), digest_size=16, key=key).hexdigest()
 
 
 def erased() -> Put:
-    """The operation that goes with every erasure, in its commit or after it: whoever reads ground must look again."""
+    """The operation that goes with every erasure, in its commit or after it, so that derived data is checked again."""
     return Put(KIND, _ERASURES, b"", derived=True)
 
 
 def count_erasure(core: Core) -> None:
-    """Raise the count by itself. With a guard, which makes it serial: no save can pass it that looked before."""
+    """Raise the count in its own commit. A guard makes it serial, so no save that checked before can follow it."""
 
     def commit(count: int) -> None:
         core.write([unless_erased(count), erased()], core.clock.now())
@@ -60,5 +60,5 @@ def erasures(view: View, tenant: str) -> int:
 
 
 def unless_erased(count: int) -> Guard:
-    """The operation that fails a commit with ``Conflict`` when something was erased since ``erasures`` gave a count."""
+    """The operation that fails a commit with ``Conflict`` if something was erased since ``erasures`` was read."""
     return Guard(KIND, _ERASURES, count)

@@ -11,7 +11,7 @@ from its end.
     "add"    ranges of elements that are elsewhere: the list is the one before, and these
     "whole"  ranges: the list is these
 
-Deliberately absent: what an element means, and which versions are still wanted. Who prunes writes a new segment with
+Deliberately absent: what an element means, and which versions are still needed. Pruning writes a new segment with
 what survives.
 """
 
@@ -27,7 +27,7 @@ from holdfast.errors import Corrupt, Unsupported
 
 SEGMENT = "segment"
 _ITEM, _ADD, _WHOLE = "item", "add", "whole"
-_OFTEN = 32  # after so many events the whole list is noted, or more where it takes many ranges to say
+_OFTEN = 32  # after this many events the whole list is noted; later if that takes many ranges
 _PAGE = 64
 _NEVER = -1
 
@@ -43,7 +43,7 @@ class ElementRef(NamedTuple):
 
 
 class Element(NamedTuple):
-    """An element on its way in: what tells it from others, and its body, or the place where it is already."""
+    """An element to add: its digest, and its body, or the place where it already is."""
 
     digest: bytes
     body: bytes
@@ -93,7 +93,7 @@ def grown(before: ListVersion, fresh: Sequence[Element], time: int) -> tuple[lis
 
 
 def _noted(events: list[Event], after: ListVersion, time: int) -> tuple[list[Event], ListVersion]:
-    """Note the whole list where that is due: it is not what it was before, or it was not noted for long."""
+    """Note the whole list when due: it changed other than by growth, or was not noted for long."""
     since = after.position - after.noted
     due = after.noted == _NEVER or (since >= _OFTEN and since >= len(ranges_of(after.places)))
     if not due and after.position:
@@ -106,7 +106,7 @@ def _noted(events: list[Event], after: ListVersion, time: int) -> tuple[list[Eve
 def _placed(
     elements: Sequence[Element], known: dict[bytes, ElementRef], head: int, time: int, *, grows: bool = False
 ) -> tuple[list[Event], list[ElementRef]]:
-    """Events for the elements that are nowhere yet, and where each of them is then."""
+    """Events for the elements that are not stored yet, and where each element is then."""
     events: list[Event] = []
     places: list[ElementRef] = []
     waiting: list[ElementRef] = []  # of a growing list: elements elsewhere, to be named by one event
@@ -152,7 +152,7 @@ def places_at(view: View, tenant: str, stream: int, position: int) -> tuple[tupl
     while upto > 0:
         page = view.read(tenant, Mark(stream, upto), limit=_PAGE, newest=True)
         if not page:
-            raise Corrupt(f"a list is to be read up to position {position} of stream {stream}, which is not there")
+            raise Corrupt(f"a list reaches to position {position} of stream {stream}, which does not exist")
         for number in range(len(page) - 1, -1, -1):
             if page[number].kind == _WHOLE:
                 events = [*page[number:], *later]
@@ -196,7 +196,7 @@ def bodies_at(view: View, tenant: str, own: int, places: Sequence[ElementRef]) -
 
 
 def _spans(positions: Sequence[int]) -> list[tuple[int, int]]:
-    """Ranges to read for some positions: what lies between two that are near costs less than another question."""
+    """Ranges to read for some positions: reading a small gap costs less than another query."""
     spans: list[tuple[int, int]] = []
     for position in positions:
         if spans and position - spans[-1][1] <= _PAGE:

@@ -20,7 +20,7 @@ _SPOKEN = ("text", "content", "input_text", "output_text", "thinking", "refusal"
 _VOUCHED = ("system", "developer")
 _OUTSIDE = ("tool", "function")
 OURS = "holdfast."
-"""What the names of events begin with that Holdfast writes for itself. They are no part of what was said."""
+"""The prefix of events that Holdfast writes for itself. They are no part of what was said."""
 _LONG = 64
 
 FRAMEWORKS = frozenset({"adk", "autogen", "claude", "crewai", "langchain", "openai_agents", "pydantic_ai"})
@@ -28,12 +28,12 @@ FRAMEWORKS = frozenset({"adk", "autogen", "claude", "crewai", "langchain", "open
 
 
 def without_frameworks(content: dict[str, Any]) -> dict[str, Any]:
-    """A content as people and models are shown it."""
+    """Content as shown to people and models."""
     return {name: value for name, value in content.items() if name not in FRAMEWORKS}
 
 
 class Speech(NamedTuple):
-    """One entry, read. ``speaker`` is the name that it gives, else its role."""
+    """One entry, read. ``speaker`` is the name it gives, otherwise its role."""
 
     text: str
     speaker: str
@@ -53,7 +53,7 @@ class Speech(NamedTuple):
         called, text = event.kind == "tool_call", spoken(event.kind, content)
         return Speech(
             text,
-            "" if called or not text else name or role,  # who says nothing is not a speaker
+            "" if called or not text else name or role,  # an entry without text has no speaker
             role,
             name if called else "",
             _said_at(fields, event.time),
@@ -64,7 +64,7 @@ class Speech(NamedTuple):
 def spoken(kind: str, content: Any) -> str:
     """The text of an entry."""
     if kind == "summary" or (kind == "event" and is_ours(content)):
-        return ""  # made from what is said elsewhere; what was really said is found there
+        return ""  # derived from other entries, which have the original words
     if kind == "tool_call" and isinstance(content, dict):
         return "\n".join(_leaves([content.get("name"), content.get("arguments")]))
     if isinstance(content, dict):
@@ -94,14 +94,14 @@ def _leaves(value: Any) -> Iterator[str]:
             yield from _leaves(item)
     elif isinstance(value, dict):
         shown = value
-        if isinstance(value.get("type"), str):  # a part of a message: only what can be read of it
+        if isinstance(value.get("type"), str):  # a part of a message: only its readable text
             shown = {name: value[name] for name in _SPOKEN if name in value}
         for item in shown.values():
             yield from _leaves(item)
 
 
 def _said_at(fields: dict[str, Any], time: int) -> int:
-    """When it was said: as it says itself, for what was imported later, or when it was appended."""
+    """When it was said: the time it gives itself, if it was imported later, or when it was appended."""
     for name in _TIMES:
         value = fields.get(name)
         if isinstance(value, str) and len(value) <= _LONG and (moment := when.parse_moment(value)) is not None:
@@ -110,7 +110,7 @@ def _said_at(fields: dict[str, Any], time: int) -> int:
 
 
 def _trust(kind: str, role: str) -> str:
-    """What came from outside is trusted least; what the operator wrote, most."""
+    """Text from outside is trusted least; text from the operator, most."""
     if kind == "observation" or role in _OUTSIDE:
         return "untrusted"
     return "trusted" if role in _VOUCHED else "stated"

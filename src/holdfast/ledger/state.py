@@ -2,8 +2,8 @@
 
 A revision is an event in the thread's state stream; its number is its position. What is stored is the value as plain
 data with the name and version of its schema, and when each tracked field was last confirmed. Loading migrates and
-validates in memory; the stored bytes change only by the next save, which is compare-and-set. Refreshers run outside
-any commit. Deliberately absent: what a schema, a path or freshness means (their modules say).
+validates in memory; the stored bytes change only with the next save, which is compare-and-set. Refreshers run outside
+any commit. Deliberately absent: what a schema, a path or freshness means (see their modules).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def advised(error: Conflict) -> Conflict:
         return error
     return Conflict(
         f"the state of thread {error.facts['id']!r} is at revision {found}, and yours is based on {based_on}: load it "
-        f"first with thread.state(), or pass expect={found} to replace what you know, or expect='any' to overwrite",
+        f"first with thread.state(), or pass expect={found} to replace that revision, or expect='any' to overwrite",
         **error.facts,
     )
 
@@ -117,7 +117,7 @@ class StateBook:
         return None if event is None else Mark(record.mark.stream, event.position)
 
     def forget(self) -> None:
-        """Forget what was seen, because the thread was moved: a value from before must not be saved unseen after."""
+        """Forget what was seen, because the thread was moved: an older value must not be saved over it unseen."""
         self._seen = self._latest = None
 
     # Loading
@@ -152,7 +152,7 @@ class StateBook:
         )  # fmt: skip
 
     def basis(self, type: Any = None, *, default: Any = None, plainly: bool = False, again: bool = False) -> Basis:
-        """The revision to work a change out on, which counts for nothing as seen by the caller of this handle.
+        """The revision to base a change on; it does not count as seen by the caller of this handle.
 
         The one that this handle last wrote or read is taken to be current, because the commit checks that; ``again``
         asks the store. ``plainly`` gives plain data in today's form; it may be shared, and is replaced, never changed.
@@ -172,7 +172,7 @@ class StateBook:
         return Basis(base, schemas.revive(current.schema, current.value, Where(self._thread, base.revision)), type)
 
     def unseen(self, saving: StateSave, base: _Base) -> Callable[[Receipt], int]:
-        """How to end a save whose base the caller may not have seen: then it has not seen the new one either."""
+        """How to end a save whose base the caller may not have seen: then the new revision is unseen too."""
 
         def finish(receipt: Receipt) -> int:
             seen = self._seen
@@ -184,7 +184,7 @@ class StateBook:
         return finish
 
     def _see(self, record: Record | None, event: Event) -> None:
-        """Remember a revision. Its document is decoded anew, because callers may change the value that they got."""
+        """Remember a revision. Its document is decoded again, because callers may change the value they got."""
         self._seen = _Base(event.position, to_document(event), None if record is None else record.version)
 
     def _find(self, record: Record | None, revision: int | None = None, as_of: datetime | None = None) -> Event | None:
@@ -220,7 +220,7 @@ class StateBook:
         return found[0]
 
     def _refuse_when_gone(self, record: Record) -> None:
-        """What was erased between two reads is not damaged."""
+        """Data erased between two reads is not damaged."""
         now = self.record()
         if now is None or now.created != record.created:
             raise NotFound(f"thread {self._thread!r} was erased while its state was read", thread=self._thread)
@@ -254,7 +254,7 @@ class StateBook:
         return _Current(revision, time, document, schema, value, migrated_from)
 
     def _name_for(self, document: StateDocument, wanted: Schema, where: Where) -> str:
-        """The schema to read a document by. A plain dict comes under one by its migration from version 0."""
+        """The schema to read a document with. A plain dict gets one through its migration from version 0."""
         if document.schema and document.schema != wanted.name:
             raise Invalid(
                 f"{where}: the state is of schema {document.schema!r}, not {wanted.name!r}",
@@ -305,7 +305,7 @@ class StateBook:
         time: int,
         base: _Base | None = None,
     ) -> StateSave:
-        """Work out a save: validate, carry confirmations over from the revision it is based on, encode."""
+        """Prepare a save: validate, carry over confirmations from the revision it is based on, encode."""
         base = self._base(expect) if base is None else base
         chosen = self._schema_of(value, schema, base)
         plain = schemas.prepare(chosen, value, Where(self._thread, base.revision + 1))
@@ -336,7 +336,7 @@ class StateBook:
         touch: Op,
         type: Any = None,
     ) -> int:
-        """Change the current revision into the next; without ``expect``, again when another did so first."""
+        """Turn the current revision into the next; without ``expect``, retry if another process did so first."""
         if expect is not None:
             check_whole("expect is the number of a revision, which", expect)
         for _ in range(_TRIES):
@@ -395,13 +395,13 @@ class StateBook:
         return StateSave(before, (op,), finish)
 
     def _encoded(self, document: StateDocument) -> bytes:
-        # Not msgspec.to_builtins, which would turn a date or a set in a plain dict into something else without a word.
+        # Not msgspec.to_builtins, which would silently convert a date or a set in a plain dict.
         plain = {name: getattr(document, name) for name in document.__struct_fields__}
         what = f"state of thread {self._thread!r}"
         try:
             return encode(plain, what)
         except Invalid:
-            encode(document.value, what)  # says the same, with the path as the caller knows it
+            encode(document.value, what)  # the same message, with the path as the caller knows it
             raise
 
     def _beginning(self) -> tuple[tuple[Op, ...], Put]:
@@ -419,7 +419,7 @@ class StateBook:
         return Put("state", self._thread, _EMPTY, scope=scope)
 
     def _base(self, expect: Expect) -> _Base:
-        """What a save follows: what this handle saw last, or the revision that its caller names."""
+        """The base of a save: what this handle saw last, or the revision that the caller names."""
         newest = isinstance(expect, str) and expect == "any"
         if expect is not None and not newest and (type(expect) is not int or not 0 <= expect < 2**63):
             raise Invalid(f'expect must be a revision number or "any", not {quoted(expect)}')
@@ -430,12 +430,12 @@ class StateBook:
             return _Base(expect if isinstance(expect, int) else 0)
         revision = record.head if newest else expect or 0
         assert isinstance(revision, int)
-        # A revision that is not there has no document; the commit will say so, as a conflict.
+        # A missing revision has no document; the commit will report a conflict.
         there = 1 <= revision <= record.head
         return _Base(revision, to_document(self._event(record, revision)) if there else None, record.version)
 
     def _schema_of(self, value: Any, schema: Any, base: _Base) -> Schema:
-        """A plain dict stays under the schema of the revision it follows, rather than losing it unseen."""
+        """A plain dict keeps the schema of the revision it follows, instead of losing it unnoticed."""
         previous = base.document
         if schema is None and type(value) is dict and previous is not None and previous.schema:
             return schemas.registered(self._core.schemas, previous.schema, Where(self._thread, base.revision))
@@ -452,9 +452,9 @@ class StateBook:
         return value, previous.confirmed
 
     def refresh(self, type: Any, touch: Op) -> Loaded[Any]:
-        """Ask the refreshers of what is stale, outside any commit, and save what they found as one revision.
+        """Run the refreshers of stale fields, outside any commit, and save their values as one revision.
 
-        A refresher that raises leaves its field stale, and the log says why; the others count all the same.
+        A refresher that raises leaves its field stale, and the log says why; the others still count.
         """
         for _ in range(_ROUNDS):
             record = self.record()
@@ -473,7 +473,7 @@ class StateBook:
             try:
                 self._rewrite(change, event.position, "refresher", touch, type)
             except Conflict:
-                continue  # someone saved meanwhile: what is stale may be another thing now
+                continue  # someone saved in the meantime: other fields may be stale now
             return self.load(type)
         raise Conflict(f"the state of thread {self._thread!r} keeps changing", thread=self._thread)
 
@@ -492,7 +492,7 @@ class StateBook:
         return found
 
     def _with_fetched(self, current: _Current, found: dict[str, Any], now: int) -> tuple[Any, Marks]:
-        """Put fetched values in and confirm them, also those that turned out unchanged."""
+        """Insert fetched values and confirm them, even unchanged ones."""
         value = current.value
         for path, item in found.items():
             value = json_path.with_value(value, path, item)
@@ -532,6 +532,6 @@ def _to_revision(event: Event) -> Revision:
 
 
 def _same_document(stored: Event, offered: Event) -> bool:
-    """A repeated save is the same when its value is; the times of confirmation differ from try to try."""
+    """A repeated save is the same if its value is; confirmation times differ from try to try."""
     old, new = to_document(stored), to_document(offered)
     return (old.schema, old.version) == (new.schema, new.version) and json_path.same(old.value, new.value)

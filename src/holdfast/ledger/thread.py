@@ -1,10 +1,10 @@
 """A thread as the ledger knows it: log, state and checkpoints of one conversation or task.
 
-It holds no data of its own beyond its name and the state revision it last saw, so any number of handles in any
-number of processes may name the same thread. Each public method is one read or one commit. It is written on two books,
-which the rooms and adapters that work on threads use as well: ``logbook``, its record and its log as operations, and
-``statebook``. Deliberately absent: encoding (``log``, ``state``), meaning of operations (the engine's plan), runs and
-handoffs (``holdfast.thread`` adds them), and choosing parts (``store.py``).
+A handle holds nothing but its name and the state revision it last saw, so any number of handles in any number of
+processes may name the same thread. Each public method is one read or one commit. It is built on two books, which other
+rooms and adapters use as well: ``logbook``, its record and its log as operations, and ``statebook``. Deliberately
+absent: encoding (``log``, ``state``), meaning of operations (the engine's plan), runs and handoffs (``holdfast.thread``
+adds them), and choosing parts (``store.py``).
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ _EMPTY = encode({})
 
 
 class LogBook:
-    """The record and the log of one thread, as records and operations. Nobody reads another owner's by it."""
+    """The record and the log of one thread, as records and operations. It refuses to read another owner's thread."""
 
     def __init__(self, core: Core, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> None:
         self.core, self.id, self.scope = core, id, scope
-        self.new = Put("thread", id, _EMPTY, scope=scope, tags=tags)  # goes with every write, and makes the thread
+        self.new = Put("thread", id, _EMPTY, scope=scope, tags=tags)  # goes with every write, and creates the thread
 
     # Reading
 
     def record(self) -> Record | None:
-        """What is stored of the thread, or None where there is none yet."""
+        """The thread's record, or None before the first write."""
         record = self.core.engine.get(self.core.tenant, "thread", self.id)
         return None if record is None else self._found(record)
 
     def existing(self) -> Record:
-        """What is stored of the thread. ``NotFound`` where there is none."""
+        """The thread's record. Raises ``NotFound`` if there is none."""
         return self._found(self.core.engine.get(self.core.tenant, "thread", self.id))
 
     def with_state(self, view: View | None = None) -> tuple[Record, Record | None]:
-        """The thread and its state as they stood together; between two reads a turn could commit to both."""
+        """The thread and its state at one moment; between two reads a turn could commit to both."""
         if view is None:
             with self.core.engine.snapshot() as now:
                 return self.with_state(now)
@@ -63,7 +63,7 @@ class LogBook:
         return 0 if record is None else record.head
 
     def event(self, record: Record, number: int | None = None, *, key: str | None = None) -> Event | None:
-        """The entry with a number or a key, as it is stored."""
+        """The entry with a number or a key, as stored."""
         if number is None:
             found = self.core.engine.read(self.core.tenant, record.mark, key=key)
         elif 1 <= number <= record.head:
@@ -74,7 +74,7 @@ class LogBook:
         return found[0] if found else None
 
     def owner(self) -> Scope:
-        """Whose thread it is, as recorded; before the first write, whose the handle says."""
+        """The recorded owner of the thread; before the first write, the owner the handle names."""
         record = self.record()
         return self.scope if record is None else record.scope
 
@@ -87,7 +87,7 @@ class LogBook:
     # Writing
 
     def touch(self) -> Append:
-        """The operation that makes a commit count as this thread's activity, and creates the thread if need be."""
+        """The operation that makes a commit count as activity of this thread, and creates the thread if needed."""
         return Append("thread", self.id, new=self.new)
 
     def append(self, drafts: Sequence[Draft], time: int, expect: int | None = None, *, whole: bool = False) -> Append:
@@ -100,7 +100,7 @@ class LogBook:
     def appending(
         self, drafts: Sequence[Draft], expect: int | None = None, *, whole: bool = False
     ) -> Pending[Entry | list[Entry]]:
-        """The commit that adds entries and nothing else; what they hold is encoded here and now."""
+        """The commit that only adds entries; their content is encoded right away."""
         time = self.core.clock.now()
 
         def finish(receipt: Receipt) -> Entry | list[Entry]:
@@ -110,12 +110,12 @@ class LogBook:
         return Pending((self.append(drafts, time, expect, whole=whole),), time, finish)
 
     def commit(self, ops: Sequence[Op]) -> Receipt:
-        """Commit operations at this moment."""
+        """Commit operations now."""
         return self.core.write(ops, self.core.clock.now())
 
 
 class LedgerThread:
-    """One ongoing conversation or task. It comes into being with its first write."""
+    """One ongoing conversation or task. Its first write creates it."""
 
     def __init__(self, core: Core, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> None:
         self.id = id
@@ -139,14 +139,14 @@ class LedgerThread:
     ) -> Entry | list[Entry]:
         """Add entries to the log in one durable commit and return them as stored.
 
-        With ``key`` a repetition returns the first entry again instead of adding another; the same key with other
-        content is ``KeyReused``. With ``expect`` the log must hold exactly that many entries, or it is ``Conflict``.
+        With ``key`` a repetition returns the first entry instead of adding another; the same key with other content
+        raises ``KeyReused``. With ``expect`` the log must hold exactly that many entries, or it raises ``Conflict``.
         """
         pending = self.logbook.appending(log.drafts(items, kind, key), expect, whole=key is not None)
         return self._core.commit(pending)
 
     def log(self, last: int | None = None, *, after: int = 0, limit: int | None = None) -> list[Entry]:
-        """Read entries in order: the ``last`` ones, or those ``after`` a number, or all. Older ones are not touched."""
+        """Read entries in order: the ``last`` ones, those ``after`` a number, or all. Older ones are not read."""
         if last is not None and (after or limit is not None):
             raise Invalid("give either last, or after and limit")
         for name, value in (("last", last), ("after", after), ("limit", limit)):
@@ -162,7 +162,7 @@ class LedgerThread:
         return [log.to_entry(self.id, event) for event in events]
 
     def messages(self, last: int | None = None) -> list[dict[str, Any]]:
-        """The messages of the log, or of its ``last`` entries, as model clients take them: role and content alone."""
+        """The messages of the log, or of its ``last`` entries, as model clients take them: only role and content."""
         found = (entry.content for entry in self.log(last) if entry.kind == "message")
         return [
             {"role": content["role"], "content": content.get("content")}
@@ -185,7 +185,7 @@ class LedgerThread:
         return log.to_entry(self.id, event)
 
     def info(self) -> ThreadInfo:
-        """Say what a listing says: whose it is, its tags, how many entries, when it began and was last active."""
+        """Return what a listing shows: owner, tags, number of entries, when it began and was last active."""
         return to_info(self.logbook.existing())
 
     def exists(self) -> bool:
@@ -193,17 +193,17 @@ class LedgerThread:
         return self.logbook.record() is not None
 
     def tag(self, *tags: str, remove: Iterable[str] = ()) -> ThreadInfo:
-        """Add tags, and take others away; those it does not have are not error."""
+        """Add tags and remove others. Removing a tag that the thread lacks is not an error."""
         more, gone = check_tags(tags), check_tags(remove)
         return self._retag(lambda now: tuple(sorted({*now, *more} - {*gone})))
 
     # Turns
 
     def turn(self, *, key: str | None = None, expect: int | None = None) -> Turn:
-        """Begin a turn: what is put into it is committed together at the end of the ``with`` block, or not at all.
+        """Begin a turn: everything you add to it is committed together at the end of the ``with`` block, or not at all.
 
         With ``key`` the whole turn is idempotent: repeating it after an unknown outcome changes nothing. With
-        ``expect`` the log must hold exactly that many entries when the turn commits, or it is ``Conflict``.
+        ``expect`` the log must hold exactly that many entries when the turn commits, or it raises ``Conflict``.
         """
         named = None if key is None else check_id(key, "key")
         return Turn(TurnDraft(self, self._core, self.statebook, named, expect))
@@ -239,13 +239,14 @@ class LedgerThread:
         as_of: datetime | None = None,
         on_stale: OnStale = "report",
     ) -> Loaded[Any]:
-        """Load the state, migrated to today's schema, with a report of what is no longer fresh.
+        """Load the state, migrated to today's schema, with a report of its stale fields.
 
-        ``revision`` or ``as_of`` read an older one. Nothing saved yet gives ``default`` at revision 0. ``on_stale``:
-        ``report`` only tells, ``refresh`` runs the registered refreshers and saves, ``raise`` refuses with ``Stale``.
+        ``revision`` or ``as_of`` reads an older one. Before the first save you get ``default`` at revision 0.
+        ``on_stale``: ``report`` only reports, ``refresh`` runs the registered refreshers and saves, ``raise`` raises
+        ``Stale``.
         """
         check_choice("on_stale", on_stale, ("report", "refresh", "raise"))
-        self.logbook.record()  # a handle that names another owner stops here
+        self.logbook.record()  # refuses a handle that names another owner
         if on_stale != "refresh":
             return self.statebook.load(type, default=default, revision=revision, as_of=as_of, on_stale=on_stale)
         if revision is not None or as_of is not None:
@@ -261,21 +262,21 @@ class LedgerThread:
         """Save the whole state as the next revision and return its number.
 
         ``expect`` is the revision this one is based on: by default the one this handle last loaded or saved (0 if
-        none). When someone else saved since, it is ``Conflict``. ``expect="any"`` overwrites whatever is there.
+        none). Raises ``Conflict`` if someone else saved since. ``expect="any"`` overwrites any revision.
         """
         return self.statebook.save(value, expect=expect, schema=schema, by=by, key=key, touch=self.logbook.touch())
 
     def patch(self, path: str, value: Any, *, expect: int | None = None, by: str = "agent") -> int:
-        """Set a single path of the state and save. Without ``expect`` other people's changes elsewhere are kept."""
+        """Set one path of the state and save. Without ``expect``, changes that others made elsewhere are kept."""
         return self.statebook.patch(path, value, expect=expect, by=by, touch=self.logbook.touch())
 
     def confirm(self, path: str, *, by: str = "agent") -> int:
-        """Record that the value at a path was checked just now and still holds."""
+        """Record that you just checked the value at a path and it still holds."""
         return self.statebook.confirm(path, by=by, touch=self.logbook.touch())
 
     def refresh(self, type: Any = None) -> Loaded[Any]:
         """Run the registered refreshers of every stale field, save what they found, and return the state."""
-        self.logbook.record()  # a handle that names another owner stops here
+        self.logbook.record()  # refuses a handle that names another owner
         return self.statebook.refresh(type, self.logbook.touch())
 
     def revisions(self, last: int | None = None) -> list[Revision]:
@@ -288,12 +289,12 @@ class LedgerThread:
     # Checkpoints
 
     def checkpoint(self, name: str, *, note: str = "", replace: bool = False) -> Checkpoint:
-        """Name this point of the thread. A name can be used once unless ``replace`` is given."""
+        """Name this point of the thread. Each name can be used once, unless you give ``replace``."""
         record, state = self.logbook.with_state()
         point = self._point(None, record, state)
         put = checkpoints.to_put(self.id, name, point, note, record.scope, replace=replace)
         try:
-            self.logbook.commit((put, Append("thread", self.id)))  # an erased thread does not come back for this
+            self.logbook.commit((put, Append("thread", self.id)))  # must not bring an erased thread back
         except Conflict as error:
             raise Conflict(
                 f"thread {self.id!r} already has a checkpoint {name!r}; give replace=True to move it",
@@ -310,7 +311,7 @@ class LedgerThread:
     def rewind(self, to: str | int) -> Checkpoint:
         """Go back to a checkpoint, or to the moment after entry number ``to``. O(1): nothing is copied or deleted.
 
-        What came after stays stored; the checkpoint that is returned names the place the thread was at before.
+        Later entries stay stored; the checkpoint returned names the point where the thread was before.
         """
         if to is None:
             raise Invalid("say where to rewind to: the name of a checkpoint or the number of an entry")
@@ -323,9 +324,9 @@ class LedgerThread:
         return checkpoints.to_checkpoint(self._checkpoint(name))
 
     def fork(self, id: str, *, at: str | int | None = None, user: str | None = None, agent: str | None = None) -> Self:
-        """Begin a new thread that shares this one's history up to a checkpoint, an entry number, or now. O(1)."""
+        """Create a thread that shares this one's history up to a checkpoint, an entry number, or now. O(1)."""
         id = check_id(id, "thread id")
-        with self._core.engine.snapshot() as view:  # all that the fork shares is of one moment
+        with self._core.engine.snapshot() as view:  # everything the fork shares comes from one moment
             record, state = self.logbook.with_state(view)
             point = self._point(at, record, state)
             scope = Scope(
@@ -344,11 +345,11 @@ class LedgerThread:
         return type(self)(self._core, id, scope, tags)
 
     def _also_forked(self, view: View, id: str, scope: Scope, moment: int) -> tuple[Op, ...]:
-        """What else a fork shares as it was at a moment. The ledger itself has nothing more."""
+        """Operations for what else a fork shares as of a moment. The ledger itself has nothing more."""
         return ()
 
     def _moment(self, point: Point, record: Record) -> int:
-        """The time of the last entry up to a point; a fork from where the thread is now has everything."""
+        """The time of the last entry up to a point; a fork from the thread's end shares everything."""
         if point.log == record.mark:
             return _MOST
         found = self._core.engine.read(self._core.tenant, point.log, limit=1, newest=True)
@@ -391,7 +392,7 @@ Handle = TypeVar("Handle", bound="LedgerThread")
 
 
 def sibling(thread: Handle, id: str, scope: Scope, tags: tuple[str, ...] = ()) -> Handle:
-    """Another handle of the same kind, of this thread or of one beside it."""
+    """A handle of the same kind, to this thread or another of the same store."""
     return thread._sibling(id, scope, tags)
 
 
@@ -410,7 +411,7 @@ def to_info(record: Record) -> ThreadInfo:
 
 def check_tags(tags: Any) -> tuple[str, ...]:
     if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise Invalid(f"tags must be several strings, not {quoted(tags)}")
+        raise Invalid(f"tags must be a collection of strings, not {quoted(tags)}")
     return tuple(check_id(tag, "tag") for tag in tags)
 
 
@@ -420,7 +421,7 @@ def check_count(what: str, value: object) -> None:
 
 
 def refuse_other_owner(record: Record, scope: Scope) -> None:
-    """A handle that names an owner must not read or write someone else's thread of the same name."""
+    """Refuse a handle whose owner differs from the thread's recorded owner."""
     mine, theirs = scope, record.scope
     if mine.user is not None and mine.user != theirs.user:
         raise Invalid(f"thread {record.id!r} belongs to user {theirs.user!r}, not {mine.user!r}", thread=record.id)

@@ -1,7 +1,7 @@
 """A turn: what one exchange adds to a thread, in one commit.
 
-Inside the ``with`` block things are only collected; the commit comes at its end, and an exception in the block means
-that nothing happened. Turns do not nest, and one that was begun before the process forked is the parent's to commit.
+Inside the ``with`` block things are only collected; the commit comes at its end, and after an exception in the block
+nothing is written. Turns do not nest, and a turn begun before the process forked is the parent's to commit.
 Deliberately absent: a transaction held open while a model thinks.
 """
 
@@ -37,22 +37,22 @@ def inside(core: Core, thread: str) -> bool:
 
 
 def enter(core: Core, thread: str) -> None:
-    """Make turns of a thread be refused in this context from here on."""
+    """Refuse turns of a thread in this context from here on."""
     _around.set(_around.get() | {place_of(core, thread)})
 
 
 def copied(value: Any) -> Any:
-    """A copy of a state on its way into a commit: what its caller changes later in it is not what it saved."""
+    """A copy of a state to commit, so that later changes by the caller are not saved."""
     try:
         return deepcopy(value)
-    except Exception as error:  # a type of the caller's may refuse in any way
-        raise Invalid(f"a {type(value).__name__} cannot be copied to be saved: {error}") from error
+    except Exception as error:  # the caller's own type may raise anything
+        raise Invalid(f"cannot save a {type(value).__name__}: copying it failed: {error}") from error
 
 
 class TurnDraft:
-    """Entries and state on their way into one commit, for whoever commits it: a handle, blocking or not, or a session.
+    """Entries and state to go into one commit, made by a handle (blocking or async) or a session.
 
-    ``entries`` and ``revision`` are there once it is done.
+    ``entries`` and ``revision`` are set once it is committed.
     """
 
     def __init__(self, thread: LedgerThread, core: Core, book: StateBook, key: str | None, expect: int | None) -> None:
@@ -67,7 +67,7 @@ class TurnDraft:
 
     def append(self, *items: Any, kind: str = "message", key: str | None = None) -> None:
         self._refuse_unless("open")
-        # Copied now: what the caller changes later in its own objects is not what it appended.
+        # Copied now, so that later changes by the caller are not appended.
         self._drafts += [log.copied(draft) for draft in log.drafts(items, kind, key)]
 
     def save(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
@@ -75,7 +75,7 @@ class TurnDraft:
         self._saved = {"value": copied(value), "expect": expect, "schema": schema, "by": by}
 
     def begin(self) -> None:
-        """Begin, unless this code is inside a turn of the same thread already: that one is committed later."""
+        """Begin, unless this code is already inside a turn of the same thread."""
         self._refuse_unless("new")
         around = _around.get()
         if self._place in around:
@@ -84,7 +84,7 @@ class TurnDraft:
         _around.set(around | {self._place})
 
     def leave(self) -> None:
-        # Not reset by a token: the end of an async block may come in another context than its beginning.
+        # No token: an async block may end in another context than it began in.
         _around.set(_around.get() - {self._place})
 
     @property
@@ -102,13 +102,13 @@ class TurnDraft:
         return self._saved is not None
 
     def pending(self) -> Pending[None]:
-        """Work out the one commit that this turn comes to."""
+        """Work out the one commit for this turn."""
         self._refuse_unless("open")
         self._phase = "committing"
         time = self.core.clock.now()
         drafts = self._keyed_drafts()
         if not drafts and self._saved is None:
-            raise Invalid("an empty turn: append something to it or save a state")
+            raise Invalid("this turn is empty: append something or save a state")
         ops: tuple[Op, ...] = (self._thread.logbook.append(drafts, time, self._expect, whole=self._key is not None),)
         saving = None
         if self._saved is not None:
@@ -124,7 +124,7 @@ class TurnDraft:
         return Pending(ops, time, finish)
 
     def _keyed_drafts(self) -> list[Draft]:
-        """Under a key of the turn every entry gets one of its own, so that a repetition is recognised as a whole."""
+        """With a turn key, every entry gets a key of its own, so that a repetition is recognised as a whole."""
         return self._drafts if self._key is None else log.keyed(self._drafts, self._key)
 
     def _refuse_unless(self, phase: str) -> None:
@@ -138,19 +138,19 @@ class TurnDraft:
 
 
 class Turn:
-    """What one exchange adds to a thread: entries and a state that go into one commit at the end of its ``with``."""
+    """What one exchange adds to a thread: entries and a state, committed together at the end of the ``with`` block."""
 
     def __init__(self, draft: TurnDraft) -> None:
         self.draft = draft
 
     @property
     def entries(self) -> list[Entry]:
-        """The entries as they were committed; none before."""
+        """The entries as committed; empty before the commit."""
         return self.draft.entries
 
     @property
     def revision(self) -> int | None:
-        """The revision that the state became, once it is committed."""
+        """The revision of the saved state; None before the commit."""
         return self.draft.revision
 
     def append(self, *items: Any, kind: str = "message", key: str | None = None) -> None:
@@ -158,7 +158,7 @@ class Turn:
         self.draft.append(*items, kind=kind, key=key)
 
     def save(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
-        """Save a state with this turn; given twice, the later one counts."""
+        """Save a state with this turn; if you call it twice, the later state counts."""
         self.draft.save(value, expect=expect, schema=schema, by=by)
 
     def __enter__(self) -> Self:

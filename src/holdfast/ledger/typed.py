@@ -1,11 +1,11 @@
-"""Typed values to plain data and back, and the proof that nothing got lost on the way.
+"""Typed values to plain data and back, with proof that nothing is lost on the way.
 
 Structs, dataclasses and typed dicts are handled by msgspec; pydantic models by their own validator and serialiser,
-found on the class, also when they are nested in one of the others. Stored names are a type's field names as msgspec
-encodes them; for pydantic the field names, never the aliases, which belong to some other wire.
+found on the class, even nested inside one of the others. Stored names are a type's field names as msgspec
+encodes them; for pydantic the field names, never the aliases, which are for other formats.
 
 Deliberately absent: an import of pydantic, schema names and versions, and any place where a value was stored: a
-problem is raised as ``Misfit`` with a path, and whoever knows the place makes an error of it.
+problem is raised as ``Misfit`` with a path, and the caller, who knows the place, turns it into an error.
 """
 
 from __future__ import annotations
@@ -70,18 +70,18 @@ def is_typed_dict(kind: type) -> bool:
 
 
 def is_document(kind: type) -> bool:
-    """Say whether values of a type with fields are stored as a dict, not as a list or as a bare value."""
+    """Whether values of a type with fields are stored as a dict, not as a list or a bare value."""
     listed = getattr(getattr(kind, "__struct_config__", None), "array_like", False)
     return not listed and not getattr(kind, "__pydantic_root_model__", False)
 
 
 def is_open(kind: type) -> bool:
-    """Say whether a type keeps fields that it does not declare."""
+    """Whether a type keeps fields that it does not declare."""
     return is_pydantic(kind) and getattr(kind, "model_config", {}).get("extra") == "allow"
 
 
 def members(value: Any) -> list[tuple[Step, Any]] | None:
-    """Return what is directly inside a value under its stored names, or None when nothing can be."""
+    """Return what is directly inside a value by its stored names, or None if it has no fields."""
     if isinstance(value, dict):
         return [(str(name), item) for name, item in value.items()]
     if isinstance(value, list | tuple):
@@ -98,15 +98,15 @@ def members(value: Any) -> list[tuple[Step, Any]] | None:
 
 
 def to_plain(value: Any) -> Any:
-    """Turn a typed value into plain data as the store gives it back: tuples as lists, sets in a stable order."""
+    """Turn a typed value into plain data as the store returns it: tuples as lists, sets in a stable order."""
     try:
         plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_serialised)
     except _Foreign as refusal:
         path, name = render(_locate(value, refusal.item) or ()), type(refusal.item).__name__
         raise Invalid(f"{path or 'value'}: {name} cannot be stored; use a plain or typed value", path=path) from None
     except RecursionError:
-        raise Invalid(f"the value is nested deeper than {MAX_DEPTH} levels, or holds itself") from None
-    except Exception as error:  # a serialiser of the type may raise anything
+        raise Invalid(f"the value is nested deeper than {MAX_DEPTH} levels, or contains itself") from None
+    except Exception as error:  # the type's serialiser may raise anything
         raise Invalid(f"a {type(value).__name__} cannot be turned into plain data: {error}") from error
     return settled(plain, value)
 
@@ -173,14 +173,14 @@ def _stable(items: list[Any]) -> list[Any]:
 
 
 def from_plain(kind: Any, plain: Any) -> Any:
-    """Turn plain data into a value of a type; what does not fit is a ``Misfit`` that names the field."""
+    """Turn plain data into a value of a type; raise a ``Misfit`` that names the field if it does not fit."""
     try:
         return _validated(kind, plain) if is_pydantic(kind) else _converted(kind, plain)
     except HoldfastError:
         raise
     except msgspec.ValidationError as error:
         raise _misfit(error, kind, plain) from error
-    except Exception as error:  # a validator of the type may raise anything
+    except Exception as error:  # the type's validator may raise anything
         raise _told_by_pydantic(error, plain, ()) or Misfit((), f"{type(error).__name__}: {error}") from error
 
 
@@ -260,7 +260,7 @@ def _inside(node: Any, step: Step) -> Any:
 
 
 def _told_by_pydantic(error: BaseException | None, plain: Any, path: Path) -> Misfit | None:
-    """Read pydantic's own account of what is wrong, when there is one."""
+    """Read pydantic's own description of the problem, if there is one."""
     account = getattr(error, "errors", None)
     if not callable(account):
         return None
@@ -281,7 +281,7 @@ def _told_by_pydantic(error: BaseException | None, plain: Any, path: Path) -> Mi
 
 
 def lost(stored: Any, kept: Any, value: Any) -> Path | None:
-    """Return the first stored field that is gone from ``kept``, which is ``value`` as plain data again."""
+    """Return the first stored field missing from ``kept``, which is ``value`` as plain data again."""
     if stored == kept:
         return None
     if isinstance(stored, dict) and isinstance(kept, dict):
@@ -303,7 +303,7 @@ def lost(stored: Any, kept: Any, value: Any) -> Path | None:
 
 
 def drift(before: Any, after: Any, *, lenient: bool = False) -> Misfit | None:
-    """Tell where a value came back different from being plain data. A tuple may come back as a list.
+    """Find where a value differs after a round trip through plain data. A tuple may come back as a list.
 
     When ``lenient``, the value may hold plain data in place of typed values, as text in place of a date.
     """
@@ -319,14 +319,14 @@ def drift(before: Any, after: Any, *, lenient: bool = False) -> Misfit | None:
     if lenient and (type(before) in _LEAVES or type(before) is list or _is_plain_dict(before)):
         return None
     if type(before) is type(after):
-        return None if _incomparable(before) else Misfit((), f"this {type(before).__name__} comes back changed")
+        return None if _incomparable(before) else Misfit((), f"this {type(before).__name__} would be read back changed")
     names = type(before).__name__, type(after).__name__
-    why = f"a {names[0]} comes back as {names[1]}; declare its type in the schema, or store plain data"
+    why = f"a {names[0]} would be read back as {names[1]}; declare its type in the schema, or store plain data"
     return Misfit((), why)
 
 
 def _alike(before: Any, after: Any, lenient: bool) -> bool:
-    """Say whether two values hold the same members, so that only these can differ."""
+    """Whether two values hold the same members, so that only these can differ."""
     if isinstance(before, dict):
         same = isinstance(after, dict) and before.keys() == after.keys()
         return same or (lenient and _is_plain_dict(before) and members(after) is not None)
@@ -347,6 +347,6 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def _incomparable(value: Any) -> bool:
-    """NaN, which the codec refuses with a better word, and objects that only equal themselves."""
+    """NaN, which the codec refuses with a better message, and objects that only equal themselves."""
     kind: Any = type(value)
     return (kind is float and isnan(value)) or kind.__eq__ is object.__eq__

@@ -1,4 +1,4 @@
-"""Who owns something in a tenant: users are not stored, they are the owners of threads and memories.
+"""The users of a tenant: they are not stored; a user is whoever owns a thread or a memory.
 
 Deliberately absent: what belongs to a user, which the rooms list by ``user=``.
 """

@@ -1,4 +1,4 @@
-"""Whether a collection and its memories agree: what its stream says was remembered is there, and nothing else is.
+"""Whether a collection and its memories match: everything its stream says was remembered exists, and nothing else.
 
 Deliberately absent: repair.
 """
@@ -19,7 +19,7 @@ _PAGE = 1_000
 
 
 def problems(view: View, tenant: str) -> Iterator[Problem]:
-    """Collections that do not agree with their memories, and memories that cannot be read. Give a snapshot."""
+    """Collections that do not match their memories, and memories that cannot be read. Give a snapshot."""
     for collection in scan_all(view, tenant, Query(COLLECTION)):
         for what in problems_of(view, tenant, collection):
             yield Problem(f"collection {collection.id!r}", what, tenant, COLLECTION, collection.id)
@@ -33,7 +33,7 @@ def problems(view: View, tenant: str) -> Iterator[Problem]:
 
 
 def problems_of(view: View, tenant: str, collection: Record) -> Iterator[str]:
-    """What does not agree between a collection, its stream and its memories, in words. Give a snapshot."""
+    """How a collection, its stream and its memories differ, in words. Give a snapshot."""
     if collection.id != collection_id(collection.scope):
         yield f"collection {collection.id!r} is not the collection of its user and agent"
     here: dict[str, bool] = {}
@@ -45,11 +45,11 @@ def problems_of(view: View, tenant: str, collection: Record) -> Iterator[str]:
     for id, kept in here.items():
         record = view.get(tenant, MEMORY, id)
         if kept and record is None:
-            yield f"memory {id!r} of collection {collection.id!r} is lost: it was remembered and never erased"
+            yield f"memory {id!r} of collection {collection.id!r} is missing: it was remembered and never erased"
         elif kept and record is not None and record.scope != collection.scope:
             yield f"memory {id!r} of collection {collection.id!r} belongs to another user or agent"
         elif not kept and record is not None:
-            yield f"memory {id!r} of collection {collection.id!r} is still there, though it was erased"
+            yield f"memory {id!r} of collection {collection.id!r} still exists, though it was erased"
     for kind in MEMORY_KINDS:
         for record in scan_all(view, tenant, Query(MEMORY, tag=kind_tag(collection.id, kind))):
             if record.id not in here:

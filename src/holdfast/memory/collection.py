@@ -1,8 +1,8 @@
 """One collection: the memories of one exact pair of user and agent, written and read.
 
 A collection owns a stream with an event for everything that happened to it, and its memories are records of their own;
-what belongs together is one commit. No memory is changed because of a later one. Forgetting and counting uses change
-what is said about a memory, by compare and set, never its text. The time of a collection never falls, so of two
+what belongs together is one commit. No memory changes because of a later one. Forgetting and counting uses change
+what is recorded about a memory, by compare-and-set, never its text. A collection's time never goes back, so of two
 memories in it the one that was committed later was recorded later, whatever the clocks of their writers say.
 
 Deliberately absent: what is true (``facts``), the other collections that a handle sees (``visible``), and finding by
@@ -51,7 +51,7 @@ from holdfast.memory.names import (
 from holdfast.memory.stored import as_remembered, from_plain, read_plain, readable, to_body, to_memory, to_plain
 from holdfast.records import MEMORY_KINDS, Memory
 
-_TRIES = 1_000  # of many who change one memory at once only one gets through at a time
+_TRIES = 1_000  # of many concurrent changes, one gets through at a time
 _LEAST_PAGE = 100
 _FEW = 10  # so many are looked up each by itself whatever else there is
 _SOME = 50  # a collection with fewer corrections gives all of them
@@ -79,8 +79,8 @@ class MemoryCollection:
     def remember(self, drafts: Sequence[Remembering]) -> list[Memory]:
         """Write memories in one durable commit and return them in the order of their drafts.
 
-        What carries the name of an earlier one (``once``) is not written again: it is given back as it is stored, also
-        when it was forgotten since. With other content it is ``KeyReused``; when it was erased it is ``Erased``.
+        A memory with the name of an earlier one (``once``) is not written again: the stored one is returned, even
+        if it was forgotten since. With other content it raises ``KeyReused``; if it was erased, ``Erased``.
         """
         if not drafts:
             return []
@@ -98,10 +98,10 @@ class MemoryCollection:
     def remembering(
         self, drafts: Sequence[Remembering], known: Mapping[str, Memory] | None = None
     ) -> Pending[list[Memory]]:
-        """The write that remembers, worked out but not committed. ``known`` are those that are stored already.
+        """The write that remembers, prepared but not committed. ``known`` are those already stored.
 
         The commit fails with ``Conflict`` or ``KeyReused`` when one is stored that is not known here; ``remember``
-        then looks and settles it.
+        then reads it and decides.
         """
         time = self._core.clock.now()
         written = [checked(draft, self.subject) for draft in drafts]
@@ -141,8 +141,8 @@ class MemoryCollection:
         if over and (draft.once is None or self._found(name) is None):  # a repetition was in time when it came first
             assert draft.valid_to is not None
             raise Invalid(
-                f"valid_to ({draft.valid_to.isoformat()}) is not after now, from when on a memory is true unless it "
-                "says otherwise; give valid_from as well"
+                f"valid_to ({draft.valid_to.isoformat()}) is not after now, the default for valid_from; "
+                "give valid_from as well"
             )
         return to_plain(draft)
 
@@ -191,7 +191,7 @@ class MemoryCollection:
         forgotten: bool = False,
         view: View | None = None,
     ) -> list[Memory]:
-        """List memories, the latest recorded first; with ``forgotten`` those that were forgotten instead."""
+        """List memories, latest first; with ``forgotten``, the forgotten ones instead."""
         if kind is not None:
             check_choice("kind", kind, MEMORY_KINDS)
         if limit is not None:
@@ -265,7 +265,7 @@ class MemoryCollection:
         return [link for link in found if ends in (folded(link.subject), folded(link.object or ""))]
 
     def procedures(self, view: View | None = None) -> list[Memory]:
-        """How to do things, the most useful first."""
+        """How to do things, most useful first."""
         return sorted(self._tagged(kind_tag(self.id, "procedural"), view), key=usefulness, reverse=True)
 
     def _with_corrections(self, found: Iterable[Memory], view: View) -> list[Memory]:
@@ -366,7 +366,7 @@ class MemoryCollection:
         return self._change(id, lambda plain: {"forgotten": now, **plain}, "forget")
 
     def unforget(self, id: str) -> Memory:
-        """Bring back what was forgotten."""
+        """Bring back a forgotten memory."""
         return self._change(id, lambda plain: {name: plain[name] for name in plain if name != "forgotten"}, "restore")
 
     def used(self, id: str, helped: bool | None = None) -> Memory:
@@ -381,7 +381,7 @@ class MemoryCollection:
         return self._change(id, counted)
 
     def erase(self, id: str) -> None:
-        """Remove a memory for good, also a damaged one. Its id stays in the collection's stream, its text nowhere."""
+        """Remove a memory for good, even a damaged one. Its id stays in the collection's stream, its text nowhere."""
         for _ in range(_TRIES):
             record = self._existing(id)
             time = self._core.clock.now()
@@ -395,7 +395,7 @@ class MemoryCollection:
         raise Conflict(f"memory {id!r} keeps changing", memory=id)
 
     def _change(self, id: str, change: Callable[[dict[str, Any]], dict[str, Any]], what: str | None = None) -> Memory:
-        """Change what is said about a memory; start over when another process did so first. No change, no commit."""
+        """Change what is recorded about a memory; retry if another process did so first. No change, no commit."""
         for _ in range(_TRIES):
             record = self._existing(id)
             old = read_plain(record)
@@ -415,7 +415,7 @@ class MemoryCollection:
     # Never true, and no longer true
 
     def correct(self, id: str, instead: Remembering | None = None) -> Memory:
-        """Say that a memory was never true, and what is true instead if that is known.
+        """Mark a memory as never true, and say what is true instead if that is known.
 
         What is true instead is about the same subject and key, for the same time, unless it says otherwise. It must be
         trusted as much as what it corrects.
@@ -435,10 +435,10 @@ class MemoryCollection:
         draft: Remembering | None = None,
         beside: Sequence[MemoryCollection] = (),
     ) -> Memory:
-        """Say that a memory is no longer true, from a moment or from now on; ``draft`` may say it in words.
+        """Mark a memory as no longer true, from a moment or from now on; ``draft`` may say it in words.
 
         A value of a fact must still be the value at that moment, in this collection and those ``beside`` it; one that
-        is over cannot end, and what came after it is not touched. The words must be trusted as much as what they end.
+        has ended cannot end, and later values are not touched. The words must be trusted as much as what they end.
         """
         for _ in range(_TRIES):
             with self._core.engine.snapshot() as view:
@@ -501,7 +501,7 @@ def _in_place_of(wrong: Memory, instead: Remembering) -> Remembering:
 
 
 def _ending(over: Memory, at: datetime | None, draft: Remembering | None) -> Remembering:
-    """What says that a memory is over. It does not repeat the text: erasing that memory must leave it nowhere."""
+    """The memory that ends another. It does not repeat the text: erasing that memory must leave it nowhere."""
     fact = over.key is not None
     words = f"{over.key} of {over.subject}: no longer" if fact else f"{over.id} is no longer true"
     told = draft or Remembering(words, trust=over.trust)
@@ -514,8 +514,8 @@ def _ending(over: Memory, at: datetime | None, draft: Remembering | None) -> Rem
 def _refuse_less_trust(about: Memory, draft: Remembering, what: str) -> None:
     if rank(check_trust(draft.trust)) < rank(about.trust):
         raise Invalid(
-            f"memory {about.id!r} is {about.trust}, and what is only {draft.trust} cannot {what} it; if you vouch for "
-            f"it, say trust={about.trust!r}",
+            f"memory {about.id!r} is {about.trust}, and something {draft.trust} cannot {what} it; if you vouch for "
+            f"it, give trust={about.trust!r}",
             memory=about.id,
         )
 
@@ -524,23 +524,23 @@ def _refuse_before(over: Memory, at: datetime | None, moment: datetime) -> None:
     if moment < over.valid_from or (at is not None and moment == over.valid_from):
         start = over.valid_from.isoformat()
         raise Invalid(
-            f"memory {over.id!r} is true from {start} on, so it cannot end before; correct what was never true"
+            f"memory {over.id!r} is true from {start} on and cannot end before that; if it was never true, correct it"
         )
 
 
 def _refuse_over(over: Memory, around: Iterable[Memory], moment: datetime) -> None:
-    """Refuse to end a value that is none any more: the end would hit whatever is the value instead."""
+    """Refuse to end a value that is no longer current: the end would apply to the current value instead."""
     version = next((one for one in timeline(around) if one.memory.id == over.id), None)
     if version is None:
         raise Invalid(f"memory {over.id!r} was forgotten, so there is nothing to end; unforget it first")
     if version.corrected_by is not None:
-        raise Invalid(f"memory {over.id!r} was never true, as {version.corrected_by!r} says, so it cannot end")
+        raise Invalid(f"memory {over.id!r} was never true ({version.corrected_by!r} corrects it), so it cannot end")
     if version.until is not None and version.until <= moment:
         since = version.until.isoformat()
         if version.superseded_by is None:
-            raise Invalid(f"memory {over.id!r} is over since {since} already")
+            raise Invalid(f"memory {over.id!r} already ended at {since}")
         by = version.superseded_by
-        raise Invalid(f"memory {over.id!r} is over since {since} already, when {by!r} began; look whether to end that")
+        raise Invalid(f"memory {over.id!r} already ended at {since}, when {by!r} began; did you mean to end that one?")
 
 
 def _event(what: str, id: str, time: int, *, once: bool = False) -> Event:

@@ -1,4 +1,4 @@
-"""Contradictions between memories that no key holds together: found by rules, told to people, and never merged.
+"""Contradictions between memories without a common key: found by rules, reported to people, and never merged.
 
 Two memories can only contradict when they are about the same subject, are true at the same time, and say nearly the
 same. Facts with a key supersede one another, so what was superseded, ended, corrected or forgotten contradicts nothing;
@@ -11,7 +11,7 @@ neither do episodes, which may both have happened. Each rule has a name:
 - ``time``, ``date``, ``weekday``, ``number``: they differ in that alone
 
 The rules read English; of other languages only the figures are compared. They prefer silence to a false alarm. Of many
-that contradict one another each is told with the latest before it, so that the work and the answer grow with the
+that contradict one another, each is reported with the latest before it, so that the work and the answer grow with the
 memories and not with their pairs. Deliberately absent: a model, and deciding which one is right.
 """
 
@@ -370,7 +370,7 @@ def _gist(reading: _Assertion) -> object:
 
 
 def _together(a: FactVersion, b: FactVersion) -> bool:
-    """Whether there is a moment at which both are held to be true."""
+    """Whether there is a moment at which both count as true."""
     return (a.until is None or b.since < a.until) and (b.until is None or a.since < b.until)
 
 

@@ -1,6 +1,6 @@
 """What a caller wants remembered, and whether it can be.
 
-A ``Remembering`` is filled in freely; ``checked`` refuses what makes no sense, with a sentence that says what to
+A ``Remembering`` is filled in freely; ``checked`` refuses what makes no sense, with a message that says what to
 change, and fills in what was left out. Nothing is repaired silently and the text is kept as it was given. Deliberately
 absent: ids and times (the collection gives them) and the size of a text (the codec has the limit).
 """
@@ -24,10 +24,10 @@ _PARTS = ("by", "channel", "tool")
 
 
 class Remembering(msgspec.Struct, frozen=True):
-    """Something on its way into a collection.
+    """Something to be added to a collection.
 
-    ``once`` is a name of the caller's own: the same content under it again gives back what is stored. ``corrects`` and
-    ``ended`` are set by ``MemoryCollection.correct`` and ``Collection.end``.
+    ``once`` is the caller's own name for it: the same content under it again returns what is stored. ``corrects`` and
+    ``ended`` are set by ``MemoryCollection.correct`` and ``MemoryCollection.end``.
     """
 
     text: str = ""
@@ -50,7 +50,7 @@ class Remembering(msgspec.Struct, frozen=True):
 def checked(draft: Remembering, subject: str) -> Remembering:
     """The draft with everything in its final form; ``subject`` is whom it is about unless it says so itself."""
     if not isinstance(draft, Remembering):
-        raise Invalid(f"what is remembered is a Remembering, not {type(draft).__name__}")
+        raise Invalid(f"give a Remembering, not {type(draft).__name__}")
     about = subject if draft.subject is None else _name(draft.subject, "subject")
     valid_from, valid_to = _validity(draft.valid_from, draft.valid_to)
     relation, object = _link(draft.relation, draft.object)
@@ -95,13 +95,13 @@ def to_origin(given: Any) -> Origin:
         if getattr(given, what) is not None:
             _name(getattr(given, what), f"{what} of an origin")
     if isinstance(given.entries, str | bytes | EntryRef) or not isinstance(given.entries, Iterable):
-        raise Invalid(f"entries of an origin are several (thread, number), not {quoted(given.entries)}")
+        raise Invalid(f"the entries of an origin are pairs of thread and number, not {quoted(given.entries)}")
     return msgspec.structs.replace(given, entries=tuple(_entry(entry) for entry in given.entries))
 
 
 def check_labels(tags: Any) -> tuple[str, ...]:
     if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise Invalid(f"tags must be several strings, not {quoted(tags)}")
+        raise Invalid(f"tags must be a collection of strings, not {quoted(tags)}")
     return tuple(sorted({check_id(tag, "tag") for tag in tags}))
 
 
@@ -109,9 +109,9 @@ def _text(text: object, instead: str | None) -> str:
     if instead is not None and (text is None or text == ""):
         return instead
     if not isinstance(text, str):
-        raise Invalid(f"what is remembered is text, not {type(text).__name__}")
+        raise Invalid(f"the text to remember must be a string, not {type(text).__name__}")
     if not text.strip():
-        raise Invalid("there is nothing to remember in an empty text")
+        raise Invalid("cannot remember an empty text")
     return text if type(text) is str else str.__str__(text)
 
 
@@ -161,7 +161,7 @@ def _entry(given: Any) -> EntryRef:
     elif isinstance(given, tuple | list) and len(given) == 2:
         given = EntryRef(*given)
     if not isinstance(given, EntryRef):
-        raise Invalid(f"an entry of an origin is named by its thread and number, not {quoted(given)}")
+        raise Invalid(f"an entry of an origin is a pair of thread and number, not {quoted(given)}")
     if type(given.number) is not int or not 1 <= given.number < 2**63:
-        raise Invalid(f"the number of an entry is a whole number from 1 on, not {quoted(given.number)}")
+        raise Invalid(f"the number of an entry is a whole number, 1 or more, not {quoted(given.number)}")
     return EntryRef(check_id(given.thread, "thread id"), given.number)

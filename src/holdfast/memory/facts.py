@@ -1,16 +1,16 @@
-"""What is true, worked out from all that was remembered: pure, and the same in whatever order it came in.
+"""What is true, computed from everything remembered: a pure function, independent of the order of arrival.
 
 Memories with the same subject and key are versions of one fact. In the order of (valid_from, recorded_at, id) each
 holds until its own end or the beginning of the next one, whichever comes first. A version that has ``ended`` holds no
 value. What another memory ``corrects`` was never true, from the moment that became known; a correction may be corrected
-in turn. One that ``corrects`` and has ``ended`` says of a single memory that it is true no longer.
+in turn. One that ``corrects`` and has ``ended`` says that a single memory is no longer true.
 
-Trust has two rules. Whoever asks for a ``trust`` gets what follows from memories of at least that trust: the others
-take no part, neither as values nor as corrections. And whatever is asked for, a correction (or an end of a single
+Trust has two rules. With a ``trust``, only memories of at least that trust count: the others
+take no part, neither as values nor as corrections. And in any case, a correction (or an end of a single
 memory) counts for nothing against a memory that is trusted more than the correction itself.
 
-Two times are told apart: ``as_of`` is when something is true, ``known_at`` is what was known by then. What was
-forgotten takes no part, whatever is asked for: without it, the version before it holds on. Deliberately absent: any
+There are two times: ``as_of`` is when something is true, ``known_at`` is what was known by then. What was
+forgotten never takes part: without it, the version before it continues to hold. Deliberately absent: any
 model, any store, and the clock.
 """
 

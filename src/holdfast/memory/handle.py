@@ -1,8 +1,8 @@
 """The memories of one scope: remember, look up, recall, forget.
 
-It holds no data of its own, so any number of handles in any number of processes may name the same scope. Writing goes
-to the scope's own collection; reading sees the collections around it too, and recall also every message of the threads
-in it. Deliberately absent: what is true (``memory.facts``), how things are found (``retrieval``), and when to extract.
+A handle holds no data, so any number of handles in any number of processes may name the same scope. Writes go to the
+scope's own collection; reads also see the collections around it, and recall also searches every message of the scope's
+threads. Deliberately absent: what is true (``memory.facts``), how things are found (``retrieval``), when to extract.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from holdfast.memory.visible import VisibleMemories
 from holdfast.records import Memory, Origin, Recalled
 
 Progress = Callable[[int, int], None]
-"""Is told how much is done, and how much there is."""
+"""Called with how much is done, and the total."""
 
 
 class Only(TypedDict, total=False):
-    """What a recall can be narrowed down to."""
+    """Filters for a recall."""
 
     kind: str | Iterable[str] | None
     tag: str | Iterable[str] | None
@@ -51,7 +51,7 @@ class Only(TypedDict, total=False):
 
 
 class Details(TypedDict, total=False):
-    """What else can be said of a memory."""
+    """Further fields of a memory."""
 
     tags: Iterable[str]
     importance: float
@@ -64,7 +64,7 @@ class Details(TypedDict, total=False):
 
 
 class IndexMaintenance(Protocol):
-    """What keeps the indexes that recall searches."""
+    """Maintains the indexes that recall searches."""
 
     def rebuild(self, scope: Scope, progress: Progress | None = None) -> int: ...
     def reembed(self, scope: Scope, progress: Progress | None = None) -> int: ...
@@ -73,7 +73,7 @@ class IndexMaintenance(Protocol):
 
 
 class FindsMemories(Protocol):
-    """What answers recalls (``retrieval.recall``). This room does not know how."""
+    """Answers recalls (``retrieval.recall``). This room does not know how."""
 
     @property
     def indexes(self) -> IndexMaintenance: ...
@@ -92,7 +92,7 @@ class FindsMemories(Protocol):
 
 
 class Memories:
-    """What is known in one scope. ``store.memory(user="ana")`` gives one."""
+    """What is known in one scope. ``store.memory(user="ana")`` returns one."""
 
     def __init__(
         self,
@@ -118,30 +118,30 @@ class Memories:
         origin: str | dict[str, Any] | Origin | None = None,
         **details: Unpack[Details],
     ) -> Memory:
-        """Remember something, durably, and findable from now on.
+        """Remember something. It is durable, and recall finds it from now on.
 
         With ``key`` it is the value of a fact about ``subject`` (by default the user of this handle): the newest valid
         value counts, older ones stay in ``history``. Also: ``tags``, ``importance`` from 0 to 1, ``trust``,
         ``valid_from`` and ``valid_to`` for when it is true, ``relation`` and ``object`` to link the subject to
-        something, and ``once``, a name of your own under which it is remembered a single time.
+        something, and ``once``, a name of your own: whatever has the same name is remembered only once.
         """
         return self.visible.own.remember([_draft(text, kind, subject, key, origin, details)])[0]
 
     def remember_all(self, items: Iterable[str | dict[str, Any]]) -> list[Memory]:
         """Remember many things in one commit. An item is a text, or a dict with the arguments of ``remember``."""
         if isinstance(items, str | bytes | dict) or not isinstance(items, Iterable):
-            raise Invalid(f"remember_all takes several items, not {type(items).__name__}")
+            raise Invalid(f"remember_all takes a list of items, not {type(items).__name__}")
         return self.visible.own.remember([_item(item) for item in items])
 
     def link(self, subject: str, relation: str, object: str, **details: Any) -> Memory:
         """Remember that one thing is related to another: ``link("ana", "works at", "Acme", key="employer")``."""
-        text = details.pop("text", "")  # what the link says
+        text = details.pop("text", "")  # the link's own text
         return self.remember(text, subject=subject, relation=relation, object=object, **details)
 
     # Looking up
 
     def get(self, id: str) -> Memory:
-        """The memory with this id, also when it was forgotten."""
+        """The memory with this id, even if it was forgotten."""
         return self.visible.get(id)
 
     def memories(
@@ -153,7 +153,7 @@ class Memories:
         limit: int | None = 100,
         forgotten: bool = False,
     ) -> list[Memory]:
-        """List memories, the latest recorded first; with ``forgotten`` those that were forgotten instead."""
+        """List memories, latest first; with ``forgotten``, the forgotten ones instead."""
         check_flag("forgotten", forgotten)
         return self.visible.memories(kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten)
 
@@ -167,7 +167,7 @@ class Memories:
     ) -> list[Memory]:
         """The value of every fact: now, as it was ``as_of`` a moment, or as it was known at ``known_at``.
 
-        With ``trust`` only what is trusted at least that much has a say in what the value is.
+        With ``trust``, only memories trusted at least that much count.
         """
         return self.visible.facts(subject=subject, as_of=as_of, known_at=known_at, trust=trust)
 
@@ -180,7 +180,7 @@ class Memories:
         known_at: datetime | None = None,
         trust: str | None = None,
     ) -> Memory | None:
-        """The value of one fact, None where it has none; see ``facts``."""
+        """The value of one fact, or None; see ``facts``."""
         versions = self.visible.history(key, subject, known_at=known_at, trust=trust)
         moment = self.visible.moment(None, as_of)
         holding = [version.memory for version in versions if version.holds(moment) and not version.memory.ended]
@@ -189,27 +189,27 @@ class Memories:
     def history(
         self, key: str, subject: str | None = None, *, known_at: datetime | None = None, trust: str | None = None
     ) -> list[FactVersion]:
-        """Every value that a fact ever had, in order, with the time each really held."""
+        """Every value a fact ever had, in order, with the time each was true."""
         return self.visible.history(key, subject, known_at=known_at, trust=trust)
 
     def links(self, entity: str | None = None, *, hops: int = 1, as_of: datetime | None = None) -> list[Link]:
-        """Links that hold now (or ``as_of`` a moment): all of them, or those up to ``hops`` away from an entity."""
+        """Links that hold now (or ``as_of`` a moment): all, or those up to ``hops`` away from an entity."""
         return self.visible.links(entity=entity, hops=hops, as_of=self.visible.moment(None, as_of))
 
     def procedures(self, limit: int | None = None, *, trust: str | None = None) -> list[Memory]:
-        """How to do things, the most useful first: what an agent should always have at hand."""
+        """How to do things, most useful first: what an agent should always have at hand."""
         if limit is not None:
             check_count("limit", limit)
         return self.visible.procedures(limit, trust=trust)
 
     def contradictions(self, *, subject: str | None = None, limit: int | None = 100) -> list[Contradiction]:
-        """Memories that say opposite things and are not values of one fact, the newest first.
+        """Memories that contradict each other and are not values of one fact, newest first.
 
         They are flagged, never merged.
         """
         return self.visible.contradictions(subject=subject, limit=limit)
 
-    # What changed, what was never true, what is to go
+    # Changing, correcting, forgetting
 
     def correct(
         self,
@@ -219,15 +219,15 @@ class Memories:
         origin: str | dict[str, Any] | Origin | None = None,
         **details: Unpack[Details],
     ) -> Memory:
-        """Say that a memory was never true, and with ``text`` what is true instead.
+        """Mark a memory as never true; with ``text``, say what is true instead.
 
-        What is no longer true, but was, is not wrong: give the fact a new value, or ``end`` it.
+        If it was true once, do not correct it: give the fact a new value, or ``end`` it.
         """
         instead = None if text is None else _draft(text, self.visible.get(id).kind, None, None, origin, details)
         return self.visible.collection_of(id).correct(id, instead)
 
     def end(self, id: str, at: datetime | None = None) -> Memory:
-        """Say that a memory is no longer true, from a moment or from now on; of a fact, that it has no value then."""
+        """Mark a memory as no longer true, from a moment or from now on. A fact then has no value."""
         return self.visible.end(id, at)
 
     def forget(
@@ -243,8 +243,8 @@ class Memories:
     ) -> list[Memory]:
         """Forget one memory, all values of a fact (``key``), or all with a subject, tag or kind; return which.
 
-        What is forgotten is not found any more, and ``unforget`` brings it back. With ``erase`` its text is removed for
-        good, also of what was forgotten before. With ``dry_run`` nothing happens.
+        A forgotten memory is no longer found; ``unforget`` brings it back. With ``erase`` its text is removed for good,
+        including memories you forgot earlier. With ``dry_run`` nothing is changed.
         """
         chosen = self._chosen(id, key, subject, tag, kind, gone=check_flag("erase", erase))
         if check_flag("dry_run", dry_run):
@@ -258,7 +258,7 @@ class Memories:
                 done += (each for memory in chosen if (each := _unless_gone(work, memory.id)) is not None)
         finally:
             if erase:
-                self._finding().indexes.purge(done)  # indexes still know the words of what is gone
+                self._finding().indexes.purge(done)  # indexes still hold the erased words
         if not erase:
             return done
         if self._erased is not None:
@@ -283,10 +283,10 @@ class Memories:
         *,
         gone: bool,
     ) -> list[Memory]:
-        """What a call of ``forget`` means; with ``gone`` also what was forgotten before."""
+        """The memories that ``forget`` selects; with ``gone``, forgotten ones too."""
         if id is not None:
             if any(value is not None for value in (key, subject, tag, kind)):
-                raise Invalid("give either the id of a memory, or what all of them have in common")
+                raise Invalid("give either a memory's id, or a key, subject, tag or kind")
             return self._readable(id) if gone else [self.visible.get(id)]
         if key is None and subject is None and tag is None and kind is None:
             raise Invalid("say what to forget: an id, a key, a subject, a tag or a kind")
@@ -302,18 +302,18 @@ class Memories:
         return [memory for memory in found if self.visible.owns(self.visible.collection_of(memory.id).scope)]
 
     def _readable(self, id: str) -> list[Memory]:
-        """One memory; or none when it is there but cannot be read any more, which must not keep it from going."""
+        """One memory, or none if it exists but cannot be read: that must not stop it from being erased."""
         try:
             return [self.visible.get(id)]
         except (Corrupt, Unsupported):
             return []
 
     def unforget(self, id: str) -> Memory:
-        """Bring back what was forgotten."""
+        """Bring back a forgotten memory."""
         return self.visible.collection_of(id).unforget(id)
 
     def used(self, id: str, *, helped: bool | None = None) -> Memory:
-        """Tell that a memory was used, and whether it helped. Procedures are listed by how often they did."""
+        """Record that a memory was used, and whether it helped. Procedures are listed by how often they helped."""
         return self.visible.collection_of(id).used(id, helped)
 
     # Recalling
@@ -331,12 +331,12 @@ class Memories:
     ) -> Recalled:
         """Find what is relevant to a question or a text: memories, messages of the threads in this scope, and files.
 
-        Best first, at most ``k``. Facts that are superseded, corrected or over are left out, as are those not yet true;
-        ``as_of`` asks what was true and said at an earlier moment. ``within_ms`` is a budget: stages that do not fit
-        are dropped, and the report says which. ``only`` narrows down: ``kind``, ``tag``, ``since``, ``until``, ``by``,
+        Best first, at most ``k``. Facts that are superseded, corrected, ended or not yet true are left out; ``as_of``
+        recalls what was true and said at an earlier moment. ``within_ms`` is a time budget: stages that do not fit
+        are dropped, and the report says which. ``only`` filters: ``kind``, ``tag``, ``since``, ``until``, ``by``,
         ``channel``, ``tool``, ``trust`` (at least), ``thread``, ``subject``, ``log`` (False: no messages),
         ``files`` (False: no files).
-        ``without`` names stages to leave out, to see what they are worth.
+        ``without`` names stages to skip, to see what they contribute.
         """
         stages = frozenset(check_id(stage, "a stage to leave out") for stage in check_several("stages", without))
         check_flag("explain", explain)
@@ -345,18 +345,18 @@ class Memories:
     def learn(self, thread: str, *, after: int = 0, extractor: Extractor | None = None) -> list[Memory]:
         """Extract facts from a thread's messages without a model, and remember them with their source.
 
-        Our rules read English; ``extractor`` is a function of your own instead. Learning the same messages again
-        changes nothing. Returned are the memories that those messages gave.
+        The built-in rules read English; give your own function as ``extractor``. Learning the same messages again
+        changes nothing. Returns the memories that come from those messages.
         """
         if isinstance(extractor, type):
             raise Invalid("extractor is a function, not a class")
         check_function("extractor", extractor)
         return learn(self.core, self.visible, thread, after, extractor or extract)
 
-    # For a model that asks by itself
+    # Tools for a model
 
     def tools(self, format: str = "openai") -> list[dict[str, Any]]:
-        """The tools ``recall``, ``remember`` and ``forget`` as a model is told of them: openai or anthropic."""
+        """The tools ``recall``, ``remember`` and ``forget`` in the format of openai or anthropic."""
         return tools.definitions(format)
 
     def use(
@@ -368,32 +368,32 @@ class Memories:
         trust: str = "stated",
         once: str | None = None,
     ) -> str:
-        """Carry out a tool that a model called, and return the text to hand back to it.
+        """Carry out a tool call from a model, and return the text to send back to it.
 
-        ``arguments`` are what it wrote, as a dict or as JSON. What is wrong with them is in the text, which then begins
-        with ``error:``; only what is not a fault of the model's is raised. ``origin``, ``trust`` and ``once`` (see
-        ``remember``) are yours to say: a model can raise the trust of nothing.
+        ``arguments`` are the model's, as a dict or as JSON. If they are wrong, the text begins with ``error:`` and says
+        why; only errors that are not the model's are raised. You choose ``origin``, ``trust`` and ``once`` (see
+        ``remember``): a model cannot raise the trust of anything.
         """
         return tools.use(self, name, arguments, tools.Caller(origin, trust, once))
 
     # Tending
 
     def rebuild(self, progress: Progress | None = None) -> int:
-        """Make the indexes of this scope again from what is stored; return how many documents they hold."""
+        """Rebuild the indexes of this scope from the stored data; return how many documents they hold."""
         check_function("progress", progress)
         return self._finding().indexes.rebuild(self.visible.scope, progress)
 
     def reembed(self, progress: Progress | None = None) -> int:
-        """Move to the embedder that this store was opened with; return how many passages got a vector.
+        """Switch to the embedder that this store was opened with; return how many passages got a vector.
 
-        Recall goes on with the old model's vectors until all are there. What was done stays done when it is
-        interrupted. ``rollback`` goes back.
+        Recall uses the old model's vectors until all new ones are ready. An interrupted call keeps its progress.
+        ``rollback`` switches back.
         """
         check_function("progress", progress)
         return self._finding().indexes.reembed(self.visible.scope, progress)
 
     def rollback(self) -> str | None:
-        """Go back to the vectors of the model before the last ``reembed``; return the model that is used now."""
+        """Switch back to the vectors from before the last ``reembed``; return the model in use now."""
         return self._finding().indexes.rollback(self.visible.scope)
 
 
@@ -423,7 +423,7 @@ def _item(item: str | dict[str, Any]) -> Remembering:
 
 
 def _unless_gone(work: Callable[[str], Any], id: str) -> Any:
-    """Do something to one of several memories; one that another erased meanwhile is as gone as it can be."""
+    """Do something to one of several memories; skip one that someone else erased in the meantime."""
     with suppress(NotFound):
         return work(id)
     return None

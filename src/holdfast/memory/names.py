@@ -1,7 +1,7 @@
-"""How memories, collections and what is looked up of them are called in an engine.
+"""The names of memories, collections and their lookup tags in an engine.
 
 Subjects, keys and entities are compared without case and with single spaces; the text that was given is kept. A tag of
-a record is the way to it: whoever knows the collection and what is asked for can say the tag. Deliberately absent:
+a record is the way to it: it follows from the collection and what is looked up. Deliberately absent:
 reading and writing.
 """
 

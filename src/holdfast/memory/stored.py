@@ -73,7 +73,7 @@ def to_memory(record: Record) -> Memory:
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, msgspec.ValidationError) as error:
         raise Corrupt(f"memory {record.id!r} is not a stored memory: {error!r}; run verify") from error
     if not _sound(memory):
-        raise Corrupt(f"memory {record.id!r} is not a stored memory: a part of it is of another kind; run verify")
+        raise Corrupt(f"memory {record.id!r} is not a stored memory: one of its fields has the wrong type; run verify")
     return memory
 
 

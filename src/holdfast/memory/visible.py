@@ -245,7 +245,7 @@ class VisibleMemories:
         if len(named) > 1:
             some = ", ".join(repr(named[name]) for name in sorted(named)[:_NAMED])
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-            raise Invalid(f"several subjects have a fact {key!r}: {some}{more}; say which", key=key)
+            raise Invalid(f"several subjects have a fact {key!r}: {some}{more}; give subject=…", key=key)
         return values
 
     def links(

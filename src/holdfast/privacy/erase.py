@@ -1,7 +1,7 @@
-"""Erasure: one durable run for everything that goes, from counting to files that hold no word of it.
+"""Erasure: one durable run from counting what to remove to files that hold no word of it.
 
 Its parts are recorded in the store, so that an erasure whose process died is finished by the next one, by ``work`` and
-``resume``, or by ``finish``; a repeated call goes on where it stopped and tells the whole count.
+``resume``, or by ``finish``; a repeated call continues where it stopped and returns the whole count.
 
     select   what is in the scope: counts, owners, threads        nothing is changed, the run is recorded
     remove   what was learned from those threads alone, holds, and in one commit every record of the scope
@@ -10,7 +10,7 @@ Its parts are recorded in the store, so that an erasure whose process died is fi
     done     the run is forgotten
 
 Every part may be repeated, so nobody has to hold the run: two who work on it do the same, and each step forward is
-compare-and-set. Deliberately absent: what an index is; whoever wires passes in what purges them.
+compare-and-set. Deliberately absent: what an index is; the wiring passes in what purges them.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from holdfast.steps.hold import HOLD
 KIND = "erasure"
 _REMOVE, _PURGE, _SCRUB = "remove", "purge", "scrub"
 _FREE = (COLLECTION, FILE)
-"""Kinds whose ids are made of an owner's name. They stay free, so that the owner can begin anew."""
+"""Kinds whose ids are made from an owner's name. They stay free, so that the owner can start afresh."""
 
 
 class _ErasureRun(msgspec.Struct, frozen=True):
-    """How far an erasure is. It names its scope and the owners only until all of theirs is gone."""
+    """How far an erasure is. It names its scope and the owners only until all their data is gone."""
 
     part: str
     forever: bool
@@ -57,7 +57,7 @@ class Eraser:
         self._core, self._ids, self._purge = core, ids, purge
 
     def erase(self, scope: Scope, *, forever: bool, dry_run: bool) -> Erasure:
-        """Erase a scope, or go on with an erasure of it that was broken off; then finish those of others."""
+        """Erase a scope, or continue an interrupted erasure of it; then finish any others."""
         if scope == Scope():
             raise Invalid("say what to erase: a thread, a user or an agent")
         if dry_run:
@@ -67,13 +67,13 @@ class Eraser:
             selected, learned = self._selected(scope, forever)
             run = self._advanced(id, selected) if selected.counts else None
         if run is None:
-            self._remove(scope, forever)  # nothing is there any more; what was, the feed still speaks of
+            self._remove(scope, forever)  # nothing is left, but the feed still mentions it
         done = _told({}) if run is None else self._carried_out(id, run, learned)
         self.finish()
         return done
 
     def finish(self) -> int:
-        """Finish every erasure that was broken off; return how many there were."""
+        """Finish every interrupted erasure; return how many there were."""
         core, query = self._core, Query(KIND)
         open_ = [record.id for record in scan_ever(core.engine, core.tenant, query)]
         for id in open_:
@@ -84,7 +84,7 @@ class Eraser:
     # The parts
 
     def _selected(self, scope: Scope, forever: bool) -> tuple[_ErasureRun, list[Record]]:
-        """What is to be done, and what was learned from the scope's threads without being in it."""
+        """What to do, and the memories learned from the scope's threads that are outside the scope."""
         removed = self._remove(scope, forever, dry_run=True)
         learned = self._learned(scope, self._threads(scope))
         counts = dict(removed.counts)
@@ -94,7 +94,7 @@ class Eraser:
         return _ErasureRun(_REMOVE, forever, counts, scope, tuple(owners)), learned
 
     def _learned(self, scope: Scope, threads: Sequence[str]) -> list[Record]:
-        """What was learned from some threads and from no other that stays, without being in the scope itself."""
+        """Memories outside the scope that were learned from these threads and from none that stays."""
         engine, tenant, going = self._core.engine, self._core.tenant, set(threads)
         found: dict[str, Record] = {}
         for thread in threads:
@@ -105,16 +105,16 @@ class Eraser:
         return [record for record in found.values() if not _inside(record.scope, scope)]
 
     def _carried_out(self, id: str, run: _ErasureRun, learned: list[Record] | None = None) -> Erasure:
-        """Do what is left of a run. Where it breaks off, some of it may be done, and the next call does the rest."""
+        """Do what is left of a run. If it is interrupted, the next call does the rest."""
         try:
             return self._carry_out(id, run, learned)
         except OutcomeUnknown:
             raise
         except Unavailable as error:
-            raise OutcomeUnknown(f"an erasure is not at its end: {error}; call erase again") from error
+            raise OutcomeUnknown(f"an erasure is not finished: {error}; call erase again") from error
 
     def _carry_out(self, id: str, run: _ErasureRun, learned: list[Record] | None) -> Erasure:
-        """Do one part after the other. ``learned`` was found a moment ago; later it has to be looked for again."""
+        """Do one part after the other. ``learned`` was just found; a later call has to find it again."""
         notes: tuple[str, ...] = ()
         found: _ErasureRun | None = run
         while found is not None:
@@ -173,7 +173,7 @@ class Eraser:
         return msgspec.structs.replace(msgspec.convert(decode(record.body), _ErasureRun), version=record.version)
 
     def _advanced(self, id: str, run: _ErasureRun) -> _ErasureRun | None:
-        """Record a run's next part. Where another process did so first, go on from there; None when all is done."""
+        """Record a run's next part. If another process did so first, continue from there; None when all is done."""
         put = Put(KIND, id, encode(msgspec.to_builtins(run)), expect=run.version, derived=True)
         try:
             self._core.write([put], self._core.clock.now())

@@ -1,6 +1,6 @@
-"""Verifying a store: what its engine can prove of bytes, and then what each room says about what they mean.
+"""Verifying a store: what its engine can prove about bytes, then what each room checks about their meaning.
 
-Deliberately absent: mending. ``rebuild`` makes derived data again; of ground there is only one, so damage is named.
+Deliberately absent: repair. ``rebuild`` rebuilds derived data; other data exists only once, so damage is reported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast.records import VerifyReport
 
 
 def verify(core: Core, ids: Ids, tenant: str | None = None) -> VerifyReport:
-    """Re-derive every digest and count in the whole store, or of one tenant, and name whatever does not agree."""
+    """Recompute every digest and count in the whole store, or in one tenant, and report every mismatch."""
     engine = core.engine
     problems = engine.check(tenant)
     threads = entries = 0

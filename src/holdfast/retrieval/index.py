@@ -3,8 +3,8 @@ reader.
 
 Ground is written without it. A reader asks which streams are visible and how far they reach, reads what it has not
 seen, and adds a segment; so whatever was acknowledged before a recall began is found by it, in whichever process.
-Segments that have grown are saved; whoever is overtaken by another process takes over what that one saved. What is
-saved and does not agree with its digest is thrown away, and made again.
+Segments that have grown are saved; if another process saved first, its segments are taken over. What is
+saved and does not match its digest is dropped and rebuilt.
 
 Deliberately absent: ranking, what a document is made of (the source says), and threads of its own.
 """
@@ -91,7 +91,7 @@ class Index:
                 except BaseException:  # also a signal: what is in memory may be half of something
                     self._forget()
                     raise
-            raise AssertionError("the last attempt saves nothing, so nobody can overtake it")
+            raise AssertionError("the last attempt saves nothing, so it cannot conflict")
 
     def _current(self, progress: Progress | None, patient: bool = True) -> Corpus:
         if not self._loaded:
@@ -236,7 +236,7 @@ class Index:
             self._refuse_other_width(embedder, made)
         except HoldfastError as error:
             self._retry_at = _time.monotonic() + RETRY_S
-            _log.warning("%d passages are without vectors for now: %s", len(open_), error)
+            _log.warning("%d passages have no vectors yet: %s", len(open_), error)
             return held
         vectors, count = held.segment.vectors, held.segment.passages
         if vectors is not None and vectors.model == embedder.name:
@@ -362,7 +362,7 @@ class Index:
                 return
             except Overtaken:
                 self._forget()
-        raise Conflict(f"the index {self._depot} is being saved by others all the time; try again")
+        raise Conflict(f"other processes keep saving the index {self._depot}; try again")
 
     def _committed(self, manifest: IndexManifest, ops: Sequence[Op]) -> bool:
         try:
@@ -387,7 +387,7 @@ class Index:
                 self._save_again_at = 0.0
                 self.corpus()
             except HoldfastError as error:
-                _log.warning("the index %s is thrown away, as it could not be cleaned: %s", self._depot, error)
+                _log.warning("the index %s is dropped because it could not be cleaned: %s", self._depot, error)
                 self._unclean = True
             if self._unclean:
                 self.discard()
@@ -412,7 +412,7 @@ class Index:
                     for model in saved.vectors:
                         reading.vectors(saved, model, segment.passages)
                     if not agrees(self._source, segment):
-                        yield "a part of it does not agree with what is stored"
+                        yield "a part of it does not match the stored data"
         except (Corrupt, Unsupported) as error:
             yield str(error)
 
@@ -452,7 +452,7 @@ class Index:
             self._saved_as(wanted)
         except (Unavailable, TooLarge, Erased) as error:
             self._save_again_at = _time.monotonic() + RETRY_S
-            _log.warning("the index %s is not saved for now: %s", self._depot, error)
+            _log.warning("the index %s could not be saved: %s", self._depot, error)
 
     def _saved_as(self, wanted: list[HeldSegment]) -> None:
         ops: list[Op] = []
@@ -485,7 +485,7 @@ class Index:
                     for saved in manifest.segments
                 ]
         except (Corrupt, Unsupported) as error:
-            _log.warning("the index %s is made again: %s", self._depot, error)
+            _log.warning("the index %s is rebuilt: %s", self._depot, error)
             self._depot.discard()
             self._held = []
         for held in self._held:

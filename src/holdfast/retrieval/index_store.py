@@ -1,9 +1,9 @@
 """What is saved of one index: a manifest, and the parts that it names.
 
 Parts are written first, a commit each, and then the manifest that names them, under compare-and-set; so of two
-processes that save at once one is overtaken, and a large index holds up nobody for long. Every part has a digest. A
+processes that save at once only one succeeds, and a large index blocks nobody for long. Every part has a digest. A
 segment is one value, and so are the vectors that a model made of it; large values are cut, because an engine moves
-values whole. All of it is derived: the feed does not speak of it. Parts that nobody came to name are swept.
+values whole. All of it is derived, so it is not in the feed. Parts that no manifest names are swept.
 
 Deliberately absent: what is in a segment (``segment``), and when to save (``index``).
 """
@@ -103,7 +103,7 @@ class Stored:
             pieces.append(record.body)
         data = b"".join(pieces)
         if _digest(data) != digest:
-            raise Corrupt("a part of it does not agree with its digest")
+            raise Corrupt("a part of it does not match its digest")
         return data
 
 
@@ -295,10 +295,10 @@ def _parsed(record: Record) -> IndexManifest:
     try:
         plain = decode(record.body)
         if _digest(encode(plain["manifest"])) != plain["digest"]:
-            raise Corrupt("its manifest does not agree with its digest")
+            raise Corrupt("its manifest does not match its digest")
         return msgspec.convert(plain["manifest"], IndexManifest)
     except (msgspec.ValidationError, LookupError, TypeError) as error:
-        raise Corrupt(f"its manifest is none: {error!r}") from error
+        raise Corrupt(f"its manifest is invalid: {error!r}") from error
 
 
 def _manifest(record: Record) -> IndexManifest:

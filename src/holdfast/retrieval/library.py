@@ -1,4 +1,4 @@
-"""The indexes of one store: found or made for a place, kept while they are used, and shared by every handle.
+"""The indexes of one store: found or built for a place, kept while in use, and shared by every handle.
 
 Deliberately absent: what an index covers (``documents``) and how an index is kept (``retrieval.index``).
 """
@@ -104,14 +104,14 @@ class Indexes:
     def reembed(self, scope: Scope, progress: Progress | None = None) -> int:
         """Move those indexes to the model that the store was opened with; return how many vectors were made."""
         if self._wanted is None:
-            raise Misconfigured("this store was opened without an embedder; open it with the one to move to")
+            raise Misconfigured("this store was opened without an embedder; open it with the one to switch to")
         return sum(reembed.move(self.index(place), self._wanted, progress) for place in self._places(scope))
 
     def rollback(self, scope: Scope) -> str:
         """Move those indexes back to the model before; return its name."""
         found = [index for place in self._places(scope) if (index := self.index(place)).previous() is not None]
         if not found:
-            raise Invalid("there is no earlier model to go back to")
+            raise Invalid("there is no earlier model to roll back to")
         names = [reembed.back(index) for index in found]
         return names[0]
 

@@ -1,7 +1,7 @@
 """One recall from its question to its ranking: gather candidates, look at them stage by stage, weigh, put in order.
 
 Every stage is timed. With a budget, a stage that can be left out is left out once the time is used up, and the report
-says so; words alone are always looked at. Deliberately absent: I/O. Vectors come in, rows go out.
+says so; only the search by words always runs. Deliberately absent: I/O. Vectors come in, rows go out.
 """
 
 from __future__ import annotations

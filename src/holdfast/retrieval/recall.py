@@ -1,6 +1,6 @@
-"""From a question to hits: ask the indexes, rank what they give, and read the texts from ground.
+"""From a question to hits: ask the indexes, rank what they return, and read the texts from the stored data.
 
-What a hit shows is always read from ground, so an index that is behind an erasure can show nothing that is gone.
+The text of a hit is always read from the stored data, so an index that lags behind an erasure can show nothing erased.
 Deliberately absent: ranking (``retrieval``), and what is true (``memory``).
 """
 
@@ -211,7 +211,7 @@ class Recaller:
             if embedder is not None and found[-1].segments:
                 models.setdefault(embedder.name, index.dimension)
             if embedder is None and recorded is not None and found[-1].segments:
-                notes.append(f"by words alone: the vectors are of {recorded}, and this store was not opened with it")
+                notes.append(f"by words alone: the vectors come from {recorded}, but this store was opened without it")
         return SearchableCorpus(Corpus.of(found), models, notes)
 
     def _vectors(self, topic: str, models: dict[str, int], run: Stopwatch, notes: list[str]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Moving an index to the vectors of another model while it is being used, and back.
+"""Switching an index to the vectors of another model while it is in use, and back.
 
-One segment after another gets its new vectors, made outside every lock and saved at once; recall goes on with the old
-ones until all are there. What was saved stays when the move is interrupted. Deliberately absent: how an index is kept.
+One segment after another gets its new vectors, made outside every lock and saved at once; recall continues with the old
+ones until all are ready. An interrupted switch keeps its progress. Deliberately absent: how an index is kept.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def move(index: Index, wanted: Embeds, progress: Progress | None = None) -> int:
         made += len(todo.texts)
         if progress is not None:
             progress(min(todo.done + len(todo.texts), todo.total), todo.total)
-    raise Conflict("the index grows faster than it can be moved; try again when less is written")
+    raise Conflict("the index grows faster than it can be re-embedded; try again when there are fewer writes")
 
 
 def back(index: Index) -> str:
     """Let recall use the vectors of the model before again; return its name."""
     found = index.previous()
     if found is None:
-        raise Invalid("there is no earlier model to go back to")
+        raise Invalid("there is no earlier model to roll back to")
     index.go_back(*found)
     return found[0]

@@ -362,7 +362,7 @@ def from_bytes(data: bytes) -> dict[str, Array]:
     try:
         plain = msgspec.msgpack.decode(data, type=dict[str, tuple[str, tuple[int, ...], bytes]])
         if not {kind for kind, _, _ in plain.values()} <= _STORED:
-            raise Corrupt("a part of an index holds what no index does")
+            raise Corrupt("a part of an index holds invalid data")
         return {name: np.frombuffer(body, dtype=kind).reshape(shape) for name, (kind, shape, body) in plain.items()}
     except (msgspec.DecodeError, msgspec.ValidationError, ValueError, TypeError) as error:
         raise Corrupt(f"a part of an index does not decode: {error}") from error
@@ -381,6 +381,6 @@ def of_arrays(arrays: dict[str, Array], key: bytes | None = None) -> Segment:
         and len(arrays["owner"]) == len(arrays["size"])
     )
     if not holds:
-        raise Corrupt("the columns of a part of an index do not fit together")
+        raise Corrupt("the columns of a part of an index do not match")
     found = {name: arrays[name].astype(kind, copy=False) for name, kind in wanted.items()}
     return Segment(found if key is None else masked(found, key))

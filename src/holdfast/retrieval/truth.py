@@ -1,7 +1,7 @@
 """What of the candidates is true at the moment of asking: nothing forgotten, corrected, superseded or over.
 
-The same rule as ``memory.facts``, on the columns of an index; a test holds them against each other. A fact whose old
-value was found brings its present value along. A file is there until it expires. Deliberately absent: entries of a log,
+The same rule as ``memory.facts``, on the columns of an index; a test compares the two. A fact whose old
+value was found brings its present value along. A file exists until it expires. Deliberately absent: entries of a log,
 which only say that something was said.
 """
 

@@ -1,6 +1,6 @@
 """What is kept from one context to the next until it changes: the ends of logs, and what is known.
 
-Entries never change, so of a log only what is new is read; a thread that was rewound, or erased and begun anew, has
+Entries never change, so only the new part of a log is read; a thread that was rewound, or erased and recreated, has
 another stream and is read again. A collection's mark moves with whatever is remembered, corrected or forgotten in it,
 also in another process; and between two moments at which something begins or ceases to be valid, the same is true. How
 often something was of use moves no mark, so that is read each time. Deliberately absent: what is true (``memory``).
@@ -45,7 +45,7 @@ class _Tail(NamedTuple):
 
 
 class LogCache:
-    """The ends of the logs that were looked at last. What it gives is not to be changed, nor handed out."""
+    """The ends of the logs read last. Do not change what it returns, nor pass it to callers."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, _Tail] = OrderedDict()
@@ -95,7 +95,7 @@ _PAGES = 128
 
 
 class MemoryPosition(NamedTuple):
-    """How far the collections are that a handle sees, and the moment that is now for it."""
+    """The marks of the collections that a handle sees, and its current moment."""
 
     visible: VisibleMemories
     marks: tuple[Any, ...]
@@ -119,14 +119,14 @@ class _CachedFacts(NamedTuple):
 
 
 class FactCache:
-    """The facts and procedures of some handles, as long as they are so."""
+    """The facts and procedures of some handles, as long as they hold."""
 
     def __init__(self) -> None:
         self._pages: OrderedDict[Any, _CachedFacts] = OrderedDict()
         self._lock = atfork.lock()
 
     def facts(self, sight: MemoryPosition, then: datetime, trust: str | None) -> FactsThenAndNow:
-        """The facts that a handle sees, as they were known at a moment and as they are now."""
+        """The facts that a handle sees, as known at a moment and as they are now."""
         name = ("facts", sight.visible.scope, then, trust)
         page = self._held(name, sight)
         if page is None:
@@ -136,7 +136,7 @@ class FactCache:
         return found
 
     def procedures(self, sight: MemoryPosition, limit: int, trust: str) -> list[Memory]:
-        """How to do things, the most useful first. Those that are values of facts are read each time."""
+        """How to do things, most useful first. Those that are values of facts are read each time."""
         visible, name = sight.visible, ("procedures", sight.visible.scope, trust)
         page = self._held(name, sight)
         if page is not None:

@@ -1,9 +1,9 @@
 """What goes into one context: found in the log, the state, the handoff and the memories of a thread, and packed.
 
 Only the end of a log is read, so it takes as long for a hundred thousand entries as for a hundred. Facts are shown as
-they were known at a moment that stays the same for many turns, and what changed since comes with the input: so the
-beginning of a page stays as it is. What was recalled before is read again by its ids: as it is now, or not at all. A
-builder keeps the last page of a thread, to say how much of it a provider's cache still has.
+they were known at a moment that stays the same for many turns, and later changes come with the input, so that the
+beginning of a page stays the same. Earlier hits are read again by id: as they are now, or not at all. A
+builder keeps the last page of a thread, to report how much of it a provider's cache still has.
 Deliberately absent: what sections say and how they are packed (``context``), and calling a model. Nothing is written.
 """
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def again(core: Core, memory: Memories, ids: Sequence[str]) -> list[Hit]:
-    """The hits of these ids that still are there, in the same order. What was forgotten or erased is not."""
+    """The hits of these ids that still exist, in the same order, without forgotten or erased ones."""
     return [hit for id in ids if (hit := _again(core, memory, id)) is not None]
 
 
@@ -66,7 +66,7 @@ def _again(core: Core, memory: Memories, id: str) -> Hit | None:
 
 
 def _sees(own: Scope, theirs: Scope) -> bool:
-    """Whether a handle may see what a thread says, as recall has it: its own user's, with its own agent or any."""
+    """Whether a handle may see what a thread says, by the rule of recall: its own user's, with its own agent or any."""
     return theirs.user == own.user and (own.agent is None or theirs.agent in (None, own.agent))
 
 
@@ -125,7 +125,7 @@ _MASKS, _LONG = 2_048, 4_000
 
 
 class Settings(TypedDict, total=False):
-    """What else can be said of a context."""
+    """Further settings of a context."""
 
     instructions: str
     shares: Mapping[str, Share | float | int]
@@ -167,7 +167,7 @@ class SessionCache:
         return told.stretches
 
     def stand_in(self, text: str, fetch: str) -> str:
-        """What is shown for a tool's output that is some turns old. Making it takes time."""
+        """The stand-in for a tool's output that is some turns old. Making it takes time."""
         name = blake2b(f"{fetch}\0{text}".encode(errors="surrogatepass"), digest_size=16).digest()
         with self._lock:
             made = self._masks.get(name)
@@ -183,7 +183,7 @@ class SessionCache:
 
 
 def owner_of(thread: Thread) -> tuple[str | None, str | None]:
-    """Whose thread it is: its user, as recorded, and its agent, or the one that the handle names."""
+    """The owner of a thread: its recorded user, and its agent or the one that the handle names."""
     scope = thread.logbook.owner()
     return scope.user, scope.agent or thread.logbook.scope.agent
 
@@ -210,7 +210,7 @@ def check_settings(settings: Settings) -> None:
 
 
 class ContextSource:
-    """What there is to show for one context."""
+    """The material for one context."""
 
     def __init__(
         self,
@@ -299,7 +299,7 @@ class ContextSource:
         return MemoryPosition.of(self._memory.visible)
 
     def _known(self, entries: Sequence[Entry], marks: SessionEvents) -> FactsThenAndNow:
-        """Facts as they were known at a moment that stays the same for many turns, and as they are now."""
+        """Facts as known at a moment that stays the same for many turns, and as they are now."""
         since = self._since(entries, marks)
         return self._kept.known.facts(self._sight, since, self._settings.get("trust"))
 
@@ -314,7 +314,7 @@ class ContextSource:
         return {"news": self._news, "recalled": self._find} if recalls else {"news": self._news}
 
     def _news(self, room: int, packed: Packed) -> list[Piece]:
-        """What became true since the facts at the top were known. What the window itself says is not said again."""
+        """What became true since the facts at the top were known, without what the window itself says."""
         said = frozenset(EntryRef(self._thread.id, number) for number in packed.window.whole)
         return sections.news(self._then, self._now_true, said, self._user)
 
@@ -333,13 +333,13 @@ class ContextSource:
         loaded = self._thread.state(self._settings.get("state"))
         shown = schemas.dump(loaded.value) if loaded else None
         if isinstance(shown, dict):
-            shown.pop("pydantic_ai", None)  # what that adapter keeps beside the state is no part of it
+            shown.pop("pydantic_ai", None)  # what that adapter keeps beside the state is not part of it
         return sections.state(loaded, shown)
 
     # What is recalled
 
     def _find(self, room: int, packed: Packed) -> list[Piece]:
-        """Hits that the page does not show already, the best first."""
+        """Hits that the page does not already show, best first."""
         query = self._asked.text
         if len(query) > _QUERY:
             query = f"{query[: _QUERY // 2]} {query[-_QUERY // 2 :]}"
@@ -353,7 +353,7 @@ class ContextSource:
         numbers = packed.window.whole
         self.hits = [hit for hit in self.recalled if hit.id not in shown and not self._is_here(hit, numbers)]
         if len(self.recalled) == k:
-            packed.dropped.append(Dropped("recalled", f"whatever ranks after the first {k} hits", "no room"))
+            packed.dropped.append(Dropped("recalled", f"hits after the first {k}", "no room"))
         pieces = cited.recalled(self.hits, self._asked.text[:_QUERY], self.now, self._user, self._count, room)
         if (more := len(self.hits) - len(pieces)) > 0:
             packed.unmade["recalled"] = more
@@ -371,7 +371,7 @@ class ContextSource:
 
 
 def moment(now: datetime) -> str:
-    """What a context says of the time."""
+    """The line of a context that gives the time."""
     return f"Now: {now:%Y-%m-%d %H:%M} UTC, {now:%A}"
 
 
@@ -402,7 +402,7 @@ class Builder:
         self._lock = atfork.lock()
 
     def forget(self) -> None:
-        """Forget all that was kept of what threads say: something of it was erased."""
+        """Forget everything kept from threads: something was erased."""
         with self._lock:
             self._pages.clear()
         self._kept = SessionCache()
@@ -410,7 +410,7 @@ class Builder:
             counter.clear()
 
     def counter(self, spec: Any) -> Counted:
-        """What counts tokens: for a model, by the name of an encoding, or as the caller says. It keeps its counts."""
+        """The token counter: for a model, by the name of an encoding, or the caller's own. It caches its counts."""
         if spec is not None and not isinstance(spec, str):
             return self._choose(spec)
         known = self._counters.get(spec)
@@ -423,7 +423,7 @@ class Builder:
         return known
 
     def limit(self, model: str | None, window: int | None = None) -> int:
-        """How many tokens a context may have for a model: its window without room to answer, and never very many."""
+        """How many tokens a context may have for a model: its window minus room to answer, up to a maximum."""
         if window is not None:
             return min(LARGEST, window - window // 4)
         from holdfast.providers.tokens.windows import window_of  # noqa: PLC0415 - a table that few ask
@@ -432,7 +432,7 @@ class Builder:
         return BUDGET if known is None else min(LARGEST, known.tokens - min(known.output, known.tokens // 4))
 
     def check(self, input: Any, budget: int, settings: Settings) -> None:
-        """Refuse an input that no context could hold, before it goes on record."""
+        """Refuse an input that no context could hold, before it is recorded."""
         check_settings(settings)
         count = self.counter(settings.get("tokens")).count
         asked, own = asked_of(input), settings.get("instructions", "").strip()
@@ -442,11 +442,11 @@ class Builder:
             raise too_small(needed, budget, "the input takes" if not own else "input and instructions take")
 
     def entries(self, thread: Thread) -> Sequence[Entry]:
-        """The end of a thread's log. It is not to be changed."""
+        """The end of a thread's log. Do not change it."""
         return self._kept.tails.of(thread)
 
     def seen(self, thread: Thread) -> Sequence[Entry]:
-        """The same as it was when it was last looked at, without asking the store."""
+        """The same as last read, without asking the store."""
         return self._kept.tails.seen(thread)
 
     def recent(self, thread: Thread, budget: int, settings: Settings) -> Recent:
@@ -517,7 +517,7 @@ class Builder:
 
 
 class _Account(NamedTuple):
-    """What is reported of a packed context."""
+    """The report of a packed context."""
 
     packed: Packed
     page: Page

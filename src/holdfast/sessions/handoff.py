@@ -1,7 +1,7 @@
 """Handing over: what a session leaves for the next one, in the thread's handoff.
 
-With a model it is asked for goal, steps, blockers, next action and context; without one, the context is an extractive
-summary, and what was asked and not answered is what comes next. What people wrote into the handoff stays. Deliberately
+A model is asked for goal, steps, blockers, next action and context; without one, the context is an extractive
+summary, and an unanswered question is the next action. What people wrote into the handoff stays. Deliberately
 absent: the document itself (``handoff``).
 """
 
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 BY = "session"
 _TOKENS = 400
 _MARK = "From the last session:"
-"""What a session writes stands under this line; what stands above it is someone else's, and stays."""
+"""A session writes below this line; what is above it is someone else's, and stays."""
 _ANSWER = re.compile(r"Answer #\d+: ")
 _ITEMS = 12
 _LOOKED_BACK = 50
@@ -67,8 +67,8 @@ def write(
 ) -> tuple[int, Usage]:
     """Bring the handoff of a thread up to date from what was said; return its revision.
 
-    ``counting`` is how tokens are counted, and how many a model may be asked with. A person may write while the model
-    thinks, or at the very moment of writing: then the document is read again, and what they wrote stays.
+    ``counting`` says how tokens are counted, and how many a request may have. A person may write while the model
+    thinks, or at the moment of writing: then the document is read again, and what they wrote stays.
     """
     seen = thread.handoff.read()
     found, usage = _by_model(entries, earlier, seen, counting, model, timeout_s)
@@ -86,9 +86,9 @@ def write(
 def _update(
     thread: Thread, seen: HandoffDocument, before: HandoffDocument, progress: Progress, unanswered: Entry | None
 ) -> int:
-    """Write progress into a handoff that still is as ``before``, else it is ``Conflict``.
+    """Write progress into a handoff that is still as ``before``; otherwise raise ``Conflict``.
 
-    What the model has not ``seen``, it cannot have meant to replace.
+    The model cannot have meant to replace what it has not ``seen``.
     """
     unchanged = before.revision == seen.revision  # but for what runs have done, which nobody wrote
     following = progress.next_action or None
@@ -112,7 +112,7 @@ def _update(
 
 
 def _is_theirs(thread: Thread, before: HandoffDocument) -> bool:
-    """Whether someone else than a session wrote the goal: that stays."""
+    """Whether someone other than a session wrote the goal: then it stays."""
     by = ""
     for revision in reversed(thread.handoff.history(last=_LOOKED_BACK)):
         if thread.handoff.read(revision.number).goal != before.goal:
@@ -144,7 +144,7 @@ def _by_model(
         return model.extract(
             [{"role": "system", "content": _ASKED}, {"role": "user", "content": asked}], Progress, timeout_s=timeout_s
         )
-    except Exception as error:  # a model of the caller's may raise anything
+    except Exception as error:  # the caller's own model may raise anything
         _log.info("the handoff is extractive: %s", error)
         return None, Usage(requests=0)
 

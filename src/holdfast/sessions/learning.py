@@ -1,13 +1,13 @@
 """Learning from a turn with a model: it proposes facts, and code decides which of them become memories.
 
-Asking is a durable step, so that after a crash the model is not asked again; remembering is one commit, of which each
-part has a name made of its entry and its words, so that repeating it changes nothing. An answer that is to be learned
-from says so in the usage that is committed with it: how (``learn``), and up to which entry of the log nothing was left
-to learn from (``learned``). So a kill right behind that commit loses nothing, and whoever comes next looks at a few
-entries only. What a model cannot do, whatever it answers:
+Asking is a durable step, so that after a crash the model is not asked again; remembering is one commit, and each memory
+in it has a name made from its entry and its words, so that repeating it changes nothing. The usage committed with an
+answer says how to learn from it (``learn``), and up to which entry of the log nothing was left to learn from
+(``learned``). So a kill right after that commit loses nothing, and the next process reads only a few entries. What a
+model cannot do, whatever it answers:
 
 - remember what nobody said: a fact quotes an entry it was shown, and the quote must be there;
-- raise trust: a fact is trusted as much as its entry, and puts aside no value that is trusted more;
+- raise trust: a fact is trusted as much as its entry, and replaces no value that is trusted more;
 - learn about the people who talk from anybody but people and the operator. An assistant's words and tool calls, and
   notes, give only what happened, without a key, and nothing about those people; tools and pages give facts about other
   things, never instructions, and nothing where the text speaks to the assistant instead of telling something.
@@ -53,18 +53,18 @@ if TYPE_CHECKING:
 LEARNER = "holdfast.learn"
 BY_MODEL, BY_RULES = "model", "rules"
 MOST_ANSWERS = 8
-"""How many answers are looked at. What cannot be learned from is tried in each turn, until so many more have come."""
+"""How many answers are checked. One that cannot be learned from is retried each turn until this many more came."""
 
 
 def run_name(question: Entry, usage: Entry) -> str:
-    """The run in which a model is asked about a turn. Another answer to the question teaches anew."""
+    """The run in which a model is asked about a turn. Another answer to the question gets another run."""
     return f"learn-{question.number}-{usage.digest.hex()[:8]}"
 
 
 def missed(entries: Sequence[Entry], known: Container[bytes]) -> list[Entry]:
-    """The usages at the end of a log whose answers may not have been learned from, but for those with a known digest.
+    """The usages at the end of a log whose answers may not have been learned from, except those with a known digest.
 
-    The entries are read from their end, and no further than someone saw that nothing is left.
+    The entries are read from the end, back to where nothing was left to learn.
     """
     found: list[Entry] = []
     upto = answers = 0
@@ -75,7 +75,7 @@ def missed(entries: Sequence[Entry], known: Container[bytes]) -> list[Entry]:
         if not answered and not is_event(entry, SESSION):
             continue
         said = entry.content.get("learned")
-        if type(said) is int and said < entry.number:  # one from before a rewind tells of entries that are gone
+        if type(said) is int and said < entry.number:  # one from before a rewind names entries that are gone
             upto = max(upto, said)
         if answered and _teaches(entry.content):
             answers += 1
@@ -89,14 +89,14 @@ def _teaches(usage: dict[str, Any]) -> bool:
 
 
 def upto(entries: Sequence[Entry], left: Sequence[Entry]) -> int:
-    """The entry up to which nothing is left to learn from, where these are left."""
+    """The entry up to which nothing is left to learn from, if these are left."""
     if left:
         return left[0].number - 1
     return entries[-1].number if entries else 0
 
 
 def by_rules(memory: Memories, entries: Sequence[Entry]) -> tuple[Memory, ...]:
-    """Learn from the entries of one turn without a model. Doing it again changes nothing."""
+    """Learn from the entries of one turn without a model. Repeating it changes nothing."""
     messages = [entry for entry in entries if entry.kind == "message"]
     return tuple(
         found
@@ -148,7 +148,7 @@ _SENTENCE_END = re.compile(r"[.!?:]\s")
 
 
 class ExtractedFact(msgspec.Struct, frozen=True):
-    """One thing that a model found worth remembering, as it says it; nothing of it is believed yet."""
+    """One thing that a model found worth remembering, in its own words, unchecked."""
 
     text: str
     entry: int
@@ -187,7 +187,7 @@ class Learned(msgspec.Struct, frozen=True):
 
 
 class Proposed(msgspec.Struct, frozen=True):
-    """What the step that asks the model leaves behind: its facts, and how many more there were than are looked at."""
+    """The result of the step that asks the model: its facts, and how many more there were over the limit."""
 
     facts: tuple[ExtractedFact, ...]
     left: int
@@ -196,7 +196,7 @@ class Proposed(msgspec.Struct, frozen=True):
 
 
 class Heard(NamedTuple):
-    """An entry that can be learned from: what it says, and whose voice that is."""
+    """An entry to learn from: what it says, and who says it."""
 
     entry: Entry
     said: Speech
@@ -208,7 +208,7 @@ class Heard(NamedTuple):
 
     @property
     def name(self) -> str | None:
-        """The name of whoever speaks, where one is given that can be a subject."""
+        """The name of the speaker, if one is given that can be a subject."""
         try:
             named = self.said.speaker != self.said.role and check_id(self.said.speaker, "name").strip()
         except Invalid:
@@ -225,10 +225,10 @@ def learn(
     *,
     timeout_s: float | None = None,
 ) -> Learned:
-    """Ask a model what is worth remembering of some entries of a thread, and remember what stands up.
+    """Ask a model what is worth remembering in some entries of a thread, and remember what passes the checks.
 
-    In a ``run`` the question is a step: an answer that is on record is not asked for again. ``ModelFailed`` when there
-    is not an usable answer; nothing is remembered then.
+    In a ``run`` the question is a step: a recorded answer is not asked for again. Raises ``ModelFailed`` when there
+    is no usable answer; then nothing is remembered.
     """
     heard = hear(memory, thread, entries)
     if not heard:
@@ -239,7 +239,7 @@ def learn(
 def hear(memory: Memories, thread: Thread, entries: Sequence[Entry]) -> list[Heard]:
     """The entries that say something, of a thread that belongs to the user of this handle."""
     if any(entry.thread != thread.id for entry in entries):
-        raise Invalid(f"learn from entries of one thread: these are not all of {thread.id!r}", thread=thread.id)
+        raise Invalid(f"learn from entries of one thread; not all of these belong to {thread.id!r}", thread=thread.id)
     owner = thread.info().user if entries else memory.visible.scope.user
     if owner != memory.visible.scope.user:
         raise Invalid(
@@ -281,7 +281,7 @@ def _answer(
 
 
 def _bounded(fact: ExtractedFact) -> ExtractedFact:
-    """A fact that can be stored, cut where it is too long to be accepted anyway."""
+    """A fact that can be stored; text too long to be accepted is cut."""
 
     def text(given: str | None, most: int) -> str:
         return (given or "")[: most + 1].encode("utf-8", "replace").decode()
@@ -301,7 +301,7 @@ def _bounded(fact: ExtractedFact) -> ExtractedFact:
 
 
 def _of_model(failed: StepFailed) -> HoldfastError:
-    """What the model failed with, also when that is read back from the record of the step."""
+    """The model's failure, even when read back from the record of the step."""
     if isinstance(failed.__cause__, ModelFailed | Misconfigured):
         return failed.__cause__
     error = failed.facts.get("error") or {}
@@ -359,7 +359,7 @@ def _shown(one: Heard, room: int) -> str:
 
 
 def known_about(heard: Sequence[Heard], facts: Sequence[Memory], user: str | None) -> list[Memory]:
-    """The facts about whoever speaks or is spoken of, the most important ones, by subject and key."""
+    """The most important facts about the people who speak or are mentioned, by subject and key."""
     people = _people(heard, user)
     said = folded(" ".join(one.said.text for one in heard))
     about = [fact for fact in facts if folded(fact.subject) in people or folded(fact.subject) in said]
@@ -381,7 +381,7 @@ def _line(text: str, most: int) -> str:
 
 
 def take(memory: Memories, heard: Sequence[Heard], answer: Proposed) -> Learned:
-    """Judge what a model found, and remember what stands up, in one commit."""
+    """Check what a model found, and remember what passes, in one commit."""
     lesson = _Lesson(memory, heard, answer.by)
     refused: list[RefusedFact] = []
     for fact in answer.facts:
@@ -390,13 +390,13 @@ def take(memory: Memories, heard: Sequence[Heard], answer: Proposed) -> Learned:
         except Invalid as error:
             refused.append(RefusedFact(fact.text[:_TEXT_CHARS], str(error), fact.entry))
     if answer.left:
-        refused.append(RefusedFact("", f"{answer.left:,} more facts came than one turn can give; none was looked at"))
+        refused.append(RefusedFact("", f"{answer.left:,} facts over the limit for one turn; they were ignored"))
     memories = lesson.remember()
     return Learned(memories, tuple([*lesson.refused, *refused]), lesson.ignored, answer.usage, answer.by)
 
 
 class _Lesson:
-    """The facts of one answer on their way into a collection."""
+    """The facts of one answer, to be added to a collection."""
 
     def __init__(self, memory: Memories, heard: Sequence[Heard], by: str) -> None:
         self.visible = memory.visible
@@ -411,7 +411,7 @@ class _Lesson:
         self.ignored = 0
 
     def consider(self, fact: ExtractedFact) -> None:
-        """Take a fact in, pass over what is known, or refuse it with ``Invalid``."""
+        """Accept a fact, skip it if known, or refuse it with ``Invalid``."""
         if fact.decision not in DECISIONS:
             raise Invalid(f"the decision is one of {', '.join(DECISIONS)}, not {quoted(fact.decision)}")
         if fact.decision == "ignore":
@@ -435,11 +435,11 @@ class _Lesson:
             self._add(settled)
 
     def remember(self) -> tuple[Memory, ...]:
-        """Write what was taken in, and return it with what an earlier attempt had written already."""
+        """Write the accepted facts, and return them with those an earlier attempt already wrote."""
         while self._drafts:
             try:
                 return (*self._before, *self.visible.own.remember(list(self._drafts.values())))
-            except Erased as gone:  # it was learned before, and someone did not want it to be known
+            except Erased as gone:  # it was learned before, and someone erased it
                 self._drafts = {once: draft for once, draft in self._drafts.items() if self._id(once) != gone.memory}
                 self.ignored += 1
         return tuple(self._before)
@@ -449,27 +449,27 @@ class _Lesson:
     def _source(self, fact: ExtractedFact) -> Heard:
         heard = self._heard.get(fact.entry)
         if heard is None:
-            raise Invalid(f"entry {fact.entry} is not one of those that were shown")
+            raise Invalid(f"entry {fact.entry} was not shown")
         if not is_quoted(fact.quote, heard.said.text):
             raise Invalid(f"its quote does not occur in entry {fact.entry}")
         return heard
 
     def _refuse_source(self, draft: Remembering, heard: Heard, quote: str) -> None:
-        """Refuse what this voice cannot know, and what only wants to be obeyed."""
+        """Refuse what this speaker cannot know, and what is only an instruction."""
         if heard.voice in (_PERSON, _OPERATOR):
             return
         who = "the assistant" if heard.voice == _AGENT else "a tool"
         if draft.subject is None or folded(draft.subject) in self._people:
-            raise Invalid(f"what {who} says is not a source for facts about the people who talk")
+            raise Invalid(f"what {who} says is no source for facts about the people in the conversation")
         if heard.voice == _AGENT and (draft.kind != "episodic" or draft.key is not None):
-            raise Invalid("of what the assistant says and does, only what happened is learned, and without a key")
+            raise Invalid("from the assistant, only events are learned, and without a key")
         if heard.voice == _TOOL and draft.kind == "procedural":
-            raise Invalid("what comes from a tool is never an instruction")
+            raise Invalid("text from a tool is never an instruction")
         if heard.voice == _TOOL and gives_orders(quote, heard.said.text):
-            raise Invalid("its source speaks to the assistant, and tells nothing")
+            raise Invalid("its source instructs the assistant, and states no fact")
 
     def _subject(self, fact: ExtractedFact, heard: Heard) -> str | None:
-        """Whom it is about; None where a tool does not say whom."""
+        """Whom it is about; None if a tool does not say."""
         named = subject_of((fact.subject or "").strip() or None)
         if named is not None and folded(named) in _THE_AGENT:
             return self._agent(heard)
@@ -484,7 +484,7 @@ class _Lesson:
     # What it says
 
     def _draft(self, fact: ExtractedFact, heard: Heard) -> Remembering:
-        """A fact as it would be remembered; ``Invalid`` where it cannot be."""
+        """A fact as it would be remembered; raise ``Invalid`` if it cannot be."""
         text, subject = " ".join(fact.text.split()), self._subject(fact, heard)
         for what, value, most in (("text", text, _TEXT_CHARS), ("subject", subject or "", _SUBJECT_CHARS)):
             if len(value) > most:
@@ -535,7 +535,7 @@ class _Lesson:
         return None if draft.key is None else self._values.get((_about(draft, self.visible.subject), _loose(draft.key)))
 
     def _new(self, draft: Remembering, decision: str, heard: Heard) -> Remembering | None:
-        """What becomes of a fact that is to be added or to supersede; None when it is known."""
+        """The memory for a fact to add or to supersede with; None if it is known."""
         current = self._value(draft)
         if current is None:
             return None if draft.key is None and self._is_known(draft) else draft
@@ -547,12 +547,12 @@ class _Lesson:
     def _ended(self, draft: Remembering, heard: Heard) -> Remembering:
         current = self._value(draft)
         if current is None:
-            raise Invalid("there is no such fact that holds, so nothing ends")
+            raise Invalid("there is no such current fact, so nothing can end")
         _refuse_less_trust(draft, current)
         given = draft.valid_to or draft.valid_from or heard.time
         at = given if given > current.valid_from else heard.time
         if at <= current.valid_from:
-            raise Invalid(f"the fact holds since {current.valid_from.isoformat()}, which is later than what ends it")
+            raise Invalid(f"the fact holds since {current.valid_from.isoformat()}, which is after its end")
         return msgspec.structs.replace(
             draft, kind=current.kind, subject=current.subject, key=current.key, valid_from=at, valid_to=None, ended=True
         )
@@ -566,7 +566,7 @@ class _Lesson:
         return _words(draft) in self._texts[folded(about)]
 
     def _add(self, draft: Remembering) -> None:
-        """Of two values that one fact would have from the same moment, the one that came last counts."""
+        """If one fact would have two values from the same moment, the last one counts."""
         assert draft.once is not None
         if draft.key is None:
             self._texts.setdefault(_about(draft, self.visible.subject), set()).add(_words(draft))
@@ -586,7 +586,7 @@ class _Lesson:
 
 def _refuse_less_trust(draft: Remembering, current: Memory) -> None:
     if rank(draft.trust) < rank(current.trust):
-        raise Invalid(f"its source is {draft.trust}, and the value it would put aside ({current.id}) {current.trust}")
+        raise Invalid(f"its source is {draft.trust}, but the value it would replace ({current.id}) is {current.trust}")
 
 
 def _as_news(draft: Remembering, current: Memory, said: datetime, *, meant: bool) -> Remembering:
@@ -601,10 +601,10 @@ def _as_news(draft: Remembering, current: Memory, said: datetime, *, meant: bool
 
 
 def _dates(fact: ExtractedFact, said: datetime) -> tuple[datetime, datetime | None]:
-    """When it is true: as the fact says, as far as that can be read, else from when it was said."""
+    """When it is true: as the fact says, if that can be read, otherwise from when it was said."""
     since, end = _span(fact.valid_from, said)[0], _span(fact.valid_to, said)[1]
     if since is None and end is not None and end <= said:
-        raise Invalid("it was over before it was said, and does not say since when it was true")
+        raise Invalid("it ended before it was said, and does not say when it began")
     start = since or said
     if end is not None and end <= start:
         raise Invalid(f"it ends ({end.isoformat()}) before it begins ({start.isoformat()})")
@@ -612,7 +612,7 @@ def _dates(fact: ExtractedFact, said: datetime) -> tuple[datetime, datetime | No
 
 
 def _span(text: str | None, said: datetime) -> tuple[datetime | None, datetime | None]:
-    """When a time as it was written begins and is over; what cannot be read says nothing."""
+    """When a written time begins and ends; None for what cannot be read."""
     if not text or len(text) > _DATE_CHARS:
         return None, None
     found = when.find(text, said) or when.find(f"in {text}", said)
@@ -632,13 +632,13 @@ def _once(entry: Entry, ended: bool, subject: str | None, key: str | None, text:
 
 
 def is_quoted(quote: str, text: str) -> bool:
-    """Whether a quote occurs in a text, but for case, spaces and the shape of quote marks; and is more than a word."""
+    """Whether a quote of more than one word occurs in a text, ignoring case, spaces and the style of quote marks."""
     wanted, within = normal(quote).strip(_AROUND), normal(text).strip(_AROUND)
     return bool(wanted) and wanted in within and (wanted == within or _width(wanted) >= _QUOTE)
 
 
 def gives_orders(quote: str, text: str) -> bool:
-    """Whether a text wants to be obeyed: as a whole, or in the sentence that is quoted."""
+    """Whether a text is an instruction: as a whole, or in the quoted sentence."""
     whole, wanted = normal(text), normal(quote).strip(_AROUND)
     at = whole.find(wanted)
     before = [found.end() for found in _SENTENCE_END.finditer(whole, 0, max(0, at))]
@@ -652,7 +652,7 @@ def normal(text: str) -> str:
 
 
 def _width(text: str) -> int:
-    """How much a text says, in letters: of a script that writes a word in one or two signs, each counts as two."""
+    """The length of a text in letters: in a script that writes a word in one or two signs, each counts as two."""
     return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 

@@ -1,4 +1,4 @@
-"""What a session writes into the log for itself: summaries, where a fresh session began, and what an answer took.
+"""What a session writes into the log for itself: summaries, where a fresh session began, and the usage of an answer.
 
 They are entries like any others, so they fork, rewind, export and go with the thread they are in. A summary names the
 range it covers and the summary before it; what was recalled for an answer is named by ids, never copied, so that what
@@ -43,7 +43,7 @@ def is_event(entry: Entry, name: str) -> bool:
 
 
 def _read(content: Any, shape: type[Any]) -> Any:
-    """What an entry of ours says; None where someone else wrote one that only looks like it."""
+    """The content of one of our entries; None if someone else wrote one that only looks like it."""
     try:
         return msgspec.convert(content, shape)
     except msgspec.ValidationError:
@@ -65,7 +65,7 @@ def still_told(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def chain(marks: SessionEvents, read: Callable[[int], Entry]) -> Iterator[Summary]:
-    """The newest summary and those before it, the newest first. Each names an earlier one, so it ends."""
+    """The newest summary and those before it, newest first. Each names an earlier one, so it ends."""
     number, summary = marks.summary or (0, None)
     while summary is not None:
         yield summary

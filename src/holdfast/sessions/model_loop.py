@@ -1,8 +1,8 @@
-"""Answering a question with a model: ask it, carry out the tools it calls, show it what came back, until it answers.
+"""Answering a question with a model: ask it, carry out the tools it calls, show it the results, until it answers.
 
-Each tool is a durable step of the exchange's run, and so is each reply that calls tools; after a crash they give what
-is recorded, and the model goes on from there. What a model or a tool gets wrong is told to the model. Deliberately
-absent: the store, and what happens after the answer.
+Each tool is a durable step of the exchange's run, and so is each reply that calls tools; after a crash they return what
+is recorded, and the model continues from there. Mistakes of the model and errors of tools are shown to the model.
+Deliberately absent: the store, and what happens after the answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SHARE = 4
 
 
 class ModelLoop:
-    """One question, put to a model until it is answered. ``usage`` is what that cost so far."""
+    """One question, put to a model until it is answered. ``usage`` is the cost so far."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ModelLoop:
         self.said = ""
 
     def pieces(self) -> Iterator[str]:
-        """Go on until there is an answer, giving its text as it comes. ``reply`` is the answer then."""
+        """Continue until there is an answer, yielding its text as it arrives. ``reply`` is then the answer."""
         for round in range(self._rounds + 1):
             recorded = self._recorded(round)
             last = round == self._rounds
@@ -86,7 +86,7 @@ class ModelLoop:
     # The model
 
     def _asked(self, last: bool) -> Generator[str, None, Reply]:
-        """Ask the model. After as many rounds as it may have, it is given no more tools."""
+        """Ask the model. After its last allowed round, it gets no more tools."""
         tools = () if last else self._toolbox.definitions()
         whole: Reply | None = None
         self.said = ""
@@ -99,7 +99,7 @@ class ModelLoop:
                     yield piece
         except HoldfastError:
             raise
-        except Exception as error:  # a model of the caller's may raise anything
+        except Exception as error:  # the caller's own model may raise anything
             raise ModelFailed(
                 f"{self._model.name} failed: {type(error).__name__}: {error}",
                 model=self._model.name, reason="raised", partial=self.said,
@@ -112,7 +112,7 @@ class ModelLoop:
         return whole
 
     def _checked(self, reply: Reply) -> Reply:
-        """A reply that can be recorded and read again, whatever a model of the caller's put together."""
+        """A reply that can be recorded and read again, whatever the caller's own model returned."""
         try:
             plain = msgspec.to_builtins(reply)
             plain["calls"] = [_call_read(call) for call in plain.get("calls", ())]
@@ -120,7 +120,7 @@ class ModelLoop:
             return msgspec.convert(plain, Reply)
         except (TypeError, ValueError, Invalid) as error:
             raise ModelFailed(
-                f"{self._model.name} gave a reply that is none: {error}",
+                f"{self._model.name} gave an invalid reply: {error}",
                 model=self._model.name, reason="unreadable", partial=self.said,
             ) from error  # fmt: skip
 
@@ -135,7 +135,7 @@ class ModelLoop:
         return msgspec.convert(step.result, Reply)
 
     def _record(self, round: int, reply: Reply) -> None:
-        """Put a reply that calls tools on record before any of them is used."""
+        """Record a reply that calls tools before any of them is used."""
         plain = msgspec.to_builtins(reply)
         self._exchange._opened().step(_reply_name(round), lambda: plain, effect="pure", log=False)
 
@@ -155,7 +155,7 @@ class ModelLoop:
         self._make_room()
 
     def _used(self, name: str, call: ToolCall) -> str:
-        """Carry a call out, or say to the model why it cannot be. What was done already is not looked at again."""
+        """Carry out a call, or tell the model why it cannot be done. Completed calls are not checked again."""
         run = self._exchange._begun()
         step = next((step for step in run.steps if step.name == name), None) if run is not None else None
         if step is not None and step.standing == "completed":
@@ -166,7 +166,7 @@ class ModelLoop:
         except Invalid as error:
             if step is not None and step.standing == "intended" and step.effect == "once":
                 raise StepUnknown(
-                    f"step {name!r} was begun, its end is not recorded, and this session cannot ask about it: {error}",
+                    f"step {name!r} was started, its end is not recorded, and this session cannot probe it: {error}",
                     step=name, thread=self._exchange.question.thread, key=step.key,
                 ) from error  # fmt: skip
             return f"error: {error}"
@@ -176,7 +176,7 @@ class ModelLoop:
             return f"error: {_plain(error)}"
 
     def _make_room(self) -> None:
-        """Mask what tools gave back first, as long as all that is sent takes more than it may."""
+        """Mask the oldest tool results first, as long as the request is over its limit."""
         used = self._messages[self._given :]
         over = self._exchange.context.tokens + self._defined() + sum(map(self._cost, used)) - self._limit
         for one in used:
@@ -193,7 +193,7 @@ class ModelLoop:
             over -= before - self._cost(one)
 
     def _defined(self) -> int:
-        """What the definitions of the tools take."""
+        """The tokens that the tool definitions take."""
         return self._count(msgspec.json.encode(self._toolbox.definitions()).decode())
 
     def _cost(self, one: dict[str, Any]) -> int:
@@ -201,14 +201,14 @@ class ModelLoop:
         return self._count(_content(one)) + sum(map(self._count, given))
 
     def _fitting(self, id: str, result: str) -> str:
-        """What the model is shown of a result: all of it, unless it would push out everything else."""
+        """What the model sees of a result: all of it, unless it would push out everything else."""
         if len(result) <= self._room or self._count(result) <= self._room:
             return result
         return f"{clip(result, self._room, self._count)}\n(the whole result can be looked up as {id})"
 
 
 def _call_read(call: Any) -> Any:
-    """A call whose arguments may be JSON text, as clients give them."""
+    """A call whose arguments may be JSON text, as some clients give them."""
     if not isinstance(call, dict) or not isinstance(call.get("arguments"), str):
         return call
     try:
@@ -223,7 +223,7 @@ def _content(message: dict[str, Any]) -> str:
 
 
 def use(run: Run, name: str, tool: Tool, arguments: dict[str, Any]) -> Any:
-    """Carry a tool out as a step. Not by ``run.step``, whose options an argument could be called like."""
+    """Carry out a tool as a step. Not with ``run.step``, because an argument may have the name of an option."""
     return run.work.runs.drive(run.work.step(name, tool.step, (), arguments, {"log": False}))
 
 
@@ -233,7 +233,7 @@ def _plain(error: HoldfastError) -> str:
 
 
 def _distinct(calls: tuple[ToolCall, ...], round: int) -> tuple[ToolCall, ...]:
-    """The calls with ids of their own: some models give the same one again and again, or none."""
+    """The calls with unique ids: some models repeat the same id, or give none."""
     return tuple(
         msgspec.structs.replace(call, id=f"{_ID.sub('_', call.id)[:28] or 'call'}-{round}-{number}")
         for number, call in enumerate(calls)
@@ -241,7 +241,7 @@ def _distinct(calls: tuple[ToolCall, ...], round: int) -> tuple[ToolCall, ...]:
 
 
 def settle_known(run: Run, toolbox: Toolbox) -> None:
-    """Ask what became of the tools of a turn that is given up, where they have a probe; what it says is recorded."""
+    """Probe the tools of a turn that is given up, if they have a probe, and record the answers."""
     for call, step in _calls(run.steps):
         if step is None or step.standing != "intended":
             continue
@@ -268,7 +268,7 @@ def _calls(recorded: Iterable[StepInfo]) -> Iterator[tuple[ToolCall, StepInfo | 
 
 
 def steps_taken(recorded: Iterable[StepInfo]) -> Iterator[tuple[ToolCall, str]]:
-    """What had been done for an answer that broke off: each tool that was called, and what is known of its result."""
+    """What was done for an answer that broke off: each tool called, and what is known of its result."""
     steps = list(recorded)
     called = [(call, step) for call, step in _calls(steps) if step is not None]
     yield from ((call, _known(step)) for call, step in called)
@@ -284,7 +284,7 @@ def _known(step: StepInfo) -> str:
     if step.standing == "failed":
         return f"error: {describe_failure(step.error or {})}"
     if step.standing == "intended":
-        return "it is not known whether this happened: it was begun, and its end is not recorded"
+        return "it is unknown whether this happened: it was started, and its end is not recorded"
     return "it did not happen"
 
 

@@ -1,11 +1,10 @@
-"""A session: an agent's turns in one thread, from what was left behind to what is left behind.
+"""A session: an agent's turns in one thread, from reading the last handoff to writing the next.
 
-``start`` reads what the last session left. ``turn`` records the question, recalls, builds the context, has it answered,
-commits the answer, learns from it, and keeps the window small. ``end`` hands over. A session holds nothing that is not
-in the store: kill it anywhere, and the next one knows what was asked, what was done for it, and what is missing.
+``start`` reads what the last session left. ``turn`` records the question, recalls, builds the context, gets an answer,
+commits it, learns from it, and keeps the window small. ``end`` hands over. A session holds nothing that is not in the
+store: kill it anywhere, and the next one knows what was asked, what was done for it, and what is missing.
 
-Deliberately absent: packing (``context``), calling models (``providers``), and loops around turns, which are the
-caller's.
+Deliberately absent: packing (``context``), calling models (``providers``), and loops around turns, which you write.
 """
 
 from __future__ import annotations
@@ -69,13 +68,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 SHARES: dict[str, Share | float | int] = {"recent": Share(0.15, 0.75, 5), "recalled": Share(160, 320, 3)}
-"""A session shows more of its turns, which a provider's cache keeps, and recalls less at once, which it cannot keep."""
+"""A session shows more turns, which a provider's cache can keep, and fewer recalled hits, which it cannot."""
 LEARNING = ("auto", "model", "rules", "off")
 _READ = 400
 
 
 class SessionSettings(Settings, total=False):
-    """How a session goes about its turns: the settings of a context, and these."""
+    """Settings of a session: those of a context, and these."""
 
     budget: int | None
     tools: Sequence[Any]
@@ -87,11 +86,11 @@ class SessionSettings(Settings, total=False):
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """What a session begins with.
+    """What a session starts from.
 
-    ``unanswered`` is a question that was asked and never answered, ``done`` what had been done for it, as pairs of a
-    tool and its result, ``partial`` what had come of an answer. ``must_verify`` names fields of the state that are too
-    old to act on.
+    ``unanswered`` is a question that never got an answer, ``done`` what was done for it, as pairs of a tool and its
+    result, and ``partial`` the part of an answer that had arrived. ``must_verify`` names fields of the state that are
+    too old to act on.
     """
 
     handoff: HandoffDocument
@@ -107,7 +106,7 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 class _Leaving(NamedTuple):
-    """What is said, in a log of this length, of a question that is given up for another; and its run, held."""
+    """Entries about a question given up for another, the length of the log they are for, and the run, held."""
 
     drafts: list[Draft]
     length: int
@@ -117,7 +116,7 @@ class _Leaving(NamedTuple):
 class Session:
     """An agent's turns in one thread. ``with store.session(thread, model="…") as session: session.turn("…")``
 
-    ``opening`` is what it began with, ``answer`` the last answer, ``usage`` what all its calls of a model took.
+    ``opening`` is what it started from, ``answer`` the last answer, ``usage`` the total of all model calls.
     """
 
     def __init__(
@@ -144,17 +143,17 @@ class Session:
         self._toolbox = Toolbox(ways.get("tools", ()), thread.logbook.core)
         self._results: dict[str, str] = {}
         if self._toolbox and getattr(model, "takes_tools", True) is False:
-            raise Invalid("this function is not told of tools: let it take them too, as in def model(messages, tools)")
+            raise Invalid("this model function takes no tools; declare it as def model(messages, tools)")
         if self._toolbox:
             self._toolbox.add(lookup_tool(thread, self._results, self._elsewhere))
         _check(ways, model)
         check_settings(self._settings)
-        self._reading = sibling(thread, thread.id, thread.logbook.scope)  # what it loads, the caller has not seen
+        self._reading = sibling(thread, thread.id, thread.logbook.scope)  # the caller has not seen these states
         self.opening: Opening | None = None
         self.answer: Answer | None = None
         self._handed_off = False
         self._way = _way(ways.get("learn", "auto"), model)
-        self._taught: set[bytes] = set()  # digests of the usages of answers from which nothing is left to learn
+        self._taught: set[bytes] = set()  # digests of usage entries: nothing left to learn
         self.usage = Usage(requests=0)
 
     def __repr__(self) -> str:
@@ -163,7 +162,7 @@ class Session:
     # The beginning
 
     def start(self) -> Opening:
-        """Read what there is to begin with: handoff, state, recent entries, and what was left unanswered."""
+        """Read what the last session left: handoff, state, recent entries, and any unanswered question."""
         entries, marks, *_ = self._builder.recent(self.thread, self.budget, self._settings)
         question = unanswered(entries)
         name, begun = ("", False) if question is None else run_of(self.thread, question)
@@ -182,12 +181,12 @@ class Session:
     # Turns
 
     def turn(self, input: Any, *, key: str | None = None) -> Any:
-        """One whole turn: returns its ``Answer``. In a session without a model: an ``Exchange``, to be replied to.
+        """Do one whole turn and return its ``Answer``; in a session without a model, return an ``Exchange``.
 
-        With ``key`` a repetition is recognised: what was answered is returned again (an ``Exchange`` has its ``answer``
-        then), what was not is resumed. After ``ModelFailed`` the question stays open: ``resume``, or this again with
-        the same key. After ``StepUnknown`` settle the step first. ``RunHeld``: another process is answering it.
-        ``Fenced``: another one took it over.
+        With ``key`` a repetition is recognised: an answered question returns the same answer (an ``Exchange`` has it as
+        ``answer``), an unanswered one is resumed. After ``ModelFailed`` the question stays open: call ``resume``, or
+        repeat the call with the same key. After ``StepUnknown``, settle the step first. ``RunHeld`` means that another
+        process is answering the question, ``Fenced`` that another process took it over.
         """
         exchange = self._asked(input, key)
         if isinstance(exchange, Answer) or self.model is None:
@@ -197,9 +196,9 @@ class Session:
         return exchange.answer
 
     def stream(self, input: Any, *, key: str | None = None) -> Iterator[str]:
-        """The same, with the text of the answer as it comes.
+        """Do one whole turn, and yield the text of the answer as it arrives.
 
-        Nothing is asked before it is iterated, and the turn is committed at its end: ``answer`` is its answer then.
+        Nothing happens until you iterate. The turn is committed at the end; the session's ``answer`` is then set.
         """
         self._need_model("stream")
         exchange = self._asked(input, key)
@@ -210,9 +209,9 @@ class Session:
         yield from self._answering(exchange)
 
     def resume(self) -> Any:
-        """Answer what was asked and never answered, without repeating what was done for it. None if there is nothing.
+        """Answer the unanswered question, without repeating what was done for it. None if there is no such question.
 
-        Without a model it is an ``Exchange``, as for ``turn``.
+        Without a model, return an ``Exchange``, as ``turn`` does.
         """
         exchange = self._resumed()
         if exchange is None or self.model is None:
@@ -222,25 +221,25 @@ class Session:
         return exchange.answer
 
     def resume_stream(self) -> Iterator[str]:
-        """The same, with the text of the answer as it comes; nothing where there is nothing to resume."""
+        """Resume, and yield the text of the answer as it arrives; yield nothing if there is nothing to resume."""
         self._need_model("stream")
         exchange = self._resumed()
         if exchange is not None:
             yield from self._answering(exchange)
 
     def recalled_for(self, number: int) -> list[Hit]:
-        """What was recalled for a question of this thread, as far as it still is there: what its answer could know."""
+        """The hits recalled for a question of this thread that still exist: what its answer could know."""
         answer = recorded(self.thread, self.thread.entry(number))
         used = [] if answer is None else answer.entries[-1].content.get("recalled", [])
         return context_source.again(self.thread.logbook.core, self._memory, [id for id in used if isinstance(id, str)])
 
     def context(self, input: Any) -> Context:
-        """The context that a turn with this input would have. Nothing is written."""
+        """The context that a turn with this input would get. Nothing is written."""
         return self._built(input)
 
     @property
     def _memory(self) -> Memories:
-        """What is known about the thread's own user, whoever asked for the session."""
+        """The memories of the thread's own user, whoever opened the session."""
         user, agent = owner_of(self.thread)
         return self._handle(user=user, agent=agent)
 
@@ -252,7 +251,7 @@ class Session:
     # Inside a turn
 
     def _asked(self, input: Any, key: str | None) -> Exchange | Answer:
-        """Put a question on record, unless it is already, and make ready to answer it."""
+        """Record a question, unless it is recorded already, and prepare to answer it."""
         input = input.content if isinstance(input, Draft) else input
         content = input if isinstance(input, dict) else {"content": input}
         asked = Draft("message", {**content, "role": "user"}, key)
@@ -265,9 +264,9 @@ class Session:
                 return self._answered_or_taken_up(question)
 
     def _put(self, asked: Draft) -> Entry | None:
-        """Append a question, in one commit with what is to be said of the one that it leaves behind.
+        """Append a question, in one commit with the entries about the question it leaves behind.
 
-        None where something was said meanwhile: the one to be left may be answered by now, or left already.
+        None if the log grew in the meantime: the question to leave may be answered by now, or already left.
         """
         leaving = self._left(asked.key)
         if leaving is None:
@@ -276,39 +275,39 @@ class Session:
             question = _last(self.thread.append(*leaving.drafts, asked, expect=leaving.length))
         except BaseException as error:
             if leaving.run is not None:
-                with suppress(HoldfastError):  # its lease ends by itself
-                    leaving.run.release("it was not given up after all")
+                with suppress(HoldfastError):  # its lease will run out
+                    leaving.run.release("the question was not given up after all")
             if isinstance(error, Conflict):
                 return None
             raise
         if leaving.run is not None:
-            with suppress(HoldfastError):  # the question is on record, whatever becomes of this
+            with suppress(HoldfastError):  # the question is recorded either way
                 set_aside(leaving.run)
         return question
 
     def _built(self, input: Any, question: Entry | None = None) -> Context:
         name = None if self.model is None else self.model.name
         apart = None if question is None else question.number
-        budget = self.budget * 2 // 3 if self._toolbox else self.budget  # the rest is for what tools give back
+        budget = self.budget * 2 // 3 if self._toolbox else self.budget  # the rest is for tool results
         return self._builder.build(self._reading, input, budget, name, self._settings, apart=apart)
 
     def _known(self, key: str, input: Any) -> Entry | None:
-        """The question that was asked with a key, if it was: it must be this one."""
+        """The question recorded with this key, if any; its content must be the same."""
         try:
             question = self.thread.entry(key=key)
         except NotFound:
             return None
         said = question.content.get("content") if role_of(question) == "user" else None
         if said != (input.get("content") if isinstance(input, dict) else input):
-            raise KeyReused(f"the key {key!r} names other content in thread {self.thread.id!r}", key=key)
+            raise KeyReused(f"the key {key!r} already names other content in thread {self.thread.id!r}", key=key)
         return question
 
     def _answered_or_taken_up(self, question: Entry) -> Exchange | Answer:
-        """What was answered already, or, in a session without a model, an exchange that has it."""
-        run, _ = run_of(self.thread, question)  # before the answer is looked for: one that is over has left its trace
+        """The recorded answer or, in a session without a model, an exchange that has it."""
+        run, _ = run_of(self.thread, question)  # before looking for the answer: an ended run means there is one
         answer = recorded(self.thread, question)
         if answer is not None:
-            self._catch_up()  # asked again perhaps because whoever answered was killed
+            self._catch_up()  # perhaps asked again because the answering process was killed
         if answer is not None and self.model is not None:
             return answer
         exchange = self._taken_up(question, run)
@@ -316,18 +315,18 @@ class Session:
         return exchange
 
     def _resumed(self) -> Exchange | None:
-        """Make ready to answer the question that is open, if there is one."""
+        """Prepare to answer the open question, if there is one."""
         question = unanswered(self._builder.entries(self.thread))
         while question is not None:
             run, _ = run_of(self.thread, question)
             still = unanswered(self._builder.entries(self.thread))
             if still == question:
                 return self._taken_up(question, run)
-            question = still  # someone answered it, or asked something else, meanwhile
+            question = still  # someone answered it, or asked something else, in the meantime
         return None
 
     def _taken_up(self, question: Entry, run: str) -> Exchange:
-        """Make ready to answer what is on record, with what is done for it in a run of this name."""
+        """Prepare to answer a recorded question; the work for it is in the run of this name."""
         self._handed_off = False
         context = self._built(question.content, question)
         entries = self._builder.seen(self.thread)
@@ -339,7 +338,7 @@ class Session:
         return exchange
 
     def _answering(self, exchange: Exchange) -> Iterator[str]:
-        """Have a question answered by the model, and record it. What goes wrong leaves it open, with the reason."""
+        """Let the model answer a question, and record the answer. An error leaves the question open with a reason."""
         model = self._need_model("answer")
         rounds = self._ways.get("rounds", ROUNDS)
         counting = (self._counter.count, self.budget)
@@ -349,7 +348,7 @@ class Session:
         try:
             yield from work.pieces()
             exchange.reply(work.reply, usage=work.usage)
-        except BaseException as error:  # also an interrupt, or a caller who stopped listening: the question stays open
+        except BaseException as error:  # also an interrupt, or a caller who stopped iterating
             if isinstance(error, Conflict) and exchange.answer is None:
                 exchange.answer = recorded(self.thread, exchange.question)  # another process answered it first
             if exchange.answer is None:
@@ -361,10 +360,10 @@ class Session:
         self.answer = exchange.answer
 
     def _left(self, key: str | None) -> _Leaving | None:
-        """A question that is given up for another, unless someone is at it."""
+        """The question to give up for another, unless someone works on it."""
         entries = self._builder.entries(self.thread)
         question = unanswered(entries)
-        if question is None or (key is not None and question.key == key):  # asked by someone else just now
+        if question is None or (key is not None and question.key == key):  # someone else just asked it
             return None
         length = entries[-1].number
         name, begun = run_of(self.thread, question)
@@ -379,12 +378,12 @@ class Session:
         return _Leaving(left(question, steps_taken(run.steps)), length, run)
 
     def _tend(self) -> None:
-        """End what a crash left behind an answer: its run, and what was to be learned from it."""
+        """Finish what a crash left undone after an answer: end its run, and learn from it."""
         for info in self.thread.runs(status="interrupted"):
             number = info.input.get("question") if isinstance(info.input, dict) else None
             if not info.handler.startswith(OWN) or type(number) is not int:
                 continue
-            with suppress(NotFound, RunHeld, Fenced):  # rewound, or someone else is at it
+            with suppress(NotFound, RunHeld, Fenced):  # rewound, or someone else works on it
                 question = self.thread.entry(number)
                 answer = recorded(self.thread, question)
                 if info.handler == HANDLER and answer is not None:
@@ -397,7 +396,7 @@ class Session:
     # After a turn
 
     def _after(self, missed: Sequence[Entry], exchange: Exchange, answer: Answer) -> Answer:
-        """Learn from a turn and keep the window small. The answer stands, whatever becomes of this."""
+        """Learn from a turn and keep the window small. The answer stands even if this fails."""
         notes: list[str] = []
         learned: list[Memory] = []
         self._try(
@@ -416,16 +415,16 @@ class Session:
         return self.answer
 
     def _try(self, *works: Callable[[], object], notes: list[str]) -> None:
-        """Do what must not break anything, whatever becomes of it."""
+        """Do work whose failure must not break the turn; note the failure."""
         for work in works:
             try:
                 work()
-            except Exception as error:  # a model of the caller's may raise anything
+            except Exception as error:  # the caller's own model may raise anything
                 _log.warning("after a turn of %s: %s", self.thread.id, error)
                 notes.append(f"{type(error).__name__}: {error}")
 
     def _tidied(self) -> None:
-        """Keep the window small: summarise what outgrew it, and begin afresh where it is nearly full."""
+        """Keep the window small: summarise what outgrew it, and hand off when it is nearly full."""
         if self._ways.get("summarise", True):
             self.roll()
         if self._full():
@@ -434,9 +433,9 @@ class Session:
     # Learning
 
     def _catch_up(self) -> dict[str, Any]:
-        """Learn from what was answered and not learned from; return what may be said of that in the log."""
+        """Learn from answers not learned from yet; return details for the log."""
         entries: Sequence[Entry] = ()
-        with suppress(HoldfastError):  # what was answered stands, whatever becomes of this
+        with suppress(HoldfastError):  # the answers stand even if this fails
             entries = self._builder.entries(self.thread) if self._way != "off" else ()
         if not entries:
             return {}
@@ -445,10 +444,10 @@ class Session:
         return {"learned": learning.upto(entries, learning.missed(entries, self._taught))}
 
     def _make_up(self, usage: Entry) -> None:
-        """Learn from an answer, unless someone began to: whoever gave it may have been killed right behind it."""
+        """Learn from an answer, unless someone began to: the process that gave it may have been killed right after."""
         if usage.digest in self._taught:
             return
-        with suppress(NotFound):  # rewound or erased meanwhile
+        with suppress(NotFound):  # rewound or erased in the meantime
             question = self.thread.entry(usage.content["question"])
             answer = recorded(self.thread, question)
             if answer is not None and answer.entries[-1].digest == usage.digest and self._is_missed(question, usage):
@@ -457,14 +456,14 @@ class Session:
         self._taught.add(usage.digest)
 
     def _is_missed(self, question: Entry, usage: Entry) -> bool:
-        """Whether nobody began to learn from an answer. What a fork shares, its origin learns from."""
+        """Whether nobody began to learn from an answer. History that a fork shares is for its origin to learn from."""
         if usage.number <= self.thread.logbook.existing().base:
             return False
         by_model = usage.content["learn"] == learning.BY_MODEL
         return not (by_model and has_begun(self.thread, learning.run_name(question, usage)))
 
     def _learn(self, question: Entry, answer: Answer, way: str, notes: list[str]) -> tuple[Memory, ...]:
-        """Learn from a turn in a way, and know that it is done. Done again, it changes nothing."""
+        """Learn from a turn, and remember that it is done. Repeating it changes nothing."""
         learned = self._learned(question, answer, way, notes)
         self._taught.add(answer.entries[-1].digest)
         return learned
@@ -472,8 +471,8 @@ class Session:
     def _learned(self, question: Entry, answer: Answer, way: str, notes: list[str]) -> tuple[Memory, ...]:
         if way == "off":
             return ()
-        if owner_of(self.thread)[0] is None:  # what is known about nobody in particular, everybody would be told
-            notes.append("nothing was learned: this thread has no user; name one, as in store.thread(id, user=…)")
+        if owner_of(self.thread)[0] is None:  # memories without a user would be shown to everyone
+            notes.append("nothing was learned: this thread has no user; give one, as in store.thread(id, user=…)")
             return ()
         if way == learning.BY_RULES:
             return learning.by_rules(self._memory, (question, *answer.entries))
@@ -485,13 +484,13 @@ class Session:
             return ()
         try:
             return self._extracted(run, (question, *answer.entries), notes)
-        except Exception:  # also what a disk or an index raises: whoever comes next takes it up
+        except Exception:  # also disk or index errors: the next session continues it
             with suppress(HoldfastError):
-                run.release("it could not be recorded")
+                run.release("the result could not be recorded")
             raise
 
     def _extracted(self, run: Run, turn: Sequence[Entry], notes: list[str]) -> tuple[Memory, ...]:
-        """What a model finds in a turn; where it fails, what rules find."""
+        """What the model finds in a turn; if it fails, what the rules find."""
         assert self.model is not None
         timeout_s = self._ways.get("timeout_s")
         try:
@@ -499,7 +498,7 @@ class Session:
         except (ModelFailed, Misconfigured, StepFailed) as error:
             notes.append(f"learned by rules alone: {error}")
             context_source = learning.by_rules(self._memory, turn)
-            run.fail(error)  # after the rules: one that ended is not taken up again
+            run.fail(error)  # after the rules: an ended run is not continued
             return context_source
         run.finish()
         self.usage += learned.usage
@@ -507,7 +506,7 @@ class Session:
         return learned.memories
 
     def roll(self) -> Entry | None:
-        """Summarise the older of the recent turns, if they outgrew their share; return the summary."""
+        """Summarise the older turns if they outgrew their share of the budget; return the summary."""
         room = tokens(shares(self._settings["shares"])["recent"].most, self.budget)
         recent = self._builder.recent(self.thread, self.budget, self._settings)
         done = summaries.roll(self.thread, recent, room, self._counter.count, self.model, self._ways.get("timeout_s"))
@@ -519,14 +518,14 @@ class Session:
     # The end
 
     def hand_off(self) -> int:
-        """Write the handoff, and let the next turn begin a fresh session from it; return the handoff's revision."""
+        """Write the handoff and start the next turn afresh from it; return the handoff's revision."""
         revision = self._write_handoff()
         self._handed_off = True
         self.thread.append(event(SESSION, fresh=True, handoff=revision))
         return revision
 
     def end(self) -> int:
-        """Leave behind what the next session needs: summary, handoff, and what was learned. Return its revision."""
+        """Store what the next session needs: summary, handoff and learned memories. Return the handoff's revision."""
         marks = self._catch_up()
         revision = self._write_handoff()
         self.thread.append(event(SESSION, ended=True, handoff=revision, **marks))
@@ -544,12 +543,12 @@ class Session:
         return revision
 
     def _full(self) -> bool:
-        """Whether the conversation since the last handoff takes nearly all of the budget."""
+        """Whether the conversation since the last handoff fills nearly all of the budget."""
         share = self._ways.get("hand_off")
         return share is not None and self.fullness() >= share
 
     def fullness(self) -> float:
-        """How much of the budget the conversation takes since the last handoff, summaries and turns: 1 is all of it."""
+        """The share of the budget that summaries and turns since the last handoff take; 1 is all of it."""
         return self._builder.weight(self.thread, self.budget, self._settings) / self.budget
 
     def _need_model(self, what: str) -> Model:
@@ -574,7 +573,7 @@ def _checked(changes: Any) -> Mapping[str, Share | float | int]:
 
 
 def _way(learn: str, model: Model | None) -> str:
-    """How it learns: off, by rules, or by a model."""
+    """How it learns: not at all, by rules, or by a model."""
     return learn if learn in ("off", learning.BY_RULES) else learning.BY_RULES if model is None else learning.BY_MODEL
 
 
@@ -591,7 +590,7 @@ def _check(ways: SessionSettings, model: Model | None) -> None:
         raise Invalid('learn="model" needs a model')
     rounds, timeout_s = ways.get("rounds", ROUNDS), ways.get("timeout_s")
     if type(rounds) is not int or rounds < 0:
-        raise Invalid(f"rounds is how often tools may be used in a turn, 0 or more, not {quoted(rounds)}")
+        raise Invalid(f"rounds is the number of tool rounds per turn, 0 or more, not {quoted(rounds)}")
     if timeout_s is not None and not (is_seconds(timeout_s) and timeout_s > 0):
         raise Invalid(f"timeout_s is a number of seconds over 0, not {quoted(timeout_s)}")
     share = ways.get("hand_off")

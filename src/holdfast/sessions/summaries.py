@@ -1,8 +1,8 @@
 """Rolling summaries: when the recent turns outgrow their share, the older half of them becomes a summary.
 
-A summary covers a range that no summary covered before, so nothing is ever summarised twice, and what it costs does not
-grow with the thread. A model writes it where there is one; otherwise it is made of the sentences that carry most. The
-turns stay in the log. Deliberately absent: choosing what a context shows (``builder``).
+A summary covers a range that no summary covered before, so nothing is summarised twice, and the cost does not grow with
+the thread. A model writes it if there is one; otherwise it consists of the most important sentences. The turns stay in
+the log. Deliberately absent: choosing what a context shows (``context_source``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 EXTRACTIVE = "extractive"
 FULL, KEPT = 0.97, 0.3
-"""The part of their room at which the recent turns are summarised, and the part that is kept then."""
+"""The share of their room at which the recent turns are summarised, and the share that is kept."""
 _LEAST, _MOST, _PART = 80, 320, 6
 _TURNS = 2
 _LINE, _LONG = 40, 400
@@ -49,7 +49,7 @@ class Range(NamedTuple):
 
 
 def due(recent: Recent, room: int, count: Count) -> tuple[Range, int] | None:
-    """What is to be summarised now, if the recent turns take nearly all of their room, and what that takes."""
+    """What to summarise now, if the recent turns fill nearly all of their room, and its size."""
     entries, marks, stretches, shown = recent
     start = marks.start or (entries[0].number if entries else 1)
     costs = [sum(weigh(message, count) for message in stretch.messages) for stretch in stretches]
@@ -65,7 +65,7 @@ def due(recent: Recent, room: int, count: Count) -> tuple[Range, int] | None:
 
 
 def _cut(stretches: Sequence[Stretch], costs: Sequence[int], keep: int) -> int:
-    """How many stretches go: so many that the rest takes no more than ``keep``, and begins with a turn."""
+    """How many stretches to summarise, so that the rest takes at most ``keep`` and begins with a turn."""
     turns = [at for at, stretch in enumerate(stretches) if stretch.opens]
     latest = turns[-_TURNS] if len(turns) >= _TURNS else 0
     rest = sum(costs)
@@ -85,7 +85,7 @@ def _whole(stretches: Sequence[Stretch], at: int) -> int:
 def roll(
     thread: Thread, recent: Recent, room: int, count: Count, model: Model | None, timeout_s: float | None
 ) -> tuple[Entry, Usage] | None:
-    """Summarise what is due, and append it. Whoever else does the same at the same time appends nothing."""
+    """Summarise what is due, and append it. A concurrent call for the same entries appends nothing."""
     found = due(recent, room, count)
     if found is None:
         return None
@@ -96,7 +96,7 @@ def roll(
     summary = Summary(range.first, range.last, text, by, previous)
     try:
         return thread.append(summary.draft(), key=f"summary:{range.first}"), usage
-    except KeyReused:  # someone else has summarised from there on
+    except KeyReused:  # another process has summarised from there on
         return None
 
 
@@ -112,13 +112,13 @@ def _written(
                                 timeout_s=timeout_s)  # fmt: skip
             if reply.text.strip():
                 return clip(reply.text.strip(), limit, count), f"model:{model.name}", reply.usage
-        except Exception as error:  # a model of the caller's may raise anything
+        except Exception as error:  # the caller's own model may raise anything
             _log.info("the summary of entries %d to %d is extractive: %s", range.first, range.last, error)
     return summarise(lines, limit, count), EXTRACTIVE, Usage(requests=0)
 
 
 def transcript(lines: Sequence[SummaryLine], room: int, count: Count) -> str:
-    """What was said, for a model that is to say what of it matters, in some room: the newest, and none at length."""
+    """The conversation for a model to summarise, within a limit: the newest entries, none at length."""
     each = max(_LINE, min(_LONG, room // max(1, len(lines))))
     told: list[str] = []
     for line in reversed(lines):

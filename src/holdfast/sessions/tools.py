@@ -1,8 +1,8 @@
-"""Tools that a model may use in a turn: functions with a declared effect, memories, and looking up what was shortened.
+"""Tools that a model may use in a turn: functions with a declared effect, memories, and lookup of shortened text.
 
-A function's signature and docstring are its definition; what a model gives for arguments is checked against it before
-anything is done. Whatever a model gets wrong comes back to it as a sentence. Deliberately absent: tools without a
-declared effect, because after a crash someone has to know whether they may be repeated; and other threads than those
+A function's signature and docstring are its definition; the model's arguments are checked against it before
+anything is done. Whatever a model gets wrong is returned to it as a sentence. Deliberately absent: tools without a
+declared effect, because after a crash we must know whether they may be repeated; and threads other than those
 that the session's own user may see.
 """
 
@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Tool(NamedTuple):
-    """One tool: how a model sees it, what it takes, and the step that it is."""
+    """One tool: its definition for the model, its parameters, and its step."""
 
     name: str
     definition: dict[str, Any]
@@ -44,7 +44,7 @@ class Tool(NamedTuple):
     step: Step
 
     def arguments(self, call: ToolCall) -> dict[str, Any]:
-        """What a call gives, checked. ``Invalid`` says to the model what is wrong with it."""
+        """The checked arguments of a call. ``Invalid`` tells the model what is wrong."""
         if call.invalid:
             raise Invalid(f"the arguments could not be read: {call.invalid}")
         if self.takes is None:
@@ -65,7 +65,7 @@ class Toolbox:
             raise Invalid(f"tools are given as a list, not as {type(tools).__name__}")
         for given in tools:
             if isinstance(given, Memories) and core is not None and given.core is not core:
-                raise Invalid("the memories among the tools are of another store than the thread")
+                raise Invalid("the memory handle among the tools belongs to another store than the thread")
             for tool in _of_memory(given) if isinstance(given, Memories) else (_of_function(given),):
                 if tool.name in self._tools:
                     raise Invalid(f"two tools are called {tool.name!r}; give one of them another name")
@@ -91,13 +91,13 @@ class Toolbox:
 def _of_function(given: Any) -> Tool:
     if not isinstance(given, Step):
         raise Invalid(
-            f"tool {quoted(getattr(given, '__name__', given))}: say what kind of effect it has, with "
+            f"tool {quoted(getattr(given, '__name__', given))}: declare its effect with "
             "@holdfast.step(effect=…): pure, idempotent or once"
         )
     if is_async(given.fn):
-        raise Invalid(f"tool {given.name!r} is an async function: give one that waits, as with asyncio.run, instead")
+        raise Invalid(f"tool {given.name!r} is an async function: give a blocking one, as with asyncio.run")
     if not _NAME.fullmatch(given.name):
-        raise Invalid(f"tool {given.name!r}: a name has letters, digits, _ and -, and at most 64 of them")
+        raise Invalid(f"tool {given.name!r}: a name has at most 64 letters, digits, _ and -")
     takes = _takes(given)
     text = inspect.getdoc(given.fn) or given.name.replace("_", " ")
     step = Step(_storing(given.fn), given.name, given.options)
@@ -105,7 +105,7 @@ def _of_function(given: Any) -> Tool:
 
 
 def _storing(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, whose result can always be recorded: what is not data, as the text that a model is shown anyway."""
+    """The function, with a result that can always be recorded: anything but data becomes the text the model sees."""
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -147,7 +147,7 @@ def _is_method(fn: Callable[..., Any]) -> bool:
 def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
     try:
         return get_type_hints(fn, include_extras=True)  # what Annotated says is checked too
-    except Exception as error:  # a name that is not there any more, or a type that is none
+    except Exception as error:  # a name that no longer exists, or something that is no type
         raise Invalid(f"tool {getattr(fn, '__name__', fn)!r}: its annotations cannot be read: {error}") from error
 
 
@@ -168,7 +168,7 @@ def _definition(name: str, description: str, parameters: dict[str, Any]) -> dict
 
 
 def _of_memory(memory: Memories) -> Iterable[Tool]:
-    """The tools of a handle of memories. Each use has a name, so that it is remembered once, however often it runs."""
+    """The tools of a memory handle. Each use has a name, so that it is remembered once, however often it runs."""
     for definition in memory.tools("openai"):
         name = definition["function"]["name"]
         step = Step(_using(memory, name), name, {"effect": "idempotent"})
@@ -186,7 +186,7 @@ def _using(memory: Memories, name: str) -> Callable[..., str]:
 
 
 def shown(result: Any) -> str:
-    """What a tool gave back, as a model sees it."""
+    """A tool's result, as a model sees it."""
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 
@@ -216,9 +216,7 @@ def _text(thread: Thread, results: Mapping[str, str], elsewhere: Callable[[str],
     name, _, number = ref.strip().rpartition("#")
     is_file = "/" in ref and ref.strip().rpartition("@")[2].isdecimal()
     if not number.isdecimal() and not is_file:
-        raise Invalid(
-            f"{ref!r} is none of THREAD#NUMBER, #NUMBER, FOLDER/PATH@VERSION and the id of a call of this turn"
-        )
+        raise Invalid(f"{ref!r} is not THREAD#NUMBER, #NUMBER, FOLDER/PATH@VERSION or the id of a call of this turn")
     if is_file or name not in ("", thread.id):
         text = elsewhere(ref.strip())
         if text is None:
@@ -232,7 +230,7 @@ def _text(thread: Thread, results: Mapping[str, str], elsewhere: Callable[[str],
 
 
 def excerpted(text: str, find: str, line: int, lines: int) -> str:
-    """Some lines of a text, each with its number; what is left out is said."""
+    """Some lines of a text, each with its number, and a note of what is left out."""
     every = list(enumerate(text.splitlines() or [""], 1))
     if find:
         chosen = [(number, content) for number, content in every if find.casefold() in content.casefold()]

@@ -1,12 +1,12 @@
-"""One turn: a question that is on record before anything is done about it, and its answer, committed once.
+"""One turn: a question that is recorded before anything is done about it, and its answer, committed once.
 
-The question goes into the log first, so whoever comes after a crash knows that it was asked. What is done to answer it
-is kept in a durable run named after it, which begins with the first tool; so it is not done again. The answer, the
-tools it used and what it cost are one commit, under a key made of the question: repeating it changes nothing. An answer
-names its question in the usage that is committed with it. A question that was given up for another is marked as left;
-any other is open, unless someone who does not use sessions answered it with a message of an assistant.
+The question goes into the log first, so after a crash the next process knows that it was asked. The work to answer it
+is kept in a durable run named after the question, which starts with the first tool, so it is not repeated. The answer,
+the tools it used and its cost are one commit, under a key made from the question: repeating it changes nothing. An
+answer names its question in the usage entry committed with it. A question given up for another is marked as left; any
+other is open, unless someone who does not use sessions answered it with an assistant message.
 
-In order below: what became of a question, what a user may give as one, what a client may give as an answer, and the
+In order below: the fate of a question, what a user may give as one, what a client may give as an answer, and the
 exchange itself. Deliberately absent: where an answer comes from (``model_loop``, or the caller).
 """
 
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
 
 
 HANDLER = "holdfast.turn"
-_GIVEN_UP = "it was broken off, and something else was asked"
+_GIVEN_UP = "interrupted: another question was asked"
 _ASSISTANTS = ("assistant", "model", "ai")
 
 
 def unanswered(entries: Sequence[Entry]) -> Entry | None:
-    """The newest question of a user that is open."""
+    """The newest open question of a user."""
     over: set[Any] = set()
     for entry in reversed(entries):
         if is_event(entry, USAGE) or (is_event(entry, UNANSWERED) and entry.content.get("left") is True):
@@ -84,12 +84,12 @@ def role_of(entry: Entry) -> str:
 
 
 def _is_ours(entry: Entry) -> bool:
-    """Whether something was said in an answer of a session, which names its question: its entries have its key."""
+    """Whether an entry belongs to a session's answer, which names its question: such entries carry its key."""
     return entry.key is not None and entry.key.startswith("answer:")
 
 
 def partial_of(entries: Sequence[Entry], question: Entry) -> str:
-    """What had come of an answer before it broke off."""
+    """The part of an answer that arrived before it broke off."""
     for entry in reversed(entries):
         if is_event(entry, UNANSWERED) and entry.content.get("question") == question.number:
             return str(entry.content.get("partial", ""))
@@ -100,19 +100,19 @@ def answer_key(question: Entry) -> str:
     return f"answer:{question.number}:{question.digest.hex()[:8]}"
 
 
-# What is done for a question
+# Work for a question
 
 
 def run_name(question: Entry) -> str:
-    """The digest is in it, so that a thread that was rewound does not take up another question's."""
+    """It contains the digest, so that after a rewind another question does not get the same run."""
     return f"turn-{question.number}-{question.digest.hex()[:8]}"
 
 
 def run_of(thread: Thread, question: Entry) -> tuple[str, bool]:
-    """The name of the run of a question, and whether it is under way already.
+    """The name of a question's run, and whether it is already under way.
 
-    One that is over is not taken up again: what is done anew is done in another. It is over only once the question was
-    answered, so whoever looks for the answer after this finds it.
+    An ended run is not continued; new work gets another run. A run ends only after its question was answered, so a
+    caller who looks for the answer after this call finds it.
     """
     base = run_name(question)
     for attempt in count(1):
@@ -127,7 +127,7 @@ def run_of(thread: Thread, question: Entry) -> tuple[str, bool]:
 
 
 def has_begun(thread: Thread, name: str) -> bool:
-    """Whether there is a run of this name, over or not."""
+    """Whether there is a run of this name, ended or not."""
     try:
         thread.runbook.record(thread.id, name)
     except NotFound:
@@ -136,7 +136,7 @@ def has_begun(thread: Thread, name: str) -> bool:
 
 
 def left(question: Entry, taken: Iterable[tuple[ToolCall, str]]) -> list[Draft]:
-    """What goes on record of a question that is given up for another: what was done for it, and that it is left."""
+    """The entries for a question given up for another: what was done for it, and that it is left."""
     drafts: list[Draft] = []
     told: list[str] = []
     for call, result in taken:
@@ -147,30 +147,30 @@ def left(question: Entry, taken: Iterable[tuple[ToolCall, str]]) -> list[Draft]:
 
 
 def told_of(entries: Iterable[Entry], question: Entry) -> frozenset[str]:
-    """The calls that went on record when a question was left: when it is answered after all, they are there already."""
+    """The calls recorded when a question was left: if it is answered after all, they need no second record."""
     marks = (entry.content for entry in entries if is_event(entry, UNANSWERED))
     told = (mark.get("told", ()) for mark in marks if mark.get("question") == question.number)
     return frozenset(id for ids in told if isinstance(ids, list) for id in ids if isinstance(id, str))
 
 
 def end(run: Run, question: Entry) -> None:
-    """What was done for a question is on record with its answer, so its run is over."""
+    """End the run: the work for the question is recorded with its answer."""
     _end(run, lifecycle.finish(run.work, {"question": question.number}))
 
 
 def set_aside(run: Run) -> None:
-    """The question of a run was left. It may be asked again by its key; what was done is not done again then."""
+    """Set aside the run of a question that was left. If it is asked again by its key, the work is not repeated."""
     _end(run, lifecycle.fail(run.work, StepError(_GIVEN_UP), settled=True))
 
 
 def _end(run: Run, flow: Flow[Any]) -> None:
-    """End a run; one with a step of which nobody knows stays visible."""
+    """End a run; one with an unsettled step stays visible."""
     try:
         run.work.runs.drive(flow)
     except RunEnded:
         return
     except StepError:
-        run.release("the turn is over, and a step of it is still to be settled")
+        run.release("the turn is over, but one of its steps is not settled")
 
 
 def asked_of(input: Any) -> Message:
@@ -178,38 +178,38 @@ def asked_of(input: Any) -> Message:
     if isinstance(input, Draft):
         input = input.content
     if isinstance(input, dict) and "content" not in input:
-        raise Invalid("the input of a context as a message has content; this dict has none")
+        raise Invalid("an input message needs content; this dict has none")
     if isinstance(input, dict):
         if input.get("role") not in (None, "user"):
-            raise Invalid(f"the input of a context is what a user says, not a message of role {input['role']!r}")
+            raise Invalid(f"the input is a user's message, not one of role {input['role']!r}")
         name = input.get("name")
         input = input.get("content")
         if isinstance(name, str) and isinstance(input, str) and input.strip():
-            input = f"{name}: {input}"  # as it will be shown from the next turn on
+            input = f"{name}: {input}"  # as later turns will show it
     if isinstance(input, str):
         if not input.strip():
-            raise Invalid("the input is empty: say what this turn is about")
+            raise Invalid("the input is empty: give a text, parts or a message")
         return Message("user", sendable(input))
     if not isinstance(input, list) or not all(isinstance(part, str | dict) for part in input):
-        raise Invalid(f"the input of a context is a text, a list of parts or a message, not {type(input).__name__}")
+        raise Invalid(f"the input is a text, a list of parts or a message, not {type(input).__name__}")
     parts = [_part(part) for part in input]
     parts = [part for part in parts if not _is_text(part) or sendable(part["text"]).strip()]
     if not parts:
-        raise Invalid("the input is empty: say what this turn is about")
+        raise Invalid("the input is empty: give a text, parts or a message")
     if any(part.get("type") in ("tool_use", "tool_result", "tool_call") for part in parts):
-        raise Invalid("calls of tools and their results are not input: append them, or use turn.step")
+        raise Invalid("tool calls and their results are not input: append them, or use turn.step")
     text = "\n".join(part["text"] for part in parts if _is_text(part))
     return Message("user", text, parts=() if all(map(_is_text, parts)) else tuple(parts))
 
 
 def _part(part: str | dict[str, Any]) -> dict[str, Any]:
-    """A part of the input; a text in the one form that all take."""
+    """A part of the input; text in the one form that all models take."""
     if isinstance(part, str) or isinstance(part.get("text"), str):
         return {"type": "text", "text": part if isinstance(part, str) else part["text"]}
     if part.get("type") == "text":
-        raise Invalid("a part of the input is of type text, and has no text")
+        raise Invalid("a part of the input has type text, but no text")
     if part.get("type") == "image_url" and not part.get("image_url"):
-        raise Invalid("a part of the input is an image without an address")
+        raise Invalid("a part of the input is an image without a URL")
     try:
         encode(part, "a part of the input")
     except Invalid as error:
@@ -218,11 +218,11 @@ def _part(part: str | dict[str, Any]) -> dict[str, Any]:
 
 
 def sendable(text: str, what: str = "the input has") -> str:
-    """A text that can be sent, which half a character cannot."""
+    """Check that a text can be sent; a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise Invalid(f"{what} half a character in it (a lone surrogate), which no model takes") from error
+        raise Invalid(f"{what} half a character (a lone surrogate), which no model accepts") from error
     return text
 
 
@@ -236,7 +236,7 @@ _CACHED = ("cache_read_input_tokens", "cached_tokens")
 
 
 def reply_of(given: Any) -> Reply:
-    """A reply, by what it says. Tools that it calls are not carried out here, so it must not call any."""
+    """A reply from what the caller gave. It must not call tools, because they are not carried out here."""
     if isinstance(given, Reply):
         return _whole(given)
     if isinstance(given, str):
@@ -245,26 +245,26 @@ def reply_of(given: Any) -> Reply:
     if isinstance(fields, list):
         fields = {"role": "assistant", "content": fields}
     if not isinstance(fields, dict):
-        raise Invalid(f"a reply is a text, a message or a client's answer, not {type(given).__name__}")
+        raise Invalid(f"a reply is a text, a message or a client's response, not {type(given).__name__}")
     said = _message(fields)
     entry = Entry("", 1, "message", {"role": "assistant", **said}, None, 0, b"")
     try:
         messages = [message for stretch in conversation([entry]) for message in stretch.messages]
-    except Exception as error:  # what is not plain data may raise anything
+    except Exception as error:  # an object that is not plain data may raise anything
         raise Invalid(f"this reply cannot be read: {type(error).__name__}") from error
     if said.get("role", "assistant") not in ("assistant", "model", "ai"):
-        raise Invalid(f"a reply is an assistant's, not a message of role {said['role']!r}")
+        raise Invalid(f"a reply is an assistant's message, not one of role {said['role']!r}")
     calls = tuple(ToolCall(call.id, call.name, {}) for message in messages for call in message.calls)
     text = "\n".join(message.text for message in messages if message.text) or str(said.get("refusal") or "")
     return _whole(Reply(text, calls, _usage(fields.get("usage")), str(fields.get("model") or "")))
 
 
 def _whole(reply: Reply) -> Reply:
-    """A reply that is an answer."""
+    """A reply that is a complete answer."""
     if reply.calls:
-        raise Invalid("this reply calls tools: carry them out with turn.step, ask the model again, and reply with that")
+        raise Invalid("this reply calls tools: run them with turn.step, ask the model again, and reply with its answer")
     if not reply.text.strip():
-        raise Invalid("there is nothing in this reply; leave the block without one to keep the question open")
+        raise Invalid("this reply is empty; leave the block without a reply to keep the question open")
     return reply
 
 
@@ -273,11 +273,11 @@ def _message(fields: dict[str, Any]) -> dict[str, Any]:
     if isinstance(choices, list):
         first = choices[0] if choices else None
         if not isinstance(first, dict) or not isinstance(first.get("message"), dict):
-            raise Invalid("this answer of a client has no choice in it, so there is nothing to record")
+            raise Invalid("this client response has no choices, so there is nothing to record")
         message: dict[str, Any] = first["message"]
         return message
     if "content" not in fields and "text" not in fields:
-        raise Invalid("a reply as a dict has content, as a message has, or choices, as a client's answer has")
+        raise Invalid("a dict as a reply needs content, like a message, or choices, like a client's response")
     return fields
 
 
@@ -298,10 +298,10 @@ _ENTRIES = 2_000
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came of a turn. ``entries`` are what it added to the log after the question.
+    """The outcome of a turn. ``entries`` are what it added to the log after the question.
 
-    ``learned`` are the memories it gave, ``repeated`` says that it had been answered before, ``handed_off`` that the
-    next turn begins a fresh session, and ``notes`` what did not go as it should.
+    ``learned`` are the memories learned from it, ``repeated`` means that it was answered before, ``handed_off`` that
+    the next turn starts afresh, and ``notes`` say what went wrong.
     """
 
     text: str
@@ -319,7 +319,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Exchange:
-    """A question under way. ``messages`` goes to the model, ``reply`` takes what it says.
+    """A question being answered. Send ``messages`` to the model, and give its answer to ``reply``.
 
     ``with session.turn("…") as turn: turn.reply(my_model(turn.messages))``
     """
@@ -348,7 +348,7 @@ class Exchange:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """What goes into the model, as OpenAI's clients take it; ``context.messages("anthropic")`` for the other."""
+        """The messages to send, in OpenAI's format; for Anthropic use ``context.messages("anthropic")``."""
         found: list[dict[str, Any]] = self.context.messages("openai")
         for call, result in self._done:
             found.append(Reply(calls=(call,)).message())
@@ -356,65 +356,65 @@ class Exchange:
         return found
 
     def _take_up(self, done: Iterable[tuple[ToolCall, str]]) -> None:
-        """Show and put on record what was done for this question before a crash."""
+        """Show and record what was done for this question before a crash."""
         self._done = list(done)
         for call, result in self._done:
             self._note(call.name, call.arguments, result, call.id)
 
-    # What is done to answer
+    # Work for the answer
 
     def _opened(self) -> Run:
-        """The durable run of this exchange, begun when it is first needed.
+        """The durable run of this exchange, started when first needed.
 
-        It is the one that was chosen before the answer was looked for. Where that is over, there is one by now.
+        It was chosen before looking for the answer. If it has ended since, there is an answer by now.
         """
         if self._run is None:
             run = self._thread.run(self._name, handler=HANDLER, input={"question": self.question.number})
             if run.status != "open":
                 raise Fenced(
-                    f"question #{self.question.number} was answered by someone else meanwhile",
+                    f"another process answered question #{self.question.number} first",
                     thread=self._thread.id, run=self._name,
                 )  # fmt: skip
-            if run.steps:  # done before, and maybe on record since the question was left
+            if run.steps:  # done before, and maybe recorded when the question was left
                 self._told = told_of(self._thread.log(last=_ENTRIES), self.question)
             self._run, self._worked = run, True
         return self._run
 
     def _begun(self) -> Run | None:
-        """The run of this exchange if it was begun, here or before a crash."""
+        """The run of this exchange if it was started, here or before a crash."""
         if self._run is None and has_begun(self._thread, self._name):
             return self._opened()
         return self._run
 
     def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-        """Do something for the answer as a durable step of this turn (see ``Run.step``), and put it on record with it.
+        """Do something for the answer as a durable step of this turn (see ``Run.step``).
 
-        The call and its result go into the log when the turn is committed.
+        The call and its result go into the log with the answer, when the turn is committed.
         """
         self._refuse_answered()
         result = self._opened().step(name, fn, *args, log=False, **options)
         if any(call.name == name for call, _ in self._done):
-            return result  # on record with what was done before the crash
+            return result  # recorded with the work from before the crash
         given = {"args": list(args)} if args else {}
         given |= {what: value for what, value in options.items() if what not in OPTIONS}
         self._note(name, typed.to_plain(given), shown(result), f"{name}-{self.question.number}")
         return result
 
     def _note(self, name: str, arguments: Any, result: str, id: str) -> None:
-        """Put a use of a tool on record with the answer."""
+        """Record a tool use with the answer."""
         self._drafts += [tool_call(name, arguments, id=id), observation(result, of=id)]
 
     def append(self, *drafts: Draft) -> None:
-        """Put more entries on record with the answer: ``holdfast.note(…)``, ``holdfast.event(…)``, …"""
+        """Add entries to commit with the answer: ``holdfast.note(…)``, ``holdfast.event(…)``, …"""
         self._refuse_answered()
         self._drafts += drafts
 
     # The answer
 
     def reply(self, reply: Any, *, usage: Usage | None = None, state: Any = None) -> Answer:
-        """Record the answer and end the turn, in one commit. Give a text, a message, or what a client returned.
+        """Record the answer and end the turn, in one commit. Give a text, a message, or a client's response.
 
-        ``state`` is saved with it. Later uses of a closed exchange are refused.
+        ``state`` is saved with it. An answered exchange refuses further use.
         """
         self._refuse_answered()
         found = reply_of(reply)
@@ -425,7 +425,7 @@ class Exchange:
         said = (message("assistant", found.text), self._usage(spent, found))
         try:
             if self._worked:
-                self._opened()  # also when it was released since: an answer that comes late counts
+                self._opened()  # even if released since: a late answer counts
             entries = self._commit([*filter(self._is_new, self._drafts), *said], state)
         except (KeyReused, Fenced):  # another process changed it first, and that answer stands
             self.answer = recorded(self._thread, self.question)
@@ -440,7 +440,7 @@ class Exchange:
         return self.answer
 
     def _commit(self, drafts: list[Draft], state: Any) -> list[Entry]:
-        """Write the answer. Who used tools and was taken over has none to give: whoever has the run now answers."""
+        """Write the answer. If this exchange used tools and lost its run, it cannot: the run's new holder answers."""
         turn = self._thread.turn(key=answer_key(self.question)).draft
         turn.begin()
         try:
@@ -458,13 +458,13 @@ class Exchange:
         return turn.entries
 
     def _is_new(self, draft: Draft) -> bool:
-        """Whether a draft is not of a call that went on record when the question was left."""
+        """Whether a draft is not for a call already recorded when the question was left."""
         named = {"tool_call": "id", "observation": "of"}.get(draft.kind)
         return named is None or draft.content.get(named) not in self._told
 
     def _over(self) -> None:
-        """The answer is on record, so what was done for it is too. Nothing may be raised any more."""
-        with suppress(HoldfastError):  # whoever holds the run, or comes next, meets the answer, and ends it
+        """The answer and the work for it are recorded. From here on nothing may raise."""
+        with suppress(HoldfastError):  # the run's holder, or the next process, finds the answer and ends it
             if (run := self._begun()) is not None:
                 end(run, self.question)
 
@@ -480,11 +480,11 @@ class Exchange:
         )
 
     def _fail(self, error: BaseException | None, said: str = "") -> None:
-        """Leave the question open, with the reason where one can be told; ``resume`` takes it up again."""
+        """Leave the question open, with the reason if it can be recorded; ``resume`` continues it."""
         partial = said or (error.facts.get("partial", "") if isinstance(error, ModelFailed) else "")
-        why = "it was left without a reply" if error is None else f"{type(error).__name__}: {error}".strip(": ")[:_LONG]
+        why = "left without a reply" if error is None else f"{type(error).__name__}: {error}".strip(": ")[:_LONG]
         more = {"partial": partial[:_LONG]} if partial else {}
-        with suppress(HoldfastError):  # the store may be what failed; that there is no answer says enough
+        with suppress(HoldfastError):  # the store itself may have failed; the missing answer says enough
             if not self._elsewhere(error):
                 self._note_open(event(UNANSWERED, question=self.question.number, why=why, **more))
         if self._run is not None:
@@ -493,23 +493,23 @@ class Exchange:
             self._run = None
 
     def _note_open(self, remark: Draft) -> None:
-        """Put on record that there is no answer, unless there is one by the very moment of that."""
+        """Record that there is no answer, unless there is one at that very moment."""
         while True:
             length = self._thread.logbook.head()
             if recorded(self._thread, self.question) is not None:
                 return
-            with suppress(Conflict):  # something was said meanwhile: it may be the answer
+            with suppress(Conflict):  # the log grew in the meantime, maybe by the answer
                 self._thread.append(remark, expect=length)
                 return
 
     def _elsewhere(self, error: BaseException | None) -> bool:
-        """Whether someone else is answering this question: then it is not for this exchange to say that nobody did."""
+        """Whether someone else is answering this question: then this exchange must not record that nobody did."""
         run = error.facts.get("run") if isinstance(error, RunHeld | Fenced) else None
         return isinstance(run, str) and run.startswith(run_name(self.question))
 
     def _refuse_answered(self) -> None:
         if self.answer is not None:
-            raise Invalid("this exchange is answered; begin another with session.turn(…)")
+            raise Invalid("this exchange is already answered; begin another with session.turn(…)")
 
     def __enter__(self) -> Self:
         return self
@@ -522,7 +522,7 @@ class Exchange:
 
 
 def recorded(thread: Thread, question: Entry) -> Answer | None:
-    """The answer of a question, if it is on record."""
+    """The recorded answer to a question, if any."""
     try:
         first = thread.entry(key=answer_key(question))
     except NotFound:

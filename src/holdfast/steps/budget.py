@@ -25,24 +25,24 @@ def check(budget: dict[str, float] | None) -> dict[str, float]:
 
 
 def amounts(given: dict[str, Any]) -> dict[str, float]:
-    """Refuse spending that names no amounts, or one that is counted here already."""
+    """Refuse spending that names no amounts, or one that is already counted here."""
     if not given:
         raise Invalid("say what was spent: spend(tokens=1200)")
     for what in given:
         if what in (STEPS, SECONDS):
-            raise Invalid(f"{what} are counted by the run itself; spend what only you can count, as tokens")
+            raise Invalid(f"the run itself counts {what}; spend only what it cannot count, such as tokens")
     return {what: _amount(what, amount) for what, amount in _pairs(given)}
 
 
 def _pairs(given: Any) -> list[tuple[str, Any]]:
     if not isinstance(given, dict):
-        raise Invalid(f'a budget is amounts by name, as {{"steps": 20, "tokens": 5000}}, not {quoted(given)}')
+        raise Invalid(f'a budget is amounts by name, such as {{"steps": 20, "tokens": 5000}}, not {quoted(given)}')
     return [(check_id(what, "what is counted"), amount) for what, amount in given.items()]
 
 
 def _amount(what: str, amount: Any) -> float:
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 2**53:
-        raise Invalid(f"an amount of {what} is a number of 0 or more, not {quoted(amount)}")
+        raise Invalid(f"an amount of {what} is a number, 0 or more, not {quoted(amount)}")
     return amount
 
 
@@ -57,7 +57,7 @@ def used(work: Work) -> dict[str, float]:
 
 
 def left(work: Work) -> dict[str, float]:
-    """What is left of each amount that is limited."""
+    """What is left of each limited amount."""
     if not work.budget:
         return {}
     spent = used(work)
@@ -65,7 +65,7 @@ def left(work: Work) -> dict[str, float]:
 
 
 def refuse_over(work: Work, step: str | None = None) -> None:
-    """Refuse a step when there is no room for one more, unless it was counted already; and whatever is overdrawn."""
+    """Refuse a step when there is no room for one more, unless already counted, or when any amount is overdrawn."""
     if step is not None and STEPS in work.budget:
         work.count(step, work.budget[STEPS])
     for what, rest in left(work).items():
@@ -75,6 +75,6 @@ def refuse_over(work: Work, step: str | None = None) -> None:
 
 def exceeded(work: Work, what: str) -> BudgetExceeded:
     return BudgetExceeded(
-        f"subtask {work.header.name!r} has used its {what}: {work.budget[what]:g} were given",
+        f"subtask {work.header.name!r} has used up its {what}: the budget was {work.budget[what]:g}",
         subtask=work.header.name, what=what, limit=work.budget[what],
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""What a step declares about itself: its effect, how to ask whether it happened, and how hard to try.
+"""What a step declares about itself: its effect, how to find out whether it happened, and how hard to try.
 
-A declaration is checked when it is made, before anything is recorded: a ``once`` step that could neither be asked about
-nor has a policy is refused. Deliberately absent: a default effect. Guessing one is how bookings get made twice.
+A declaration is checked when it is made, before anything is recorded: a ``once`` step with neither a probe nor a policy
+is refused. Deliberately absent: a default effect. Guessing one is how bookings get made twice.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROBE_TIMEOUT_S = 30.0
 
 
 class Done(msgspec.Struct, frozen=True):
-    """A probe's answer "it happened, and this is the result", needed only where the result itself is None."""
+    """A probe's answer "it happened, with this result". You need it only when the result itself is None."""
 
     result: Any = None
 
@@ -40,14 +40,14 @@ class Unknown(Exception):
 
 
 class NotDone(Exception):
-    """Raised by the function of a ``once`` step to say for certain that it failed before anything happened.
+    """Raised by the function of a ``once`` step that failed, for certain, before anything happened.
 
-    Any other error leaves that open: an answer that was lost looks just like a refusal.
+    Any other error leaves that open: a lost answer looks just like a refusal.
     """
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """How often a step is tried, and how long to wait in between: ``delay_s``, then ``factor`` times more each time."""
+    """How often to try a step, and how long to wait in between: ``delay_s``, then ``factor`` times more each time."""
 
     attempts: int = 3
     delay_s: float = 1.0
@@ -85,7 +85,7 @@ class Spec(msgspec.Struct, frozen=True):
 
 
 def declare(name: str, fn: Callable[..., Any], options: dict[str, Any]) -> Spec:
-    """Check a declaration and complete it from what the function's decorator says."""
+    """Check a declaration and complete it from the function's decorator."""
     declared = dict(fn.options) if isinstance(fn, Step) else {}
     chosen = {**declared, **{what: value for what, value in options.items() if value is not None}}
     check_id(name, "step name")
@@ -126,13 +126,13 @@ def _retry(name: str, retry: Any) -> Retry:
     if type(retry) is int:
         retry = Retry(attempts=retry)
     if not isinstance(retry, Retry) or type(retry.attempts) is not int or retry.attempts < 1:
-        _refuse(name, f"retry is a number of attempts from 1 up or a holdfast.Retry, not {quoted(retry)}")
+        _refuse(name, f"retry is a number of attempts, 1 or more, or a holdfast.Retry, not {quoted(retry)}")
     for what in ("delay_s", "factor", "longest_s"):
         if not is_seconds(getattr(retry, what)):
-            _refuse(name, f"the {what} of its retry is a number of 0 or more, not {quoted(getattr(retry, what))}")
+            _refuse(name, f"the {what} of its retry is a number, 0 or more, not {quoted(getattr(retry, what))}")
     kinds = retry.on if isinstance(retry.on, tuple) else (retry.on,)
     if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
-        _refuse(name, f"a retry is on classes of exceptions, not on {quoted(retry.on)}")
+        _refuse(name, f"the on of its retry is one or more exception classes, not {quoted(retry.on)}")
     return retry
 
 
@@ -145,11 +145,11 @@ def _check_result(name: str, returns: Any, log: Any) -> None:
     if returns is not None and not (isinstance(returns, type) and typed.fields(returns) is not None):
         _refuse(name, f"returns is a dataclass, a Struct, a TypedDict or a pydantic model, not {quoted(returns)}")
     if not isinstance(log, bool) and not callable(log):
-        _refuse(name, f"log is False, or a function from the result to what is to be logged, not {quoted(log)}")
+        _refuse(name, f"log is False, or a function from the result to the content to log, not {quoted(log)}")
 
 
 def _annotated(fn: Callable[..., Any]) -> Any:
-    """The type that a function says it returns, where it is one that plain data can be turned back into."""
+    """The return type of a function, if plain data can be turned back into it."""
     target = fn.fn if isinstance(fn, Step) else fn
     if "return" not in getattr(target, "__annotations__", ()):
         return None
@@ -164,7 +164,7 @@ OPTIONS = frozenset(Spec.__struct_fields__) - {"name"}
 
 
 class Step:
-    """A function with its declaration. Inside a run, calling it is a durable step of that run."""
+    """A function with its declaration. Inside a run, a call to it is a durable step of that run."""
 
     def __init__(self, fn: Callable[..., Any], name: str, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, fn)
@@ -179,14 +179,14 @@ class Step:
 
         for what in kwargs:
             if what in OPTIONS:
-                _refuse(self.name, f"its argument {what!r} has the name of an option; give it by position")
+                _refuse(self.name, f"its argument {what!r} has the name of an option; pass it by position")
         return running(self.name).step(self.name, self, *args, **kwargs)
 
     def __repr__(self) -> str:
         return f"Step({self.name!r}, effect={self.options.get('effect')!r})"
 
 
-def step(  # noqa: PLR0913 - a declaration has many words, each by name
+def step(  # noqa: PLR0913 - a declaration has many options, each by name
     name: str | None = None,
     *,
     effect: Effect,
@@ -199,10 +199,10 @@ def step(  # noqa: PLR0913 - a declaration has many words, each by name
     returns: Any = None,
     log: Any = None,
 ) -> Callable[[Callable[..., Any]], Step]:
-    """Declare a function to be a step: ``@holdfast.step(effect="once", probe=find_charge)``.
+    """Declare a function as a step: ``@holdfast.step(effect="once", probe=find_charge)``.
 
-    Inside a run (``with thread.run(…)``, or a handler), calling the function is then a durable step; its name is the
-    function's, or the one given here. ``run.step(name, function, …)`` uses the declaration too.
+    Inside a run (``with thread.run(…)``, or a handler), a call to the function is then a durable step, named after the
+    function or by the name you give here. ``run.step(name, function, …)`` uses the declaration too.
     """
     options = {
         "effect": effect, "probe": probe, "on_unknown": on_unknown, "retry": retry, "timeout_s": timeout_s,
@@ -210,39 +210,39 @@ def step(  # noqa: PLR0913 - a declaration has many words, each by name
     }  # fmt: skip
     options = {what: value for what, value in options.items() if value is not None}
     if name is not None and not isinstance(name, str):
-        raise Invalid("write @holdfast.step(effect=…), with its effect, above the function")
+        raise Invalid("give the effect: write @holdfast.step(effect=…) above the function")
 
     def decorate(fn: Callable[..., Any]) -> Step:
         chosen = name or fn.__name__
-        declare(chosen, fn, options)  # refused here, where it is written, not when it first runs
+        declare(chosen, fn, options)  # refuse it where it is written, not when it first runs
         return Step(fn, chosen, options)
 
     return decorate
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
-    """Whether calling a function gives something to await."""
+    """Whether calling a function returns something to await."""
     target = fn.fn if isinstance(fn, Step) else fn
     while isinstance(target, functools.partial):
         target = target.func
-    if type(target) is FunctionType and not hasattr(target, "_is_coroutine_mark"):  # most are, and this is asked often
+    if type(target) is FunctionType and not hasattr(target, "_is_coroutine_mark"):  # the common case, on a hot path
         return bool(target.__code__.co_flags & inspect.CO_COROUTINE)
     return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004 - asked of the method, to see what it gives
 
 
 def refuse_async(spec: Spec, fn: Callable[..., Any]) -> None:
-    """Refuse, before anything is recorded, what a blocking run cannot call."""
+    """Refuse, before anything is recorded, functions that a blocking run cannot call."""
     for what, called in (("function", fn), ("probe", spec.probe), ("compensation", spec.compensate)):
         if called is not None and is_async(called):
             _refuse(spec.name, f"its {what} is async and needs an async run (holdfast.aio)")
 
 
-# Weak, because a function often refers to its run, and a run that is still referred to keeps its lease.
+# Weak, because a function often refers to its run, and a referenced run keeps its lease.
 _signatures: WeakKeyDictionary[Any, inspect.Signature | None] = WeakKeyDictionary()
 
 
 def _takes(fn: Callable[..., Any], count: int) -> bool:
-    """Whether a function plainly takes so many arguments; False when that needs a closer look."""
+    """Whether a function plainly takes that many arguments; False when that needs a closer look."""
     if type(fn) is not FunctionType or fn.__code__.co_kwonlyargcount or hasattr(fn, "__wrapped__"):
         return False
     most = fn.__code__.co_argcount
@@ -253,7 +253,7 @@ def _signature(fn: Callable[..., Any]) -> inspect.Signature | None:
     if fn not in _signatures:
         try:
             _signatures[fn] = inspect.signature(fn)
-        except (ValueError, TypeError):  # some builtins do not tell
+        except (ValueError, TypeError):  # some builtins have none
             _signatures[fn] = None
     return _signatures[fn]
 
@@ -268,12 +268,12 @@ def refuse_calls(spec: Spec, fn: Callable[..., Any], args: tuple[Any, ...], kwar
 
 
 def _refuse_call(name: str, what: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Refuse arguments that a function does not take: a misspelt option is one."""
+    """Refuse arguments that a function does not take, such as a misspelt option."""
     if not kwargs and _takes(fn, len(args)):
         return
     try:
         signature = _signature(fn)
-    except TypeError:  # a callable that cannot be remembered
+    except TypeError:  # an unhashable callable cannot be cached
         return
     try:
         if signature is not None:
@@ -288,7 +288,7 @@ _OPTIONS = "effect, probe, on_unknown, retry, timeout_s, probe_timeout_s, compen
 
 
 def fingerprint(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """A short digest of a step's input, by which a changed input is noticed."""
+    """A short digest of a step's input, to notice when the input changes."""
     given = [list(args), dict(sorted(kwargs.items()))]
     try:
         body = _encoded(given, f"the input of step {name!r}")
@@ -305,12 +305,10 @@ def _encoded(given: list[Any], what: str) -> bytes:
     try:
         return encode(given, what)
     except Invalid:
-        return encode(
-            typed.to_plain(given), what
-        )  # dates, sets and typed values can be compared by what they stand for
+        return encode(typed.to_plain(given), what)  # dates, sets and typed values compare by content
 
 
 def key_of(tenant: str, stream: int, name: str) -> str:
-    """The key by which the outside world recognises a repetition: the same for every attempt at one step of one run."""
+    """The key with which the outside world recognises a repetition: the same for every attempt at one step of a run."""
     text = f"{tenant}\x00{stream}\x00{name}".encode()
     return f"hf-{hashlib.blake2b(text, digest_size=16).hexdigest()}"

@@ -1,7 +1,7 @@
-"""One way to write what a run does, for callers that block and callers that await.
+"""Writing the logic of a run once, for callers that block and callers that await.
 
 The logic of a run is a generator that asks for work: ``RunBlocking`` (read or commit), ``CallFunction`` (the caller's
-own function), ``Sleep`` and ``WaitForCommit``. ``drive`` carries the asks out one by one and blocks; ``aio`` awaits
+own function), ``Sleep`` and ``WaitForCommit``. ``drive`` carries out the asks one by one and blocks; ``aio`` awaits
 them. So the rules exist once, and every place where a process can die between two facts is a ``yield``. Deliberately
 absent: any rule of a run.
 """
@@ -23,16 +23,16 @@ T = TypeVar("T")
 
 
 class RunBlocking(msgspec.Struct, frozen=True):
-    """Work of ours that blocks: a read or a commit. With ``surely`` it is done though its caller is cancelled first."""
+    """Our own blocking work: a read or a commit. With ``surely`` it is done even if its caller is cancelled first."""
 
     work: Callable[[], Any]
     surely: bool = False
 
 
 class CallFunction(msgspec.Struct, frozen=True):
-    """A function of the caller's, with what is current while it runs, and how long it may take.
+    """The caller's own function, with the step that is current while it runs, and its time limit.
 
-    ``lasting`` hears when it begins and when it has really ended.
+    ``lasting`` is called when it starts and when it has really ended.
     """
 
     fn: Callable[..., Any]
@@ -45,13 +45,13 @@ class CallFunction(msgspec.Struct, frozen=True):
 
 
 class Sleep(msgspec.Struct, frozen=True):
-    """A while in which nothing is done."""
+    """A pause."""
 
     seconds: float
 
 
 class WaitForCommit(msgspec.Struct, frozen=True):
-    """A while in which something may be committed by others; ``work`` waits for that, for so many seconds."""
+    """A wait for a commit by others; ``work`` does the waiting, for at most that many seconds."""
 
     work: Callable[[float], Any]
     seconds: float
@@ -62,7 +62,7 @@ Flow = Generator[Ask, Any, T]
 
 
 def drive(flow: Flow[T], clock: Clock) -> T:
-    """Carry a flow out, blocking."""
+    """Carry out a flow, blocking."""
     try:
         ask = next(flow)
         while True:
@@ -90,7 +90,7 @@ def _perform(ask: Ask, clock: Clock) -> Any:
 
 
 def call(ask: CallFunction) -> Any:
-    """Call a blocking function of the caller's, for as long as it may take."""
+    """Call the caller's blocking function, within its time limit."""
     if is_async(ask.fn):
         raise Invalid(f"{ask.what}: an async function needs an async run (holdfast.aio)")
     context = contextvars.copy_context()
@@ -116,7 +116,7 @@ def _over(ask: CallFunction) -> None:
 
 
 def _bounded(ask: CallFunction, context: contextvars.Context) -> Any:
-    """Call in a thread of its own, and stop waiting at the limit. The thread cannot be stopped; it is left alone."""
+    """Call it in its own thread, and stop waiting at the limit. The thread cannot be stopped; it is left alone."""
     ended: list[tuple[bool, Any]] = []
 
     def work() -> None:
@@ -125,7 +125,7 @@ def _bounded(ask: CallFunction, context: contextvars.Context) -> Any:
         except BaseException as error:
             ended.append((False, error))
         finally:
-            _over(ask)  # here, in its own thread: whoever waited for it may have left
+            _over(ask)  # here, in its own thread: its caller may have stopped waiting
 
     thread = threading.Thread(target=work, name=f"step {ask.what}", daemon=True)
     thread.start()
@@ -139,5 +139,5 @@ def _bounded(ask: CallFunction, context: contextvars.Context) -> Any:
 
 
 def overdue(ask: CallFunction, *, running: bool) -> StepTimeout:
-    """The error of a call that took too long. ``running`` says whether it may still be going on."""
+    """The error for a call that took too long. ``running`` says whether it may still be running."""
     return StepTimeout(f"{ask.what} took longer than {ask.timeout_s:g} s", timeout_s=ask.timeout_s, running=running)

@@ -1,8 +1,8 @@
-"""One at a time on a thread: whoever holds it works alone, and others wait, or are told who does.
+"""Exclusive work on a thread: one caller holds it, and others wait, or learn who holds it.
 
-A hold keeps out those who ask for it, and nobody else. What makes writers safe is that every commit expects what its
-writer has seen; so one who was away for longer than the lease, and whose thread was taken meanwhile, meets a
-``Conflict`` when it writes. Deliberately absent: a queue. Those who wait are not served in the order they came in.
+A hold excludes only callers that ask for one. Safety comes from commits, which expect what their writer has seen; so a
+holder that was paused for longer than its lease, and lost the thread meanwhile, gets a ``Conflict`` when it writes.
+Deliberately absent: a queue. Waiting callers are not served in order.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from holdfast.steps.runs import RunBook
 
 HOLD = "hold"
 _numbers = count(1)  # of the holds of this process
-_LOOK_S = 0.5  # a holder that was killed says nothing, so whoever waits looks by itself
+_LOOK_S = 0.5  # a killed holder does not notify, so waiting callers poll
 
 
 class Hold:
-    """A thread that is worked on by one alone, from ``take`` to ``release``, or for the length of a ``with``."""
+    """A thread held exclusively, from ``take`` to ``release``, or for the length of a ``with``."""
 
     def __init__(self, runs: RunBook, thread: str, whose: Callable[[], Scope], wait_s: float) -> None:
         if not is_seconds(wait_s):
-            raise Invalid(f"wait_s is how many seconds to wait for others, 0 or more, not {quoted(wait_s)}")
+            raise Invalid(f"wait_s is a number of seconds, 0 or more, not {quoted(wait_s)}")
         self._runs, self._thread, self._whose, self._wait_s = runs, thread, whose, wait_s
         self._name = f"hold {next(_numbers)}"
         self._lock = atfork.lock()
@@ -45,7 +45,7 @@ class Hold:
         return f"Hold({self._thread!r}, {'not held' if self.over else 'held'})"
 
     def take(self) -> Self:
-        """Hold the thread; wait for others who do, if that was asked for; ``ThreadHeld`` if they go on. Blocks."""
+        """Hold the thread, waiting for other holders up to ``wait_s``; then raise ``ThreadHeld``. Blocks."""
         for number, pause in enumerate(self.tries()):
             if number == 0:
                 self._runs.hear_all()
@@ -54,9 +54,9 @@ class Hold:
         return self
 
     def tries(self) -> Iterator[float]:
-        """Try until it is held. After each try that failed: how many seconds to wait, at most, for the next."""
+        """Try until it is held. After each failed try, yield the longest time to wait for the next, in seconds."""
         if not self.over:
-            raise Invalid("this hold is taken already: one `with` at a time, and a hold of its own for each")
+            raise Invalid("this hold is already in use; call thread.hold() again for each `with`")
         end = time.monotonic() + self._wait_s
         while (held := self._tried()) is not None:
             left = end - time.monotonic()
@@ -65,7 +65,7 @@ class Hold:
             yield min(left, _LOOK_S)
 
     def release(self) -> None:
-        """Let others have it. What was taken by another meanwhile stays theirs."""
+        """Release the thread. If another holder took it meanwhile, it stays theirs."""
         with self._lock:
             if self.over:
                 return
@@ -73,7 +73,7 @@ class Hold:
                 self._let_go()
             except HoldfastError:
                 raise
-            except BaseException:  # interrupted: others would wait for the end of the lease
+            except BaseException:  # interrupted: others would wait for the lease to end
                 with suppress(HoldfastError):
                     self._let_go()
                 raise
@@ -86,7 +86,7 @@ class Hold:
                 self._commit(self.give_up())
 
     def _tried(self) -> ThreadHeld | None:
-        """Take it if it is free; otherwise say who has it."""
+        """Take it if it is free; otherwise return who holds it."""
         core, runs = self._runs.core, self._runs
         while True:
             record = core.engine.get(core.tenant, HOLD, self._thread)
@@ -94,7 +94,7 @@ class Hold:
             held = terms is not None and not is_free(terms, runs.now(), runs.holder)
             if terms is not None and held and not runs.is_forgotten(self.id, terms):
                 return self._held_by(terms)
-            with suppress(Conflict):  # another process changed it first: look who
+            with suppress(Conflict):  # another process changed it first: see who
                 self._claim(0 if record is None else record.version)
                 return None
 
@@ -110,24 +110,24 @@ class Hold:
         except Erased as error:
             told = f"thread {self._thread!r} was erased and stays erased; use another id"
             raise Erased(told, thread=self._thread) from error
-        except BaseException:  # interrupted, or the answer got lost: it may have been taken all the same
+        except BaseException:  # interrupted, or the answer was lost: it may have been taken anyway
             self.over = False
             with suppress(HoldfastError):
                 self.release()
             raise
 
     def _held_by(self, terms: Terms) -> ThreadHeld:
-        who = "this very process" if terms.holder == self._runs.holder.name else terms.holder
+        who = "this process" if terms.holder == self._runs.holder.name else terms.holder
         return ThreadHeld(
             f"thread {self._thread!r} is held by {who} until {to_datetime(terms.until):%Y-%m-%d %H:%M:%S} UTC, or "
-            "longer while that is alive; to wait for it: thread.hold(wait_s=…)",
+            "longer while it is alive; to wait for it: thread.hold(wait_s=…)",
             thread=self._thread, holder=terms.holder, until=to_datetime(terms.until),
         )  # fmt: skip
 
     # As the keeper of leases sees it
 
     def renew(self) -> None:
-        """Make the lease last longer, or find out that it is another's."""
+        """Renew the lease, or find out that another holder has it."""
         with self._lock:
             if self.over:
                 return
@@ -139,9 +139,9 @@ class Hold:
             raise self._fenced()
 
     def _is_mine(self) -> bool:
-        """Whether it is this very hold that is stored: one that was made anew begins with the old versions again.
+        """Whether the stored hold is this one: a recreated record counts its versions from the start again.
 
-        Its version is then what is stored, for the answer to an earlier commit may have got lost.
+        If so, take the stored version, because the answer to an earlier commit may have been lost.
         """
         record = self._runs.core.engine.get(self._runs.core.tenant, HOLD, self._thread)
         if record is None:
@@ -153,7 +153,7 @@ class Hold:
         return mine
 
     def _fenced(self) -> Fenced:
-        self.lost = self.lost or "was taken by another, or erased"
+        self.lost = self.lost or "was taken by another holder, or erased"
         return Fenced(f"thread {self._thread!r} {self.lost}", thread=self._thread)
 
     def guard(self) -> Guard:
@@ -161,8 +161,8 @@ class Hold:
             raise self._fenced()
         return Guard(HOLD, self._thread, self.version)
 
-    def give_up(self, until: int | None = None) -> Op:  # there is nothing to carry on later
-        """The operation that lets go. The record stays: with its versions beginning anew, two could take one thread."""
+    def give_up(self, until: int | None = None) -> Op:  # there is nothing to continue later
+        """The operation that releases. The record stays: if its versions started over, two could take one thread."""
         return self._put(self.version, None)
 
     def _put(self, expect: int, holder: Holder | None) -> Put:
@@ -182,5 +182,5 @@ class Hold:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(HoldfastError):  # the lease ends by itself
+        with suppress(HoldfastError):  # the lease will run out
             self.release()

@@ -1,8 +1,8 @@
 """What is written in a run's stream, and what it adds up to.
 
-Every event is one fact about the run, in the order it became durable. Folding them gives where each step stands;
-nothing else is remembered about a run, so a process that was never there before knows as much as the one that died.
-Deliberately absent: changing what was written. A step that is tried again, settled or undone is a further event.
+Every event is one fact about the run, in the order it became durable. Folding them gives the status of each step;
+nothing else is remembered about a run, so a new process knows as much as the one that died. Deliberately absent:
+changing what was written. A step that is retried, settled or undone is a further event.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ KIND = "run"
 VERSION = 1
 NOT_BEGUN = "not begun"
 _SIGNAL = "signal\x1f"
-_BESIDE = 65_536  # bytes in an event for what is said beside a value: names, and what went wrong
+_BESIDE = 65_536  # bytes in an event besides the value: names and errors
 
 Standing = Literal["intended", "completed", "failed", "waiting"]
 Status = Literal["open", "waiting", "stopped", "done", "failed", "cancelled"]
 OWN = "holdfast."
-"""What the names of handlers begin with that are Holdfast's own: turns of sessions, and learning from them."""
+"""The prefix of Holdfast's own handlers: turns of sessions, and learning from them."""
 STORED: tuple[Status, ...] = get_args(Status)
 ENDED = ("done", "failed", "cancelled")
 
@@ -39,7 +39,7 @@ KINDS = frozenset({
 
 
 class StepRecord(msgspec.Struct):
-    """Where one step stands. ``result`` is as it was stored; ``how`` says where it came from."""
+    """The status of one step. ``result`` is as stored; ``how`` says where it came from."""
 
     name: str
     standing: Standing
@@ -80,16 +80,16 @@ class RunHeader(msgspec.Struct, frozen=True):
 
 
 def peek_header(body: bytes) -> RunHeader:
-    """What a listing needs of a run, also of one that a newer Holdfast recorded."""
+    """What a listing needs of a run, even one recorded by a newer Holdfast."""
     return _to_header(decode(body))
 
 
 def to_header(body: bytes) -> RunHeader:
-    """What is needed to work with a run; one that a newer Holdfast recorded is refused."""
+    """What is needed to work with a run; one recorded by a newer Holdfast is refused."""
     plain = decode(body)
     newer = isinstance(plain, dict) and plain.get("v", 0)
     if newer and newer > VERSION:
-        raise Unsupported(f"this run was recorded by a newer Holdfast (form {newer}, known is {VERSION}): upgrade")
+        raise Unsupported(f"this run was recorded by a newer Holdfast (form {newer}, known: {VERSION}): upgrade")
     return _to_header(plain)
 
 
@@ -97,7 +97,7 @@ def _to_header(plain: Any) -> RunHeader:
     try:
         return msgspec.convert(plain, RunHeader)
     except msgspec.ValidationError as error:
-        raise Corrupt(f"a stored run does not read: {error}; run verify") from error
+        raise Corrupt(f"a stored run cannot be read: {error}; run verify") from error
 
 
 def record_id(thread: str, name: str) -> str:
@@ -106,19 +106,19 @@ def record_id(thread: str, name: str) -> str:
 
 
 def fact(kind: str, time: int, *, under: str | None = None, **facts: Any) -> Event:
-    """One event for a run's stream; ``under`` is its key, where only the first is to count."""
+    """One event for a run's stream; ``under`` is its key if only the first counts."""
     what = f"step {facts['step']!r}: its {kind} record" if "step" in facts else f"the {kind} record"
     return Event(kind, encode(facts, what), time, under)
 
 
 def check_room(plain: Any, what: str) -> None:
-    """Refuse now what could not be recorded later, in an event with other facts around it."""
+    """Refuse now what would be too large to record later, in an event with other facts."""
     if plain is None or plain is True or plain is False or (type(plain) is int and -(2**63) <= plain < 2**63):
-        return  # most results are as small
+        return  # most results are this small
     try:
         size = len(encode([plain], what))
     except Invalid:
-        encode(plain, what)  # tells of the place as the caller knows it
+        encode(plain, what)  # names the place as the caller knows it
         raise
     if size > MAX_BODY_BYTES - _BESIDE:
         raise TooLarge(
@@ -129,14 +129,14 @@ def check_room(plain: Any, what: str) -> None:
 
 
 def signal_key(name: str) -> str:
-    """Under this key the first signal of a name stays the only one."""
+    """The key under which the first signal of a name stays the only one."""
     return f"{_SIGNAL}{name}"
 
 
 class Journal:
-    """The events of a run so far, added up. Safe for several threads of one holder.
+    """The events of a run so far, folded. Thread-safe within one holder.
 
-    Up to ``base`` they are those of the run that this one was forked from.
+    Up to ``base`` they belong to the run that this one was forked from.
     """
 
     def __init__(self, base: int = 0) -> None:
@@ -153,7 +153,7 @@ class Journal:
         self._lock = atfork.lock()
 
     def fold(self, events: Iterable[Event]) -> None:
-        """Take in events, each once, in whatever order the threads of this holder learn of them."""
+        """Add events, each once, in whatever order the threads of this holder read them."""
         with self._lock:
             for event in events:
                 if event.position <= self.head or event.position in self._ahead:
@@ -165,7 +165,7 @@ class Journal:
                     self._ahead.discard(self.head)
 
     def behind(self, position: int) -> bool:
-        """Whether others appended something before a position that is not known here yet."""
+        """Whether others appended something before a position that is not yet known here."""
         with self._lock:
             return any(number not in self._ahead for number in range(self.head + 1, position))
 
@@ -181,22 +181,22 @@ class Journal:
             if handle is not None:
                 handle(facts, event)
         except (KeyError, TypeError, AttributeError) as error:
-            raise Corrupt(f"the {event.kind} record {event.position} of a run does not read; run verify") from error
+            raise Corrupt(f"the {event.kind} record {event.position} of a run cannot be read; run verify") from error
 
     # What each kind of event means
 
     def _on_opened(self, facts: dict[str, Any], event: Event) -> None:
         if facts["why"] == "submitted":
-            return  # nobody has taken it yet
+            return  # not taken yet
         self.claims += 1
         self.fruitless += 1
         if facts["why"] == "reopened":
             self._try_again()
 
     def _try_again(self) -> None:
-        """Someone wants another try of a run that failed: what it failed with did not fail for good, after all.
+        """A failed run is to be retried: the failure that ended it is no longer final.
 
-        A failure that the run's code took as an answer stays that answer; otherwise both branches would happen.
+        A failure that the run's code handled stays final; otherwise both branches would happen.
         """
         self._wait_anew()
         culprit = (self.ended or {}).get("step")
@@ -205,10 +205,10 @@ class Journal:
             if step.standing == "failed" and (step.name == culprit or step.name.endswith(UNDO)):
                 step.standing, step.attempt = "intended", 0
             elif step.standing == "completed":
-                step.error = None  # what was not saved with it stays unsaved, and is known to be
+                step.error = None  # what was not saved with it stays unsaved, and recorded as such
 
     def _wait_anew(self) -> None:
-        """Forget the wait that a run failed with. One whose end the run's code took as an answer stays answered."""
+        """Forget the wait that made a run fail. One whose timeout the run's code handled stays answered."""
         error = (self.ended or {}).get("error") or {}
         codes = {plain.get("code") for plain in (error, *error.get("causes", ()))}
         late = [step for step in self.steps.values() if step.how == "timeout"]
@@ -226,14 +226,14 @@ class Journal:
 
     def _on_progress(self, facts: dict[str, Any], event: Event) -> None:
         step = self.steps.get(facts["step"])
-        if step is not None:  # else it came late, when the step was settled already
+        if step is not None:  # otherwise it came late, after the step was settled
             step.progress = facts["value"]
             self.fruitless = 0
 
     def _on_completed(self, facts: dict[str, Any], event: Event) -> None:
         step = self.steps.setdefault(facts["step"], StepRecord(facts["step"], "completed", begun=event.time))
         if step.standing == "completed" and step.ended:
-            return  # whoever came first counts
+            return  # the first one counts
         step.standing, step.how, step.result = "completed", facts["how"], facts["result"]
         step.ended, step.position, step.error = event.time, event.position, facts.get("error")
         self.fruitless = 0
@@ -260,7 +260,7 @@ class Journal:
 
     def _on_released(self, facts: dict[str, Any], event: Event) -> None:
         if facts["why"] == NOT_BEGUN:
-            self.fruitless = max(0, self.fruitless - 1)  # it was given back before anyone tried
+            self.fruitless = max(0, self.fruitless - 1)  # given back before any attempt
 
     def _on_cancel(self, facts: dict[str, Any], event: Event) -> None:
         self.cancel = self.cancel or facts
@@ -275,20 +275,20 @@ class Journal:
     # Questions
 
     def in_doubt(self) -> list[StepRecord]:
-        """Steps that were begun, and of which nobody recorded the end."""
+        """Steps that were started and whose end is not recorded."""
         return [step for step in self.all() if step.standing == "intended"]
 
     def all(self) -> list[StepRecord]:
-        """Every step so far, in the order they were begun."""
+        """Every step so far, in the order they started."""
         with self._lock:
             return list(self.steps.values())
 
     def is_own(self, step: StepRecord) -> bool:
-        """Whether a step was begun here, and not by the run that this one was forked from."""
+        """Whether a step was started here, and not by the run that this one was forked from."""
         return step.since > self._base
 
     def to_undo(self) -> list[StepRecord]:
-        """Completed steps that declared how to undo them, the last first; not those that a fork only shares."""
+        """Completed steps that declared a compensation, last first; not those that a fork only shares."""
         done = [step for step in self.all() if _undoable(step) and self.is_own(step)]
         return sorted(done, key=lambda step: step.position, reverse=True)
 

@@ -1,8 +1,8 @@
 """Who may act on a run now, and until when.
 
 Two records say it. The version of the run's own record is the **fence**: claiming raises it, and every commit of a
-holder guards it, so a holder that was taken over can record nothing, however late it wakes up. The **lease** beside it
-says until when the holder is to be left alone. It is liveness only, and is renewed by a keeper thread for as long as
+holder guards it, so a holder that was taken over cannot write, however late it wakes up. The **lease** beside it
+says until when to leave the holder alone. It is for liveness only; a keeper thread renews it for as long as
 the process lives. A lease without a holder is a run that waits for someone to take it: from ``until`` on. Times are the
 engine's.
 
@@ -34,12 +34,12 @@ from holdfast.steps.journal import KIND, to_header
 
 LEASE = "lease"
 SECOND = 1_000_000
-_PATIENCE_S = 10.0  # with a renewal that is under way at the end
+_PATIENCE_S = 10.0  # counting a renewal under way at the end
 _log = logging.getLogger(__name__)
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """The body of a lease. ``seat``, ``pid`` and ``born`` tell on the same machine whether the holder is alive."""
+    """The body of a lease. ``seat``, ``pid`` and ``born`` show, on the same machine, whether the holder is alive."""
 
     thread: str
     run: str
@@ -59,7 +59,7 @@ def to_terms(record: Record) -> Terms:
     try:
         return msgspec.convert(decode(record.body), Terms)
     except msgspec.ValidationError as error:
-        raise Corrupt(f"{record.kind} {record.id!r} does not read: {error}") from error
+        raise Corrupt(f"{record.kind} {record.id!r} cannot be read: {error}") from error
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class Holder(msgspec.Struct, frozen=True):
     born: str
 
     def is_dead(self, terms: Terms) -> bool:
-        """Whether the holder of a lease was a process of this very machine that has ended."""
+        """Whether the holder of a lease was a process on this machine that has ended."""
         if not terms.seat or terms.seat != self.seat:
             return False
         born = _born(terms.pid)
@@ -84,9 +84,9 @@ def this_process(ids: Ids) -> Holder:
 
 
 def _seat() -> str:
-    """What processes share exactly when they can see each other's ids: a boot of a kernel, and a space of process ids.
+    """What processes share exactly when they can see each other's ids: a kernel boot and a process id namespace.
 
-    Empty where the system does not tell; then a dead holder is waited for, like one far away.
+    Empty if the system does not say; then a dead holder is waited for, as if it were on another machine.
     """
     try:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}/{os.readlink('/proc/self/ns/pid')}"
@@ -95,9 +95,9 @@ def _seat() -> str:
 
 
 def _born(pid: int) -> str | None:
-    """When a process began, so that another one with its number is not taken for it.
+    """When a process started, to tell it from a later one with the same id.
 
-    Empty when there is none, and None when the system does not tell: a process that is hidden is not dead.
+    Empty if there is no such process, None if the system does not say: a hidden process is not dead.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
@@ -110,7 +110,7 @@ def _born(pid: int) -> str | None:
 
 
 def _is_gone(pid: int) -> bool:
-    """Whether there is no such process, by asking for one: others' processes may be left out of what can be read."""
+    """Whether there is no such process, by signalling it: other users' processes may be hidden from listings."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -121,12 +121,12 @@ def _is_gone(pid: int) -> bool:
 
 
 def clock_of(core: Core) -> Callable[[], int]:
-    """The clock by which leases are compared: the engine's own where its writers are on many machines."""
+    """The clock for comparing leases: the engine's own if its writers are on many machines."""
     return core.engine.now if isinstance(core.engine, Timed) else core.clock.now
 
 
 class Lease:
-    """A run held by this process. Its fence is ``version``, of this very ``stream``: a run begun anew is another."""
+    """A run held by this process. Its fence is ``version`` of this ``stream``: a recreated run has another stream."""
 
     def __init__(self, core: Core, record: Record, terms: Terms, seconds: float) -> None:
         self._core, self._terms, self._seconds = core, terms, seconds
@@ -142,14 +142,14 @@ class Lease:
         return Guard(KIND, self.id, self.version, self.stream)
 
     def give_up(self, until: int | None = None) -> Op:
-        """The operation that lets go: for good, or so that anyone may take the run from a moment on."""
+        """The operation that releases: for good, or so that anyone may take the run from a moment on."""
         if until is None:
             return Delete(LEASE, self.id)
         bare = Terms(self._terms.thread, self._terms.run, self._terms.handler, until)
         return bare.put(self.id, self.scope)
 
     def renew(self) -> None:
-        """Make the lease last longer, or find out that it is another's."""
+        """Renew the lease, or find out that another holder has it."""
         until = clock_of(self._core)() + round(self._seconds * SECOND)
         ops = (self.guard(), msgspec.structs.replace(self._terms, until=until).put(self.id, self.scope))
         try:
@@ -159,12 +159,12 @@ class Lease:
         except Conflict as error:
             if not self._let_go_here():
                 raise self.fenced(error) from error
-            self.over = True  # it met the run's own end
-            told = f"run {self._terms.run!r} of thread {self._terms.thread!r} is not held any more: it was let go here"
+            self.over = True  # it raced with the run's own end
+            told = f"run {self._terms.run!r} of thread {self._terms.thread!r} is no longer held: it was released here"
             raise Fenced(told, thread=self._terms.thread, run=self._terms.run) from error
 
     def _let_go_here(self) -> bool:
-        """Whether the run is held by nobody, and was last held here: then this holder has ended it, or let it go."""
+        """Whether nobody holds the run and it was last held here: then this holder has ended or released it."""
         engine, tenant = self._core.engine, self._core.tenant
         run, lease = engine.get(tenant, KIND, self.id), engine.get(tenant, LEASE, self.id)
         if run is None or run.stream != self.stream or (lease is not None and to_terms(lease).holder):
@@ -172,7 +172,7 @@ class Lease:
         return to_header(run.body).holder == self._terms.holder
 
     def fenced(self, error: HoldfastError) -> Fenced:
-        """What a holder is told when its fence was not met."""
+        """The error for a holder whose fence is no longer current."""
         actual = error.facts.get("actual")
         gone = isinstance(error, Erased) or actual == 0
         self.lost = "was erased" if gone else "was taken over by another holder, or ended by one"
@@ -188,7 +188,7 @@ class Lease:
 
 
 class RenewedLease(Protocol):
-    """What a keeper keeps: it has to be renewed every so often, and ends when it is lost or over."""
+    """What a keeper renews at intervals, until it is lost or over."""
 
     id: str
     lost: str
@@ -202,13 +202,13 @@ class RenewedLease(Protocol):
 
 
 class LeaseRenewer:
-    """Renews the leases of this process as long as it lives. It has a thread only once there is a lease.
+    """Renews the leases of this process while it lives. It starts its thread only once there is a lease.
 
-    The locks are plain ones: a signal that raises an exception in the middle of a ``Condition`` can leave it locked.
+    The locks are plain: a signal that raises an exception inside a ``Condition`` can leave it locked.
     """
 
     def __init__(self, owner: object = None) -> None:
-        self._owner = owner  # is there for as long as the thread is, so that whoever closes a store finds it
+        self._owner = owner  # lives as long as the thread, so that closing a store finds it
         self._closed = False
         self._begin()
         atfork.join(in_child=self._begin_anew)
@@ -216,16 +216,16 @@ class LeaseRenewer:
     def _begin(self) -> None:
         self._due: weakref.WeakKeyDictionary[RenewedLease, float] = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()
-        self._bell = threading.Lock()  # locked but for the moment in which it rings
+        self._bell = threading.Lock()  # unlocked only at the moment it rings
         self._bell.acquire()
         self._alarm: float | None = None
         self._soon: list[Callable[[], None]] = []
         self._thread: threading.Thread | None = None
 
     def _begin_anew(self) -> None:
-        """This is a forked child: what the parent holds is not its own, and is neither renewed nor let go here."""
+        """In a forked child, drop the parent's leases: they are neither renewed nor released here."""
         for lease in list(self._due):
-            lease.lost = "is held by the process that this one was forked from"
+            lease.lost = "is held by the process that forked this one"
         self._begin()
 
     def keep(self, lease: RenewedLease) -> None:
@@ -245,7 +245,7 @@ class LeaseRenewer:
             self._due.pop(lease, None)
 
     def soon(self, work: Callable[[], None]) -> None:
-        """Do something short in the keeper's thread, for one who must not wait for the store."""
+        """Do something short in the keeper's thread, for a caller that must not wait for the store."""
         with self._lock:
             self._soon.append(work)
         self._ring()
@@ -265,15 +265,15 @@ class LeaseRenewer:
             self._thread.join(_PATIENCE_S)
 
     def _ring(self) -> None:
-        with suppress(RuntimeError):  # it rings already
+        with suppress(RuntimeError):  # already ringing
             self._bell.release()
 
     def _serve(self) -> None:
         while self._round():
-            pass  # nothing is referred to from here: a run that nobody refers to any more is not kept
+            pass  # drop references here: a run that nobody refers to is not kept
 
     def _round(self) -> bool:
-        """Renew what is due, or wait until something is; say whether to go on."""
+        """Renew what is due, or wait until something is; return whether to continue."""
         if self._closed:
             return False
         with self._lock:
@@ -305,17 +305,17 @@ def _renew(lease: RenewedLease) -> None:
     except Fenced as error:
         if not lease.over:
             _log.warning("%s", error)
-    except Exception:  # the store may be back before the lease runs out
+    except Exception:  # the store may be back before the lease ends
         _log.warning("the lease of %r could not be renewed", lease.id, exc_info=True)
 
 
 def is_free(terms: Terms | None, now: int, holder: Holder) -> bool:
-    """Whether a run may be taken by its name: nobody holds it, or its holder's time is over, or its holder is dead."""
+    """Whether a run may be taken by name: nobody holds it, its lease has ended, or its holder is dead."""
     return terms is None or not terms.holder or is_due(terms, now, holder)
 
 
 def is_due(terms: Terms, now: int, holder: Holder) -> bool:
-    """Whether a run is to be carried on by whoever looks for work: one that waits is left alone until its time."""
+    """Whether a worker should continue a run: one that waits is left alone until its time."""
     return terms.until <= now or (bool(terms.holder) and holder.is_dead(terms))
 
 

@@ -1,12 +1,11 @@
-"""How a run begins, ends, and hears from others.
+"""How a run starts, ends, and receives signals and cancellations.
 
-A process begins a run, or takes up one that nobody holds: claiming writes the run's record at the version that was
-read, so of many who try only one gets through, and its version is the fence from then on. A run ends done, failed,
-cancelled with its steps undone, or let go so that another can carry it on; undoing runs the compensations of completed
-steps, the last first, each as a step of its own, so that a crash in the middle of it repeats nothing either. Others may
-send it a signal or ask it to stop; neither needs the run to be held, its holder finds the event in the journal.
-Deliberately absent: carrying a run out (``work``), looking for runs to take (``resume``), and undoing without being
-asked. A failed run keeps what it did.
+A process starts a run, or takes one that nobody holds: claiming writes the run's record at the version that was read,
+so of many claims only one succeeds, and its version is the fence from then on. A run ends done, failed, cancelled with
+its steps undone, or released so that another process can continue it. Undoing runs the compensations of completed
+steps, last first, each as its own step, so that a crash while undoing repeats nothing either. Others may send a signal
+or ask the run to stop without holding it; the holder finds the event in the journal. Deliberately absent: carrying out
+a run (``work``), looking for runs to take (``resume``), and undoing unasked. A failed run keeps what it did.
 """
 
 from __future__ import annotations
@@ -72,9 +71,9 @@ _TRIES = 100
 
 
 def open_run(runs: RunBook, thread: LedgerThread, name: str, handler: str | None, input: Any) -> Work:
-    """Begin a run, or take up one that was left; ``RunHeld`` when another holder is alive. Blocks.
+    """Start a run, or continue one; raise ``RunHeld`` if another holder is alive. Blocks.
 
-    A run that is done or cancelled is opened for reading: its recorded steps give their results.
+    A run that is done or cancelled is opened for reading: its recorded steps return their results.
     """
     id = record_id(thread.id, name)
     for _ in range(_TRIES):
@@ -86,12 +85,12 @@ def open_run(runs: RunBook, thread: LedgerThread, name: str, handler: str | None
         except RunHeld:
             raise
         except Conflict:
-            continue  # another process did it first: look who
+            continue  # another process did it first: see who
     raise RunHeld(f"run {name!r} of thread {thread.id!r} keeps changing hands", thread=thread.id, run=name)
 
 
 def reading(runs: RunBook, thread: LedgerThread, record: Record, *, replaying: bool = False) -> Work:
-    """A run that is only looked at. Blocks."""
+    """A run opened only for reading. Blocks."""
     assert record.stream is not None
     return Work(
         runs, thread, record.id, to_header(record.body), runs.journal(record, record.head),
@@ -111,7 +110,7 @@ def _begin(runs: RunBook, thread: LedgerThread, id: str, name: str, handler: str
         runs.heard = max(runs.heard, receipt.feed)
         record = runs.core.engine.get(runs.core.tenant, KIND, id)
         if record is None or record.version != 1:
-            raise Conflict(f"run {name!r} of thread {thread.id!r} was taken as it began")
+            raise Conflict(f"run {name!r} of thread {thread.id!r} was taken as it started")
         journal = Journal()
         journal.fold(receipt.events[1])
         return _held(runs, thread, record, header, journal, terms)
@@ -122,7 +121,7 @@ def _handler(given: str | None, name: str) -> str:
 
 
 def submit(runs: RunBook, thread: LedgerThread, name: str, handler: str | None, input: Any) -> RunInfo:
-    """Write down a run for whoever resumes next. Doing it again with the same input changes nothing. Blocks."""
+    """Record a run for the next ``resume``. Repeating it with the same input changes nothing. Blocks."""
     id = record_id(thread.id, name)
     header = RunHeader(thread.id, name, _handler(handler, name), "open", schemas.dump(input))
     submitted = _opened(runs, "submitted", 0)
@@ -132,11 +131,11 @@ def submit(runs: RunBook, thread: LedgerThread, name: str, handler: str | None, 
     except Conflict:
         known = runs.core.engine.get(runs.core.tenant, KIND, id)
         if known is None:
-            return submit(runs, thread, name, handler, input)  # the thread was begun meanwhile
+            return submit(runs, thread, name, handler, input)  # the thread was created in the meantime
         there = to_header(known.body)
         if (there.handler, there.input) != (header.handler, header.input):
             raise Invalid(
-                f"run {name!r} of thread {thread.id!r} exists with another handler or input", run=name
+                f"run {name!r} of thread {thread.id!r} already exists with another handler or input", run=name
             ) from None
     return runs.info(thread.id, name)
 
@@ -188,7 +187,7 @@ def _held(
 
 
 class Claim(NamedTuple):
-    """A run that may be taken, and what is to be written for that."""
+    """A run that may be taken, and what to write to take it."""
 
     thread: LedgerThread
     record: Record
@@ -208,14 +207,14 @@ class Claim(NamedTuple):
 
 
 def _take_up(runs: RunBook, thread: LedgerThread, record: Record, handler: str | None, input: Any) -> Work:
-    thread.logbook.record()  # a handle that names another owner stops here
+    thread.logbook.record()  # refuses a handle that names another owner
     header = to_header(record.body)
     if handler is not None and check_id(handler, "handler") != header.handler:
-        raise Invalid(f"run {header.name!r} was begun for handler {header.handler!r}, not {handler!r}")
+        raise Invalid(f"run {header.name!r} was started for handler {header.handler!r}, not {handler!r}")
     if input is not None and schemas.dump(input) != header.input:
-        raise Invalid(f"run {header.name!r} of thread {thread.id!r} was begun with other input", run=header.name)
+        raise Invalid(f"run {header.name!r} of thread {thread.id!r} was started with other input", run=header.name)
     if header.parent is not None:
-        raise Invalid(f"{header.name!r} is a subtask of run {header.parent!r}; open that one")
+        raise Invalid(f"{header.name!r} is a subtask of run {header.parent!r}; open that run")
     if header.status in ("done", "cancelled"):
         return reading(runs, thread, record)
     why = "reopened" if header.status == "failed" else "resumed"
@@ -224,20 +223,20 @@ def _take_up(runs: RunBook, thread: LedgerThread, record: Record, handler: str |
 
 
 def claim(runs: RunBook, thread: LedgerThread, look: RunView, why: str, now: int, *, due: bool = False) -> Claim:
-    """Work out how to take a run over, if nobody holds it; with ``due`` only if someone is to carry it on."""
+    """Work out how to take a run that nobody holds; with ``due``, only if it should be continued now."""
     record, terms = look.record, look.terms
     header = to_header(record.body)
     if header.status in ENDED and due:
-        raise Conflict(f"run {header.name!r} of thread {header.thread!r} has ended meanwhile")
+        raise Conflict(f"run {header.name!r} of thread {header.thread!r} has ended in the meantime")
     if due and (terms is None or (not terms.holder and terms.until > now)):
-        raise Conflict(f"run {header.name!r} of thread {header.thread!r} was carried on by another meanwhile")
+        raise Conflict(f"another process continued run {header.name!r} of thread {header.thread!r} in the meantime")
     if terms is not None and not is_free(terms, now, runs.holder) and not runs.is_forgotten(record.id, terms):
         raise RunHeld(
             f"run {header.name!r} of thread {header.thread!r} is held by {_called(runs, terms)} until "
-            f"{to_datetime(terms.until):%Y-%m-%d %H:%M:%S} UTC, or longer while that is alive",
+            f"{to_datetime(terms.until):%Y-%m-%d %H:%M:%S} UTC, or longer while it is alive",
             thread=header.thread, run=header.name, holder=terms.holder, until=to_datetime(terms.until),
         )  # fmt: skip
-    journal = look.journal()  # first: what cannot be read is not claimed either
+    journal = look.journal()  # first: do not claim what cannot be read
     claims = header.claims + 1
     mine = msgspec.structs.replace(header, status="open", holder=runs.holder.name, claims=claims, waits=None)
     mine_terms = plain_terms(header, _until(runs, now), runs.holder)
@@ -245,7 +244,7 @@ def claim(runs: RunBook, thread: LedgerThread, look: RunView, why: str, now: int
 
 
 def take(runs: RunBook, claims: Sequence[Claim]) -> list[Work]:
-    """Take runs over, all in one commit or none. Blocks."""
+    """Take runs, all in one commit or none. Blocks."""
     with runs.claiming(one.record.id for one in claims):
         return _take(runs, claims)
 
@@ -266,14 +265,14 @@ def _take(runs: RunBook, claims: Sequence[Claim]) -> list[Work]:
 
 def _called(runs: RunBook, terms: Terms) -> str:
     mine = terms.holder == runs.holder.name
-    return "this very process (use that Run, or release it)" if mine else terms.holder
+    return "this process (use that Run, or release it)" if mine else terms.holder
 
 
 _LOOK_S = 0.05
 
 
 def finish(work: Work, result: Any = None) -> Flow[Any]:
-    """End a run well, with what it came to. Ending it twice is harmless."""
+    """End a run as done, with its result. Ending it twice is harmless."""
     _refuse_subtask(work)
     plain = _result(work, result)
     if work.replaying:
@@ -284,7 +283,7 @@ def finish(work: Work, result: Any = None) -> Flow[Any]:
     work.refuse_unless_open("its end")
     yield from quiet(work)
     yield from _refuse_left_in_doubt(work)
-    while True:  # the end must not overtake a cancellation that was recorded before it
+    while True:  # a cancellation recorded before the end counts
         work.refuse_when_cancelled()
         try:
             yield from _end(work, "done", result=plain, expect=work.journal.head)
@@ -297,10 +296,10 @@ def finish(work: Work, result: Any = None) -> Flow[Any]:
 
 
 def _refuse_left_in_doubt(work: Work) -> Flow[None]:
-    """A run is not done while a once step of it, or of a subtask that it began, may have happened."""
+    """Refuse to end a run while one of its once steps, or of its subtasks, is in doubt."""
     left = yield RunBlocking(lambda: _doubtful(work))
     if left:
-        why = "it was begun, its end is not recorded, and nobody asked what became of it"
+        why = "it was started, its end is not recorded, and the run did not call it again"
         yield from resolve.stop(work, left[0].name, why, None)
         raise StepUnknown(
             f"step {left[0].name!r} of run {work.header.name!r}: {why}. Look for key {left[0].key}, then settle it",
@@ -309,7 +308,7 @@ def _refuse_left_in_doubt(work: Work) -> Flow[None]:
 
 
 def _doubtful(work: Work) -> list[StepRecord]:
-    """Once steps of a run, and of the subtasks under way in it, of which nobody knows the end. Blocks."""
+    """Once steps of a run, and of its subtasks under way, whose end is unknown. Blocks."""
     mine = [step for step in work.journal.in_doubt() if step.effect == "once" and work.journal.is_own(step)]
     return mine + [step for child in unfinished(work) for step in _doubtful(child)]
 
@@ -324,12 +323,12 @@ def _result(work: Work, result: Any) -> Any:
 
 
 def fail(work: Work, error: BaseException, *, settled: bool = False) -> Flow[None]:
-    """End a run that raised. It can be read, and opened again to be tried once more.
+    """End a run that raised. It can be read, and opened again to be retried.
 
-    With ``settled`` only if no step of it may have happened without anybody knowing, as for ``finish``.
+    With ``settled``, only if none of its steps is in doubt, as for ``finish``.
     """
     if not isinstance(error, BaseException):
-        raise Invalid(f"a run fails with an exception, not with {quoted(error)}")
+        raise Invalid(f"a run fails with an exception, not {quoted(error)}")
     _refuse_subtask(work)
     work.refuse_inside("the end of the run")
     work.refuse_unless_open("its end")
@@ -340,14 +339,14 @@ def fail(work: Work, error: BaseException, *, settled: bool = False) -> Flow[Non
 
 
 def quiet(work: Work) -> Flow[None]:
-    """Stay until the other steps under way in this run have come to their end, and are recorded."""
+    """Wait until the other steps under way in this run have ended and are recorded."""
     while work.is_under_way():
         yield WaitForCommit(work.runs.listen, _LOOK_S)
 
 
 def _refuse_subtask(work: Work) -> None:
     if work.root is not work:
-        raise Invalid(f"subtask {work.header.name!r} ends when its function does: return its result, or raise")
+        raise Invalid(f"subtask {work.header.name!r} ends with its function: return its result, or raise")
 
 
 def _end(
@@ -366,7 +365,7 @@ def _end(
     said: dict[str, Any] = {} if error is None else {"error": describe_failure(error)}
     told = event("run", run=work.header.name, outcome=status, **said)
     assert work.lease is not None
-    # Where a function goes on that nobody waits for, the lease runs out by itself: nobody is to begin it meanwhile.
+    # If a function still runs that nobody waits for, let the lease run out: nobody may start it meanwhile.
     more = () if work.runs.is_busy(work.id) else (work.lease.give_up(),)
     header = msgspec.structs.replace(work.header, status=status, waits=None)
     yield from work.record((ended,), drafts=(told,), header=header, more=more, expect=expect, time=time, insist=True)
@@ -374,31 +373,31 @@ def _end(
 
 
 def release(work: Work, why: str) -> Flow[None]:
-    """Let a run go as it is, so that anyone may carry it on at once. One ask: a cancellation does not break it off."""
+    """Release a run as it is, so that anyone can continue it at once. One ask: a cancellation cannot interrupt it."""
     yield RunBlocking(lambda: work.runs.drive(_release(work, why)), surely=True)
 
 
 def _release(work: Work, why: str) -> Flow[None]:
     if work.lease is None or work.lease.id != work.id or work.lease.lost:
         return
-    if work.runs.leave_busy(work.lease):  # though nobody waits for it: nobody is to begin it meanwhile
+    if work.runs.leave_busy(work.lease):  # nobody waits for it, but nobody may start it meanwhile
         work.let_go()
         return
     time = work.time()
     more = (work.lease.give_up(until=0),)
-    with suppress(Fenced):  # it is another's already
+    with suppress(Fenced):  # another process already holds it
         released = fact("released", time, why=why, by=work.runs.holder.name)
-        # With its header, though that stays the same: the fence goes up, and a renewal under way comes too late.
+        # With its unchanged header, to raise the fence: a renewal under way then comes too late.
         yield from work.record((released,), header=work.header, more=more, time=time)
     work.let_go()
 
 
 def abandon(work: Work, reason: str = "") -> Flow[None]:
-    """Cancel a run that is held here: undo what it did, the last first, and end it."""
+    """Cancel a run held here: undo what it did, last first, and end it."""
     _refuse_subtask(work)
     if work.header.status in ENDED:
-        raise Invalid(f"run {work.header.name!r} is {work.header.status} already", run=work.header.name)
-    work.refuse_inside("giving the run up")
+        raise Invalid(f"run {work.header.name!r} is already {work.header.status}", run=work.header.name)
+    work.refuse_inside("giving up the run")
     work.refuse_unless_open("its end")
     yield from quiet(work)
     if work.journal.cancel is None:
@@ -412,7 +411,7 @@ def cancelling(time: int, reason: str, by: str) -> Any:
 
 
 def undo(work: Work) -> Flow[None]:
-    """Run what undoes the completed steps, then end the run. One that fails does not keep the others back."""
+    """Run the compensations of the completed steps, then end the run. One that fails does not stop the others."""
     work.undoing = True
     yield from _settle_doubts(work)
     failed: list[StepFailed] = []
@@ -449,19 +448,19 @@ def _undo_one(work: Work, step: StepRecord, spec: Spec, name: str) -> Flow[None]
 
 
 def _settle_doubts(work: Work) -> Flow[None]:
-    """Before undoing, find out which of the steps that were begun did happen."""
+    """Before undoing, find out which of the started steps did happen."""
     for child in (yield RunBlocking(lambda: unfinished(work))):
         for step in (yield RunBlocking(partial(_doubtful, child))):
-            why = f"nobody asked what became of step {step.name!r} of subtask {child.header.name!r}"
+            why = f"it is unknown whether step {step.name!r} of subtask {child.header.name!r} happened"
             yield from _stop_undoing(work, step.name, why)
     for step in work.journal.in_doubt():
         if step.name.endswith(UNDO) or not work.journal.is_own(step):
-            continue  # what a fork's origin began is for the origin to settle
+            continue  # a fork's origin settles what it started
         spec, time = work.specs.get(step.name), work.time()
         if spec is None and (step.effect == "once" or step.compensable):
-            yield from _stop_undoing(work, step.name, f"today's code does not say what became of step {step.name!r}")
+            yield from _stop_undoing(work, step.name, f"today's code does not say whether step {step.name!r} happened")
         if spec is None or "once" not in (spec.effect, step.effect):
-            # It may have happened in part. What undoes an idempotent step bears being run for nothing.
+            # It may have happened in part. Undoing an idempotent step is safe even if nothing happened.
             happened = spec is not None and spec.compensate is not None
             facts = (
                 fact("completed", time, step=step.name, attempt=step.attempt, result=None, how="dropped")
@@ -476,7 +475,7 @@ def _settle_doubts(work: Work) -> Flow[None]:
 
 
 def _owner(work: Work, name: str) -> Work | None:
-    """The run, or the subtask of it under way, that has a step of this name. Blocks."""
+    """The run, or its subtask under way, that has a step of this name. Blocks."""
     if name in work.journal.steps:
         return work
     found = (_owner(child, name) for child in unfinished(work))
@@ -484,7 +483,7 @@ def _owner(work: Work, name: str) -> Work | None:
 
 
 def settle(work: Work, name: str, happened: bool, result: Any = None, source: str = "a person said") -> Flow[None]:
-    """Record what a person, or whoever else is named, found out about a step that is in doubt."""
+    """Record what a person, or another named source, found out about a step in doubt."""
     check_id(name, "step name")
     if not isinstance(happened, bool):
         raise Invalid(f"happened is True or False, not {quoted(happened)}", step=name)
@@ -518,7 +517,7 @@ def _is_to_undo(work: Work, name: str) -> bool:
 
 
 def signal(runs: RunBook, thread: LedgerThread, name: str, value: Any, run: str | None, by: str) -> Signal:
-    """Give a run what it waits for, or will wait for. The first one counts. Blocks."""
+    """Send a run the signal it waits for, or will wait for. The first one counts. Blocks."""
     check_id(name, "signal name")
     check_id(by, "by")
     plain = schemas.dump(value)
@@ -528,7 +527,7 @@ def signal(runs: RunBook, thread: LedgerThread, name: str, value: Any, run: str 
         header, journal = to_header(record.body), runs.journal(record, record.head)
         if header.status in ENDED:
             raise RunEnded(
-                f"run {header.name!r} of thread {thread.id!r} is {header.status}; signal {name!r} comes too late",
+                f"run {header.name!r} of thread {thread.id!r} is {header.status}; signal {name!r} came too late",
                 thread=thread.id, run=header.name, status=header.status, signal=name,
             )  # fmt: skip
         there = journal.signals.get(name)
@@ -537,13 +536,13 @@ def signal(runs: RunBook, thread: LedgerThread, name: str, value: Any, run: str 
         step = journal.steps.get(name)
         if step is not None and step.standing == "completed":
             raise RunEnded(
-                f"run {header.name!r} no longer waits for {name!r}: its time was over",
+                f"run {header.name!r} no longer waits for {name!r}: the wait timed out",
                 thread=thread.id, run=header.name, signal=name,
             )  # fmt: skip
         try:
             _deliver(runs, thread, record, header, name, plain, by)
         except (Conflict, KeyReused):
-            continue  # something else was recorded meanwhile: look again
+            continue  # something else was recorded in the meantime: check again
         return Signal(thread.id, header.name, name, plain, True, step is not None)
     raise Conflict(f"run {run or ''!r} of thread {thread.id!r} keeps changing", thread=thread.id)
 
@@ -565,7 +564,7 @@ def _deliver(
 
 
 def _addressee(runs: RunBook, thread: LedgerThread, name: str, run: str | None) -> Record:
-    """The run that a signal is for: the one named, or the one that waits for it, or the only one under way."""
+    """The run that a signal is for: the one named, the one that waits for it, or the only one under way."""
     thread.logbook.existing()
     if run is not None:
         return runs.record(thread.id, run)
@@ -583,7 +582,7 @@ def _addressee(runs: RunBook, thread: LedgerThread, name: str, run: str | None) 
             f"thread {thread.id!r} has no run under way that signal {name!r} could be for{ended}",
             thread=thread.id, signal=name,
         )  # fmt: skip
-    raise Invalid(f"signal {name!r} could be for several runs of thread {thread.id!r} ({names}): say run=…")
+    raise Invalid(f"signal {name!r} could be for several runs of thread {thread.id!r} ({names}): give run=…")
 
 
 def _waits(runs: RunBook, record: Record, name: str) -> bool:
@@ -595,9 +594,9 @@ def _waits(runs: RunBook, record: Record, name: str) -> bool:
 
 
 def cancel(runs: RunBook, thread: LedgerThread, name: str, reason: str, by: str) -> RunInfo:
-    """Ask a run to stop before its next step and undo what it did. Where nothing is to be undone, it ends at once.
+    """Ask a run to stop before its next step and undo what it did. If there is nothing to undo, it ends at once.
 
-    A holder notices at its next step or heartbeat; where there is none, the next who resumes it does. Blocks.
+    A holder notices at its next step or heartbeat; without a holder, the next ``resume`` does. Blocks.
     """
     thread.logbook.existing()
     for _ in range(_TRIES):
@@ -605,7 +604,7 @@ def cancel(runs: RunBook, thread: LedgerThread, name: str, reason: str, by: str)
         header, journal = to_header(record.body), runs.journal(record, record.head)
         if header.status in ("done", "cancelled"):
             raise RunEnded(
-                f"run {name!r} of thread {thread.id!r} is {header.status} already",
+                f"run {name!r} of thread {thread.id!r} is already {header.status}",
                 thread=thread.id, run=name, status=header.status,
             )  # fmt: skip
         try:

@@ -1,8 +1,8 @@
-"""A run gone through again against its records, without touching the outside world.
+"""A recorded run replayed with today's code, without touching the outside world.
 
 The handler is called as it is today; its steps and waits are answered from the journal, nothing is run and nothing is
-written. What it asks for and is not recorded, and what is recorded and it never asks for, is the report. Deliberately
-absent: running a step "just to see".
+written. The report lists calls that are not recorded, and records that are never called. Deliberately absent: running a
+step "just to see".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.steps.work import Work
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """How today's code went through a recorded run. ``same``: it asked for the same steps, to the same end."""
+    """How a replay went. ``same``: today's code called the same steps and ended the same way."""
 
     thread: str
     run: str
@@ -36,7 +36,7 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 def report(work: Work, call: Callable[[], Any]) -> Replayed:
-    """Call a handler on a run that only replays, and say how it went."""
+    """Call a handler on a run that only replays, and report how it went."""
     result, raised = None, None
     try:
         result = call()
@@ -46,7 +46,7 @@ def report(work: Work, call: Callable[[], Any]) -> Replayed:
 
 
 def replayed(work: Work, result: Any, raised: Exception | None) -> Replayed:
-    """What is to be said when a handler came to this result, or raised this."""
+    """The report for a handler that returned this result, or raised this error."""
     journal = work.journal
     unvisited = tuple(name for name in journal.steps if name not in work.visited and not name.endswith(UNDO))
     recorded = (journal.ended or {}).get("result")
@@ -58,10 +58,10 @@ def replayed(work: Work, result: Any, raised: Exception | None) -> Replayed:
 
 
 def _other_end(work: Work, raised: Exception | None) -> str:
-    """In words, how the end that a replay came to differs from the recorded one; empty when it does not."""
+    """How the end of a replay differs from the recorded one, in words; empty if it does not."""
     ended = work.journal.ended or {}
     then = "" if ended.get("error") is None else describe_failure(ended["error"])
     now = "" if raised is None else describe_failure(failure_to_plain(raised))
     if then == now or (isinstance(raised, Cancelled) and ended.get("status") == "cancelled"):
         return ""
-    return now or f"the run is recorded to have ended with {then}, and now it does not"
+    return now or f"the recorded run ended with {then}; today's code does not"

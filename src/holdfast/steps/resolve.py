@@ -1,10 +1,9 @@
-"""What to do about a step that was begun and of which nobody recorded the end.
+"""What to do about a step that was started and whose end was not recorded.
 
-A step that may be repeated is run again. For a ``once`` step the outside world is asked: if the probe found it, what it
-found is recorded; if it is sure that nothing happened, the step runs again with the same key; if nobody can say, the
-declared policy decides: stop, rerun or skip. The same questions come up when a ``once`` step raises or takes too long,
-because a lost answer looks just like a failure. Every decision is recorded and told in the thread's log. Deliberately
-absent: a guess.
+A step that may be repeated is run again. For a ``once`` step the probe asks the outside world: if it happened, its
+result is recorded; if it did not, the step runs again with the same key; if the probe cannot say, the declared policy
+decides: stop, rerun or skip. The same happens when a ``once`` step raises or times out, because a lost answer looks
+just like a failure. Every decision is recorded and logged in the thread. Deliberately absent: a guess.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ProbeAnswer(msgspec.Struct, frozen=True):
-    """What a probe said, and in words why."""
+    """A probe's answer, and why, in words."""
 
     what: Literal["happened", "not", "unknown"]
     why: str
@@ -44,15 +43,15 @@ class ProbeAnswer(msgspec.Struct, frozen=True):
 
 
 def in_doubt(work: Work, attempt: Attempt, known: StepRecord) -> Flow[Beginning | Ended]:
-    """Settle what an earlier process left open: the step has ended, or is to be run (again)."""
+    """Settle what an earlier process left open: the step has ended, or must run (again)."""
     spec = attempt.spec
     if "once" not in (spec.effect, known.effect):
         why = f"it is {spec.effect}, and attempt {known.attempt} was not recorded as done"
         return _again(work, spec.name, "rerun", why, known.attempt) if known.attempt else Beginning()
-    known_why = f"attempt {known.attempt} was begun and not recorded as done"
+    known_why = f"attempt {known.attempt} was started and not recorded as done"
     if known.attempt == 0:
-        known_why = "the step had failed for good, and the run was reopened"
-        if spec.probe is None:  # it failed by its own word, and someone asks for it again
+        known_why = "the step had failed, and the run was reopened"
+        if spec.probe is None:  # it said that it failed, and is called again
             return _again(work, spec.name, "rerun", known_why, 0)
     answer = yield from ask(work, attempt, known.attempt)
     if answer.what == "happened":
@@ -69,7 +68,7 @@ def in_doubt(work: Work, attempt: Attempt, known: StepRecord) -> Flow[Beginning 
 
 
 def failure_of(work: Work, attempt: Attempt, number: int, error: Exception) -> Flow[Beginning | Ended]:
-    """What follows when a step's function raised or took too long: another attempt, an end, or an error."""
+    """What follows when a step's function raised or timed out: another attempt, an end, or an error."""
     spec = attempt.spec
     again = number < spec.retry.attempts and isinstance(error, spec.retry.on)
     if spec.effect != "once" or isinstance(error, NotDone):
@@ -87,19 +86,17 @@ def ask(work: Work, attempt: Attempt, number: int) -> Flow[ProbeAnswer]:
     """Ask the outside world whether a step happened. A probe that raises or hangs cannot say."""
     spec = attempt.spec
     if spec.probe is None:
-        return ProbeAnswer("unknown", "there is no probe to ask", asked=False)
+        return ProbeAnswer("unknown", "there is no probe", asked=False)
     context = StepContext(work.thread, work.header.name, spec.name, attempt.key, number, None, _no_pulse)
     try:
         found = yield work.call(attempt, spec.probe, spec.probe_timeout_s, context)
         if found is None and work.is_running(spec.name):
-            return ProbeAnswer(
-                "unknown", "the probe is sure that it did not happen yet, but its function is still running"
-            )
+            return ProbeAnswer("unknown", "the probe says it has not happened yet, but its function is still running")
         if found is None:
-            return ProbeAnswer("not", "the probe is sure that it did not happen")
+            return ProbeAnswer("not", "the probe says it did not happen")
         if not isinstance(found, Done) and not found:
             return ProbeAnswer(
-                "unknown", f"the probe answered {found!r}: None is a no, and holdfast.Done({found!r}) a yes"
+                "unknown", f"the probe returned {found!r}; return None for no, holdfast.Done({found!r}) for yes"
             )
         result = work.plain(spec, found.result if isinstance(found, Done) else found)
         return ProbeAnswer("happened", "the probe found that it happened", result)
@@ -118,7 +115,7 @@ def ask(work: Work, attempt: Attempt, number: int) -> Flow[ProbeAnswer]:
 
 
 def _no_pulse(value: Any = None, *, progress: bool = False) -> None:
-    """A probe only asks; its lease is renewed by the keeper."""
+    """A probe only asks; the keeper renews its lease."""
 
 
 def _probed(work: Work, step: str, answer: ProbeAnswer | None, time: int) -> tuple[Event, ...]:
@@ -128,7 +125,7 @@ def _probed(work: Work, step: str, answer: ProbeAnswer | None, time: int) -> tup
 
 
 def _again(work: Work, step: str, decision: str, why: str, number: int, answer: ProbeAnswer | None = None) -> Beginning:
-    """Run the step again; why is recorded together with its next intent."""
+    """Run the step again; the reason is recorded with its next intent."""
     time = work.time()
     events = (*_probed(work, step, answer, time), fact("resolved", time, step=step, decision=decision, why=why))
     return Beginning(number, events, (resolution(work, step, decision, why),))
@@ -165,19 +162,19 @@ def _by_policy(
         return Ended(None)
     yield from stop(work, spec.name, text, answer)
     raise StepUnknown(
-        f"step {spec.name!r} of run {work.header.name!r}: nobody can say whether it happened ({text}). Look for key "
+        f"step {spec.name!r} of run {work.header.name!r}: it is unknown whether it happened ({text}). Look for key "
         f"{attempt.key}, then settle it: run.settle({spec.name!r}, happened=…), or the command holdfast settle",
         step=spec.name, run=work.header.name, thread=work.thread.id, key=attempt.key,
     )  # fmt: skip
 
 
 def stop(work: Work, step: str, why: str, answer: ProbeAnswer | None) -> Flow[None]:
-    """Stop a run until a person settles a step of it."""
+    """Stop a run until a person settles one of its steps."""
     yield from _record(work, step, "stopped", why, answer, status="stopped")
 
 
 def dropped(work: Work, attempt: Attempt, known: StepRecord, answer: ProbeAnswer) -> Flow[None]:
-    """Settle a step that was begun in a run that is cancelled: it happened and is to be undone, or it is dropped."""
+    """Settle a started step of a cancelled run: it happened and will be undone, or it is dropped."""
     name = attempt.spec.name
     if answer.what == "happened":
         yield from _take(work, attempt, answer, known.attempt)
@@ -212,7 +209,7 @@ def _record(
     drafts = (resolution(work, step, decision, why),)
     if header is None or run is work:
         yield from work.record(events, drafts=drafts, header=header, more=more, time=time, insist=True)
-    else:  # a subtask in doubt stops the run that it belongs to
+    else:  # a subtask in doubt stops its run
         more = (Put(KIND, run.id, header.body(), run.version, run.scope, (header.status,)), *more)
         yield from work.record(events, drafts=drafts, more=more, time=time, insist=True)
         run.moved(header)
@@ -224,7 +221,7 @@ def _record(
 def _retry_or_fail(
     work: Work, attempt: Attempt, number: int, error: Exception, again: bool, answer: ProbeAnswer | None = None
 ) -> Flow[Beginning]:
-    """Record a failed attempt; then wait for the next one, or raise what the step failed with."""
+    """Record a failed attempt; then wait for the next one, or raise the failure."""
     name, time = attempt.spec.name, work.time()
     plain = failure_to_plain(error)
     events = (

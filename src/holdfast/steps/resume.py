@@ -1,9 +1,8 @@
-"""Finding the runs that nobody carries on, and carrying them on.
+"""Finding the runs that no process works on, and continuing them.
 
-Every run that may be taken has a lease: one whose time is over, whose holder is dead, or that never had a holder
-because it was submitted or its signal came. So one listing of leases finds all work there is. Deliberately absent:
-starting threads or processes that the caller did not ask for, and giving up silently: each run that was looked at is in
-the report.
+Every run that may be taken has a lease: one that has ended, whose holder is dead, or that never had a holder because
+the run was submitted or its signal came. So one listing of leases finds all work. Deliberately absent: starting threads
+or processes that the caller did not ask for, and giving up silently: each run considered is in the report.
 """
 
 from __future__ import annotations
@@ -53,13 +52,13 @@ Handlers = Mapping[str, Handler] | Iterable[Handler]
 Outcome = Literal["done", "failed", "waiting", "stopped", "cancelled", "interrupted", "held", "lost", "no handler"]
 FRUITLESS = 20
 _MOST_AT_ONCE = 10
-_SHARES = 20  # of what is due one worker takes this part at most at once
-_LONG_S = 1.0  # what is taken at once should not take longer than this; what is not begun by then is given back
+_SHARES = 20  # the most of what is due that one worker takes at once
+_LONG_S = 1.0  # a batch should take no longer than this; what is not started by then is given back
 _log = logging.getLogger(__name__)
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """What became of one run that ``resume`` looked at."""
+    """The outcome of one run that ``resume`` considered."""
 
     thread: str
     run: str
@@ -74,12 +73,12 @@ Claimed = Generator[Work | Resumed, None, None]
 
 
 def check_handlers(handlers: Any) -> dict[str, Handler]:
-    """Handlers by name. A list of functions is taken by their names."""
+    """Handlers by name. Functions in a list go by their own names."""
     if not isinstance(handlers, Mapping):
         handlers = _by_their_names(handlers)
     for name, handler in handlers.items():
         if not isinstance(name, str):
-            raise Invalid(f"a handler is given by the name of the runs it carries out, not by {name!r}")
+            raise Invalid(f"give a handler by the name of its runs, not by {name!r}")
         if not callable(handler):
             raise Invalid(f"the handler {name!r} is {quoted(handler)}, which cannot be called")
     return dict(handlers)
@@ -89,23 +88,21 @@ def _by_their_names(handlers: Any) -> dict[str, Handler]:
     try:
         named = [(one.__name__, one) for one in handlers]
     except (TypeError, AttributeError):
-        raise Invalid(
-            f"handlers are functions by the name of the runs they carry out, not {quoted(handlers)}"
-        ) from None
+        raise Invalid(f"handlers are functions by the name of their runs, not {quoted(handlers)}") from None
     if len(dict(named)) < len(named):
         raise Invalid("two handlers have the same name; give them by name, as {'book': book_flight, …}")
     return dict(named)
 
 
 def find(runs: RunBook) -> list[Due]:
-    """Runs that may be taken now, those that wait longest first. Blocks."""
+    """Runs that may be taken now, longest waiting first. Blocks."""
     now = runs.now()
     free = [(id, terms) for id, terms in runs.leases() if is_due(terms, now, runs.holder)]
     return sorted(free, key=lambda found: (found[1].until, found[0]))
 
 
 class Resumer:
-    """Carries on what it finds, one run after the other."""
+    """Continues the runs it finds, one after the other."""
 
     def __init__(
         self,
@@ -116,13 +113,13 @@ class Resumer:
     ) -> None:
         self._runs, self._handlers = runs, check_handlers(handlers)
         self._open_thread, self._first = open_thread, first
-        self._pace = 1  # how many to take at once, by how long the last ones took
+        self._pace = 1  # how many to take at once, from how long the last ones took
         self._begun: Work | None = None
 
     def taken(self, thread: str | None, run: str | None, limit: int | None) -> Claimed:
-        """Take the one run that is named, or what may be taken, up to a limit. Blocks."""
+        """Take the named run, or all that may be taken, up to a limit. Blocks."""
         if (thread is None) != (run is None):
-            raise Invalid("a run is named by its thread and its name: give both, or neither")
+            raise Invalid("give both thread and run, or neither")
         if limit is not None:
             check_count("limit", limit)
         if thread is None or run is None:
@@ -140,7 +137,7 @@ class Resumer:
         info = self._runs.info(thread, run)
         if info.handler not in self._handlers:
             known = ", ".join(map(repr, sorted(self._handlers))) or "none"
-            raise Invalid(f"run {run!r} of thread {thread!r} wants handler {info.handler!r}; given: {known}", run=run)
+            raise Invalid(f"run {run!r} of thread {thread!r} needs handler {info.handler!r}; given: {known}", run=run)
         work = open_run(self._runs, self._open_thread(thread), run, None, None)
         if work.lease is None:
             raise RunEnded(f"run {run!r} of thread {thread!r} is {info.status}; there is nothing to resume", run=run)
@@ -148,16 +145,16 @@ class Resumer:
         return work
 
     def claimed(self, limit: int | None = None) -> Claimed:
-        """Take what may be taken, a few at a time where there are many, so that a fleet shares the work. Blocks."""
-        self._first()  # what else was left undone in the store
+        """Take what may be taken, a few at a time if there are many, so that a fleet shares the work. Blocks."""
+        self._first()  # also finish what else was left undone in the store
         due = deque(find(self._runs))
         most = max(1, min(_MOST_AT_ONCE, len(due) // _SHARES))
-        left = len(due) if limit is None else limit  # of those that are carried on; mentioned ones keep no others back
+        left = len(due) if limit is None else limit  # counts continued runs only, not those merely reported
         while due and left > 0:
             left -= yield from self._some(due, min(most, left, self._pace))
 
     def _some(self, due: deque[Due], size: int) -> Generator[Work | Resumed, None, int]:
-        """Take the next ones, and give them one by one; count those to carry on. What nobody begins is given back."""
+        """Take the next runs and yield them one by one; count those to continue. Runs not started are given back."""
         some = [due.popleft() for _ in range(min(size, len(due)))]
         taken, count = deque(zip(some, self._claim_some(some), strict=True)), 0
         since = monotonic()
@@ -166,7 +163,7 @@ class Resumer:
                 found = taken[0][1]
                 count += isinstance(found, Work)
                 yield found
-                taken.popleft()  # whoever asked came back, and so is done with it
+                taken.popleft()  # the caller came back, so it is done with this run
         finally:
             for place, found in reversed(taken):
                 due.appendleft(place)
@@ -180,14 +177,14 @@ class Resumer:
         try:
             self._runs.drive(lifecycle.release(found, NOT_BEGUN))
         except Unavailable:
-            found.let_go()  # its lease ends by itself
+            found.let_go()  # its lease will run out
 
     def _claim_some(self, due: list[Due]) -> list[Work | Resumed]:
-        """Take several in one commit; where that does not work, one by one."""
+        """Take several in one commit; if that fails, one by one."""
         runs = self._runs
         wanted = [id for id, terms in due if terms.handler in self._handlers]
         records = fetch(runs.core.engine, runs.core.tenant, KIND, wanted)
-        looks, now = runs.look(list(records.values())), runs.now()  # once for all: each is a question to a server
+        looks, now = runs.look(list(records.values())), runs.now()  # once for all: each is a query to a server
         prepared = [self._prepared(terms, looks.get(id), now) for id, terms in due]
         claims = [found for found in prepared if isinstance(found, Claim)]
         try:
@@ -207,7 +204,7 @@ class Resumer:
             return claim(self._runs, self._open_thread(terms.thread), look, "resumed", now, due=True)
         except (Conflict, NotFound) as error:
             return _left_alone(terms, "held", str(error))
-        except (Unsupported, Corrupt) as error:  # recorded by newer code, or damaged: the others go on
+        except (Unsupported, Corrupt) as error:  # recorded by newer code, or damaged: continue with the others
             return _left_alone(terms, "failed", describe_failure(failure_to_plain(error)))
 
     def _take(self, claims: list[Claim]) -> list[Work]:
@@ -220,7 +217,7 @@ class Resumer:
         return self._handlers[work.header.handler]
 
     def carry_on(self, work: Work, handle: Callable[[Work], Any]) -> Flow[Resumed]:
-        """Call the handler of a run that is held, and end the run by what came of it."""
+        """Call the handler of a held run, and end the run with its outcome."""
         header, self._begun = work.header, work
 
         def told(outcome: Outcome, result: Any = None, error: BaseException | None = None) -> Resumed:
@@ -229,7 +226,7 @@ class Resumer:
 
         try:
             if (given_up := fruitless(work)) is not None:
-                yield from lifecycle.fail(work, given_up)  # also when it is cancelled: to undo it may be what kills
+                yield from lifecycle.fail(work, given_up)  # also when cancelled: undoing may be what kills the process
                 return told("failed", error=given_up)
             run = handle(work)
             call = CallFunction(
@@ -245,15 +242,15 @@ class Resumer:
 
 
 def _left(work: Work, error: BaseException) -> Flow[tuple[Outcome, BaseException]]:
-    """End or let go of a run whose handler raised; say what it came to, and why. A real interruption goes on."""
+    """End or release a run whose handler raised; return its status, and why. A real interruption is raised again."""
     try:
         yield from leaving(work, error)
     except Fenced as trouble:
         return "lost", trouble
     except Unavailable:
         raise
-    except Exception as trouble:  # undoing came to a stop, or tripped over something: the other runs go on
-        yield from lifecycle.release(work, str(trouble))  # which does nothing where the run has ended
+    except Exception as trouble:  # undoing stopped or failed: continue with the other runs
+        yield from lifecycle.release(work, str(trouble))  # does nothing if the run has ended
         return "stopped" if isinstance(trouble, StepUnknown) else _status(work), trouble
     if isinstance(error, Fenced):
         return "lost", error
@@ -272,12 +269,12 @@ def _status(work: Work) -> Outcome:
 
 
 def fruitless(work: Work) -> StepError | None:
-    """A run that kills whoever takes it would go round for ever; after some claims without any progress it fails."""
+    """Fail a run after several claims without progress: it would kill every process that takes it, forever."""
     if work.journal.fruitless <= FRUITLESS:
         return None
     return StepError(
-        f"run {work.header.name!r} of thread {work.thread.id!r} was taken up {work.journal.fruitless - 1} times "
-        "and never got anywhere; open it by name to try once more",
+        f"run {work.header.name!r} of thread {work.thread.id!r} was resumed {work.journal.fruitless - 1} times "
+        "without progress; open it by name to try once more",
         run=work.header.name, thread=work.thread.id,
     )  # fmt: skip
 
@@ -288,13 +285,13 @@ def _left_alone(terms: Terms, outcome: Outcome, why: str) -> Resumed:
 
 def _no_handler(terms: Terms) -> str:
     return (
-        f"no handler {terms.handler!r} is given, so run {terms.run!r} of thread {terms.thread!r} is left as it is; "
+        f"there is no handler {terms.handler!r}, so run {terms.run!r} of thread {terms.thread!r} is left as it is; "
         "give one, or cancel the run"
     )
 
 
 class Shift:
-    """What a worker does between finding a run and carrying it on, the same whether it blocks or awaits."""
+    """What a worker does between finding a run and continuing it, whether it blocks or awaits."""
 
     def __init__(self, resumer: Resumer, poll_s: float, on_run: Callable[[Resumed], Any] | None) -> None:
         if not (is_seconds(poll_s) and poll_s > 0):
@@ -304,23 +301,23 @@ class Shift:
         self._told: set[tuple[str, str]] = set()
 
     def begin(self) -> None:
-        """Look for work once more. Who finds none is ``idle``, and rests for ``poll_s``."""
+        """Look for work once more. With none, the worker is ``idle`` and rests for ``poll_s``."""
         self.idle = True
 
     def note(self, outcome: Resumed) -> None:
-        """Count a run that was carried on, and tell of it."""
+        """Count a continued run, and report it."""
         self.count, self.idle = self.count + 1, False
         if self._on_run is not None:
             self._on_run(outcome)
 
     def mention(self, found: Resumed) -> None:
-        """Warn of a run that is left alone, once. That another holds it is nothing to warn of."""
+        """Warn once of a run that is left alone, unless another process holds it."""
         if found.outcome != "held" and (found.thread, found.run) not in self._told:
             self._told.add((found.thread, found.run))
             _log.warning("%s", found.error)
 
     def wait_for_the_store(self) -> None:
-        _log.warning("the store is away; trying again", exc_info=True)
+        _log.warning("the store is unavailable; trying again", exc_info=True)
 
 
 def work_on(
@@ -331,7 +328,7 @@ def work_on(
     poll_s: float,
     on_run: Callable[[Resumed], Any] | None,
 ) -> int:
-    """Carry runs on until told to stop; return how many. A store that is away is waited for. Blocks."""
+    """Continue runs until ``stop`` is set; return how many. Wait while the store is unavailable. Blocks."""
     shift = Shift(resumer, poll_s, on_run)
     while not stop.is_set():
         shift.begin()

@@ -1,4 +1,4 @@
-"""A run: the handle through which blocking callers do durable work in a thread.
+"""A run: the handle with which blocking callers do durable work in a thread.
 
 It only drives the flows of ``work``, ``signals``, ``subtask`` and ``ending``; ``aio.AsyncRun`` drives the same ones.
 Deliberately absent: rules.
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Run:
     """A durable piece of work in a thread, held by this process.
 
-    In a ``with`` block its declared steps can be called as functions; the end of the block ends the run, an error in it
-    ends it as failed, and an interruption (Ctrl-C) leaves it to be resumed.
+    In a ``with`` block you call its declared steps as functions. The end of the block ends the run, an error ends it as
+    failed, and an interruption (Ctrl-C) leaves it to be resumed.
     """
 
     def __init__(self, work: Work) -> None:
@@ -48,25 +48,25 @@ class Run:
 
     @property
     def input(self) -> Any:
-        """What the run was begun or submitted with."""
+        """The input the run was started or submitted with."""
         return schemas.dump(self.work.header.input)
 
     @property
     def status(self) -> str:
-        """``open`` while it is held here; otherwise what it came to."""
+        """``open`` while this process holds it; otherwise how it ended."""
         return self.work.header.status
 
     @property
     def steps(self) -> list[StepInfo]:
-        """Where each step stands, in the order they were begun."""
+        """The status of each step, in the order they started."""
         return [step_info(step) for step in self.work.journal.all()]
 
     @property
     def result(self) -> Any:
-        """What a finished run came to."""
+        """The result of a finished run."""
         return schemas.dump((self.work.journal.ended or {}).get("result"))
 
-    def step(  # noqa: PLR0913 - a declaration has many words, each by name
+    def step(  # noqa: PLR0913 - a declaration has many options, each by name
         self,
         name: str,
         fn: Callable[..., Any],
@@ -83,13 +83,13 @@ class Run:
         log: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Do something at most once, or as often as it declares it may be done, and return its recorded result.
+        """Do something at most once, or as often as its effect allows, and return its recorded result.
 
-        ``effect`` is ``pure``, ``idempotent`` or ``once``; a ``once`` step needs a ``probe`` (called with the same
-        arguments: None, it did not happen; a value, it happened with this result; raise ``holdfast.Unknown``, cannot
-        say) or ``on_unknown``. A completed step returns what is recorded and is not run again; the same name with
-        other input is ``StepChanged``. ``compensate`` is called with the result when the run is abandoned. ``log`` is
-        False for no log entry, or a function from the result to what is to be logged.
+        ``effect`` is ``pure``, ``idempotent`` or ``once``. A ``once`` step needs ``on_unknown`` or a ``probe``, which
+        is called with the same arguments and returns None if it did not happen or the result if it did; it raises
+        ``holdfast.Unknown`` if it cannot say. A completed step returns its recorded result and is not run again; the
+        same name with other input raises ``StepChanged``. ``compensate`` is called with the result when the run is
+        abandoned. ``log`` is False for no log entry, or a function from the result to the content to log.
         """
         if is_async(fn):
             raise Invalid(f"step {name!r}: an async function needs an async run (holdfast.aio)")
@@ -102,19 +102,19 @@ class Run:
     def wait(self, name: str, *, timeout_s: float | None = None, park: bool | None = None) -> Any:
         """Wait for ``thread.signal(name, value)`` and return its value; ``WaitTimedOut`` after ``timeout_s``.
 
-        It survives restarts. In a worker or ``store.resume`` the run is parked: the handler is left, and called again
-        once the signal has come. Elsewhere this blocks, unless ``park`` says otherwise.
+        It survives restarts. In a worker or ``store.resume`` the run is parked: the handler exits, and is called again
+        once the signal arrives. Elsewhere this blocks, unless ``park`` says otherwise.
         """
         return self.work.runs.drive(signals.wait(self.work, name, timeout_s, park))
 
     def subtask(
         self, name: str, fn: Callable[..., Any], /, *args: Any, budget: dict[str, float] | None = None, **kwargs: Any
     ) -> Any:
-        """Carry out ``fn(subtask, …)`` with a log and a budget of its own, and return its one result."""
+        """Run ``fn(subtask, …)`` with its own log and budget, and return its result."""
         return self.work.runs.drive(subtask(self.work, name, fn, args, kwargs, budget, Subtask))
 
     def settle(self, step: str, *, happened: bool, result: Any = None) -> None:
-        """Record what you found out about a step of which nobody could say whether it happened."""
+        """Record whether a step with an unknown outcome happened."""
         self.work.runs.drive(lifecycle.settle(self.work, step, happened, result))
 
     def finish(self, result: Any = None) -> Any:
@@ -122,27 +122,27 @@ class Run:
         return self.work.runs.drive(lifecycle.finish(self.work, result))
 
     def fail(self, error: BaseException) -> None:
-        """End the run as failed. Opening it again tries what failed once more."""
+        """End the run as failed. Opening it again retries what failed."""
         self.work.runs.drive(lifecycle.fail(self.work, error))
 
     def abandon(self, reason: str = "") -> None:
-        """Give the run up: undo its completed steps, the last first, and end it as cancelled."""
+        """Give up the run: undo its completed steps, last first, and end it as cancelled."""
         self.work.runs.drive(lifecycle.abandon(self.work, reason))
 
     def release(self, why: str = "released") -> None:
-        """Let the run go as it is, so that another process may carry it on at once."""
-        self.work.refuse_inside("letting the run go")
+        """Release the run as it is, so that another process can continue it at once."""
+        self.work.refuse_inside("releasing the run")
         self.work.runs.drive(lifecycle.release(self.work, why))
 
     def carry_out(self, handler: Callable[[Self], Any]) -> Any:
-        """Call a handler with this run, end the run by what came of it, and return the result."""
+        """Call a handler with this run, end the run with its outcome, and return the result."""
         self.work.refuse_inside("carrying the run out")
         check_handler(handler)
         with self:
             return self.finish(handler(self))
 
     def heartbeat(self) -> None:
-        """Renew the lease now; ``Fenced`` or ``Cancelled`` when this process should stop."""
+        """Renew the lease now. Raises ``Fenced`` or ``Cancelled`` when this process should stop."""
         self.work.refuse_unless_open("a heartbeat")
         self.work.pulse()
 
@@ -159,7 +159,7 @@ class Run:
 
 def check_handler(handler: Any) -> None:
     if not callable(handler):
-        raise Invalid(f"a handler is a function of the run, not {quoted(handler)}")
+        raise Invalid(f"a handler is a function that takes the run, not {quoted(handler)}")
 
 
 def leaving(work: Work, error: BaseException | None) -> Flow[None]:
@@ -170,23 +170,23 @@ def leaving(work: Work, error: BaseException | None) -> Flow[None]:
         yield from _leave(work, error)
     except Unavailable:
         if work.lease is not None and work.lease.id == work.id:
-            work.let_go()  # nobody works on it here any more; once its lease has ended, another carries it on
+            work.let_go()  # no longer worked on here; another process continues it once the lease ends
         if not isinstance(error, Unavailable):
             raise
     except (Exception, GeneratorExit):
         raise
-    except BaseException as interruption:  # in the middle of undoing: whoever resumes goes on with it
+    except BaseException as interruption:  # while undoing: the next resume continues it
         yield from lifecycle.release(work, type(interruption).__name__)
         raise
 
 
 def _leave(work: Work, error: BaseException | None) -> Flow[None]:
     if error is None and work.settled and not work.visited:
-        yield from lifecycle.release(work, "a step was settled")  # that is not the end of the run
+        yield from lifecycle.release(work, "a step was settled")  # which does not end the run
     elif error is None:
         try:
             yield from lifecycle.finish(work)
-        except Cancelled:  # asked for before the end was recorded
+        except Cancelled:  # requested before the end was recorded
             yield from lifecycle.undo(work)
             raise
     elif isinstance(error, Cancelled) and _is_own(work, error):
@@ -194,10 +194,10 @@ def _leave(work: Work, error: BaseException | None) -> Flow[None]:
     elif work.lease is not None and work.lease.lost:
         return
     elif isinstance(error, Suspended | Unavailable | ResultInvalid):
-        # That the store was away is not a failure of the run, nor that a result could not be kept.
+        # An unavailable store, or a result that could not be stored, is not a failure of the run.
         yield from lifecycle.release(work, str(error))
     elif isinstance(error, Exception) and work.journal.cancel is not None:
-        yield from lifecycle.undo(work)  # it is to be given up, whatever it failed with
+        yield from lifecycle.undo(work)  # it is being given up, whatever the error
     elif isinstance(error, Exception):
         yield from lifecycle.fail(work, error)
     else:
@@ -205,22 +205,22 @@ def _leave(work: Work, error: BaseException | None) -> Flow[None]:
 
 
 def _is_own(work: Work, error: Cancelled) -> bool:
-    """Whether a cancellation is of this run, and not of another that it worked with."""
+    """Whether a cancellation is for this run, and not for another that it used."""
     named = error.facts.get("thread", work.thread.id), error.facts.get("run", work.header.name)
     return named == (work.thread.id, work.header.name)
 
 
 class Subtask(Run):
-    """A piece of work inside a run, with a log (``.thread``) and a budget of its own."""
+    """A piece of work inside a run, with its own log (``.thread``) and budget."""
 
     def spend(self, **amounts: float) -> dict[str, float]:
-        """Record what was used, as ``spend(tokens=1200)``; return what is left, or raise ``BudgetExceeded``."""
+        """Record what you used, as in ``spend(tokens=1200)``; return what is left, or raise ``BudgetExceeded``."""
         left: dict[str, float] = self.work.runs.drive(spend(self.work, amounts))
         return left
 
     @property
     def left(self) -> dict[str, float]:
-        """What is left of each amount that is limited."""
+        """What is left of each limited amount."""
         return budget.left(self.work)
 
     @property

@@ -1,10 +1,10 @@
-"""What all runs of a store share, looking at them, and what a fork of a thread takes along of its runs.
+"""What all runs of a store share, listing and reading runs, and how a fork of a thread inherits them.
 
-A run's record is named by its thread and its own name, so it is found by name from any process. A fork shares the
-journals as they were at its point: otherwise it would do again what its history says was done. Nobody holds the runs of
-a fork, and nobody resumes them unasked: the steps of an open run are for the origin to end, until someone opens the
-fork's run by name. Deliberately absent: holding a run (``lifecycle``), carrying it out (``work``), and finding those
-that nobody carries on (``resume``).
+A run's record is named by its thread and its own name, so any process finds it by name. A fork shares the journals as
+they were at its point: otherwise it would repeat what its history says was done. Nobody holds the runs of a fork, and
+nobody resumes them unasked: the origin ends the steps of an open run, until someone opens the fork's run by name.
+Deliberately absent: holding a run (``lifecycle``), carrying it out (``work``), and finding runs to continue
+(``resume``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from holdfast.steps.timeline import STATUSES, RunInfo, StepInfo, Timeline, step_
 
 T = TypeVar("T")
 LEASE_S = 30.0
-_SHORT = 50  # events of a journal that are read together with those of others
+_SHORT = 50  # events of a journal read together with those of others
 
 
 class RunView(NamedTuple):
@@ -66,7 +66,7 @@ class RunBook:
         atfork.join(in_child=self._begin)
 
     def _begin(self) -> None:
-        """Be a holder of its own: also a forked child is another one than its parent."""
+        """Become a new holder: a forked child must not act as its parent."""
         self.holder = this_process(self._ids)
         self._claiming: Counter[str] = Counter()
         self._busy: Counter[tuple[str, ...]] = Counter()
@@ -76,25 +76,25 @@ class RunBook:
         return drive(flow, self.core.clock)
 
     def note_busy(self, place: tuple[str, ...], more: int) -> None:
-        """Count the functions of callers that go on, also those that nobody waits for any more.
+        """Count the callers' functions that are running, even those that nobody waits for.
 
         A place is a run, the run or subtask itself, and the step.
         """
         with self._lock:
             self._busy[place] += more
-            if self._busy[place] <= 0:  # less than none in a forked child, where what the parent began comes to its end
+            if self._busy[place] <= 0:  # below zero in a forked child, where functions started by the parent end
                 del self._busy[place]
             left = None if self._goes_on(place[:1]) else self._left.pop(place[0], None)
         if left is not None:
             self.keeper.soon(partial(self._give_up, left))
 
     def is_busy(self, *place: str) -> bool:
-        """Whether any function goes on in a run, or in one place of it."""
+        """Whether any function still runs in a run, or in one place of it."""
         with self._lock:
             return self._goes_on(place)
 
     def leave_busy(self, lease: RenewedLease) -> bool:
-        """Whether a function of a run goes on; then the run is given up once that has ended, or its lease has."""
+        """Whether a function of a run still runs; then the run is released once it, or the lease, has ended."""
         with self._lock:
             busy = self._goes_on((lease.id,))
             if busy:
@@ -106,7 +106,7 @@ class RunBook:
 
     @contextmanager
     def claiming(self, ids: Iterable[str]) -> Iterator[None]:
-        """Note that runs are about to be held here, until they are, or it came to nothing."""
+        """Note that runs are about to be held here, until the claim succeeds or fails."""
         claimed = Counter(ids)
         with self._lock:
             self._claiming += claimed
@@ -117,7 +117,7 @@ class RunBook:
                 self._claiming -= claimed
 
     def is_forgotten(self, id: str, terms: Terms) -> bool:
-        """Whether a run is held by this store and yet by nobody in it: its claim broke off, or its handle is gone."""
+        """Whether this store holds a run that nothing in it uses: its claim was interrupted, or its handle is gone."""
         if terms.holder != self.holder.name or self.is_busy(id):
             return False
         with self._lock:
@@ -125,11 +125,11 @@ class RunBook:
         return not claiming and not self.keeper.keeps(id)
 
     def hear_all(self) -> None:
-        """Know of everything that is committed already, so that ``listen`` waits for what comes. Blocks."""
+        """Note the latest commit, so that ``listen`` waits for the next one. Blocks."""
         self.heard = self.core.engine.head(self.core.tenant)
 
     def listen(self, seconds: float) -> None:
-        """Wait until something is committed, but no longer than so many seconds. Blocks."""
+        """Wait until something is committed, for at most that many seconds. Blocks."""
         try:
             feed = self.core.engine.feed(self.core.tenant, self.heard, 1000, seconds)
         except FeedTrimmed:
@@ -151,7 +151,7 @@ class RunBook:
         return None if found is None else to_terms(found)
 
     def look(self, records: Sequence[Record]) -> dict[str, RunView]:
-        """What there is to know before runs are claimed, by their ids, with few questions for all of them. Blocks."""
+        """What claiming runs needs to know, by run id, read with few queries. Blocks."""
         leases = fetch(self.core.engine, self.core.tenant, LEASE, [record.id for record in records])
         short = [
             record for record in records if record.stream is not None and not record.base and record.head <= _SHORT
@@ -192,7 +192,7 @@ class RunBook:
         status: str | None = None,
         limit: int | None = None,
     ) -> list[RunInfo]:
-        """Runs by latest activity, subtasks left out. Blocks."""
+        """Runs by latest activity, without subtasks. Blocks."""
         if status is not None:
             check_choice("status", status, STATUSES)
         stored = "open" if status in ("running", "interrupted", "submitted") else status
@@ -216,10 +216,10 @@ class RunBook:
         return timeline(RunInfo.of(record, self.is_held(record)), self.events(record, record.head))
 
     def walked(self, thread: str, only: Iterable[str] | None = None) -> list[tuple[RunInfo, tuple[StepInfo, ...]]]:
-        """The runs of a thread, the first one first, with where each of their steps stands, but those that undo.
+        """The runs of a thread, oldest first, with the status of each step, except steps that undo.
 
-        Runs that Holdfast makes for itself are left out. With ``only`` it is those that are not over, and those of
-        these names: however many runs a thread had, few are read.
+        Holdfast's own runs are left out. With ``only``, just runs that have not ended and runs of these names: however
+        many runs a thread had, few are read.
         """
         query = Query(KIND, thread=thread)
         records = scan_all(self.core.engine, self.core.tenant, query) if only is None else self._few(query, only)
@@ -244,16 +244,16 @@ class RunBook:
     # The end
 
     def close(self) -> None:
-        """Let go of every run that is still held, so that others need not wait for its lease to end."""
+        """Release every run still held, so that others need not wait for its lease to end."""
         held = self.keeper.held()
         self.keeper.close()
         for lease in held:
             if lease.over or lease.lost or self.is_busy(lease.id):
-                continue  # what goes on, though nobody waits for it, is left the time of its lease
+                continue  # a function that still runs keeps its run until the lease ends
             self._give_up(lease)
 
     def _give_up(self, lease: RenewedLease) -> None:
-        with suppress(Exception):  # its lease ends by itself
+        with suppress(Exception):  # its lease will run out
             self.core.write((lease.guard(), lease.give_up(until=0)), self.core.clock.now())
 
 
@@ -267,7 +267,7 @@ def is_of(record: Record, thread: str) -> bool:
 
 
 class Forking(NamedTuple):
-    """A fork being worked out, on a view in which nothing changes: ``thread`` at ``moment`` becomes ``to``."""
+    """A fork in preparation, on an unchanging view: ``thread`` at ``moment`` becomes ``to``."""
 
     view: View
     tenant: str
@@ -283,7 +283,7 @@ class Forking(NamedTuple):
             self._log(record, position)
             for kind in ("thread", "state")
             for record, position in self._records(kind)
-            if record.id.startswith(f"{self.thread}/")  # the thread's own are the ledger's
+            if record.id.startswith(f"{self.thread}/")  # the ledger forks the thread's own
         ]
         return (*runs, *logs)
 
@@ -310,7 +310,7 @@ class Forking(NamedTuple):
         return f"{self.to}{id.removeprefix(self.thread)}"
 
     def _position(self, record: Record) -> int:
-        """Where a stream stood at the moment."""
+        """The position of a stream at the moment."""
         if record.time <= self.moment:
             return record.head
         return max((event.position for event in self._events(record) if event.time <= self.moment), default=0)

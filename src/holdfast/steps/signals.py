@@ -2,7 +2,7 @@
 
 A wait is a step that a signal completes. The signal is an event in the run's own journal under a key, so the first one
 counts and none is lost, whether it comes before, during or after the process that waits. Deliberately absent: signals
-for whoever may wait later. An old approval must not approve something new, so a signal always has a run.
+without a run. An old approval must not approve something new.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from holdfast.steps.lease import SECOND
 from holdfast.steps.step_context import Suspended
 from holdfast.steps.work import Work, refuse_other
 
-_LOOK_S = 0.5  # how long to listen before looking at the clock again
+_LOOK_S = 0.5  # how long to listen before checking the clock again
 
 
 class Signal(msgspec.Struct, frozen=True):
-    """What became of a signal. ``first`` is False when an earlier one counts; ``value`` is the one that does.
+    """The outcome of a signal. ``first`` is False if an earlier one counts; ``value`` is the value that counts.
 
-    ``awaited`` says whether the run waits for it already; if not, it is kept until the run does.
+    ``awaited`` says whether the run already waits for it; if not, it is kept until the run does.
     """
 
     thread: str
@@ -40,15 +40,15 @@ class Signal(msgspec.Struct, frozen=True):
 
 
 def wait(work: Work, name: str, timeout_s: float | None, park: bool | None) -> Flow[Any]:
-    """Give the value of a signal, once there is one. ``park`` leaves the process instead of blocking it.
+    """Return the value of a signal once it arrives. ``park`` leaves the process instead of blocking it.
 
-    A subtask waits in the journal of its run, because that is what a signal is sent to.
+    A subtask waits in the journal of its run, because signals are sent to the run.
     """
     check_id(name, "signal name")
     if park is not None:
         check_flag("park", park)
     if timeout_s is not None and not is_seconds(timeout_s):
-        raise Invalid(f"timeout_s is a number of seconds from 0 up, not {quoted(timeout_s)}")
+        raise Invalid(f"timeout_s is a number of seconds, 0 or more, not {quoted(timeout_s)}")
     work.refuse_inside(f"wait {name!r}")
     work = work.root
     work.enter(name)
@@ -84,14 +84,14 @@ def _wait(work: Work, name: str, timeout_s: float | None, park: bool | None) -> 
 def _outcome(work: Work, known: StepRecord) -> Any:
     if known.how == "timeout":
         raise WaitTimedOut(
-            f"run {work.header.name!r} of thread {work.thread.id!r} waited for {known.name!r} in vain",
+            f"run {work.header.name!r} of thread {work.thread.id!r}: the signal {known.name!r} did not come in time",
             thread=work.thread.id, run=work.header.name, signal=known.name,
         )  # fmt: skip
     return schemas.dump(known.result)
 
 
 def _still_waits(work: Work, name: str) -> Flow[bool]:
-    """Complete the wait when its signal came, or its time is over; say whether it goes on."""
+    """Complete the wait if its signal came or it timed out; return whether it continues."""
     step = work.journal.steps[name]
     signal = work.journal.signals.get(name)
     late = step.until is not None and (yield RunBlocking(work.runs.now)) >= step.until
@@ -102,7 +102,7 @@ def _still_waits(work: Work, name: str) -> Flow[bool]:
     told = event("signal", run=work.header.name, signal=name, outcome="came" if signal else "timed out")
     completed = fact("completed", time, step=name, attempt=1, result=value, how=how)
     try:
-        # The end of the time must not overtake a signal that is under way: what is recorded first counts.
+        # The timeout must not overtake a signal under way: what is recorded first counts.
         expect = None if signal is not None else work.journal.head
         yield from work.record((completed,), drafts=(told,), expect=expect, time=time)
     except Fenced:
@@ -114,7 +114,7 @@ def _still_waits(work: Work, name: str) -> Flow[bool]:
 
 
 def _listen(work: Work, name: str) -> Flow[None]:
-    """Wait for a commit, but not for long: the clock, and other processes, are looked at in between."""
+    """Wait for a commit, but not for long, to check the clock and other processes in between."""
     before = work.journal.head
     yield RunBlocking(work.catch_up)
     if work.journal.head != before:
@@ -128,7 +128,7 @@ def _listen(work: Work, name: str) -> Flow[None]:
 
 
 def _park(work: Work, name: str) -> Flow[None]:
-    """Let go of the run until its signal comes or its time is over, and leave the handler."""
+    """Release the run until its signal comes or it times out, and leave the handler."""
     assert work.lease is not None
     step, time = work.journal.steps[name], work.time()
     parked = fact("parked", time, step=name, until=step.until)
@@ -138,7 +138,7 @@ def _park(work: Work, name: str) -> Flow[None]:
         yield from work.record((parked,), header=header, more=more, expect=work.journal.head, time=time)
     except Fenced:
         raise
-    except Conflict:  # something came in the meantime: look again
+    except Conflict:  # something arrived in the meantime: check again
         yield RunBlocking(work.catch_up)
         return
     work.let_go()

@@ -1,10 +1,10 @@
-"""A step as it runs: the values that describe an attempt, what its function can ask and do, and which one runs here.
+"""A step as it runs: the values that describe an attempt, what its function can ask and do, and which step is current.
 
-What a function appends, saves or patches is only collected, and committed with the completion: together with the
-result, or not at all. Heartbeats and partial progress are commits of their own, at once. The current run and step are
-context variables, so that threads and tasks do not see each other's. A failure is kept as plain data that a person can
-read next year. Deliberately absent: writing anything once the step is over, as a function left behind by a time limit
-might try; a way to set what is current from outside; and a way back to the exception object.
+What a function appends, saves or patches is collected and committed with the completion: together with the result, or
+not at all. Heartbeats and partial progress are committed at once. The current run and step are context variables, so
+threads and tasks do not see each other's. A failure is kept as plain data that a person can read next year.
+Deliberately absent: writing anything once the step is over, as a function left behind by a time limit might try; a way
+to set the current step from outside; and a way back to the exception object.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 class Suspended(BaseException):
-    """A handler is left here, because its run waits for something. Not an error: the run goes on when it has come.
+    """Raised to leave a handler whose run waits for something. Not an error: the run continues once it arrives.
 
-    No ``Exception``, so that code that catches every error does not swallow it.
+    It is no ``Exception``, so code that catches every error does not swallow it.
     """
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A step as it was asked for now."""
+    """A step as it was called this time."""
 
     spec: Spec
     fn: Any
@@ -50,7 +50,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """What is to be recorded together with the next intent: how many attempts there were, and why there is another."""
+    """What to record with the next intent: how many attempts there were, and why there is another."""
 
     number: int = 0
     events: tuple[Event, ...] = ()
@@ -58,26 +58,26 @@ class Beginning(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A step that came to its end without being run now."""
+    """A step that ended without running this time."""
 
     result: Any
 
 
 def entry(work: Work, step: str, outcome: str, **more: Any) -> Draft:
-    """The log entry that tells of a step."""
+    """The log entry for a step."""
     return event("step", run=work.header.name, step=step, outcome=outcome, **more)
 
 
 def resolution(work: Work, step: str, decision: str, why: str) -> Draft:
-    """The log entry that tells what was decided about a step of which nobody recorded the end."""
+    """The log entry for the decision about a step whose end was not recorded."""
     return event("resolution", run=work.header.name, step=step, decision=decision, why=why)
 
 
 def failed_step(work: Work, error: BaseException | None) -> str | None:
-    """The step that a run failed with, however its code passed the error on.
+    """The step that made a run fail, however its code passed the error on.
 
-    An error that was raised while a failure was being handled counts as that failure only if nothing was done since:
-    what was done instead is the answer that the run's code had to it.
+    An error raised while handling a failure counts as that failure only if no other step was done since: any such step
+    is how the run's code handled the failure.
     """
     seen: set[int] = set()
     passed_on = True
@@ -117,7 +117,7 @@ def failure_to_plain(error: BaseException) -> dict[str, Any]:
 
 
 def describe_failure(plain: dict[str, Any]) -> str:
-    """One line about a described error."""
+    """A described error in one line."""
     text = str(plain.get("message", "")).strip()
     return f"{plain.get('type', 'error')}: {text}" if text else str(plain.get("type", "error"))
 
@@ -139,12 +139,12 @@ def _below(error: BaseException) -> BaseException | None:
 def _text(error: BaseException) -> str:
     try:
         return _storable(str(error))[:_LONGEST]
-    except Exception:  # an exception class of the caller's may fail even at this
-        return "(its text could not be made)"
+    except Exception:  # even this may fail in the caller's own exception class
+        return "(no text: its __str__ failed)"
 
 
 def _storable(text: str) -> str:
-    """Without lone surrogates, which no store can hold."""
+    """The text without lone surrogates, which no store can hold."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -153,7 +153,7 @@ _AS_STORED = ("as it is stored", None)
 
 
 class StepContext:
-    """One attempt at a step, as its own function sees it."""
+    """One attempt at a step, as its function sees it."""
 
     def __init__(
         self,
@@ -176,16 +176,16 @@ class StepContext:
 
     @property
     def progress(self) -> Any:
-        """What an earlier attempt, or this one, last recorded as partial progress; None when there is none."""
+        """The partial progress last recorded by this or an earlier attempt, or None."""
         return deepcopy(self._progress)
 
     def heartbeat(self) -> None:
-        """Say that the step is alive, now. ``Fenced`` or ``Cancelled`` when it should stop."""
+        """Report that the step is alive. Raises ``Fenced`` or ``Cancelled`` when it should stop."""
         self._refuse_when_over()
         self._pulse()
 
     def record(self, progress: Any) -> None:
-        """Keep partial progress durably, for the next attempt should this one not come to its end."""
+        """Store partial progress durably, for the next attempt if this one does not finish."""
         self._refuse_when_over()
         plain = schemas.dump(progress)
         self._pulse(plain, progress=True)
@@ -197,33 +197,33 @@ class StepContext:
         self._drafts += [log.copied(draft) for draft in log.drafts(items, kind, key)]
 
     def save(self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent") -> None:
-        """Save the thread's state in the commit that completes this step; given twice, the later one counts.
+        """Save the thread's state in the commit that completes this step; if called twice, the later state counts.
 
-        When someone else saved meanwhile, the step is recorded without it, and ``NotSaved`` says so. ``update`` and
-        ``patch`` do not have that trouble.
+        If someone else saved in the meantime, the step is recorded without it, and ``NotSaved`` is raised.
+        ``update`` and ``patch`` avoid that.
         """
         self._refuse_when_over()
         if self._changes:
-            raise Invalid("a step saves a whole state, or updates it, not both")
+            raise Invalid("a step either saves a whole state or updates it, not both")
         self._save = {"value": copied(value), "expect": expect, "schema": schema, "by": by}
 
     def update(self, change: Change, *, type: Any = None, default: Any = None) -> None:
-        """Change the thread's state by a function of what it is when this step completes."""
+        """Change the thread's state when this step completes: ``change`` gets the state as it is then."""
         if not callable(change):
-            raise Invalid(f"a state is changed by a function of what it is, not by {quoted(change)}")
+            raise Invalid(f"update takes a function from the old state to the new, not {quoted(change)}")
         self._change(change, (type, default))
 
     def patch(self, path: str, value: Any) -> None:
-        """Set a single path of the thread's state when this step completes; changes elsewhere are kept."""
+        """Set one path of the thread's state when this step completes; changes elsewhere are kept."""
         steps, plain = json_path.parse(path, append=True), schemas.dump(value)
         self._change(lambda state: json_path.with_value(state, steps, plain), _AS_STORED)
 
     def _change(self, change: Change, base: tuple[Any, Any]) -> None:
         self._refuse_when_over()
         if self._save is not None:
-            raise Invalid("a step saves a whole state, or updates it, not both")
+            raise Invalid("a step either saves a whole state or updates it, not both")
         if self._changes and base != self._base:
-            raise Invalid("the updates of one step are all of one type, and are not mixed with patches")
+            raise Invalid("all updates of one step use one type, and cannot be mixed with patches")
         self._base = base
         self._changes.append(change)
 
@@ -233,15 +233,15 @@ class StepContext:
         self._open = False
 
     def collected(self) -> tuple[list[Draft], bool]:
-        """What is to be committed with the completion: entries, and whether the state changes too."""
+        """What to commit with the completion: entries, and whether the state changes too."""
         return self._drafts, self._save is not None or bool(self._changes)
 
     def rebased(self) -> bool:
-        """Whether a state that changed meanwhile is not trouble."""
+        """Whether a state that changed in the meantime is no conflict."""
         return self._save is None
 
     def saving(self, again: bool = False) -> dict[str, Any]:
-        """What to save. Updates are worked out on the state as it is now; ``again`` asks the store what that is."""
+        """What to save. Updates apply to the current state; ``again`` reads it from the store."""
         if self._save is not None:
             return self._save
         assert self._base is not None
@@ -269,9 +269,9 @@ _step: ContextVar[Any] = ContextVar("holdfast_step", default=None)
 
 
 def current_step() -> StepContext:
-    """The step that this code runs in: its ``key``, ``heartbeat()``, ``record()``, ``append()``, ``state()`` and so on.
+    """The step this code runs in: its ``key``, ``heartbeat()``, ``record()``, ``append()``, ``state()`` and so on.
 
-    Inside an async function of an async run, ``heartbeat`` and ``record`` are awaited.
+    In an async function of an async run, await ``heartbeat`` and ``record``.
     """
     found: StepContext | None = _step.get()
     if found is None:
@@ -289,21 +289,21 @@ def running(what: str) -> Steps:
     found = _run.get()
     if found is None:
         raise Invalid(
-            f"step {what!r} was called outside a run; call it inside `with thread.run(…):`, or its plain function as "
+            f"step {what!r} was called outside a run; call it inside `with thread.run(…):`, or the plain function with "
             f"{what}.fn(…)"
         )
     return found
 
 
 def set_run(run: Steps | None) -> tuple[Steps | None, Steps | None]:
-    """Make a run the current one; what this gives takes it back. A context's own token would not do that elsewhere."""
+    """Make a run current; return what ``reset_run`` needs. A context's own token would not work in another context."""
     before = _run.get()
     _run.set(run)
     return run, before
 
 
 def reset_run(token: tuple[Steps | None, Steps | None]) -> None:
-    """Take back what was set. Where another run is current, as in a task that did not set it, that one stays."""
+    """Undo ``set_run``. If another run is current, as in a task that did not set it, that one stays."""
     run, before = token
     if _run.get() is run:
         _run.set(before)

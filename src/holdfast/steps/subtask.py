@@ -1,8 +1,8 @@
-"""A piece of work inside a run, with a log and a budget of its own, that comes to its end before the run goes on.
+"""A piece of work inside a run, with its own log and budget, that ends before the run continues.
 
 Its log is a thread beside the parent's, so the parent's log stays whole: one entry when the subtask ends. Its journal
-is a run of its own that nobody can hold but the holder of the parent: every commit guards the parent's fence.
-Deliberately absent: two subtasks at once, and a parent that goes on meanwhile.
+is a run of its own that only the parent's holder can hold: every commit guards the parent's fence.
+Deliberately absent: two subtasks at once, and a parent that continues meanwhile.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def subtask(
     budget: dict[str, float] | None,
     handle: Callable[[Work], Any],
 ) -> Flow[Any]:
-    """Carry a subtask out, or go on with it, or give what is recorded of it. ``handle`` makes what ``fn`` is given."""
+    """Run a subtask, continue it, or return its recorded result. ``handle`` makes the object that ``fn`` gets."""
     check_id(name, "subtask name")
     limits = budgets.check(budget)
     work.refuse_inside(f"subtask {name!r}")
@@ -53,7 +53,7 @@ def subtask(
         if known.standing == "failed":
             raise work.failed(known)
     work.refuse_unless_open(f"subtask {name!r}")
-    if known is None:  # one that was begun is gone through also in a cancelled run: a step of it may be in doubt
+    if known is None:  # once started it runs through even in a cancelled run: a step may be in doubt
         work.refuse_when_cancelled()
     budgets.refuse_over(work, name)
     work.subtask = name
@@ -96,7 +96,7 @@ def _intend(work: Work, name: str, input: str) -> Flow[None]:
 
 
 def _open(work: Work, name: str, limits: dict[str, float]) -> Work:
-    """Begin the subtask's own thread and journal, or read them where an earlier process left them. Blocks."""
+    """Start the subtask's own thread and journal, or read those an earlier process left. Blocks."""
     runs = work.runs
     thread = _thread(work, name)
     id = record_id(thread.id, name)
@@ -105,7 +105,7 @@ def _open(work: Work, name: str, limits: dict[str, float]) -> Work:
         record = _begin(work, thread, id, name)
     header = to_header(record.body)
     if (header.parent, record.scope.thread) != (work.header.name, work.root.thread.id):
-        raise Invalid(f"subtask {name!r} would share its log {thread.id!r} with another one; give it another name")
+        raise Invalid(f"subtask {name!r} would share its log {thread.id!r} with another subtask; give it another name")
     if header.status != "open":
         record = _reopen(work, record)
         header = to_header(record.body)
@@ -120,13 +120,13 @@ def _open(work: Work, name: str, limits: dict[str, float]) -> Work:
 
 
 def unfinished(work: Work) -> list[Work]:
-    """The subtasks of a run that were begun and have not come to their end. Blocks."""
+    """The subtasks of a run that have started and not ended. Blocks."""
     begun = [step.name for step in work.journal.in_doubt() if step.effect == "subtask"]
     return [_open(work, name, {}) for name in begun]
 
 
 def _reopen(work: Work, record: Record) -> Record:
-    """Take up a subtask that failed, in a run that is opened again: what failed for good did not, after all."""
+    """Reopen a failed subtask in a reopened run: its failures are no longer final."""
     runs, time = work.runs, work.time()
     assert work.lease is not None
     header = msgspec.structs.replace(to_header(record.body), status="open")
@@ -141,7 +141,7 @@ def _reopen(work: Work, record: Record) -> Record:
 
 
 def _thread(work: Work, name: str) -> LedgerThread:
-    """The subtask's own log: beside the parent's, with the same owner, and erased with it."""
+    """The subtask's own log: next to the parent's, with the same owner, and erased with it."""
     scope = msgspec.structs.replace(work.scope, thread=work.root.thread.id)
     return sibling(work.thread, f"{work.thread.id}/{work.header.name}/{name}", scope, ("subtask",))
 
@@ -161,7 +161,7 @@ def _begin(work: Work, thread: LedgerThread, id: str, name: str) -> Record:
     _commit(work, ops, time)
     record = runs.core.engine.get(runs.core.tenant, KIND, id)
     if record is None:
-        raise Fenced(f"subtask {name!r} was erased as it began")
+        raise Fenced(f"subtask {name!r} was erased as it started")
     return record
 
 
@@ -197,11 +197,11 @@ def _end(
         Put(KIND, child.id, header.body(), child.version, child.scope, ("subtask",)),
     )
     yield from work.record((mine,), drafts=(told,), more=more, time=time, insist=True)
-    child.header, child.lease = header, None  # whoever kept it can read it, and no more
+    child.header, child.lease = header, None  # a kept handle can only read from now on
 
 
 def spend(work: Work, given: dict[str, Any]) -> Flow[dict[str, float]]:
-    """Record what was used, and say what is left; ``BudgetExceeded`` when it is more than was given."""
+    """Record what was used, and return what is left; raise ``BudgetExceeded`` when it is over the budget."""
     amounts, time = budgets.amounts(given), work.time()
     work.refuse_unless_open("spending")
     yield from work.record((fact("spent", time, amounts=amounts),), time=time)

@@ -1,7 +1,7 @@
-"""A run as a person reads it: what ran, how long, what was asked, what was decided.
+"""A run as a person reads it: what ran, how long, what was probed, what was decided.
 
-Everything is worked out from the journal, so yesterday's failed run reads the same today. Deliberately absent: colours
-and columns; the doors draw.
+Everything comes from the journal, so yesterday's failed run reads the same today. Deliberately absent: colours
+and columns; the doors draw those.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ STATUSES = ("submitted", "running", "interrupted", "waiting", "stopped", "done",
 class RunInfo(msgspec.Struct, frozen=True):
     """What a listing says about a run.
 
-    ``status`` is submitted (nobody has taken it yet), running, interrupted (nobody works on it: ``store.resume``
-    carries it on; in a fork whoever opens it by name does), waiting (for a signal), stopped (a person must settle a
-    step), done, failed or cancelled.
+    ``status`` is submitted (not taken yet), running, interrupted (no process works on it: ``store.resume`` continues
+    it; in a fork, open it by name), waiting (for a signal), stopped (a person must settle a step), done, failed or
+    cancelled.
     """
 
     thread: str
@@ -53,7 +53,7 @@ class RunInfo(msgspec.Struct, frozen=True):
 
 
 class StepInfo(msgspec.Struct, frozen=True):
-    """Where one step of a run stands. ``standing`` is intended (begun, its end not recorded), completed, failed or
+    """The status of one step. ``standing`` is intended (started, its end not recorded), completed, failed or
     waiting; ``how`` says where a result came from: ran, probed, skipped, settled, signal, timeout or subtask."""
 
     name: str
@@ -74,7 +74,7 @@ class StepInfo(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """One event of a run: when, what kind, which step, and in words."""
+    """One event of a run: its time, its kind, its step, and a description."""
 
     number: int
     time: datetime
@@ -85,7 +85,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """A run from its beginning to where it is."""
+    """A run from its start to its latest event."""
 
     run: RunInfo
     steps: tuple[StepInfo, ...]
@@ -116,7 +116,7 @@ def step_info(step: StepRecord) -> StepInfo:
 
 
 def blocker(run: RunInfo, steps: Iterable[StepInfo]) -> str | None:
-    """What keeps a run from going on, in a sentence, or None."""
+    """What blocks a run, in a sentence, or None."""
     if run.status == "waiting":
         return f"Run {run.name} waits for {run.waits}"
     if run.status == "stopped":

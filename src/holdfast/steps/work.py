@@ -1,10 +1,10 @@
-"""A run being worked on: where it stands, the flows that carry its steps out, and writing to it under its fence.
+"""A run being worked on: where it stands, the flows that carry out its steps, and writing to it under its fence.
 
 A step goes: intent, committed; the function; completion, committed with the log entry and the state change it brings;
-and only then the result. What an earlier process left between the first two is settled by ``resolve`` before anything
-runs again. Every commit guards the fence. One whose outcome is unknown is looked for in the journal before it is tried
-again, and what has happened already is recorded with patience while the store is away. Deliberately absent: how to open
-and end a run (``lifecycle``), and blocking or awaiting: everything here is a flow.
+and only then the result. ``resolve`` settles what an earlier process left between the first two before anything runs
+again. Every commit guards the fence. A commit with an unknown outcome is looked up in the journal before it is retried,
+and facts that have already happened are retried patiently while the store is unavailable. Deliberately absent: how to
+open and end a run (``lifecycle``), and blocking or awaiting: everything here is a flow.
 """
 
 from __future__ import annotations
@@ -64,22 +64,22 @@ if TYPE_CHECKING:
 
 
 _USUAL = ("completed", "failed", "done")
-_PATIENCE = 6  # tries to record what has happened already, while the store is away
+_PATIENCE = 6  # tries to record what has already happened, while the store is unavailable
 
 
 class RunWrite(msgspec.Struct):
-    """What is committed to the thread together with events of a run, and what to do once it is."""
+    """What to commit to the thread with events of a run, and what to do afterwards."""
 
     ops: tuple[Op, ...]
     finish: Any
 
 
 _log = logging.getLogger(__name__)
-_REBASES = 1_000  # of many who change one state at once only one gets through at a time
+_REBASES = 1_000  # of many concurrent changes, one gets through at a time
 
 
 class Work:
-    """One run as one process works on it. ``lease`` is None when it can only be read."""
+    """One run as one process works on it. ``lease`` is None if it can only be read."""
 
     def __init__(  # noqa: PLR0913 - all that makes up a run, each by name
         self,
@@ -115,11 +115,11 @@ class Work:
         self._lock = atfork.lock()
 
     def lasting(self, name: str, on: bool) -> None:
-        """Note that a function of the caller's has begun, or has really ended, whoever still waits for it."""
+        """Note that the caller's function has started, or has really ended, even if nobody waits for it."""
         self.runs.note_busy((self.root.id, self.id, name), 1 if on else -1)
 
     def is_running(self, name: str) -> bool:
-        """Whether the function of a step goes on in this process, though nobody may wait for it any more."""
+        """Whether a step's function still runs in this process, even if nobody waits for it."""
         return self.runs.is_busy(self.root.id, self.id, name)
 
     # Steps
@@ -127,7 +127,7 @@ class Work:
     def step(
         self, name: str, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]
     ) -> Flow[Any]:
-        """Carry a step out, or give what is recorded of it."""
+        """Carry out a step, or return its recorded result."""
         self.enter(check_id(name, "step name"))
         try:
             return (yield from self._step(name, fn, args, kwargs, options))
@@ -139,18 +139,18 @@ class Work:
         self._counted.discard(name)
 
     def counted(self) -> set[str]:
-        """The steps that count against a budget: those on record, and those about to be."""
+        """The steps that count against a budget: those recorded, and those about to be."""
         return {step.name for step in self.journal.all()} | self._counted
 
     def count(self, name: str, most: float) -> None:
-        """Count a step before it is recorded, so that of many at once only as many get through as have room."""
+        """Count a step before it is recorded, so that concurrent steps cannot exceed the budget."""
         with self._lock:
             if name not in self.counted() and len(self.counted()) + 1 > most:
                 raise budget.exceeded(self, budget.STEPS)
             self._counted.add(name)
 
     def is_under_way(self, but: str | None = None) -> bool:
-        """Whether anyone waits for a step of this run, apart from the one who asks."""
+        """Whether anyone else waits for a step of this run."""
         return bool(self._under_way - {but}) or (self.root is self and any(w.is_under_way() for w in self.children))
 
     def enter(self, name: str) -> None:
@@ -158,7 +158,7 @@ class Work:
         with self._lock:
             if name in self._under_way:
                 raise Invalid(
-                    f"{name!r} of run {self.header.name!r} is under way already; give a second one its own name",
+                    f"{name!r} of run {self.header.name!r} is already under way; give the second one another name",
                     step=name, run=self.header.name,
                 )  # fmt: skip
             self._under_way.add(name)
@@ -178,7 +178,7 @@ class Work:
         self.visited.append(name)
         known = self.journal.steps.get(name)
         if known is not None and known.standing == "intended" and self.lease is not None:
-            yield RunBlocking(self.catch_up)  # what was recorded while nobody waited for it
+            yield RunBlocking(self.catch_up)  # recorded while nobody waited for it
             known = self.journal.steps.get(name)
         if known is not None:
             refuse_other(known, "step")
@@ -202,25 +202,25 @@ class Work:
         return (yield from self._try(attempt, beginning))
 
     def _refuse_unsaved(self, known: StepRecord) -> None:
-        """A step that was recorded without what it wanted to save fails the same way on every resume."""
+        """A step recorded without the state or entries it saves fails the same way on every resume."""
         if known.error is not None:
             raise self._not_saved(known.name, known.result, known.error)
 
     def _not_saved(self, name: str, result: Any, error: dict[str, Any]) -> NotSaved:
         return NotSaved(
-            f"step {name!r} of run {self.header.name!r} is done, but what it wanted to save with its completion was "
-            f"not saved: {describe_failure(error)}",
+            f"step {name!r} of run {self.header.name!r} is done, but the state or entries it saves with its completion "
+            f"were refused: {describe_failure(error)}",
             step=name, run=self.header.name, thread=self.thread.id, error=error, result=schemas.dump(result),
         )  # fmt: skip
 
     def _refuse_after_failure(self, failed: StepRecord) -> None:
-        """A cancelled run is left at the step that failed, unless later ones are to be undone and must be heard of."""
+        """A cancelled run stops at the step that failed, unless later steps must be declared to be undone."""
         later = [step for step in self.journal.to_undo() if step.position > failed.position]
         if all(step.name in self.visited for step in later):
             self.refuse_when_cancelled()
 
     def _try(self, attempt: Attempt, beginning: Beginning) -> Flow[Any]:
-        """Run a step until it succeeds or has failed for good."""
+        """Run a step until it succeeds or its retries are used up."""
         while True:
             number = beginning.number + 1
             yield from self._intend(attempt, number, beginning)
@@ -242,7 +242,7 @@ class Work:
             return self.revived(attempt.spec, plain)
 
     def _intend(self, attempt: Attempt, number: int, beginning: Beginning) -> Flow[None]:
-        """Commit the intent, and stop when the run was cancelled before it."""
+        """Commit the intent, and stop if the run was cancelled before it."""
         if self.root is not self:  # a cancellation is in the journal of the run, not of its subtask
             yield RunBlocking(self.root.catch_up)
             self.refuse_when_cancelled()
@@ -267,7 +267,7 @@ class Work:
         return StepContext(self.thread, self.header.name, name, attempt.key, number, progress, pulse)
 
     def call(self, attempt: Attempt, fn: Any, timeout_s: float | None, context: StepContext) -> CallFunction:
-        """Ask for a call of the caller's function, with this step as the current one, and no turns of the thread."""
+        """Ask for a call of the caller's function, with this step current and turns of the thread refused."""
 
         def within() -> None:
             set_step(context)
@@ -279,7 +279,7 @@ class Work:
         return CallFunction(fn, attempt.args, attempt.kwargs, timeout_s, within, what, lasting)
 
     def _storable(self, attempt: Attempt, number: int, result: Any) -> Flow[Any]:
-        """The result as plain data. One that cannot be stored leaves the step in doubt, because it did happen."""
+        """The result as plain data. If it cannot be stored, the step is left in doubt, because it did happen."""
         try:
             return self.plain(attempt.spec, result)
         except ResultInvalid as error:
@@ -297,7 +297,7 @@ class Work:
             self.revived(spec, plain)
         except Invalid as error:
             raise ResultInvalid(
-                f"{error}; the step ran, but is not recorded as done: fix what it returns, and resume",
+                f"{error}; the step ran, but is not recorded as done: fix its result, and resume",
                 step=spec.name, run=self.header.name,
             ) from error  # fmt: skip
         return plain
@@ -313,7 +313,7 @@ class Work:
         events: tuple[Event, ...] = (),
         drafts: Sequence[Draft] = (),
     ) -> Flow[None]:
-        """Commit the completion, with everything that came of the step."""
+        """Commit the completion, with everything the step produced."""
         mine, saves = ([], False) if context is None else context.collected()
         given, drafts = drafts, [*drafts, *_entries(self, spec, plain, how)]
         time = self.time()
@@ -328,7 +328,7 @@ class Work:
             yield from self.record(
                 (*events, fact("completed", time, **facts)), drafts=[*drafts, *mine], time=time, insist=True
             )
-        except (KeyReused, TooLarge) as error:  # its own entries are refused; that the step has happened stays true
+        except (KeyReused, TooLarge) as error:  # its entries are refused, but the step has happened
             trouble, facts["error"] = error, failure_to_plain(error)
             completed = fact("completed", time, **facts)
             plainly = _entries(self, msgspec.structs.replace(spec, log=bool(spec.log)), plain, how)
@@ -339,7 +339,7 @@ class Work:
     def _complete_with_state(
         self, context: StepContext, facts: dict[str, Any], events: tuple[Event, ...], drafts: list[Draft], time: int
     ) -> Flow[Exception | None]:
-        """Commit a completion with its state change; say what stood in the way, since the step itself has happened."""
+        """Commit a completion with its state change; return what prevented that, since the step itself has happened."""
         trouble: Exception = Conflict(f"the state of thread {self.thread.id!r} keeps changing", thread=self.thread.id)
         for tries in range(_REBASES):
             try:
@@ -370,7 +370,7 @@ class Work:
             ) from misfit  # fmt: skip
 
     def failed(self, known: StepRecord) -> StepFailed:
-        """The error of a step that failed for good, the same when it happens and when it is read back."""
+        """The error of a failed step, the same when it happens and when it is read back."""
         error = known.error or {}
         return StepFailed(
             f"step {known.name!r} of run {self.header.name!r} failed: {describe_failure(error)}",
@@ -378,7 +378,7 @@ class Work:
             type=error.get("type"), error=error, key=known.key,
         )  # fmt: skip
 
-    # Signs of life
+    # Heartbeats
 
     def pulse(self, progress: Event | None = None) -> None:
         """Renew the lease, record partial progress, and notice a cancellation. Blocks."""
@@ -393,7 +393,7 @@ class Work:
         except Unavailable:
             if progress is not None:
                 raise
-            _log.warning("no sign of life could be given for run %r; the store is away", self.id, exc_info=True)
+            _log.warning("could not send a heartbeat for run %r: the store is unavailable", self.id, exc_info=True)
         self.refuse_when_cancelled()
 
     # Refusals
@@ -404,25 +404,25 @@ class Work:
         return around is not None and (around.thread.id, around.run) == (self.thread.id, self.header.name)
 
     def refuse_inside(self, what: str) -> None:
-        """Nothing durable begins inside a step or an open turn: it would be committed at the wrong time."""
+        """Refuse durable work inside a step or an open turn: it would be committed at the wrong time."""
         around = in_step()
         if around is not None and self.is_inside():
             raise Invalid(f"{what} inside step {around.name!r}: steps do not nest; use run.subtask", step=around.name)
         if turns.inside(self.runs.core, self.thread.id) and around is None:
             raise Invalid(f"{what} inside a turn of thread {self.thread.id!r}: end the turn first")
         if self.subtask:
-            raise Invalid(f"{what}: subtask {self.subtask!r} has not come to its end", subtask=self.subtask)
+            raise Invalid(f"{what}: subtask {self.subtask!r} has not ended", subtask=self.subtask)
 
     def refuse_unless_open(self, what: str) -> None:
         if self.replaying:
             self.refuse_when_cancelled()  # as it was then
             raise ReplayDiverged(
-                f"{what} is not in the records of run {self.header.name!r}", run=self.header.name, thread=self.thread.id
+                f"{what} is not recorded in run {self.header.name!r}", run=self.header.name, thread=self.thread.id
             )
         if self.lease is None or self.header.status in ENDED:
             raise RunEnded(
-                f"run {self.header.name!r} of thread {self.thread.id!r} is {self.header.status}; {what} is not in its "
-                "records and cannot be added",
+                f"run {self.header.name!r} of thread {self.thread.id!r} is {self.header.status}; {what} is not "
+                "recorded in it and cannot be added",
                 thread=self.thread.id, run=self.header.name, status=self.header.status,
             )  # fmt: skip
 
@@ -436,13 +436,13 @@ class Work:
             )  # fmt: skip
 
     def _refuse_undoing(self, spec: Spec) -> None:
-        """Refuse what the undoing of this run would trip over, or would never come to."""
+        """Refuse a step that could not be undone, or whose name would clash with undoing."""
         if spec.name.endswith(UNDO) and not self.undoing:
-            raise Invalid(f"step {spec.name!r}: names that end in {UNDO!r} are for what undoes a step", step=spec.name)
+            raise Invalid(f"step {spec.name!r}: names that end in {UNDO!r} are reserved for undoing", step=spec.name)
         if spec.compensate is not None and self.root is not self:
             raise Invalid(
-                f"step {spec.name!r}: a step of a subtask cannot be undone, because a subtask that came to its end is "
-                "not gone through again; make it a step of the run itself",
+                f"step {spec.name!r}: a step of a subtask cannot be undone, because a subtask that has ended is "
+                "not run through again; make it a step of the run itself",
                 step=spec.name,
             )
 
@@ -465,8 +465,8 @@ class Work:
     ) -> Flow[Receipt | None]:
         """Commit events of this run, with whatever belongs to them, under the fence.
 
-        None when a commit whose outcome was unknown turned out to have happened. ``insist`` keeps trying for a while
-        when the store is away, because what is to be recorded has happened already.
+        None if a commit with an unknown outcome turned out to have happened. ``insist`` keeps trying for a while when
+        the store is unavailable, because the facts have already happened.
         """
         before = self._fenced_ops(header)
         entries: tuple[Op, ...] = ()
@@ -487,7 +487,7 @@ class Work:
         return receipt
 
     def _worth_telling(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
-        """What goes into the log. Of a run of Holdfast's own, the turn that it belongs to tells how it went."""
+        """What goes into the log. Holdfast's own runs log nothing here: their turn records how they went."""
         if not self.header.handler.startswith(OWN):
             return drafts
         return [draft for draft in drafts if draft.kind != "event" or draft.content.get("outcome") not in _USUAL]
@@ -501,7 +501,7 @@ class Work:
         *,
         insist: bool,
     ) -> Flow[Receipt | None]:
-        """Commit once, though the store may be away or leave the outcome unknown; None when it had happened already."""
+        """Commit once, even if the store is unavailable or the outcome unknown; None if it had already happened."""
         since, expect, doubtful, tries = self.journal.head, given, False, 0
         while True:
             tries, conflict = tries + 1, None
@@ -519,7 +519,7 @@ class Work:
                 landed = yield from self._looked(events, since)
                 if landed:
                     return None
-                if given is None:  # it may still land late; then this one must not
+                if given is None:  # it may still land late; then this one must not land
                     expect = since if landed is None else self.journal.head
                 elif landed is False and self.journal.head != given and conflict is None:
                     raise self._overtaken(given)
@@ -531,13 +531,13 @@ class Work:
             yield Sleep(min(2.0, 0.05 * 2**tries))
 
     def _refuse_unless_ours(self, conflict: Conflict | Erased, *, retried: bool) -> Flow[None]:
-        """Raise what a conflict means, unless it only says that something came in before a retry of ours."""
+        """Raise what a conflict means, unless something was merely recorded before our retry."""
         judged = yield RunBlocking(partial(self.judged, conflict))
         if not (retried and judged is conflict and conflict.facts.get("kind") == KIND):
             raise judged from conflict
 
     def _looked(self, events: tuple[Event, ...], since: int) -> Flow[bool | None]:
-        """Whether a commit of unknown outcome is there; None when the store is away and does not say that either."""
+        """Whether a commit with an unknown outcome happened; None if the store is still unavailable."""
         try:
             landed: bool = yield RunBlocking(partial(self._landed, events, since))
             return landed
@@ -547,7 +547,7 @@ class Work:
     def _unwritten(self, doubtful: bool) -> Unavailable:
         kind = OutcomeUnknown if doubtful else Unavailable
         return kind(
-            f"the store was away for too long to record what run {self.header.name!r} did", run=self.header.name
+            f"the store was unavailable for too long to record what run {self.header.name!r} did", run=self.header.name
         )
 
     def _fenced_ops(self, header: RunHeader | None) -> tuple[Op, ...]:
@@ -566,11 +566,11 @@ class Work:
         if header is not None:
             self.header = header
             self.version += 1
-            # The fence of the lease stays as it was: whoever writes the header gives the lease up in the same commit,
-            # and a renewal that the keeper had begun by then must not bring it back.
+            # The fence of the lease stays as it was: writing the header gives up the lease in the same commit, and a
+            # renewal already under way in the keeper must not bring it back.
 
     def _learn(self, receipt: Receipt) -> Flow[None]:
-        """Take in what was written; where others wrote before it, that too."""
+        """Add what was written to the journal; also what others wrote before it."""
         self.runs.heard = max(self.runs.heard, receipt.feed)
         stored = receipt.events[0]
         if stored and self.journal.behind(stored[0].position):
@@ -594,15 +594,15 @@ class Work:
         if lease is None or record is None or lease.id != self.id:
             return
         if (record.version, record.stream) != (lease.version, lease.stream):
-            raise lease.fenced(Conflict(f"run {self.header.name!r} is another's", actual=record.version))
+            raise lease.fenced(Conflict(f"another process holds run {self.header.name!r}", actual=record.version))
 
     def _landed(self, events: tuple[Event, ...], since: int) -> bool:
-        """Whether a commit of which nobody knew the outcome is there. Others write the same only after taking over."""
+        """Whether a commit with an unknown outcome happened. Others write the same only after taking over."""
         core = self.runs.core
         record = core.engine.get(core.tenant, KIND, self.id)
         if record is None:
             return False
-        # Not only after what is known by now: another thread of this holder may have learnt of it already.
+        # Also before what is known by now: another thread of this holder may already have read it.
         found = core.engine.read(core.tenant, Mark(self.stream, record.head), after=since)
         self.journal.fold(found)
         mine = takewhile(lambda one: one.kind != "opened", found)
@@ -610,14 +610,14 @@ class Work:
         return bool(events) and all((one.kind, one.body) in there for one in events)
 
     def _overtaken(self, expect: int) -> Conflict:
-        """What a caller is told that wanted to be the next to write to this run, when another was."""
+        """The error for a caller that expected to write next to this run, when another one did."""
         return Conflict(
             f"run {self.header.name!r} is at {self.journal.head}, not at the expected {expect}",
             kind=KIND, id=self.id, expected=expect, actual=self.journal.head,
         )  # fmt: skip
 
     def judged(self, error: Conflict | Erased) -> Exception:
-        """Whether a conflict means that this holder was taken over; if not, it is about something else."""
+        """Whether a conflict means that this holder was taken over, and not something else."""
         if self.lease is None:
             return error
         if isinstance(error, Erased) and error.facts.get("kind") != KIND:
@@ -631,7 +631,7 @@ class Work:
         return self.lease.fenced(error if record is not None else Erased("gone"))
 
     def let_go(self) -> None:
-        """Hold the run no longer; what may be recorded now is nothing."""
+        """Stop holding the run; nothing can be recorded from now on."""
         if self.lease is not None:
             if self.lease.id == self.id:
                 self.runs.keeper.drop(self.lease)
@@ -654,24 +654,24 @@ def _writing(thread: LedgerThread, drafts: Sequence[Draft], context: StepContext
 
 
 def refuse_other(known: StepRecord, wanted: str) -> None:
-    """Refuse a name that stands for something else in this run: a step, a wait, a subtask."""
+    """Refuse a name already used for something else in this run: a step, a wait, a subtask."""
     there = {"": "wait", "subtask": "subtask"}.get(known.effect, "step")
     if there != wanted:
         raise Invalid(
-            f"{known.name!r} is the name of a {there} of this run; give the {wanted} another", name=known.name
+            f"{known.name!r} is already the name of a {there} of this run; give the {wanted} another", name=known.name
         )
 
 
 def refuse_changed(work: Work, known: StepRecord, input: str) -> None:
     if known.input and known.input != input:
         raise StepChanged(
-            f"step {known.name!r} of run {work.header.name!r} has other input on record; give the new one another name",
+            f"step {known.name!r} of run {work.header.name!r} is recorded with other input; use another name",
             step=known.name, run=work.header.name, thread=work.thread.id, recorded=known.input, given=input,
         )  # fmt: skip
 
 
 def _entries(work: Work, spec: Spec, plain: Any, how: str) -> list[Draft]:
-    """What a completion says in the thread's log: as the step declared it, otherwise one plain line."""
+    """The log entry for a completion: as the step declared it, otherwise one plain line."""
     outcome = {"ran": "completed", "probed": "completed", "settled": "completed"}.get(how, how)
     if callable(spec.log):
         try:

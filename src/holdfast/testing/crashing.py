@@ -1,10 +1,10 @@
-"""Crashes at every point where a process can die, found without a hook in the code that dies there.
+"""Crashes at every point where a process can die, without hooks in the code under test.
 
-``crash_everywhere`` is for your agents: it kills one before and after each of its commits and lets it run again.
+``crash_everywhere`` is for your agents: it kills an agent before and after each of its commits and runs it again.
 An engine is wrapped so that every commit has a point before and one after it, named by what the commit contains; the
-world has points around its effects and questions. A ``Fuse`` counts them, and at the chosen one the process "crashes":
-``Crash`` is raised, and from then on the wrapped engine refuses everything, as a dead process would. Instead of dying a
-process may pause there while others act, or a commit may end with nobody knowing how. Deliberately absent: real
+world has points around its effects and probes. A ``Fuse`` counts them, and at the chosen one the process "crashes":
+``Crash`` is raised, and from then on the wrapped engine refuses everything, as for a dead process. Instead of dying, a
+process may pause there while others act, or a commit may end with an unknown outcome. Deliberately absent: real
 processes and real disks.
 """
 
@@ -50,12 +50,12 @@ _LEASE_S = 30.0
 
 
 class Crash(BaseException):
-    """The process dies here. No ``Exception``, so that the code that dies cannot handle it."""
+    """The process dies here. It is no ``Exception``, so that the code under test cannot handle it."""
 
 
 class Fuse:
-    """Counts the points that one process comes by. At the one numbered or named ``at`` it crashes, or does ``instead``
-    and goes on."""
+    """Counts the points that a process passes. At the one numbered or named ``at`` it crashes, or does ``instead``
+    and continues."""
 
     def __init__(self, at: int | str | None = None, instead: Callable[[], None] | None = None) -> None:
         self._at, self._instead = at, instead
@@ -86,7 +86,8 @@ class Doubt:
 
     ``lost``: its outcome is unknown, and it did not happen. ``landed``: unknown, and it did. ``late``: unknown, and it
     happens just before the next commit, which is as late as an engine with serial commits allows. ``away``: the store
-    is away, nothing happened. ``meanwhile`` is what others do: at that moment, or ``later``, just before the next try.
+    is unavailable, nothing happened. ``meanwhile`` is what others do: at that moment, or ``later``, just before the
+    next try.
     """
 
     def __init__(
@@ -120,10 +121,10 @@ class Doubt:
 
 
 def crash_everywhere(agent: Callable[[Store], Any], check: Callable[[Store], Any]) -> list[str]:
-    """Kill an agent before and after each of its commits, let it run again, and check what it left; return the points.
+    """Kill an agent before and after each of its commits, run it again, and check the store; return the points.
 
-    ``agent`` is called with a store in memory, and once more after the crash, with the same store opened anew; then
-    ``check`` raises what is wrong. What the agent does outside the store is real, so give it a world of your own.
+    ``agent`` is called with a store in memory, and once more after the crash, with the same store reopened; then
+    ``check`` raises if something is wrong. The agent's effects outside the store are real, so give it a fake world.
     """
     points: list[str] = []
     while True:
@@ -151,7 +152,7 @@ def _reopened(engine: Engine, fuse: Fuse, clock: ManualClock) -> Store:
 
 
 class MortalEngine:
-    """An engine as one process sees it: everything is forwarded until the process is dead."""
+    """An engine as one process sees it: it forwards everything until the process is dead."""
 
     def __init__(self, inner: Engine, fuse: Fuse, doubt: Doubt | None = None) -> None:
         self._inner, self._fuse, self._doubt = inner, fuse, doubt
@@ -213,7 +214,7 @@ class MortalEngine:
         return self._alive().check(tenant)
 
     def close(self) -> None:
-        """Nothing: the laboratory closes what it opened, so that a dead process does not close its files tidily."""
+        """Do nothing: a dead process does not close its files tidily; the test closes what it opened."""
 
     def _alive(self) -> Engine:
         self._fuse.refuse_when_dead()

@@ -49,10 +49,10 @@ class HashEmbedder:
 
 
 class Flaky:
-    """Another embedder that fails the first ``fail_times`` calls, and then answers, rightly or wrongly.
+    """Wraps an embedder: fails the first ``fail_times`` calls, and then answers, rightly or wrongly.
 
     ``wrong_dimension`` adds a column, ``nan`` puts a NaN into the last row, ``too_few`` leaves the last row out. The
-    attributes may be set at any time; ``calls`` counts what was asked, and ``texts`` how many texts that were.
+    attributes may be set at any time; ``calls`` counts the calls, and ``texts`` the texts in them.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Flaky:
             failing = self.fail_times > 0
             self.fail_times -= failing
         if failing:
-            raise self.error or Unavailable("The embedder is away, as the test asked.")
+            raise self.error or Unavailable("The embedder is unavailable, as the test asked.")
         rows = self.inner.embed(texts).copy()
         if self.nan and len(rows):
             rows[-1, 0] = numpy.nan

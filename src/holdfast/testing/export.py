@@ -1,6 +1,6 @@
-"""A thread as another store would be given it, read through the public verbs only.
+"""A thread in the form another store adopts, read through the public verbs only.
 
-Deliberately absent: any file format; that is the transfer room's business.
+Deliberately absent: any file format; see ``holdfast.archive``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ _END = 2**62
 
 
 def export(view: View, tenant: str, record: Record, *, whole: bool = False) -> Adopt:
-    """A record with all the strands its stream reads through, ancestors first.
+    """A record with all the strands that its stream reads through, ancestors first.
 
-    ``whole`` gives each strand to its end, with what was rewound; otherwise only what the record still reads.
+    ``whole`` includes each strand to its end, with rewound events; otherwise only what the record still reads.
     """
     strands: list[Strand] = []
     stream, upto = record.stream, record.head

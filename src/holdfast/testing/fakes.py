@@ -1,6 +1,6 @@
-"""Stand-ins for what the outside world decides: the time, and chance.
+"""Stand-ins for what the outside world decides: time and chance.
 
-Both are deterministic and safe for many threads. Deliberately absent: a fake engine; ``RamEngine`` is a real one.
+Both are deterministic and thread-safe. Deliberately absent: a fake engine; ``RamEngine`` is a real one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _START = to_micros(datetime(2026, 1, 1, tzinfo=UTC))
 
 
 class ManualClock:
-    """A clock that stands where it is put. Each look moves it on by one microsecond, so that order is visible."""
+    """A clock that stays where you set it. Each reading advances it by one microsecond, so that order is visible."""
 
     def __init__(self, start: int | datetime = _START) -> None:
         self._lock = threading.Lock()
@@ -28,7 +28,7 @@ class ManualClock:
             return self._moment
 
     def set(self, moment: int | datetime) -> None:
-        """Put the clock at a moment, also an earlier one: wall clocks jump back, and the store must bear it."""
+        """Set the clock, even to an earlier moment: wall clocks jump back, and the store must cope."""
         with self._lock:
             self._moment = _micros(moment)
 
@@ -43,7 +43,7 @@ class ManualClock:
 
 
 class SeededIds(Ids):
-    """Stream numbers that are the same in every run. Two with equal seeds give equal numbers for equal calls."""
+    """Stream numbers that are the same in every run: equal seeds give equal numbers for equal calls."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(random.Random(seed).getrandbits)

@@ -4,7 +4,7 @@
 ids, and everything must be equal: receipts, errors, stream numbers, and at the end the whole contents. An engine
 therefore takes its stream numbers from the given ids in the order in which streams are begun, as the shared plan does.
 Few names, few keys and two tenants make collisions likely. Deliberately absent: threads (with one caller there is one
-right answer to every call), and mistakes in what both sides share; those are the contract suite's to find.
+right answer to every call), and mistakes in what both sides share, which the contract suite finds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ START = 1_767_225_600_000_000
 HOUR = 3_600_000_000
 NO_MARK = Mark(1, 1)
 
-# What leads somewhere is drawn more often than what is refused, so that long lines of forks come about.
+# Calls that succeed are drawn more often than calls that are refused, so that long lines of forks arise.
 tenants = st.sampled_from(["acme", "acme", "acme", "globex"])
 names = st.sampled_from(IDS)
 bodies = st.sampled_from([b"", b"x", b"y"])
@@ -117,7 +117,7 @@ class EngineMachine(RuleBasedStateMachine):
         self._commit("acme", Fork(KIND, "b", self._mark("acme", 0, 1), Put(KIND, "b", b"", scope=Scope(user="ben"))))
         self._commit("acme", Append(KIND, "b", said[:1]))
 
-    # What is done
+    # Writing
 
     # Hypothesis leaves out whole rules in some runs, so there is more than one way to get on.
 
@@ -146,7 +146,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(tenant=tenants, data=st.data())
     def begin_anew(self, tenant: str, data: st.DataObject) -> None:
-        """Delete a thread, and in the same batch perhaps make it again."""
+        """Delete a thread, and perhaps make it again in the same batch."""
         delete = Delete(KIND, self._present(tenant, data.draw(small)))
         self._commit(tenant, delete, Append(KIND, delete.id, data.draw(events), new=Put(KIND, delete.id, b"anew")))
 
@@ -176,10 +176,10 @@ class EngineMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self._offload) > 1)
     @rule()
     def use_the_other_hand(self) -> None:
-        """Go on with another opening of the same store, as another process would."""
+        """Continue on another connection to the same store, as another process would."""
         self._offload.append(self._offload.pop(0))
 
-    # What is looked at
+    # Reading
 
     @rule(tenant=tenants, which=small, back=small, after=small, limit=st.none() | small, newest=st.booleans(), key=keys)
     def read(
@@ -212,7 +212,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(tenant=tenants, data=st.data(), after=small)
     def follow(self, tenant: str, data: st.DataObject, after: int) -> None:
-        """Read a part of the feed, all of it or what is of interest."""
+        """Read a part of the feed, unfiltered or filtered."""
         only = data.draw(interests)
         self._same(lambda engine: (engine.head(tenant), engine.feed(tenant, after, 5, only=only)))
 
@@ -256,7 +256,7 @@ class EngineMachine(RuleBasedStateMachine):
                 for hand in self._offload:
                     hand.close()
 
-    # How both are kept in step
+    # Keeping both in step
 
     def _commit(self, tenant: str, *ops: Op) -> None:
         self._time += 1
@@ -270,7 +270,7 @@ class EngineMachine(RuleBasedStateMachine):
         expected, actual = _outcome(act, self._model), _outcome(act, self._subject)
         assert actual == expected
 
-    # What there is to do it with
+    # Drawing arguments
 
     def _append(self, tenant: str, draw: Draw) -> Op:
         id, scope = draw(names), draw(owners)
@@ -315,7 +315,7 @@ class EngineMachine(RuleBasedStateMachine):
         return ids[which % len(ids)]
 
     def _mark(self, tenant: str, which: int, back: int) -> Mark:
-        """A point of the tenant's, or a little before it; of the other tenant's when it has none."""
+        """A point in a stream of the tenant, or a little before it; of the other tenant if it has none."""
         known = self._marks[tenant] or self._marks[TENANTS[0]] or [NO_MARK]
         mark = known[which % len(known)]
         return Mark(mark.stream, max(0, mark.position - back // 2))
@@ -347,7 +347,7 @@ def _whole_feed(view: View, tenant: str) -> list[Commit]:
 
 
 def _outcome(act: Callable[[Engine], object], engine: Engine) -> object:
-    """What a call came to: its value, or the class of its error."""
+    """The outcome of a call: its value, or the class of its error."""
     try:
         return act(engine)
     except HoldfastError as error:
@@ -355,9 +355,9 @@ def _outcome(act: Callable[[Engine], object], engine: Engine) -> object:
 
 
 def engine_machine(open_engine: OpenEngine, *, hands: int = 1) -> type[EngineMachine]:
-    """Make the machine for an engine. ``open_engine`` gets a path that is new for each run, a clock and ids.
+    """Make the machine for an engine. ``open_engine`` gets a new path for each run, a clock and ids.
 
-    Durable engines are also closed and opened again at random; with ``hands`` over 1 the same store is open that many
+    Durable engines are also closed and reopened at random; with ``hands`` over 1 the same store is open that many
     times at once, and they take turns. Use it as ``TestMyEngine = engine_machine(MyEngine).TestCase``.
     """
 

@@ -1,7 +1,7 @@
-"""A model for tests that says what it was told to say.
+"""A model for tests that answers from a script.
 
-No library, no server and no chance: the first question gets the first item, and so on. Deliberately absent: anything
-like understanding. What was asked is recorded, and looking at it is the test's business.
+It needs no library and no server, and leaves nothing to chance: the first question gets the first item, and so on. It
+records the requests for your test to check. Deliberately absent: anything like understanding.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Broken:
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """One question: what kind of call it was, with its messages and tools as they were at that moment."""
+    """One request: the kind of call, with its messages and tools at that moment."""
 
     how: str
     messages: list[dict[str, Any]]
@@ -50,10 +50,10 @@ class ModelRequest(msgspec.Struct, frozen=True):
 class Scripted:
     """``Scripted("Hello.", ToolCall("1", "recall", {"query": "seat"}), "An aisle seat.")``: one item per request.
 
-    ``asked`` lists the messages of each request, ``calls`` the whole of it. Text is streamed word by word. An item that
-    is not of the shape that ``extract`` asked for is answered with a second request, as with any model. Asking more
-    often than there are items is an Invalid that says so; ``left`` tells how many remain. Where no answer of a shape is
-    left, ``extract`` is ModelFailed and takes nothing.
+    ``asked`` lists the messages of each request, ``calls`` whole requests. Text is streamed word by word. An item that
+    does not have the shape that ``extract`` wants leads to a second request, as with any model. A request after the
+    last item raises ``Invalid``; ``left`` is how many items remain. If no item of a shape is next, ``extract`` raises
+    ``ModelFailed`` and uses up nothing.
     """
 
     def __init__(self, *items: Item, name: str = "scripted", usage: Usage | None = None) -> None:
@@ -120,8 +120,8 @@ class Scripted:
         return extracted(ask, messages, shape, model=self.name)
 
     def _has_shapes(self) -> bool:
-        """Whether the script goes on with an answer of a shape: one that has none is a model that cannot do that, so
-        that a session with it learns by rules, and its script is only what is said."""
+        """Whether the script continues with an answer of a shape. A script without one is a model that cannot extract:
+        its session learns by rules, and the script only holds what is said."""
         return any(_is_shape(item) for item in self._items[len(self.calls) :])
 
     def _next(self, call: ModelRequest) -> Item:
@@ -152,7 +152,7 @@ class Scripted:
         raise Invalid(f"The scripted model {self.name!r} cannot say {item!r}. {(__doc__ or '').splitlines()[0]}")
 
     def _spent(self, messages: list[dict[str, Any]], text: str) -> Usage:
-        """What a test gave, or words as tokens: the same on every machine, and never zero for what was said."""
+        """The usage a test gave, or words as tokens: the same on every machine, and never zero for any text."""
         if self._usage is not None:
             return self._usage
         return Usage(len(msgspec.json.encode(messages).split()), len(text.split()))
@@ -167,7 +167,7 @@ class Scripted:
 
 
 def _is_shape(item: Item) -> bool:
-    """Whether an item can answer ``extract``; what a function will give, nobody knows before."""
+    """Whether an item can answer ``extract``; a function might."""
     if isinstance(item, str):
         return item.lstrip().startswith("{")
     return callable(item) or (isinstance(item, msgspec.Struct | Mapping) and not isinstance(item, Reply | ToolCall))

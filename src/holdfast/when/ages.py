@@ -1,4 +1,4 @@
-"""How long ago something was, in one unit that a reader takes in at a glance."""
+"""How long ago something was, in one unit that a reader grasps at a glance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the three services begin with: a store, however it was given, and where in it the things of ADK are.
+"""What the three services share: a store, however it was given, and where ADK's data is in it.
 
 A thread's id is made of app, user and session so that no two sessions share one. Deliberately absent: what is kept
 there.

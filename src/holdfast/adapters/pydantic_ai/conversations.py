@@ -4,7 +4,7 @@ A message is one entry of the thread, under the id that Pydantic AI gave it, so 
 of its conversation. The record beside it (usage, deferred calls, branches) is a field of the thread's state, and is
 saved with the new messages in one commit. A branch rewinds the thread and leaves a checkpoint at what it left; a fork
 is a fork of the thread; neither copies anything. What others write to the log or beside the record is left alone.
-Deliberately absent: a list of where entries are; who was seen to have one is asked first, and then all others.
+Deliberately absent: a list of where entries are; threads known to hold one are asked first, then all others.
 """
 
 from __future__ import annotations

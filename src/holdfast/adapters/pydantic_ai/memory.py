@@ -1,9 +1,9 @@
 """The notes of an agent of Pydantic AI's harness, each a file of a folder.
 
-A note's version is that of its file, which never falls, not even over a deletion, so that a writer with an old one is
+A note's version is that of its file, which never goes back, not even by a deletion, so a writer with an old one is
 refused; what a note said before stays in the history of the file. The receipt of an operation is a file of the same
 folder, under a path that no note can have, and is committed with what the operation did. Deliberately absent: a note
-that was half written, and receipts for ever: after thirty days a repetition is taken for something new.
+that was half written, and receipts forever: after thirty days a repetition counts as something new.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Observation masking: a long tool output becomes a short stand-in that still says what went wrong and where.
 
 ``mask`` is a pure function of a text: no model, no clock, no file. The full text stays in the log, and the stand-in
-says how to fetch it. Deliberately absent: which observations are masked and when. That is for whoever builds a context.
+says how to fetch it. Deliberately absent: which observations are masked and when; the builder of a context decides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``Adopt`` promises: taking in records and strands from elsewhere, number for number, as often as one likes."""
+"""What ``Adopt`` promises: importing records and strands from elsewhere, number for number, as often as you like."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``feed`` and ``snapshot`` promise to those who follow: order without gaps, waiting, and standing still."""
+"""What ``feed`` and ``snapshot`` promise: order without gaps, waiting, and views that do not change."""
 
 from __future__ import annotations
 
