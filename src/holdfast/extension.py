@@ -151,8 +151,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _PASSWORD = (
-    (re.compile(r"^(\w+://[^/?#:@]*):[^@]*@"), r"\1@"),
-    (re.compile(r"([?&])password=[^&]*&?"), r"\1"),
+    (re.compile(r"^(\w+://[^/?#:@]*):(?!\d+[/?#])[^@]*@"), r"\1@"),  # a port is followed by what it leads to
+    (re.compile(r"([?&])(?:ssl)?password=[^&]*&?"), r"\1"),
     (re.compile(r"[?&]$"), ""),
 )
 Given = Store | AsyncStore | str | Path
@@ -173,7 +173,7 @@ def opened(given: Given) -> Store:
 def kept_address(address: str | Path) -> str:
     """An address without its password, for a configuration that people copy and check in."""
     text = str(address)
-    for pattern, plain in _PASSWORD:
+    for pattern, plain in _PASSWORD if "://" in text else ():
         text = pattern.sub(plain, text)
     return text
 

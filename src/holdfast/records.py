@@ -88,11 +88,12 @@ class ThreadInfo(msgspec.Struct, frozen=True):
 
 
 class UserInfo(msgspec.Struct, frozen=True):
-    """A user in a listing. ``memories`` counts forgotten ones too."""
+    """A user in a listing. ``memories`` counts forgotten ones too, ``files`` deleted ones."""
 
     user: str
     threads: int
     memories: int
+    files: int
     created: datetime
     active: datetime
 

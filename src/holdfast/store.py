@@ -6,7 +6,6 @@ archives (their rooms have them), and any background thread of its own.
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 import threading
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
     from holdfast.providers.models.choose import Spec as ModelSpec
     from holdfast.sessions.context_source import Settings
     from holdfast.sessions.session import Session, SessionSettings
-
-_log = logging.getLogger(__name__)
 
 
 def open(

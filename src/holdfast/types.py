@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from holdfast.engine.contract import Change, Commit
+from holdfast.engine.contract import Change, Commit, Problem
 from holdfast.handoff import HandoffDocument, HandoffFile, HandoffItem, HandoffRevision, HandoffSection
 from holdfast.ledger.expiry import Expired
 from holdfast.ledger.feed import FollowerInfo
@@ -20,6 +20,7 @@ from holdfast.memory.facts import FactVersion
 from holdfast.memory.graph import Link
 from holdfast.records import (
     Checkpoint,
+    Draft,
     Entry,
     EntryRef,
     Erasure,
@@ -65,6 +66,7 @@ __all__ = [
     "Commit",
     "ContextReport",
     "Contradiction",
+    "Draft",
     "Dropped",
     "Entry",
     "EntryRef",
@@ -90,6 +92,7 @@ __all__ = [
     "Model",
     "Moment",
     "Opening",
+    "Problem",
     "QuotaUsage",
     "RecallReport",
     "Recalled",

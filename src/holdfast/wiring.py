@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from holdfast import atfork
 from holdfast.engine.contract import Query, Scope
-from holdfast.errors import Unavailable
+from holdfast.errors import HoldfastError
 from holdfast.ids import Ids
 from holdfast.ledger import secrets
 from holdfast.ledger.core import Core
@@ -54,6 +54,9 @@ class Wiring:
         self._cache: IndexCache | None = None
         self._recaller: Recaller | None = None
         self._builder: Builder | None = None
+        self._family: WeakSet[Wiring] = WeakSet()  # of a root: itself, and those that it lent
+        with self._root._lock:
+            self._root._family.add(self)
 
     def lend(self, core: Core) -> Wiring:
         """The parts of a store for another tenant or actor: the same engine and caches, runs of its own."""
@@ -103,11 +106,12 @@ class Wiring:
             return self._recaller
 
     def _index_cache(self) -> IndexCache:
-        if self._cache is None:
-            from holdfast.retrieval.library import IndexCache  # noqa: PLC0415
+        with self._lock:
+            if self._cache is None:
+                from holdfast.retrieval.library import IndexCache  # noqa: PLC0415
 
-            self._cache = IndexCache()
-        return self._cache
+                self._cache = IndexCache()
+            return self._cache
 
     def contexts(self) -> Builder:
         """What builds contexts, made when it is first asked for."""
@@ -131,7 +135,7 @@ class Wiring:
         """Finish what was broken off. What cannot be done now must not keep runs from being carried on."""
         try:
             self.eraser().finish()
-        except Unavailable as error:
+        except HoldfastError as error:
             _log.warning("an erasure is not finished yet: %s", error)
 
     def purge(self, owners: Collection[Scope]) -> None:
@@ -146,6 +150,9 @@ class Wiring:
         self.forget_contexts()
 
     def forget_contexts(self) -> None:
-        """Something was erased: keep nothing of it for the next context."""
-        if self._builder is not None:
-            self._builder.forget()
+        """Something was erased: no store of this tenant keeps anything of it for the next context."""
+        with self._root._lock:
+            builders = [one._builder for one in self._root._family if one.core.tenant == self.core.tenant]
+        for builder in builders:
+            if builder is not None:
+                builder.forget()

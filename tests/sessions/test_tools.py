@@ -553,7 +553,7 @@ def test_what_nobody_can_say_is_seen_and_settled_with_the_command(tmp_path: Path
         (step,) = [step.name for step in store.thread("t").timeline(run.name).steps if step.name.startswith("pay")]
     listed = command("runs")
     assert run.name in listed
-    assert "settled" in listed
+    assert "settle a step" in listed
     command("settle", f"t/{run.name}", step, "--happened", "--result", '"receipt 7"')
     with holdfast.open(tmp_path / "agent.db", embedder=None) as store:
         asking = session(store, "paid", tools=[pay])

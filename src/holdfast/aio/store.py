@@ -160,7 +160,7 @@ class AsyncStore:
         return await self._offload.run(self.blocking.tenants)
 
     async def set_quota(self, *, entries: Quota = KEEP, memories: Quota = KEEP, bytes: Quota = KEEP) -> QuotaUsage:
-        return await self._offload.run(self.blocking.set_quota, entries=entries, memories=memories, bytes=bytes)
+        return await self._offload.to_end(self.blocking.set_quota, entries=entries, memories=memories, bytes=bytes)
 
     async def usage(self) -> QuotaUsage:
         return await self._offload.run(self.blocking.usage)
@@ -324,7 +324,7 @@ class AsyncStore:
     async def trim_feed(
         self, *, older_than: timedelta | None = None, keep: int | None = None, past_followers: bool = False
     ) -> int:
-        return await self._offload.run(
+        return await self._offload.to_end(
             self.blocking.trim_feed, older_than=older_than, keep=keep, past_followers=past_followers
         )
 

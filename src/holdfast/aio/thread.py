@@ -58,7 +58,7 @@ class AsyncThread:
         return await self._offload.run(self.blocking.messages, last)
 
     async def tag(self, *tags: str, remove: Iterable[str] = ()) -> ThreadInfo:
-        return await self._offload.run(self.blocking.tag, *tags, remove=remove)
+        return await self._offload.to_end(self.blocking.tag, *tags, remove=remove)
 
     async def entry(self, number: int | None = None, *, key: str | None = None) -> Entry:
         return await self._offload.run(self.blocking.entry, number, key=key)
@@ -108,33 +108,33 @@ class AsyncThread:
     async def save(
         self, value: Any, *, expect: Expect = None, schema: Any = None, by: str = "agent", key: str | None = None
     ) -> int:
-        return await self._offload.run(self.blocking.save, value, expect=expect, schema=schema, by=by, key=key)
+        return await self._offload.to_end(self.blocking.save, value, expect=expect, schema=schema, by=by, key=key)
 
     async def patch(self, path: str, value: Any, *, expect: int | None = None, by: str = "agent") -> int:
-        return await self._offload.run(self.blocking.patch, path, value, expect=expect, by=by)
+        return await self._offload.to_end(self.blocking.patch, path, value, expect=expect, by=by)
 
     async def confirm(self, path: str, *, by: str = "agent") -> int:
-        return await self._offload.run(self.blocking.confirm, path, by=by)
+        return await self._offload.to_end(self.blocking.confirm, path, by=by)
 
     async def refresh(self, type: Any = None) -> Loaded[Any]:
-        return await self._offload.run(self.blocking.refresh, type)
+        return await self._offload.to_end(self.blocking.refresh, type)
 
     async def revisions(self, last: int | None = None) -> list[Revision]:
         return await self._offload.run(self.blocking.revisions, last)
 
     async def checkpoint(self, name: str, *, note: str = "", replace: bool = False) -> Checkpoint:
-        return await self._offload.run(self.blocking.checkpoint, name, note=note, replace=replace)
+        return await self._offload.to_end(self.blocking.checkpoint, name, note=note, replace=replace)
 
     async def checkpoints(self) -> list[Checkpoint]:
         return await self._offload.run(self.blocking.checkpoints)
 
     async def rewind(self, to: str | int) -> Checkpoint:
-        return await self._offload.run(self.blocking.rewind, to)
+        return await self._offload.to_end(self.blocking.rewind, to)
 
     async def fork(
         self, id: str, *, at: str | int | None = None, user: str | None = None, agent: str | None = None
     ) -> AsyncThread:
-        forked = await self._offload.run(self.blocking.fork, id, at=at, user=user, agent=agent)
+        forked = await self._offload.to_end(self.blocking.fork, id, at=at, user=user, agent=agent)
         return AsyncThread(forked, self._offload)
 
     def hold(self, *, wait_s: float = 0.0) -> AsyncHold:
@@ -145,7 +145,7 @@ class AsyncThread:
         return RunOpening(self.blocking, name, handler, input, self._offload)
 
     async def submit(self, name: str, *, handler: str | None = None, input: Any = None) -> RunInfo:
-        return await self._offload.run(self.blocking.submit, name, handler=handler, input=input)
+        return await self._offload.to_end(self.blocking.submit, name, handler=handler, input=input)
 
     async def runs(self, *, status: str | None = None) -> list[RunInfo]:
         return await self._offload.run(self.blocking.runs, status=status)
@@ -154,10 +154,10 @@ class AsyncThread:
         return await self._offload.run(self.blocking.timeline, name)
 
     async def signal(self, name: str, value: Any = None, *, run: str | None = None, by: str = "caller") -> Signal:
-        return await self._offload.run(self.blocking.signal, name, value, run=run, by=by)
+        return await self._offload.to_end(self.blocking.signal, name, value, run=run, by=by)
 
     async def cancel(self, name: str, *, reason: str = "", by: str = "caller") -> RunInfo:
-        return await self._offload.run(self.blocking.cancel, name, reason=reason, by=by)
+        return await self._offload.to_end(self.blocking.cancel, name, reason=reason, by=by)
 
     @property
     def handoff(self) -> AsyncHandoff:
@@ -203,7 +203,7 @@ class AsyncTurn:
             pending.finish(await self._offload.commit(pending))
         except Conflict as conflict:
             self._draft.fail()
-            raise advised(conflict) from conflict
+            raise advised(conflict) from None
         except BaseException:
             self._draft.fail()
             raise

@@ -24,7 +24,7 @@ from holdfast.engine.sqlite_file import pragma
 
 _HEADERS = {2: 12, 5: 12, 10: 8, 13: 8}
 """By the first byte of a page of a tree, how long its header is. Other pages begin with the number of a page."""
-_MOST_PAGES = 2**24  # in a larger file such a number may begin with any byte
+_MOST_PAGES = 2**25 - 1  # the largest number of a page whose first byte is 0 or 1
 _CHUNK = 256
 _OPEN = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE
 
@@ -44,7 +44,10 @@ def scrub(connection: apsw.Connection, path: Path) -> bool:
 def _blanked(connection: apsw.Connection, path: Path) -> bool:
     size = pragma(connection, "page_size")
     with _opened(path) as file:
-        pages = range(1, min(file.xFileSize() // size, _MOST_PAGES) + 1)
+        count = file.xFileSize() // size
+        if count > _MOST_PAGES:  # the number of a page may begin with any byte then: nothing tells a tree from others
+            return True
+        pages = range(1, count + 1)
         used = [number for number, _, _ in _gaps(file, size, pages)]
         if not used:
             return True

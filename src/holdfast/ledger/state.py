@@ -291,7 +291,7 @@ class StateBook:
                 return self._commit(saving, touch, time)
             except Conflict as error:
                 if expect != "any":
-                    raise advised(error) from error
+                    raise advised(error) from None
         raise Conflict(f"the state of thread {self._thread!r} keeps changing", thread=self._thread)
 
     def saving(

@@ -176,7 +176,7 @@ class Turn:
             self.draft.core.commit(self.draft.pending())
         except Conflict as conflict:
             self.draft.fail()
-            raise advised(conflict) from conflict
+            raise advised(conflict) from None
         except BaseException:
             self.draft.fail()
             raise

@@ -1,4 +1,4 @@
-"""The users of a tenant: they are not stored; a user is whoever owns a thread or a memory.
+"""The users of a tenant: they are not stored; a user is whoever owns a thread, a memory or a file.
 
 Deliberately absent: what belongs to a user, which the rooms list by ``user=``.
 """
@@ -12,11 +12,11 @@ from holdfast.engine.contract import Query
 from holdfast.ledger.core import Core, scan_all
 from holdfast.records import UserInfo
 
-_KINDS = ("thread", "memory")
+_KINDS = ("thread", "memory", "file")
 
 
 def users(core: Core) -> list[UserInfo]:
-    """Every owner of a thread or a memory, latest activity first."""
+    """Every owner of a thread, a memory or a file, latest activity first."""
     owned: dict[str, Counter[str]] = {}
     spans: dict[str, tuple[int, int]] = {}
     for kind in _KINDS:
@@ -26,7 +26,7 @@ def users(core: Core) -> list[UserInfo]:
                 first, last = spans.get(user, (record.created, record.time))
                 spans[user] = min(first, record.created), max(last, record.time)
     infos = [
-        UserInfo(user, counts["thread"], counts["memory"], *map(to_datetime, spans[user]))
+        UserInfo(user, counts["thread"], counts["memory"], counts["file"], *map(to_datetime, spans[user]))
         for user, counts in owned.items()
     ]
     return sorted(infos, key=lambda info: (info.active, info.user), reverse=True)

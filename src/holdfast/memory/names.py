@@ -22,7 +22,7 @@ from holdfast.memory.drafts import Remembering
 MEMORY = "memory"
 COLLECTION = "memories"
 _NOBODY = "common"
-_BOOK_BYTES = 200
+_COLLECTION_BYTES = 200
 _NUMBER = 2**63 - 1
 _ID_CHARS = 14
 _IN_ORDER = str.maketrans("234567", "{|}~\x7f\x80")  # base32 has its digits after its letters, ASCII before them
@@ -37,7 +37,7 @@ def collection_id(scope: Scope) -> str:
     """The name of the collection of a pair of user and agent."""
     pair = (("user", scope.user), ("agent", scope.agent))
     name = "&".join(f"{what}={quote(who, safe='')}" for what, who in pair if who is not None) or _NOBODY
-    return name if len(name) <= _BOOK_BYTES else _hash(name)
+    return name if len(name) <= _COLLECTION_BYTES else _hash(name)
 
 
 def subject_of(scope: Scope) -> str:

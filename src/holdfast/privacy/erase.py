@@ -22,7 +22,16 @@ import msgspec
 
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Delete, Put, Query, Record, Removed, Scope, Scrubs
-from holdfast.errors import Conflict, Invalid, NotFound, OutcomeUnknown, Unavailable
+from holdfast.errors import (
+    Conflict,
+    Corrupt,
+    HoldfastError,
+    Invalid,
+    NotFound,
+    OutcomeUnknown,
+    Unavailable,
+    Unsupported,
+)
 from holdfast.ids import Ids
 from holdfast.ledger import secrets
 from holdfast.ledger.core import Core, fetch, scan_all, scan_ever
@@ -69,17 +78,30 @@ class Eraser:
         if run is None:
             self._remove(scope, forever)  # nothing is left, but the feed still mentions it
         done = _told({}) if run is None else self._carried_out(id, run, learned)
-        self.finish()
-        return done
+        return self._with_others(done)
 
     def finish(self) -> int:
         """Finish every interrupted erasure; return how many there were."""
         core, query = self._core, Query(KIND)
         open_ = [record.id for record in scan_ever(core.engine, core.tenant, query)]
+        failed: list[HoldfastError] = []
         for id in open_:
             if (run := self._recorded(id)) is not None:
-                self._carried_out(id, run)
+                try:
+                    self._carried_out(id, run)
+                except HoldfastError as error:  # it must not keep the others from being finished
+                    failed.append(error)
+        if failed:
+            raise failed[0]
         return len(open_)
+
+    def _with_others(self, done: Erasure) -> Erasure:
+        """Finish erasures of others too. What cannot be finished is theirs; this one is done."""
+        try:
+            self.finish()
+        except HoldfastError as error:
+            return Erasure(int(done), done.counts, (*done.notes, f"another erasure is not finished yet: {error}"))
+        return done
 
     # The parts
 
@@ -99,7 +121,7 @@ class Eraser:
         found: dict[str, Record] = {}
         for thread in threads:
             for record in scan_all(engine, tenant, Query(MEMORY, tag=thread_tag(thread))):
-                others = {entry.thread for entry in to_memory(record).origin.entries} - going
+                others = _sources(record) - going
                 if record.id not in found and not fetch(engine, tenant, "thread", sorted(others)):
                     found[record.id] = record
         return [record for record in found.values() if not _inside(record.scope, scope)]
@@ -180,6 +202,14 @@ class Eraser:
         except Conflict:
             return self._recorded(id)
         return msgspec.structs.replace(run, version=run.version + 1)
+
+
+def _sources(record: Record) -> set[str]:
+    """The threads that a memory was learned from; of one that cannot be read, those that tags tell are enough."""
+    try:
+        return {entry.thread for entry in to_memory(record).origin.entries}
+    except (Corrupt, Unsupported):
+        return set()
 
 
 def _inside(scope: Scope, wanted: Scope) -> bool:

@@ -67,8 +67,8 @@ class ArrayCandidates:
 
     def by_vector(self, asked: RecallQuery, most: int) -> list[DocumentKeys]:
         if self._vectors is None:
-            shut = [None if mask.whole else mask.rows for mask in self._masks(asked)]
-            self._vectors = [by_model.best(shut) for by_model in self._near]
+            open_rows = [None if mask.whole else mask.rows for mask in self._masks(asked)]
+            self._vectors = [by_model.best(open_rows) for by_model in self._near]
         return [self._best(scored, asked, most) for scored in self._vectors]
 
     def _masks(self, asked: RecallQuery) -> list[Mask]:

@@ -497,9 +497,9 @@ class Session:
             learned = learning.learn(run, self._memory, self.thread, turn, self.model, timeout_s=timeout_s)
         except (ModelFailed, Misconfigured, StepFailed) as error:
             notes.append(f"learned by rules alone: {error}")
-            context_source = learning.by_rules(self._memory, turn)
+            by_rules = learning.by_rules(self._memory, turn)
             run.fail(error)  # after the rules: an ended run is not continued
-            return context_source
+            return by_rules
         run.finish()
         self.usage += learned.usage
         notes += [f"not learned: {refused.text!r} ({refused.why})" for refused in learned.refused]

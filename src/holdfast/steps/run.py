@@ -1,6 +1,6 @@
 """A run: the handle with which blocking callers do durable work in a thread.
 
-It only drives the flows of ``work``, ``signals``, ``subtask`` and ``ending``; ``aio.AsyncRun`` drives the same ones.
+It only drives the flows of ``work``, ``signals``, ``subtask`` and ``lifecycle``; ``aio.AsyncRun`` drives the same ones.
 Deliberately absent: rules.
 """
 

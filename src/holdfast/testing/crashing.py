@@ -10,13 +10,14 @@ processes and real disks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import Any, Literal
 
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import (
     Append,
+    Buries,
     Commit,
     Delete,
     Engine,
@@ -24,6 +25,7 @@ from holdfast.engine.contract import (
     Fork,
     Interest,
     Mark,
+    Measures,
     Op,
     Problem,
     Put,
@@ -129,26 +131,38 @@ def crash_everywhere(agent: Callable[[Store], Any], check: Callable[[Store], Any
     points: list[str] = []
     while True:
         clock, fuse = ManualClock(), Fuse(len(points))
-        engine = open_engine("ram:", clock, Ids())
-        try:
-            agent(_reopened(engine, fuse, clock))
-        except Crash:
-            points.append(fuse.names[-1])
-        else:
+        with closing(open_engine("ram:", clock, Ids())) as engine:
+            with _process(engine, fuse, clock) as store, suppress(Crash):
+                agent(store)
+            if fuse.dead:
+                points.append(fuse.names[-1])
+                clock.advance(_LEASE_S + 1)
+            with _process(engine, Fuse(), clock) as survivor, _noted(fuse):
+                if fuse.dead:
+                    agent(survivor)
+                check(survivor)
+        if not fuse.dead:
             return points
-        clock.advance(_LEASE_S + 1)
-        survivor = _reopened(engine, Fuse(), clock)
-        try:
-            agent(survivor)
-            check(survivor)
-        except Exception as error:
-            error.add_note(f"after a crash at {points[-1]!r}")
-            raise
 
 
-def _reopened(engine: Engine, fuse: Fuse, clock: ManualClock) -> Store:
+@contextmanager
+def _process(engine: Engine, fuse: Fuse, clock: ManualClock) -> Iterator[Store]:
+    """The store as one process has it open. Its threads end with it; the engine stays."""
     core = Core(MortalEngine(engine, fuse), "default", clock, DEFAULT)
-    return Store(Wiring(core, RunBook(core, Ids(), _LEASE_S)))
+    runs = RunBook(core, Ids(), _LEASE_S)
+    try:
+        yield Store(Wiring(core, runs))
+    finally:
+        runs.keeper.close()
+
+
+@contextmanager
+def _noted(fuse: Fuse) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"after a crash at {fuse.names[-1]!r}" if fuse.dead else "without a crash")
+        raise
 
 
 class MortalEngine:
@@ -209,6 +223,16 @@ class MortalEngine:
         left = self._inner.scrub(timeout_s) if isinstance(self._inner, Scrubs) else ()
         self._fuse.point("after scrub")
         return left
+
+    def limits(self, tenant: str) -> Mapping[tuple[str, str], tuple[int, int]]:
+        inner = self._alive()
+        assert isinstance(inner, Measures)  # every engine of ours does
+        return inner.limits(tenant)
+
+    def buried(self, tenant: str, kind: str, id: str) -> bool:
+        inner = self._alive()
+        assert isinstance(inner, Buries)
+        return inner.buried(tenant, kind, id)
 
     def check(self, tenant: str | None = None) -> list[Problem]:
         return self._alive().check(tenant)

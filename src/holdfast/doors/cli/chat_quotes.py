@@ -35,15 +35,17 @@ _LONG = 120
 _OWN = ("[", UNKNOWN, UNSURE, NOTED, HELLO, ABOUT[:30], "You said:", "The agent said:", "This is what I", "“")
 _BLOCKS = re.compile(r"(?:<(news|state|recalled)>\n.*?\n</\1>\s*)*", re.DOTALL)
 _ASKS = re.compile(
-    r".*[?\uff1f\u061f]\s*\Z|\W*(?:(?:and|so|but|ok(?:ay)?|please|hey|well)\W+)*(?:what|who|whom|whose|which|where|when|why|"
-    r"how|tell me|remind me|show me|(?:do|does|did|is|are|was|were|am|can|could|will|would|have|has|had|should) "
+    r".*[?\uff1f\u061f]\s*\Z|\W*(?:(?:and|so|but|ok(?:ay)?|please|hey|well)\W+)*(?:tell me|remind me|show me|"
+    r"(?:what|who|whom|whose|which|where|when|why|how)(?:'s|(?: \w+)? (?:is|are|was|were|do|does|did|can|could|will|"
+    r"would|have|has|had|should))|"
+    r"(?:do|does|did|is|are|was|were|am|can|could|will|would|have|has|had|should) "
     r"(?:i|you|we|he|she|it|they|my|your|our|his|her|the|this|that|there|any\w*))\b",
     re.IGNORECASE | re.DOTALL,
 )
 _GREETS = re.compile(
     r"\W*(?:hi|hello|hey|good (?:morning|evening|afternoon|day)|thanks?|thank you)(?: there)?\W*", re.IGNORECASE
 )
-_WHO = re.compile(r"(?:who|what) are you|what can you do|how do(?:es)? (?:you|this) work|help\W*$", re.IGNORECASE)
+_WHO = re.compile(r"(?:(?:who|what) are you|what can you do|how do(?:es)? (?:you|this) work|help)\W*", re.IGNORECASE)
 _ALL = re.compile(r"what do you (?:already )?(?:know|remember)(?: of me| about me| so far)?\W*$", re.IGNORECASE)
 
 
@@ -82,7 +84,7 @@ class Quoting:
         )  # fmt: skip
 
     def _answer(self, asked: str) -> str:
-        if self.memory is None or _WHO.match(asked):
+        if self.memory is None or _WHO.fullmatch(asked):
             return ABOUT
         if _GREETS.fullmatch(asked):
             return HELLO
