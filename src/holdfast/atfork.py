@@ -120,7 +120,7 @@ def _call(hook: Hook | None) -> None:
     try:
         if hook is not None:
             hook()
-    except Exception:  # nobody could be told, and the others have to hear of it too
+    except Exception:  # nobody to report to, and the other hooks must run too
         _log.exception("%r failed at a fork", hook)
 
 

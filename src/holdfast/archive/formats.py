@@ -65,7 +65,7 @@ def writer(format: str, out: BinaryIO) -> Writer:
 
 
 def recognise(head: bytes) -> str:
-    """Tell the format from the first bytes of a file."""
+    """Recognise the format by the first bytes of a file."""
     if head.startswith(SQLITE_MAGIC):
         raise Invalid("this is an SQLite database, not an archive; restore it, or open it as a store")
     if head[:1] == b"\xc6" and FORMAT.encode() in head[:64]:

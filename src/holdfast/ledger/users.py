@@ -1,4 +1,4 @@
-"""The users of a tenant: they are not stored; a user is whoever owns a thread or a memory.
+"""The users of a tenant: they are not stored; a user is anyone who owns a thread or a memory.
 
 Deliberately absent: what belongs to a user, which the rooms list by ``user=``.
 """

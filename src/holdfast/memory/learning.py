@@ -29,7 +29,7 @@ from holdfast.records import EntryRef, Memory, Origin
 
 _LATELY = timedelta(days=62)
 _READ = 20_000
-"""How many characters of a message are read for facts: whoever pastes a log does not talk about himself in it."""
+"""How many characters of a message are read for facts: a pasted log says nothing about its sender."""
 
 
 def learn(
@@ -79,7 +79,7 @@ def learned_from(
 
 
 def _speaker(said: Speech) -> str | None:
-    """The name of whoever speaks, where one is given that can be a subject."""
+    """The name of the speaker, if one is given that can be a subject."""
     try:
         named = said.speaker != said.role and check_id(said.speaker, "name").strip()
     except Invalid:

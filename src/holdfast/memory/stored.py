@@ -1,6 +1,6 @@
 """A memory as it is stored: plain data with a version inside, and back.
 
-What is not said is not written, so most bodies are little more than their text. When a memory came to be known is the
+Empty fields are not written, so most bodies are little more than their text. When a memory came to be known is the
 time of its record, which the engine gives; a memory without ``valid_from`` is true from then on. Deliberately absent:
 what a memory means.
 """

@@ -1,10 +1,10 @@
-"""Memories as tools: the definitions that a model is shown, and what carries out a call of one.
+"""Memories as tools: the definitions for a model, and what carries out its calls.
 
-Whatever a model gets wrong comes back to it as a sentence that begins with ``error:`` and says what to do; nothing it
-writes ends a turn. That the store fails is not a fault of the model's and is raised, as is a mistake of the caller's
-own. A model decides neither where a memory comes from nor how far it is trusted: both are the caller's, a call that
-names them is refused, and what is trusted more than the caller says can be neither replaced nor forgotten. Deliberately
-absent: erasing, correcting, and what belongs to others.
+Whatever a model gets wrong is returned to it as a sentence that begins with ``error:`` and says what to do; nothing it
+writes ends a turn. Failures of the store and mistakes of the caller are not the model's fault, and are raised. A model
+decides neither where a memory comes from nor how far it is trusted: the caller does. A call that names them is refused,
+and a memory trusted more than the caller's trust can be neither replaced nor forgotten. Deliberately absent: erasing,
+correcting, and what belongs to others.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ def _since(memory: Memory, now: datetime) -> str:
 
 
 def _remembered(memory: Memories, once: str | None) -> Memory | None:
-    """What was remembered under a name of the caller's, if it was."""
+    """What was remembered under the caller's own name, if anything."""
     if once is None:
         return None
     own = memory.visible.own

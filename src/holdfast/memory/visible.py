@@ -1,8 +1,8 @@
 """The collections that a handle sees, read as one.
 
 A handle of a pair sees its own collection, the collections inside it (a user's collections with every agent) and those
-above it (the user's, the agent's, and the one of nobody in particular). It writes to its own. A handle of an agent
-alone does not see what the agent knows about each user: that belongs to the users. What is said about a memory goes to
+above it (the user's, the agent's, and the shared one). It writes to its own. A handle of an agent
+alone does not see what the agent knows about each user: that belongs to the users. Changes to a memory go to
 the collection it is in.
 
 Deliberately absent: how a collection is kept (``collection``), what is true (``facts``), and finding by meaning.

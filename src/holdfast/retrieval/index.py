@@ -1,7 +1,7 @@
 """The index of one collection and the threads beside it: kept in memory, saved in parts, brought up to date by every
 reader.
 
-Ground is written without it. A reader asks which streams are visible and how far they reach, reads what it has not
+Writes do not touch it. A reader asks which streams are visible and how far they reach, reads what it has not
 seen, and adds a segment; so whatever was acknowledged before a recall began is found by it, in whichever process.
 Segments that have grown are saved; if another process saved first, its segments are taken over. What is
 saved and does not match its digest is dropped and rebuilt.
@@ -468,7 +468,7 @@ class Index:
     # Being loaded
 
     def _load(self) -> None:
-        """Read what is saved; where it is damaged, begin anew."""
+        """Read what is saved; if it is damaged, start over."""
         self._forget()
         self._loaded = True
         self._depot.look()
@@ -493,7 +493,7 @@ class Index:
                 self._reached[stream] = max(position, self._reached.get(stream, 0))
 
     def _forget(self) -> None:
-        """Begin anew. What is saved does not change, so segments that were read need not be read again."""
+        """Start over. What is saved does not change, so segments already read need not be read again."""
         self._depot.forget()
         for held in self._held:
             vectors, saved = held.segment.vectors, held.saved

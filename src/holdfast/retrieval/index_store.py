@@ -158,7 +158,7 @@ class IndexStore:
     def _manifests(self, view: View) -> list[Record]:
         """The manifests of this index, the one that counts first: two processes may both have made a first one.
 
-        Each has a name of its own, so that one that was deleted and made anew is not taken for the old one.
+        Each has its own name, so that one that was deleted and recreated is not taken for the old one.
         """
         if (name := self._known_name(view)) is None:
             return []
@@ -236,7 +236,7 @@ class IndexStore:
         return there
 
     def sweep(self) -> None:
-        """Delete parts that no manifest names: whoever wrote them was overtaken, or was killed before it could."""
+        """Delete parts that no manifest names: their writer lost to another process, or was killed."""
         view, tenant = self._core.engine, self._core.tenant
         if self._known_name(view) is None:
             return

@@ -76,7 +76,7 @@ class Indexes:
         return IndexStore(self._core, self._ids, place.scope, naming)
 
     def embedder(self, recorded: str | None) -> Embeds | None:
-        """What makes vectors of a recorded model, if it is to be had; without one, what this store was opened with."""
+        """The embedder for a recorded model, if available; without a model, the one this store was opened with."""
         wanted = self._wanted
         if wanted is None or recorded is None or wanted.name == recorded:
             return wanted

@@ -1,4 +1,4 @@
-"""An answerer that needs no key and no model: it quotes what it was shown, with where and when, or does not know.
+"""An answerer without a key or a model: it quotes what it was shown, with place and time, or says it does not know.
 
 It reads the page that a context makes, by the marks that are on it: facts and summaries in the system text, the turns,
 the state and what was recalled beside the question. What fits the question is quoted word for word. Its few sentences
