@@ -78,7 +78,7 @@ def recognise(head: bytes) -> str:
 
 
 class OpenedArchive:
-    """An archive being read. Iterating gives its sections, each proved; after the last ``manifest`` is proved too."""
+    """An archive being read. Iterating yields its sections, each verified; after the last, ``manifest`` is too."""
 
     def __init__(self, file: BinaryIO) -> None:
         head = file.read(1024)
@@ -110,7 +110,7 @@ def _changed(number: int, section: ArchiveSection) -> Exception:
 
 @contextmanager
 def opened(source: Source) -> Iterator[Callable[[], BinaryIO]]:
-    """Give a function that gives the source from its beginning, as often as it is asked."""
+    """Return a function that opens the source from its beginning, as often as called."""
     if isinstance(source, bytes):
         source = io.BytesIO(source)
     try:

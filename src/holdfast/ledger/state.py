@@ -407,8 +407,8 @@ class StateBook:
     def _beginning(self) -> tuple[tuple[Op, ...], Put]:
         """The operations that create the state's record, with the owner of its thread, whoever saves it first.
 
-        Otherwise erasing a user would leave states of the user's threads behind. If the thread does not exist yet, nobody
-        else may create it before this commit.
+        Otherwise erasing a user would leave states of the user's threads behind. If the thread does not exist yet,
+        nobody else may create it before this commit.
         """
         thread = self._core.engine.get(self._core.tenant, "thread", self._thread)
         if thread is None:

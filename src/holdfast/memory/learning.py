@@ -58,7 +58,7 @@ def learn(
 def learned_from(
     core: Core, visible: VisibleMemories, thread: str, event: Event, extractor: Extractor = extract
 ) -> Iterator[Memory]:
-    """What one message of a thread teaches. Doing it again changes nothing."""
+    """Learn from one message of a thread. Repeating it changes nothing."""
     said = Speech.of(event)
     named = _speaker(said)
     time = to_datetime(said.time)
@@ -74,7 +74,7 @@ def learned_from(
         if known is not None:
             yield visible.get(known.id)
             continue
-        with suppress(Erased):  # it was learned before, and someone did not want it to be known
+        with suppress(Erased):  # it was learned before, and someone erased it
             yield from visible.own.remember([_draft(visible, _about_what_is(visible, found), once, said, ref)])
 
 

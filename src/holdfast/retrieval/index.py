@@ -79,7 +79,7 @@ class Index:
     def corpus(self, progress: Progress | None = None, *, patient: bool = True) -> Corpus:
         """Everything acknowledged so far, as one thing to search.
 
-        Who is not ``patient`` waits neither for an embedder that may take its time nor for saving; others do it later.
+        Without ``patient`` it waits neither for a slow embedder nor for saving; others do that later.
         """
         with self._lock:
             for attempt in range(_TRIES):
@@ -375,13 +375,13 @@ class Index:
     # Being tended
 
     def rebuild(self, progress: Progress | None = None) -> int:
-        """Throw away what is saved and make it again from ground; return how many rows there are."""
+        """Drop what is saved and rebuild it from the stored data; return how many rows there are."""
         with self._lock:
             self.discard()
             return self.corpus(progress).rows
 
     def purge(self) -> None:
-        """Have nothing saved of what is not there any more. Where that cannot be saved, nothing stays saved."""
+        """Remove from the saved index what no longer exists. If that cannot be saved, nothing stays saved."""
         with self._lock:
             try:
                 self._save_again_at = 0.0
@@ -403,7 +403,7 @@ class Index:
             self._unclean = False
 
     def problems(self) -> Iterator[str]:
-        """Compare what is saved with ground, row by row, and say what does not agree."""
+        """Compare what is saved with the stored data, row by row, and report mismatches."""
         try:
             with self._depot.read() as reading:
                 self._source.reaches()  # after the manifest: what that covers is known then
@@ -445,7 +445,7 @@ class Index:
         return [held for held in kept if held.segment.rows]
 
     def _save(self, wanted: list[HeldSegment]) -> None:
-        """Save these segments in place of what is saved. Where that cannot be done now, reading goes on without."""
+        """Save these segments in place of what is saved. If that fails, reading continues without it."""
         if not self._saving_on or _time.monotonic() < self._save_again_at:
             return
         try:

@@ -33,7 +33,7 @@ _PART_BYTES = 8 * 1024 * 1024
 
 
 class Overtaken(Exception):
-    """Another process saved this index meanwhile: what it saved is what counts."""
+    """Another process saved this index in the meantime: its version counts."""
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -246,11 +246,11 @@ class IndexStore:
         self._write(_deletes(set(found) - named))
 
     def discard(self) -> None:
-        """Delete everything that is saved, also what others save meanwhile."""
+        """Delete everything saved, including what others save meanwhile."""
         while found := self._manifests(self._core.engine):
             for record in found:
                 names = set(self._named_by(record)) - {record.id}
-                with suppress(Conflict):  # saved again meanwhile: look again
+                with suppress(Conflict):  # saved again in the meantime: check again
                     gone = Delete(KIND, record.id, expect=record.version, derived=True)
                     self._write([gone, *_deletes(names)])
         self.sweep()
