@@ -63,7 +63,7 @@ def notice() -> None:
 
 
 def keep_for_ever(*inherited: object) -> None:
-    """Never let go of what is the parent's too, not even at the end of the interpreter: that would close it."""
+    """Keep a reference to what the parent also has, even at interpreter exit: dropping it would close it."""
     if inherited:
         import ctypes  # noqa: PLC0415 - seldom needed
 
@@ -108,7 +108,7 @@ def _after_in_child() -> None:
         held = ref()
         if held is None or held.acquire(blocking=False):
             if held is not None:
-                held.release()  # it was free, or this thread has it, and goes on having it
+                held.release()  # it was free, or this thread has it and keeps it
             continue
         held._at_fork_reinit()  # type: ignore[attr-defined]
         _call(forget())
@@ -120,7 +120,7 @@ def _call(hook: Hook | None) -> None:
     try:
         if hook is not None:
             hook()
-    except Exception:  # nobody could be told, and the others have to hear of it too
+    except Exception:  # nobody to report to, and the other hooks must run too
         _log.exception("%r failed at a fork", hook)
 
 

@@ -16,7 +16,7 @@ LONGEST_S = 1e9  # some thirty years; longer is a slip of the pen, and more than
 
 
 def check_flag(what: str, value: object) -> bool:
-    """``"no"`` is true in Python; who writes it means the contrary."""
+    """``"no"`` is true in Python; its writer means the opposite."""
     if not isinstance(value, bool):
         raise Invalid(f"{what} is True or False, not {quoted(value)}")
     return value

@@ -377,7 +377,7 @@ class _Folding:
     def _draft(self, message: dict[str, Any], said: bool) -> Draft:
         """A text that was said is a message. What an agent's context holds is an event, and repeats no text.
 
-        Nor is it said again what was recalled: whoever recalls it next finds it where it was remembered.
+        What was recalled is not repeated either: the next recall finds it where it was remembered.
         """
         rest = {name: value for name, value in message.items() if name != "content"}
         text, source, kind = message["content"], str(message.get("source")), message["type"]

@@ -269,7 +269,7 @@ class HoldfastStorage:
     # What is kept in memory
 
     def _catch_up(self) -> None:
-        """Take in what was written since the last look, by whomever."""
+        """Apply what was written since the last check, by anyone."""
         engine, tenant = self._store.core.engine, self._store.core.tenant
         for _ in range(0 if self._after is None else _PAGES):
             assert self._after is not None
@@ -287,15 +287,15 @@ class HoldfastStorage:
         self._read_all(engine.head(tenant))
 
     def _read_all(self, end: int) -> None:
-        """Read the folder anew. The end of the feed was looked up before: what comes later is read again."""
-        self._after = None  # whoever is interrupted in between begins anew
+        """Read the folder again. The end of the feed was read before: what comes later is read again."""
+        self._after = None  # after an interruption in between, start over
         self._kept, self._vectors = {}, _Vectors()
         for file in self._folder.files():
             self._take(file.path, file)
         self._after = end
 
     def _take_again(self, paths: Sequence[str]) -> None:
-        """Take in what became of some files. All are let go of first: a new vector may be longer than all before."""
+        """Apply changes to some files. All are dropped first: a new vector may be longer than all before."""
         book = self._folder.filebook
         there = book.files([record for record in book.records(paths).values() if book.is_here(record)])
         for path in paths:
@@ -500,7 +500,7 @@ class HoldfastFlowPersistence(FlowPersistence):
     """Where flows keep their state: ``@persist(HoldfastFlowPersistence("agent.db"))``.
 
     Each flow is the thread of its id. Every saved state stays a revision, so ``thread.state(dict, revision=2)`` says
-    what it was and ``thread.revisions()`` which method left it. Whoever saves last counts, as CrewAI has it.
+    what it was and ``thread.revisions()`` which method left it. The last save counts, as in CrewAI.
     """
 
     persistence_type: str = Field(default="HoldfastFlowPersistence")

@@ -234,7 +234,7 @@ class HoldfastSession:
         return (Append(new.kind, new.id, tuple(events), expect, new),) if events else ()
 
     def _insisted(self, prepare: Callable[[], Pending[T]]) -> T:
-        """Commit a change of the session, worked out anew for as long as someone else is faster."""
+        """Commit a change of the session, prepared again as long as another process changes it first."""
         return compare_and_set(prepare, self._core.commit, f"session {self.session_id!r}", thread=self.session_id)
 
     def _erase(self, forever: bool) -> None:

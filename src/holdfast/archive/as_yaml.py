@@ -88,7 +88,7 @@ def as_readable(body: bytes) -> BodyForm:
 
 
 def _is_readable(value: Any, left: int) -> bool:
-    """Say whether a value is nested no deeper than people can follow and PyYAML can go, and its numbers are ours."""
+    """Whether a value is nested no deeper than people can follow and PyYAML can go, and its numbers are ours."""
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, list):
@@ -254,7 +254,7 @@ def _dumper() -> Any:
 
 
 def _is_block(text: str) -> bool:
-    """Say whether text reads well as a block and is certain to come back from one."""
+    """Whether text reads well as a block and is certain to be read back from one."""
     lines = text.split("\n")
     if len(lines) == 1 or not lines[0] or lines[0][0] == " " or text.endswith("\n\n"):
         return False

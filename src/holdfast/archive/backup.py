@@ -1,4 +1,4 @@
-"""Backup and restore where a file cannot simply be copied, and where it can.
+"""Backup and restore, whether or not a file can simply be copied.
 
 A logical backup is a msgpack archive of every tenant at one moment. It is written beside its final name, read back
 from end to end, made durable, and only then given that name: a backup that exists is one that was proved. Restoring
@@ -30,7 +30,7 @@ from holdfast.ids import Ids
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """What came back. A copy of an SQLite store has no manifest; its tenants are named all the same."""
+    """What was restored. A copy of an SQLite store has no manifest, but its tenants are still named."""
 
     tenants: tuple[str, ...]
     manifest: ArchiveManifest | None = None

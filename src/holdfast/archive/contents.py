@@ -33,7 +33,7 @@ KINDS = (
     "thread", "state", "checkpoint", "run", "handoff", "memories", "memory", "file",
     "graph", "segment", "blob", "graph run", "claude_summary",
 )  # fmt: skip
-LEASE = "lease"  # who works on a run belongs to a store, not to what is moved out of it: in backups alone
+LEASE = "lease"  # who works on a run belongs to a store, not to exported data: only in backups
 ABSENT = msgspec.Raw()
 
 _INT_MAX = 2**63 - 1
@@ -42,7 +42,7 @@ Moment = Annotated[int, msgspec.Meta(ge=-(2**63), le=_INT_MAX)]
 
 
 class Selection(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What is asked for: one thread, one user, a whole tenant, or with no tenant every one of them."""
+    """What to export: one thread, one user, a whole tenant, or, without a tenant, all of them."""
 
     tenant: str | None = None
     thread: str | None = None

@@ -65,7 +65,7 @@ def writer(format: str, out: BinaryIO) -> Writer:
 
 
 def recognise(head: bytes) -> str:
-    """Tell the format from the first bytes of a file."""
+    """Recognise the format by the first bytes of a file."""
     if head.startswith(SQLITE_MAGIC):
         raise Invalid("this is an SQLite database, not an archive; restore it, or open it as a store")
     if head[:1] == b"\xc6" and FORMAT.encode() in head[:64]:
@@ -78,7 +78,7 @@ def recognise(head: bytes) -> str:
 
 
 class OpenedArchive:
-    """An archive being read. Iterating gives its sections, each proved; after the last ``manifest`` is proved too."""
+    """An archive being read. Iterating yields its sections, each verified; after the last, ``manifest`` is too."""
 
     def __init__(self, file: BinaryIO) -> None:
         head = file.read(1024)
@@ -110,7 +110,7 @@ def _changed(number: int, section: ArchiveSection) -> Exception:
 
 @contextmanager
 def opened(source: Source) -> Iterator[Callable[[], BinaryIO]]:
-    """Give a function that gives the source from its beginning, as often as it is asked."""
+    """Return a function that opens the source from its beginning, as often as called."""
     if isinstance(source, bytes):
         source = io.BytesIO(source)
     try:

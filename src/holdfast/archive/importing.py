@@ -70,7 +70,7 @@ def import_archive(
     progress: Progress | None = None,
     stands_on: StandsOn = lambda record: None,
 ) -> ImportReport:
-    """Take an archive in, keeping every number, time and digest; ``tenant`` gives its one tenant another name.
+    """Import an archive, keeping every number, time and digest; ``tenant`` gives its one tenant another name.
 
     Raises what ``check_archive`` raises, and ``Conflict`` when a thread here went another way; nothing is imported
     then. What was erased here is left out. Repeating an import is harmless. ``progress`` is called with "check", "plan"
@@ -166,7 +166,7 @@ class _Sieve:
         self.names: Names = set()
 
     def look(self, section: ArchiveSection) -> ArchiveSection:
-        """Find out what of a section is to be left out, and leave it out. Sections come in the archive's order."""
+        """Leave out of a section what must not be imported. Sections come in the archive's order."""
         tenant = section.tenant
         self.names |= {(tenant, r.kind, r.id) for r in section.records if self._erased(tenant, r)}
         for strand in section.strands:
@@ -276,7 +276,7 @@ class _ArchiveTally:
             self._threads += record.kind == "thread"
 
     def _check_owner(self, tenant: str, strand: Strand, changes: Changes) -> None:
-        """A shared beginning may not run ahead of the thread it belongs to, or that thread could not go on."""
+        """A shared beginning may not run ahead of the thread it belongs to, or that thread could not continue."""
         known = self._view.strand(tenant, strand.stream)
         if known is None or not known.kind or strand.stream in changes.strands:
             return

@@ -121,7 +121,7 @@ def tell(entries: Sequence[Entry], before: ConversationSoFar | None = None) -> C
 
 
 def _settled(atoms: Sequence[_Paired]) -> int:
-    """The number of the last entry with which a user begins anew, when all calls before it were answered; or 0."""
+    """The number of the last entry where a user starts afresh, with all calls before it answered; or 0."""
     found = last = 0
     for one in atoms:
         number, answer = one.atom.number, one.answer

@@ -123,7 +123,7 @@ class GroupCommit:
     def begin_anew(self) -> None:
         """In a forked child, drop what is under way or waiting: the parent continues it.
 
-        Only a signal that forks finds someone here who waits; it is told so.
+        Only a fork in a signal handler finds a waiting caller here; it gets an error.
         """
         left = (*self._running, *self._pending)
         self._begin()
@@ -149,7 +149,7 @@ class GroupCommit:
             return False
 
     def _leads(self, who: object) -> bool:
-        with self._baton:  # whoever passes the lead on wakes the heir before the lead is its own
+        with self._baton:  # passing on the lead wakes the heir before it has the lead
             return self._leader is who
 
     def _start(self) -> None:
@@ -241,7 +241,7 @@ class GroupCommit:
                 _log.exception("no caller could be notified of %d finished commits", len(outcomes))
 
     def _hand_over(self, leader: object) -> bool:
-        """Pass the lead to whoever waits longest, or let it go; False when there is more to lead for this one.
+        """Pass the lead to the caller that waits longest, or drop it; False if there is more to do for this leader.
 
         The heir is woken first and finds the lead its own once this is through; woken twice it only looks twice.
         """

@@ -106,7 +106,7 @@ class Changes:
         return bool(self.feed) or self.derived
 
     def alive(self) -> set[int]:
-        """Streams of released names that were begun anew: not to be given up with the old ones."""
+        """Streams of released names that were recreated: not to be given up with the old ones."""
         records = [self.records.get(name) for name in self.released]
         return {record.stream for record in records if record is not None and record.stream is not None}
 

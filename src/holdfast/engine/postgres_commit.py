@@ -167,7 +167,7 @@ class FreshIds(Ids):
 class LoadedRows(Reads):
     """What a plan sees: what was loaded or remembered, the rest when asked for. It notes what the plan relied upon.
 
-    ``whole`` says that all of it was so at one moment. Without that a plan may be tried, but no conflict be told.
+    ``whole`` says that all of it was so at one moment. Without that a plan may be tried, but no conflict reported.
     """
 
     def __init__(

@@ -623,7 +623,7 @@ class Tending:
             self._run_many(tenant, ADD_USED, [(more, place, *what) for what, more in changes.grown.items() if more])
 
     def recount(self, tenant: str, limits: Mapping[Measured, int | None] | None = None) -> None:
-        """Count what is limited anew, after setting ``limits`` where they are given."""
+        """Recount what is limited, after setting ``limits`` if given."""
         place = self._keys.tenant(tenant)
         for (measure, kind), most in (limits or {}).items():
             self._run_many(tenant, DELETE_LIMIT, [(place, measure, kind)])

@@ -548,7 +548,7 @@ class _Writer:
     def _abandon(self, error: BaseException, committing: bool) -> BaseException:
         """Roll back, and translate the error into ours."""
         self._forget()
-        # After a failed fsync only the file itself can say what it holds: the next commit opens it anew.
+        # After a failed fsync only the file itself can say what it holds: the next commit reopens it.
         self._suspect = self._suspect or (committing and isinstance(error, apsw.IOError))
         try:
             if self._connection.in_transaction:

@@ -61,7 +61,7 @@ class Connected(Protocol):
 class _Gate:
     """Counts who uses connections, and keeps others out while this process forks.
 
-    There is no lock. Whoever comes in first says so and then looks at the gate; the fork first shuts it and then
+    There is no lock. A user first registers and then checks the gate; the fork first shuts it and then
     looks who is in. A thread that is in already may go on, and so may the one that forks.
     """
 
@@ -127,7 +127,7 @@ class _Process:
         self.unsafe |= {place for one in left for place in self._places_of(one)}
         for one in left:
             if one in self.places:
-                one.exec_trace = _refuse  # for whoever is in the middle of using it
+                one.exec_trace = _refuse  # for code in the middle of using it
                 self.inherited.add(id(one))
         self.gate = _Gate()
         for user in list(self.connected):

@@ -2,7 +2,7 @@
 
 ``secure_delete`` overwrites rows as they are deleted. Two things stay behind. The log holds pages as they were before,
 until it is cut to nothing. And where SQLite moved rows from page to page to balance a tree, the unused middle of a page
-keeps copies of them, which no statement reaches; short of writing the whole file anew nothing clears them. So that
+keeps copies of them, which no statement reaches; short of rewriting the whole file nothing clears them. So that
 middle is overwritten here, in the file itself, through SQLite's own handle (another one would drop its locks when it is
 closed). It is done while the write lock is held and all of the log is in the file: then nobody else writes there, and
 readers never look at the unused middle of a page. Being killed in between leaves a sound file. An empty commit then

@@ -188,7 +188,7 @@ def _places(noun: str, inside: str) -> Iterator[str]:
 
 
 def _different(noun: str, found: list[Any], inside: str = "") -> None:
-    """Two with one id could not be told apart in an answer."""
+    """Refuse repeated ids: an answer could not tell them apart."""
     seen: set[str] = set()
     for item, place in zip(found, _places(noun, inside), strict=False):
         if item.id in seen:

@@ -195,7 +195,7 @@ class Trial:
 
 
 def _message(turn: Utterance) -> Draft:
-    """A turn as a message. Whoever is neither user nor assistant speaks by name."""
+    """A turn as a message. A speaker who is neither user nor assistant is named."""
     more = {"time": turn.time} if turn.time else {}
     if turn.speaker in _ROLES:
         return message(turn.speaker, turn.text, key=turn.id, **more)

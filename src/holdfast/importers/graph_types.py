@@ -1,7 +1,7 @@
-"""The classes of the caller's own that checkpoints may hold, under the names by which programs stored them.
+"""The caller's own classes that checkpoints may hold, under the names by which programs stored them.
 
 LangGraph's reader makes an object of the module and the name that the bytes tell. In the bytes, every name that stands
-for a class of the caller's is replaced by one of this module, under which the reader finds a maker of that class; every
+for a caller's class is replaced by one of this module, under which the reader finds a maker of that class; every
 other name is left as it is, and the reader refuses it. So a class may have moved since, or have been stored by the
 script that was run, whose module is called ``__main__``. Kept as well: which names were met, and what a class could not
 be made of, which LangGraph would pass on as a dict. Deliberately absent: importing anything that data names.

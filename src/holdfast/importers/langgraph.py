@@ -241,7 +241,7 @@ class CheckpointLine:
 
 
 class CheckpointReader:
-    """LangGraph's own reader of its bytes, held to what is safe, and the saver that takes in what was read."""
+    """LangGraph's own reader of its bytes, limited to what is safe, and the saver that stores what was read."""
 
     def __init__(self, types: Given) -> None:
         try:
@@ -352,7 +352,7 @@ class CheckpointReader:
 
 @contextmanager
 def _silent(logger: logging.Logger) -> Iterator[None]:
-    """Keep back what LangGraph's reader would log of what we ask it for: it is told in our words."""
+    """Suppress what LangGraph's reader would log: we report it in our own words."""
 
     def others(_: logging.LogRecord) -> bool:
         return not _READING.get()

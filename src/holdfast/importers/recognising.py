@@ -34,7 +34,7 @@ _HEAD = 64 * 1024
 
 
 def recognise(place: str | Path) -> str:
-    """Which of ``KINDS`` this is, or "archive" for what ``store.import_`` takes in.
+    """Which of ``KINDS`` this is, or "archive" for what ``store.import_`` reads.
 
     ``Invalid`` says what else it seems to be, or what is known.
     """
@@ -185,7 +185,7 @@ def _is_archive(path: Path) -> bool:
     except Invalid:
         return False
     except HoldfastError:
-        return True  # a damaged one, or a newer: whoever reads it says so
+        return True  # a damaged or newer one: reading it will say so
     except OSError as error:
         raise Unavailable(f"{path} cannot be read: {error.strerror or error}", path=str(path)) from error
     return True

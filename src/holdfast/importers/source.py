@@ -27,7 +27,7 @@ class RefusedItem(msgspec.Struct, frozen=True):
 
 class ImportOptions(msgspec.Struct, frozen=True):
     """How to take things in: whose those are that do not say so, whether what memories were made of is kept as well,
-    and which classes of the caller's own a state may hold."""
+    and which of the caller's own classes a state may hold."""
 
     user: str | None = None
     agent: str | None = None

@@ -148,7 +148,7 @@ def has(document: Any, path: str | Path) -> bool:
 
 
 def with_value(document: Any, path: str | Path, value: Any) -> Any:
-    """Return the document with ``value`` at a path: a new last key of a dict, ``[+]``, or what is there already."""
+    """Return the document with ``value`` at a path: an existing place, a new last key of a dict, or ``[+]``."""
 
     def put(holder: Any, steps: Path) -> None:
         last = steps[-1]

@@ -405,10 +405,10 @@ class StateBook:
             raise
 
     def _beginning(self) -> tuple[tuple[Op, ...], Put]:
-        """How the state's record begins: with the owner of its thread, whoever saves it first.
+        """The operations that create the state's record, with the owner of its thread, whoever saves it first.
 
-        Otherwise erasing a user would leave states of the user's threads behind. A thread that is not there yet must
-        not come from someone else before this commit.
+        Otherwise erasing a user would leave states of the user's threads behind. If the thread does not exist yet,
+        nobody else may create it before this commit.
         """
         thread = self._core.engine.get(self._core.tenant, "thread", self._thread)
         if thread is None:

@@ -114,7 +114,7 @@ def to_plain(value: Any) -> Any:
 def _serialised(item: Any) -> Any:
     if not is_pydantic(type(item)):
         raise _Foreign(item)
-    # round_trip leaves out computed fields; what is wrong with a field is told by drift, not by a warning.
+    # round_trip leaves out computed fields; drift reports what is wrong with a field, not a warning.
     return item.__pydantic_serializer__.to_python(item, mode="json", by_alias=False, round_trip=True, warnings="none")
 
 

@@ -1,4 +1,4 @@
-"""The users of a tenant: they are not stored; a user is whoever owns a thread, a memory or a file.
+"""The users of a tenant: they are not stored; a user is anyone who owns a thread, a memory or a file.
 
 Deliberately absent: what belongs to a user, which the rooms list by ``user=``.
 """

@@ -1,4 +1,4 @@
-"""What an extractor is and what it finds in a text, whoever reads it: our rules, yours, or a model of your own.
+"""What an extractor is and what it finds in a text: our rules, yours, or a model of your own.
 
 ``rules`` reads English. Deliberately absent: storing, and what was known before.
 """

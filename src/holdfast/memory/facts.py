@@ -29,7 +29,7 @@ _RANK = {trust: rank for rank, trust in enumerate(TRUST)}
 
 
 class FactVersion(msgspec.Struct, frozen=True):
-    """One value of a fact, or a memory that stands alone, and when it really holds: from ``since`` until ``until``.
+    """One value of a fact, or a memory without a key, and when it holds: from ``since`` until ``until``.
 
     ``superseded_by`` is the version that cut it short. With ``corrected_by`` it was never true and never holds.
     """
@@ -52,7 +52,7 @@ class FactVersion(msgspec.Struct, frozen=True):
 
     @property
     def never(self) -> bool:
-        """Whether there is no moment at which it holds."""
+        """Whether it never holds."""
         return self.corrected_by is not None or (self.until is not None and self.until <= self.since)
 
 
@@ -62,22 +62,22 @@ def order(memory: Memory) -> tuple[datetime, datetime, str]:
 
 
 def rank(trust: str) -> int:
-    """How much a trust is, to compare it with another."""
+    """A trust as a number, for comparison."""
     return _RANK[trust]
 
 
 def fact_of(memory: Memory) -> tuple[str, str] | None:
-    """The fact that a memory is a value of: whose and what, as they are compared."""
+    """The fact that a memory is a value of: its subject and key, as they are compared."""
     return None if memory.key is None else (folded(memory.subject), folded(memory.key))
 
 
 def denial(id: str) -> str:
-    """The words of a correction that gives nothing instead."""
+    """The text of a correction without a replacement."""
     return f"{id} was never true"
 
 
 def silent(memory: Memory) -> bool:
-    """Whether it says nothing but that another memory is over or was never true."""
+    """Whether it only says that another memory has ended or was never true."""
     return memory.ended or (memory.corrects is not None and memory.text == denial(memory.corrects))
 
 
@@ -98,7 +98,7 @@ def known(memories: Iterable[Memory], known_at: datetime | None = None, trust: s
 def timeline(
     memories: Iterable[Memory], known_at: datetime | None = None, trust: str | None = None
 ) -> list[FactVersion]:
-    """Every memory with the time it really holds, in order. Give all versions of a fact, and all corrections."""
+    """Every memory with the time it holds, in order. Give all versions of a fact, and all corrections."""
     seen = known(memories, known_at, trust)
     corrected, ends = corrections(seen)
     groups: dict[tuple[str, str] | str, list[Memory]] = {}
@@ -125,10 +125,10 @@ def _versions(group: list[Memory], corrected: dict[str, str], ends: dict[str, Me
 
 
 def corrections(seen: Sequence[Memory]) -> tuple[dict[str, str], dict[str, Memory]]:
-    """Which ids were never true, and by what; which ids are true no longer, and the memory that says so.
+    """Which ids were never true, and which are no longer true, each with the memory that says so.
 
-    A correction that was itself corrected counts for nothing, nor does one that is trusted less than what it is about.
-    The latest is asked first: nothing corrects what came after it.
+    A correction that was itself corrected does not count, nor does one trusted less than the memory it is about.
+    The latest comes first: nothing corrects what came after it.
     """
     trusted = {memory.id: _RANK[memory.trust] for memory in seen}
     corrected: dict[str, str] = {}
@@ -162,7 +162,7 @@ def outdated(
 ) -> dict[str, str]:
     """The ids of what is not true at a moment, each with why: corrected, superseded, ended, over, later or forgotten.
 
-    It names what a correction points at also when that memory itself was not given.
+    It includes what a correction points at even if that memory itself was not given.
     """
     given = list(memories)
     why = {memory.id: "forgotten" for memory in given if memory.forgotten_at is not None}

@@ -22,7 +22,7 @@ MOST_HOPS = 2
 
 
 class Link(msgspec.Struct, frozen=True):
-    """One typed relation between two entities, and when it really holds."""
+    """One typed relation between two entities, and when it holds."""
 
     id: str
     subject: str
@@ -40,7 +40,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Neighbour(msgspec.Struct, frozen=True):
-    """An entity that is near: in how many hops, and by which links one comes there, the last one last."""
+    """A nearby entity: how many hops away, and the links that lead to it, in order."""
 
     entity: str
     hops: int
@@ -50,7 +50,7 @@ class Neighbour(msgspec.Struct, frozen=True):
 def to_links(memories: Iterable[Memory], known_at: datetime | None = None) -> list[Link]:
     """The links among memories, in order; those that were never true are left out. Give facts and corrections too.
 
-    What says that a link is over ("no longer lives in") is none.
+    A memory that ends a link ("no longer lives in") is no link.
     """
     return [
         Link(memory.id, memory.subject, memory.relation, memory.object, version.since, version.until)

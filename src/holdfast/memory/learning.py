@@ -29,7 +29,7 @@ from holdfast.records import EntryRef, Memory, Origin
 
 _LATELY = timedelta(days=62)
 _READ = 20_000
-"""How many characters of a message are read for facts: whoever pastes a log does not talk about himself in it."""
+"""How many characters of a message are read for facts: a pasted log says nothing about its sender."""
 
 
 def learn(
@@ -58,7 +58,7 @@ def learn(
 def learned_from(
     core: Core, visible: VisibleMemories, thread: str, event: Event, extractor: Extractor = extract
 ) -> Iterator[Memory]:
-    """What one message of a thread teaches. Doing it again changes nothing."""
+    """Learn from one message of a thread. Repeating it changes nothing."""
     said = Speech.of(event)
     named = _speaker(said)
     time = to_datetime(said.time)
@@ -74,12 +74,12 @@ def learned_from(
         if known is not None:
             yield visible.get(known.id)
             continue
-        with suppress(Erased):  # it was learned before, and someone did not want it to be known
+        with suppress(Erased):  # it was learned before, and someone erased it
             yield from visible.own.remember([_draft(visible, _about_what_is(visible, found), once, said, ref)])
 
 
 def _speaker(said: Speech) -> str | None:
-    """The name of whoever speaks, where one is given that can be a subject."""
+    """The name of the speaker, if one is given that can be a subject."""
     try:
         named = said.speaker != said.role and check_id(said.speaker, "name").strip()
     except Invalid:

@@ -41,7 +41,7 @@ def collection_id(scope: Scope) -> str:
 
 
 def subject_of(scope: Scope) -> str:
-    """Whom a memory is about when nobody says so."""
+    """Whom a memory is about by default."""
     return scope.user or scope.agent or _NOBODY
 
 
@@ -106,7 +106,7 @@ def label_tag(collection: str, label: str) -> str:
 
 
 def correction_tag(collection: str, id: str | None = None) -> str:
-    """Whatever says of another memory that it was never true, or is no longer; of one memory when it is named."""
+    """Memories that say another one was never true or has ended; with an id, those about that memory."""
     return f"correction@{collection}" if id is None else f"correction@{collection}:{_hash(id)}"
 
 

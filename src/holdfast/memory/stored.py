@@ -1,6 +1,6 @@
 """A memory as it is stored: plain data with a version inside, and back.
 
-What is not said is not written, so most bodies are little more than their text. When a memory came to be known is the
+Empty fields are not written, so most bodies are little more than their text. When a memory came to be known is the
 time of its record, which the engine gives; a memory without ``valid_from`` is true from then on. Deliberately absent:
 what a memory means.
 """
@@ -78,7 +78,7 @@ def to_memory(record: Record) -> Memory:
 
 
 def readable(records: Iterable[Record]) -> Iterator[Memory]:
-    """The memories of records, without those that cannot be read: one that is damaged must not hide all others.
+    """The memories of records, without unreadable ones: a damaged one must not hide all others.
 
     ``verify`` names them; here the log does, once.
     """
@@ -111,7 +111,7 @@ def _sound(memory: Memory) -> bool:
 
 
 def from_plain(id: str, plain: dict[str, Any], created: int) -> Memory:
-    """A memory from what is stored of it and the moment it came to be known."""
+    """A memory from its stored data and the moment it became known."""
     recorded = to_datetime(created)
     get = plain.get
     return Memory(
@@ -123,7 +123,7 @@ def from_plain(id: str, plain: dict[str, Any], created: int) -> Memory:
 
 
 def as_remembered(plain: dict[str, Any]) -> dict[str, Any]:
-    """What was asked to be remembered, without what happened to it since and how it is written."""
+    """The remembered content, without later changes and independent of how it is written."""
     return {name: value for name, value in plain.items() if name not in _LATER}
 
 

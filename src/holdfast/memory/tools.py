@@ -1,10 +1,10 @@
-"""Memories as tools: the definitions that a model is shown, and what carries out a call of one.
+"""Memories as tools: the definitions for a model, and what carries out its calls.
 
-Whatever a model gets wrong comes back to it as a sentence that begins with ``error:`` and says what to do; nothing it
-writes ends a turn. That the store fails is not a fault of the model's and is raised, as is a mistake of the caller's
-own. A model decides neither where a memory comes from nor how far it is trusted: both are the caller's, a call that
-names them is refused, and what is trusted more than the caller says can be neither replaced nor forgotten. Deliberately
-absent: erasing, correcting, and what belongs to others.
+Whatever a model gets wrong is returned to it as a sentence that begins with ``error:`` and says what to do; nothing it
+writes ends a turn. Failures of the store and mistakes of the caller are not the model's fault, and are raised. A model
+decides neither where a memory comes from nor how far it is trusted: the caller does. A call that names them is refused,
+and a memory trusted more than the caller's trust can be neither replaced nor forgotten. Deliberately absent: erasing,
+correcting, and what belongs to others.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _checked(caller: Caller) -> Caller:
 
 
 def _read(name: str, takes: type[msgspec.Struct], arguments: Any) -> Any:
-    """What a model gave, checked. What it left empty counts as left out."""
+    """The model's arguments, checked. Empty ones count as left out."""
     try:
         if isinstance(arguments, str | bytes):
             arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
@@ -186,7 +186,7 @@ def _given(value: str | UnsetType) -> str | None:
 
 
 def subject_of(named: str | None) -> str | None:
-    """Whom a model means; None where it is the one that a handle's memories are about anyway."""
+    """The subject a model means; None if it is the handle's default subject."""
     return None if named is None or folded(named) in _THE_USER else named
 
 
@@ -282,7 +282,7 @@ def _since(memory: Memory, now: datetime) -> str:
 
 
 def _remembered(memory: Memories, once: str | None) -> Memory | None:
-    """What was remembered under a name of the caller's, if it was."""
+    """What was remembered under the caller's own name, if anything."""
     if once is None:
         return None
     own = memory.visible.own
@@ -290,7 +290,7 @@ def _remembered(memory: Memories, once: str | None) -> Memory | None:
 
 
 def _refuse_trusted(memories: Sequence[Memory], caller: Caller, what: str) -> None:
-    """What someone vouched for is not for a model to put aside."""
+    """Refuse to let a model replace what someone vouched for."""
     for memory in memories:
         if rank(memory.trust) > rank(caller.trust):
             raise Invalid(
@@ -329,7 +329,7 @@ def _by_id(memory: Memories, id: str) -> list[Memory]:
 
 
 def _by_key(memory: Memories, key: str, subject: str | None) -> list[Memory]:
-    """The values of a fact that are this handle's own; only where none is left, those that were forgotten."""
+    """This handle's own values of a fact; if none is left, the forgotten ones."""
     for forgotten in (False, True):
         found = memory.visible.values(key, subject, forgotten=forgotten)
         own = [one for one in found if memory.visible.owns(memory.visible.collection_of(one.id).scope)]

@@ -1,8 +1,8 @@
 """The collections that a handle sees, read as one.
 
 A handle of a pair sees its own collection, the collections inside it (a user's collections with every agent) and those
-above it (the user's, the agent's, and the one of nobody in particular). It writes to its own. A handle of an agent
-alone does not see what the agent knows about each user: that belongs to the users. What is said about a memory goes to
+above it (the user's, the agent's, and the shared one). It writes to its own. A handle of an agent
+alone does not see what the agent knows about each user: that belongs to the users. Changes to a memory go to
 the collection it is in.
 
 Deliberately absent: how a collection is kept (``collection``), what is true (``facts``), and finding by meaning.
@@ -36,7 +36,7 @@ Listed = tuple[MemoryCollection, list[Memory]]
 
 
 class FactsThenAndNow(NamedTuple):
-    """Facts as they were known at a moment and as they are now, which is so ``until`` one begins or ceases to hold."""
+    """Facts as known at a moment and as they are now; valid ``until`` one begins or ceases to hold."""
 
     then: list[Memory]
     now: list[Memory]
@@ -57,7 +57,7 @@ class VisibleMemories:
     # Which collections
 
     def collections(self, view: View | None = None) -> list[MemoryCollection]:
-        """The collections, own first; those above are named also when nothing is in them yet."""
+        """The collections, own first; those above are included even while empty."""
         return [self.own, *self._inside(view or self.core.engine), *self._above()]
 
     def sees(self, scope: Scope) -> bool:
@@ -82,7 +82,7 @@ class VisibleMemories:
             yield MemoryCollection(self.core, self._ids, Scope())
 
     def owns(self, collection: Scope) -> bool:
-        """Whether a collection is this handle's own or inside it: what others see too goes only by its id."""
+        """Whether a collection is this handle's own or inside it; shared memories are changed only by id."""
         own = self.scope
         return collection == own or (own.agent is None and own.user is not None and collection.user == own.user)
 
@@ -103,9 +103,9 @@ class VisibleMemories:
         as_of: datetime | None = None,
         collections: Sequence[MemoryCollection] | None = None,
     ) -> datetime:
-        """The moment that is asked for: the one that is named, or now.
+        """The moment asked for: the one given, or now.
 
-        Now is not before what the collections hold already: what was acknowledged is true now, whatever this clock
+        Now is never before what the collections already hold: what was acknowledged is true now, whatever this clock
         says.
         """
         if as_of is not None:
@@ -130,7 +130,7 @@ class VisibleMemories:
         limit: int | None = 100,
         forgotten: bool = False,
     ) -> list[Memory]:
-        """List memories of all collections, the latest recorded first; with ``forgotten`` only forgotten ones."""
+        """List memories of all collections, latest first; with ``forgotten``, only forgotten ones."""
         with self.core.engine.snapshot() as view:
             found = [
                 memory
@@ -143,7 +143,7 @@ class VisibleMemories:
         return found[:limit]
 
     def procedures(self, limit: int | None = None, *, trust: str | None = None) -> list[Memory]:
-        """How to do things, the most useful first, as far as it is true now and trusted that much."""
+        """How to do things, most useful first, if true now and trusted that much."""
         least = _degree(trust)
         with self.core.engine.snapshot() as view:
             collections = self.collections(view)
@@ -163,7 +163,7 @@ class VisibleMemories:
     ) -> list[Memory]:
         """The value of every fact now, or as it was ``as_of`` a moment, or as it was known then (``known_at``).
 
-        With ``trust`` it is the value by what is trusted that much: less trusted values and corrections hide none.
+        With ``trust``, only memories trusted that much count: less trusted values and corrections hide none.
         """
         least = _degree(trust)
         with self.core.engine.snapshot() as view:
@@ -176,7 +176,7 @@ class VisibleMemories:
         return [memory for memory in found if about is None or folded(memory.subject) == about]
 
     def then_and_now(self, then: datetime, *, trust: str | None = None) -> FactsThenAndNow:
-        """The value of every fact as it was known at a moment, and as it is now, of one reading."""
+        """The value of every fact as known at a moment and as it is now, from one read."""
         least = _degree(trust)
         with self.core.engine.snapshot() as view:
             collections = self.collections(view)
@@ -188,7 +188,7 @@ class VisibleMemories:
         return FactsThenAndNow(before, facts(every, now, None, least), until)
 
     def marks(self) -> tuple[Any, ...]:
-        """How far each of the collections is: as long as this is the same, so are their facts."""
+        """The mark of each collection: as long as the marks are the same, so are the facts."""
         records = (collection.record() for collection in self.collections())
         return tuple(None if record is None else (record.id, record.mark) for record in records)
 
@@ -200,9 +200,9 @@ class VisibleMemories:
         known_at: datetime | None = None,
         trust: str | None = None,
     ) -> list[FactVersion]:
-        """Every value that a fact ever had, in order, with the time each really held; for ``trust`` see ``facts``.
+        """Every value a fact ever had, in order, with the time each was true; for ``trust`` see ``facts``.
 
-        Without ``subject`` it is the handle's own; when that has no such fact and exactly one other has, that one.
+        Without ``subject`` it is the handle's own; if that has no such fact and exactly one other has, that one.
         """
         least = _degree(trust)
         with self.core.engine.snapshot() as view:
@@ -212,9 +212,9 @@ class VisibleMemories:
         return [version for version in timeline(found, _checked(known_at), least) if fact_of(version.memory) in about]
 
     def values(self, key: str, subject: str | None = None, *, forgotten: bool | None = False) -> list[Memory]:
-        """The memories that are values of one fact, in whichever of the collections, the latest recorded first.
+        """The memories that are values of one fact, in any of the collections, latest first.
 
-        ``forgotten``: False leaves out what was forgotten, True gives that alone, None both. Without ``subject`` it is
+        ``forgotten``: False leaves out forgotten ones, True returns only those, None both. Without ``subject`` it is
         the one that ``history`` would take.
         """
         with self.core.engine.snapshot() as view:
@@ -256,7 +256,7 @@ class VisibleMemories:
         as_of: datetime | None = None,
         known_at: datetime | None = None,
     ) -> list[Link]:
-        """Every link with the time it really holds, those that are over as well; or those of one entity.
+        """Every link with the time it holds, ended ones as well; or those of one entity.
 
         With ``hops`` also those of the entities that are fewer hops away from it. With ``as_of`` only links that hold
         at that moment, and only such lead on.
@@ -285,7 +285,7 @@ class VisibleMemories:
         return links
 
     def contradictions(self, *, subject: str | None = None, limit: int | None = 100) -> list[Contradiction]:
-        """Pairs of memories that cannot both be true and that no key settles, the newest first; see ``conflicts``."""
+        """Pairs of memories that cannot both be true and that no key settles, newest first; see ``conflicts``."""
         from holdfast.memory.conflicts import contradictions  # noqa: PLC0415 - many patterns, seldom asked for
 
         if limit is not None:
@@ -302,7 +302,7 @@ class VisibleMemories:
     # Writing
 
     def end(self, id: str, at: datetime | None = None, draft: Remembering | None = None) -> Memory:
-        """End a memory where it is. A value that is over in any of these collections cannot end."""
+        """End a memory in its collection. A value that has ended in any of these collections cannot end."""
         collection = self.collection_of(id)
         beside = [other for other in self.collections() if other.scope != collection.scope]
         return collection.end(id, at, draft, beside)
@@ -317,7 +317,7 @@ def _degree(trust: str | None) -> str | None:
 
 
 def _deciding(listed: Sequence[Listed], view: View) -> list[Memory]:
-    """The memories of some collections with all that decides whether they are true, in whichever collection."""
+    """The memories of some collections with all that decides whether they are true, in any collection."""
     keyed = ((memory, memory.key) for _, memories in listed for memory in memories)
     facts = {fact_of(memory): (memory.subject, key) for memory, key in keyed if key is not None}
     return [one for collection, memories in listed for one in collection.deciding(facts.values(), memories, view)]

@@ -1,7 +1,7 @@
-"""From what a caller names to an embedder that is checked.
+"""Choosing an embedder by name, and checking it.
 
 Making one loads no model and asks no server, so a store can be opened with any embedder at no cost. Deliberately
-absent: the environment. A key or an address is passed in by whoever reads settings.
+absent: the environment. Keys and addresses are passed in.
 """
 
 from __future__ import annotations

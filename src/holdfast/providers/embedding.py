@@ -1,10 +1,10 @@
-"""What an embedder is, and the wrapper that holds each one to it.
+"""What an embedder is, and the wrapper that checks each one.
 
-Vectors come from outside: from a model, a server, someone's function. What comes back is looked at before it is
-believed, because a vector of the wrong length or a NaN in an index is found months later. The wrapper also keeps the
+Vectors come from outside: from a model, a server, someone's function. They are checked before they are
+trusted, because a vector of the wrong length or a NaN in an index is found months later. The wrapper also keeps the
 vectors of recent short calls, so that a question asked twice is embedded once.
 
-Deliberately absent: retries over time and anything durable. An embedder that fails raises; whoever called keeps the
+Deliberately absent: retries over time and anything durable. An embedder that fails raises; the caller keeps the
 text and asks again later. numpy is imported when the first vector is made, not before.
 """
 
@@ -58,7 +58,7 @@ class Embedder(Protocol):
 
 
 def checked(embedder: Embedder, *, batch: int = BATCH_TEXTS, recent: int = RECENT) -> Checked:
-    """The embedder, held to its promises. One that is checked already comes back as it is."""
+    """The embedder with checks around it. One that is already checked is returned as it is."""
     return embedder if isinstance(embedder, Checked) else Checked(embedder, batch=batch, recent=recent)
 
 

@@ -1,4 +1,4 @@
-"""A function of the caller's as an embedder. Deliberately absent: any guess about what the function costs."""
+"""The caller's own function as an embedder. Deliberately absent: any guess about what the function costs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FunctionEmbedder:
         with self._lock:
             if self._dimension is None and len(texts):
                 self._dimension = _width(answer)
-        vectors: Vectors = answer  # not yet: whoever called looks at every row
+        vectors: Vectors = answer  # not yet: the caller checks every row
         return vectors
 
 

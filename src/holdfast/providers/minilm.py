@@ -5,7 +5,7 @@ being imported and read as data. A folder holds ``model.onnx`` (or ``onnx/model.
 hubs publish them; any sentence model of the BERT family whose vectors are the mean of its tokens will do.
 
 Deliberately absent: downloads, other kinds of pooling, and graphics cards. Texts are cut at 256 tokens, where this
-model was trained to end; whoever calls passes passages shorter than that.
+model was trained to end; callers pass passages shorter than that.
 """
 
 from __future__ import annotations

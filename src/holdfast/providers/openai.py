@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.providers.embedding import Vectors
 
 BASE_URL = "https://api.openai.com/v1"
-_LONGEST_WAIT = 20.0  # seconds; a server that asks for more is left to whoever retries what is pending
+_LONGEST_WAIT = 20.0  # seconds; if a server asks for more, the caller retries later
 _MAX_ANSWER = 256 * 1024 * 1024
 _PASSING = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
 

@@ -1,5 +1,5 @@
-"""Finding again: what is known, as arrays that a query is held against, and the stages that rank what it touches.
+"""Finding what is known: arrays that a query is compared with, and the stages that rank what it finds.
 
-Everything here is derived from ground and can be made again. Deliberately absent: what a memory means (``memory``), how
+Everything is derived from stored data and can be rebuilt. Deliberately absent: what a memory means (``memory``), how
 a text becomes a vector (``providers``), and where the documents come from (passed in).
 """

@@ -1,8 +1,8 @@
 """Where the candidates of a recall come from: the best by words and the nearest by vector.
 
-This is the seam behind which another index can stand (pgvector, Qdrant): a candidate is named by the stream and the
+This is the seam for plugging in another index (pgvector, Qdrant): a candidate is named by the stream and the
 position of its document and by the passage that was found, never by a row of an array. Ours reads the arrays that every
-store has. Whatever gives the candidates, the same stages rank them afterwards, so it decides what is looked at and not
+store has. Whatever gives the candidates, the same stages rank them afterwards, so it decides what is considered and not
 what comes first. Deliberately absent: ranking, and what is true.
 """
 

@@ -1,8 +1,8 @@
-"""What changed since the last look, for the indexes of a store.
+"""What changed since the last check, for the indexes of a store.
 
-The feed says which threads, collections and files a commit touched, and whose they are. Each owner's part of it is
+The feed says which threads, collections and files a commit touched, and who owns them. Each owner's part of it is
 followed by a cursor of its own, so nobody pays for what others do; what was touched is read at once and given to
-whichever indexes it concerns. Where too much happened meanwhile, or something was erased, each index of that owner
+the indexes concerned. If too much happened meanwhile, or something was erased, each index of that owner
 lists what it covers again. No clock is involved, so none can mislead. Deliberately absent: the indexes.
 """
 
@@ -27,7 +27,7 @@ _OWNERS = 200
 
 
 class Concerned(Protocol):
-    """Whoever wants to know of some threads, collections or files."""
+    """A listener for some threads, collections or files."""
 
     def wants(self, name: Name, owner: Scope) -> bool:
         """Whether a thread, collection or file of this owner concerns it."""
@@ -71,7 +71,7 @@ class ChangeTracker:
         self._unsure = True
 
     def look(self, owner: str | None) -> None:
-        """Tell everybody whom this owner concerns what happened since the last look."""
+        """Notify every listener of this owner of what happened since the last check."""
         with self._lock:
             head = self._core.engine.head(self._core.tenant)
             after = self._after.get(owner)
@@ -83,7 +83,7 @@ class ChangeTracker:
             else:
                 self._tell(owner, [change for commit in commits for change in commit.changes])
             self._let_go()
-            # Only now: whoever is interrupted in between looks again.
+            # Only now: after an interruption in between it is read again.
             self._after[owner] = max(head, commits[-1].position if commits else 0)
 
     def _commits(self, owner: str | None, after: int | None) -> list[Commit] | None:

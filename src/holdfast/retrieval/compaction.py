@@ -1,4 +1,4 @@
-"""Which segments are joined: small ones often, large ones seldom, so that a row is written few times.
+"""Which segments are merged: small ones often, large ones rarely, so that a row is written few times.
 
 Tails that are not saved yet grow by doubling. Saved segments are in tiers, each eight times the one below; where a
 tier has eight, they become one of the next. Pure. Deliberately absent: saving.
@@ -26,7 +26,7 @@ class HeldSegment(NamedTuple):
 
 
 def joins(last: HeldSegment, new: HeldSegment, most: int) -> bool:
-    """Whether an unsaved tail takes in what came after it; adding one document costs little however many wait."""
+    """Whether an unsaved tail is merged with what came after it; adding one document stays cheap however many wait."""
     return last.saved is None and last.segment.rows < 2 * new.segment.rows and last.segment.rows < most
 
 

@@ -1,7 +1,7 @@
-"""Ground as documents: which streams one index covers, how far they reach now, and what their events say.
+"""Stored data as documents: which streams one index covers, how far they reach now, and what their events say.
 
 An index is about a user (the user's threads and collections), about a collection that belongs to no user, about the
-threads that belong to none, or about files: those of a user, of an agent, or common ones. What changed is learned from
+threads that belong to none, or about files: those of a user, of an agent, or shared ones. Changes are read from
 the feed. Deliberately absent: the index, and any rule about memories.
 """
 
@@ -129,7 +129,7 @@ class StoredDocuments:
                     yield record
 
     def _looked_at(self) -> bool:
-        """Take in what was noticed; return whether this index shows anything else than before."""
+        """Apply what was noticed; return whether this index now shows anything else."""
         changed = False
         try:
             while self._noticed:  # others may notice more meanwhile

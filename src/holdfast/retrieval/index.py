@@ -1,7 +1,7 @@
 """The index of one collection and the threads beside it: kept in memory, saved in parts, brought up to date by every
 reader.
 
-Ground is written without it. A reader asks which streams are visible and how far they reach, reads what it has not
+Writes do not touch it. A reader asks which streams are visible and how far they reach, reads what it has not
 seen, and adds a segment; so whatever was acknowledged before a recall began is found by it, in whichever process.
 Segments that have grown are saved; if another process saved first, its segments are taken over. What is
 saved and does not match its digest is dropped and rebuilt.
@@ -79,7 +79,7 @@ class Index:
     def corpus(self, progress: Progress | None = None, *, patient: bool = True) -> Corpus:
         """Everything acknowledged so far, as one thing to search.
 
-        Who is not ``patient`` waits neither for an embedder that may take its time nor for saving; others do it later.
+        Without ``patient`` it waits neither for a slow embedder nor for saving; others do that later.
         """
         with self._lock:
             for attempt in range(_TRIES):
@@ -375,13 +375,13 @@ class Index:
     # Being tended
 
     def rebuild(self, progress: Progress | None = None) -> int:
-        """Throw away what is saved and make it again from ground; return how many rows there are."""
+        """Drop what is saved and rebuild it from the stored data; return how many rows there are."""
         with self._lock:
             self.discard()
             return self.corpus(progress).rows
 
     def purge(self) -> None:
-        """Have nothing saved of what is not there any more. Where that cannot be saved, nothing stays saved."""
+        """Remove from the saved index what no longer exists. If that cannot be saved, nothing stays saved."""
         with self._lock:
             try:
                 self._save_again_at = 0.0
@@ -403,7 +403,7 @@ class Index:
             self._unclean = False
 
     def problems(self) -> Iterator[str]:
-        """Compare what is saved with ground, row by row, and say what does not agree."""
+        """Compare what is saved with the stored data, row by row, and report mismatches."""
         try:
             with self._depot.read() as reading:
                 self._source.reaches()  # after the manifest: what that covers is known then
@@ -445,7 +445,7 @@ class Index:
         return [held for held in kept if held.segment.rows]
 
     def _save(self, wanted: list[HeldSegment]) -> None:
-        """Save these segments in place of what is saved. Where that cannot be done now, reading goes on without."""
+        """Save these segments in place of what is saved. If that fails, reading continues without it."""
         if not self._saving_on or _time.monotonic() < self._save_again_at:
             return
         try:
@@ -468,7 +468,7 @@ class Index:
     # Being loaded
 
     def _load(self) -> None:
-        """Read what is saved; where it is damaged, begin anew."""
+        """Read what is saved; if it is damaged, start over."""
         self._forget()
         self._loaded = True
         self._depot.look()
@@ -493,7 +493,7 @@ class Index:
                 self._reached[stream] = max(position, self._reached.get(stream, 0))
 
     def _forget(self) -> None:
-        """Begin anew. What is saved does not change, so segments that were read need not be read again."""
+        """Start over. What is saved does not change, so segments already read need not be read again."""
         self._depot.forget()
         for held in self._held:
             vectors, saved = held.segment.vectors, held.saved

@@ -33,7 +33,7 @@ _PART_BYTES = 8 * 1024 * 1024
 
 
 class Overtaken(Exception):
-    """Another process saved this index meanwhile: what it saved is what counts."""
+    """Another process saved this index in the meantime: its version counts."""
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -158,7 +158,7 @@ class IndexStore:
     def _manifests(self, view: View) -> list[Record]:
         """The manifests of this index, the one that counts first: two processes may both have made a first one.
 
-        Each has a name of its own, so that one that was deleted and made anew is not taken for the old one.
+        Each has its own name, so that one that was deleted and recreated is not taken for the old one.
         """
         if (name := self._known_name(view)) is None:
             return []
@@ -236,7 +236,7 @@ class IndexStore:
         return there
 
     def sweep(self) -> None:
-        """Delete parts that no manifest names: whoever wrote them was overtaken, or was killed before it could."""
+        """Delete parts that no manifest names: their writer lost to another process, or was killed."""
         view, tenant = self._core.engine, self._core.tenant
         if self._known_name(view) is None:
             return
@@ -246,11 +246,11 @@ class IndexStore:
         self._write(_deletes(set(found) - named))
 
     def discard(self) -> None:
-        """Delete everything that is saved, also what others save meanwhile."""
+        """Delete everything saved, including what others save meanwhile."""
         while found := self._manifests(self._core.engine):
             for record in found:
                 names = set(self._named_by(record)) - {record.id}
-                with suppress(Conflict):  # saved again meanwhile: look again
+                with suppress(Conflict):  # saved again in the meantime: check again
                     gone = Delete(KIND, record.id, expect=record.version, derived=True)
                     self._write([gone, *_deletes(names)])
         self.sweep()

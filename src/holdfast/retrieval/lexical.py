@@ -68,7 +68,7 @@ class Lexical:
         ]
 
     def _slacks(self) -> list[Array]:
-        """For each segment, what the counts of its rows are held against. It is the same for every query."""
+        """For each segment, what the counts of its rows are compared with. It is the same for every query."""
         if "slacks" not in self._corpus.cache:
             lengths = (segment.columns["length"] for segment in self._corpus.segments)
             self._corpus.cache["slacks"] = [_slack(of_rows, self.mean) for of_rows in lengths]
@@ -140,7 +140,7 @@ class Lexical:
 
 def _looked_up(held: Array, counts: Array, wanted: Array) -> Array:
     """How often each of the wanted is counted, 0 where it is not held. ``held`` is in order, and of the same type: if
-    it were not, all of it would be converted for every look."""
+    it were not, all of it would be converted for every search."""
     at = held.searchsorted(wanted)
     found: Array = counts.take(at, mode="clip") * (held.take(at, mode="clip") == wanted)
     return found

@@ -37,7 +37,7 @@ class IndexCache:
         self._indexes: OrderedDict[tuple[str, IndexScope], Index] = OrderedDict()
 
     def get(self, tenant: str, place: IndexScope, make: Callable[[], Index]) -> Index:
-        """The index of a place. Those that were not used for long are let go; they are saved, or soon made again."""
+        """The index of a place. Indexes not used for long are dropped; they are saved, or quickly rebuilt."""
         with self._lock:
             index = self._indexes.get((tenant, place))
             if index is None:
@@ -68,7 +68,7 @@ class Indexes:
         return self._cache.get(self._core.tenant, place, make)
 
     def _depot(self, place: IndexScope) -> IndexStore:
-        """Where the index of a place is saved. Its name does not say whose it is, not even to who tries names out."""
+        """Where the index of a place is saved. Its name does not reveal the owner, not even by trial."""
 
         def naming(key: bytes) -> str:
             return _named(place, lambda name: secrets.hidden(key, name))
@@ -76,7 +76,7 @@ class Indexes:
         return IndexStore(self._core, self._ids, place.scope, naming)
 
     def embedder(self, recorded: str | None) -> Embeds | None:
-        """What makes vectors of a recorded model, if it is to be had; without one, what this store was opened with."""
+        """The embedder for a recorded model, if available; without a model, the one this store was opened with."""
         wanted = self._wanted
         if wanted is None or recorded is None or wanted.name == recorded:
             return wanted
@@ -116,7 +116,7 @@ class Indexes:
         return names[0]
 
     def purge(self, scopes: Iterable[Scope]) -> None:
-        """Have nothing saved of what is gone from some scopes: words and vectors go with what they were made from."""
+        """Remove what is gone from some scopes: words and vectors go with the data they were made from."""
         for scope in (scopes := set(scopes)):
             self._look(scope)
         for place in {place for scope in scopes for place in holding(scope)}:

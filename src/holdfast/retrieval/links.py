@@ -29,7 +29,7 @@ class Linked(NamedTuple):
 
 
 def follow(corpus: Corpus, reading: ParsedQuery, lexical: Lexical, asked: RecallQuery) -> Linked:
-    """The links of the entities that a query names (or of whoever asks), and what is known of their other ends.
+    """The links of the entities that a query names (or of the asking user), and what is known of their other ends.
 
     Only links that may be seen, are trusted enough and hold at the moment lead anywhere.
     """

@@ -58,7 +58,7 @@ _STORED = {*COLUMNS.values(), *_OTHERS.values(), "<f2", "|b1"}
 
 
 class Document(msgspec.Struct, frozen=True):
-    """What an index is told about one event. ``marks`` are what filters ask for, as ``tag:travel``; ``left`` is whom
+    """What an index gets about one event. ``marks`` are what filters ask for, as ``tag:travel``; ``left`` is whom
     a memory is about, and ``right`` what it links that to."""
 
     stream: int
@@ -207,7 +207,7 @@ def passages(whole: str, look: Features | None = None) -> Pieces:
 
 
 def build(documents: Iterable[Document]) -> tuple[Segment, list[str]]:
-    """Make a segment of documents, and give the texts of its passages in order, for whoever makes vectors."""
+    """Make a segment from documents, and return the texts of its passages in order, for the embedder."""
     ordered = sorted(documents, key=lambda document: (document.stream, document.position))
     rows: list[tuple[Any, ...]] = []
     owner: list[int] = []
@@ -315,7 +315,7 @@ def merge(segments: Sequence[Segment]) -> Segment:
 
 
 def _merged_vectors(segments: Sequence[Segment], by_row: Array) -> Vectors | None:
-    """The vectors of all together, by the model that the first of them has; whoever has others has none of these."""
+    """The vectors of all, from the model of the first; segments with another model's vectors have none here."""
     first = next((segment.vectors for segment in segments if segment.vectors is not None), None)
     if first is None:
         return None

@@ -1,6 +1,6 @@
-"""What an index is made from and made with: ground as documents, and what makes vectors.
+"""What an index is built from and with: stored data as documents, and an embedder.
 
-Also what can be asked of ground again later: the texts of a segment, and whether it still says the same. Deliberately
+Also what can be read again later: the texts of a segment, and whether they are still the same. Deliberately
 absent: the documents' origin, which the wiring knows, and the index.
 """
 
@@ -62,7 +62,7 @@ class Embeds(Protocol):
 
 Progress = Callable[[int, int], None]
 Embedders = Callable[[str | None], Embeds | None]
-"""Gives what makes vectors of a recorded model (None when it is not to be had), or of the wanted one for None."""
+"""Returns the embedder for a recorded model (None if it is not available), or the wanted one for None."""
 
 
 def texts_of(source: Source, segment: Segment) -> list[str]:

@@ -107,7 +107,7 @@ class Table:
     def assisted(self) -> float:
         """From 0, people who talk to one another, to 1, a user with an assistant that writes at length.
 
-        It is told by how much longer the turns of one side are: who writes short turns says what is worth finding.
+        It follows from how much longer the turns of one side are: the side with short turns says what is worth finding.
         """
         low, high = _ASSISTED
         share = (np.log(max(unevenness(self.corpus), 1.0)) - np.log(low)) / (np.log(high) - np.log(low))

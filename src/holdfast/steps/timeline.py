@@ -151,7 +151,7 @@ def _completed(facts: dict[str, Any]) -> str:
         "ran": "completed", "probed": "completed: the probe found it", "skipped": "skipped",
         "settled": "completed: a person said so", "signal": "the signal came",
         "timeout": "the signal did not come in time",
-        "subtask": "the subtask came to its end", "dropped": "left as it was, to be undone",
+        "subtask": "the subtask ended", "dropped": "left as it was, to be undone",
     }  # fmt: skip
     text = words.get(facts["how"], facts["how"])
     return f"{text}; what it brought was not saved: {describe_failure(facts['error'])}" if facts.get("error") else text

@@ -1,4 +1,4 @@
-"""Time as people write it: stamps, expressions in running text, and events that time is told by.
+"""Time as people write it: stamps, expressions in running text, and events that stand for a time.
 
 ``parse_moment`` reads one stamp ("1:56 pm on 8 May, 2023"), ``read_moment`` what someone types as a time ("yesterday",
 "3 days ago", or a stamp), ``find`` the expressions in a text, resolved against a

@@ -1,4 +1,4 @@
-"""The words that time is told by, and the patterns made of them.
+"""The words for times, and the patterns made of them.
 
 A pattern is compiled by the first text that needs it. Deliberately absent: what the words mean.
 """

@@ -81,7 +81,7 @@ def plain(values: dict[str, Any], what: str) -> dict[str, Any]:
 
 def _role(author: str, kinds: list[str]) -> str:
     if _OUTPUT in kinds:
-        return "tool"  # it came from outside, whoever hands it on
+        return "tool"  # it came from outside, whoever passes it on
     return "user" if author == "user" else "assistant"
 
 

@@ -129,7 +129,7 @@ class HoldfastMemoryService(Service, BaseMemoryService):
         self._remember_events(place.app, place.user, [event for event in events if event.id not in numbers])
 
     def _note(self, place: SessionPlace, begun: int, change: Callable[[_Added], _Added]) -> None:
-        """Change what is noted of a session, whoever else does meanwhile."""
+        """Change what is noted of a session, even while others do."""
         folder = self._notes(place.app, place.user, place.thread)
 
         def changes() -> list[FileWrite]:

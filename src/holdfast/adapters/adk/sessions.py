@@ -100,7 +100,7 @@ class HoldfastSessionService(Service, BaseSessionService):
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Erase a session with its events, state, artifacts and whatever was learned from it alone.
 
-        Who still holds it cannot write to it any more, also when a session of the same id is begun anew.
+        A caller that still holds it can no longer write to it, even if a session of the same id is created again.
         """
         await away(self._store.erase, thread=SessionPlace(app_name, user_id, session_id).thread, forever=False)
 
@@ -159,7 +159,7 @@ class HoldfastSessionService(Service, BaseSessionService):
         return receipt.events[0][0].time
 
     def _existing(self, session: Session, place: SessionPlace) -> Record:
-        """The thread of a session that someone holds. One that was begun anew since is another."""
+        """The thread of a session that a caller holds. One that was recreated since is another."""
         record = self._core.engine.get(self._core.tenant, "thread", place.thread)
         if record is None or session._storage_update_marker not in (None, str(record.created)):
             raise SessionNotFoundError(f"Session {session.id} not found.")
@@ -186,7 +186,7 @@ class HoldfastSessionService(Service, BaseSessionService):
         return files.ops(FileWrite(_FILE, {**before, **change}), record, time)
 
     def _commit(self, place: SessionPlace, ops: Callable[[int], Sequence[Op]]) -> Receipt:
-        """Commit operations, worked out anew for as long as someone else is faster."""
+        """Commit operations, prepared again as long as another process changes the session first."""
         core = self._core
 
         def commit(time: int) -> Receipt:

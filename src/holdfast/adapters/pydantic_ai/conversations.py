@@ -266,7 +266,7 @@ class HoldfastConversations(ConversationStore):
             saved = thread.statebook.saving(value, expect=head, by=TAG, time=time).ops
             self._core.write((*self._unchanged(id, stored), *begun, added, *saved), time)
         except Erased:
-            raise  # by whoever erased the thread for good: loading it again would not help
+            raise  # the thread was erased forever: loading it again would not help
         except (Conflict, NotFound) as error:  # not found: it, or what it was to go on from, is deleted meanwhile
             raise ConversationConflict(id) from error
         self._notice(record)

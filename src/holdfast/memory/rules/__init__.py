@@ -2,7 +2,7 @@
 
 A rule reads one sentence and yields what it says of its speaker, or of a person it names; ``extract`` runs them all.
 What is asked, supposed, reported, denied or quoted yields nothing: a fact that is missed is found by recall in the log
-anyway, a fact that is wrong is believed. English. Deliberately absent: storing, and judging what was known before.
+anyway, a wrong fact would be believed. English only. Deliberately absent: storing, and judging what was known before.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules of how someone wants to be treated from now on. They become procedural memories.
 
-One errand is not an instruction: "please write a poem" asks once, "please always answer in French" asks for ever.
+A single errand is not an instruction: "please write a poem" asks once, "please always answer in French" asks forever.
 """
 
 from __future__ import annotations

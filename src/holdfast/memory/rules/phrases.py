@@ -1,6 +1,6 @@
 """Names and things inside a sentence: where they end, and which words are none.
 
-A name is told by its capital; in scripts without capitals a single word stands for it. Deliberately absent: lists of
+A name is recognised by its capital; in scripts without capitals it is a single word. Deliberately absent: lists of
 known names or places.
 """
 

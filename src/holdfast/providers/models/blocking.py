@@ -1,8 +1,8 @@
 """Coroutines for callers that block.
 
-A coroutine runs in the caller's thread where that is free, and in a thread of its own where an event loop runs already,
-as in a notebook. What comes piece by piece always has a thread, which ends with the last piece, with an error, or when
-the caller stops listening. Deliberately absent: a loop that lives longer than one call, and with it a thread that
+A coroutine runs in the caller's thread if that is free, and in its own thread if an event loop is already running,
+as in a notebook. A stream always has a thread, which ends with the last piece, with an error, or when
+the caller stops iterating. Deliberately absent: a loop that lives longer than one call, and with it a thread that
 someone would have to end.
 """
 
@@ -65,7 +65,7 @@ def listen(make: Callable[[Callable[[P], None]], Coroutine[Any, Any, T]]) -> Gen
 
 
 def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
-    """End the work, whose caller may have been interrupted and does not wait for ever.
+    """End the work, whose caller may have been interrupted and does not wait forever.
 
     A cancellation can be swallowed by a client that was just closing something, so it is repeated.
     """

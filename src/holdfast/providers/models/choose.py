@@ -1,7 +1,7 @@
-"""From what a caller names to a model.
+"""Choosing a model by name.
 
 Making one loads no library and asks no server, so a store can be opened with any model at no cost. Deliberately absent:
-the environment. A key or an address is passed in by whoever reads settings.
+the environment. Keys and addresses are passed in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A function of the caller's as a model. Deliberately absent: a time limit; a plain function cannot be held to one."""
+"""The caller's own function as a model. Deliberately absent: a time limit; a plain function cannot be stopped."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class LocalServer:
         began = time.perf_counter()
         try:
             self._server: Any = xllamacpp.Server(params)
-            # One token, so that its loop is known to run: ended before that, it would wait for itself for ever.
+            # One token, so that its loop is known to run: ended before that, it would wait for itself forever.
             self._server.handle_completions({"prompt": "a", "max_tokens": 1})
         except Exception as error:
             raise Misconfigured(f"The model {path} cannot be loaded: {error}.") from error

@@ -1,6 +1,6 @@
-"""What a language model is, and what comes back from one.
+"""What a language model is, and what it returns.
 
-Messages and tools go in as the dicts of OpenAI's chat format, which everybody writes already; what comes back is one
+Messages and tools go in as the dicts of OpenAI's chat format, which everybody already writes; the result is one
 ``Reply``, from whichever vendor. Deliberately absent: anything that calls a model, and anything a vendor would
 recognise as its own.
 """

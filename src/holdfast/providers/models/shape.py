@@ -1,7 +1,7 @@
-"""Answers of a given shape: the schema that is asked for, reading what came, and asking once more when it does not fit.
+"""Answers of a given shape: the schema to ask for, reading the answer, and asking once more when it does not fit.
 
-A shape is a msgspec.Struct type. Deliberately absent: repairs. A text that is not the shape is shown to the model with
-what is wrong about it, and is never bent until it fits.
+A shape is a msgspec.Struct type. Deliberately absent: repairs. A text that does not fit is shown to the model with
+what is wrong with it, and is never bent until it fits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read(text: str, shape: type[T]) -> T:
 
 
 def instructions(schema: dict[str, Any]) -> str:
-    """What to tell a model that cannot be held to a schema in another way."""
+    """The instruction for a model that cannot be given a schema in another way."""
     return (
         "Answer with one JSON object of this schema, and with nothing before or after it:\n"
         + msgspec.json.encode(schema).decode()

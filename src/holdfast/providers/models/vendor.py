@@ -1,8 +1,8 @@
-"""Any vendor's model by name, through pydantic-ai: tried again where that can help, and never for longer than allowed.
+"""Any vendor's model by name, through pydantic-ai: retried where that can help, and never for longer than allowed.
 
 Making one imports nothing and asks nothing; the first request loads pydantic-ai and the vendor's SDK. Deliberately
 absent: falling back to another model (the caller knows whether another one will do), jitter (there is no randomness in
-rooms), and a second try of a stream that has begun: what was said cannot be unsaid.
+rooms), and retrying a stream that has begun: what was said cannot be unsaid.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LIMIT_S = 300.0
 RETRIES = 2
 MODES = ("auto", "native", "tool", "prompted")
 _PASSING = frozenset({"busy", "server", "connection", "unreadable"})
-_LONGEST_WAIT_S = 30.0  # a server that asks for more is left to whoever asks again later
+_LONGEST_WAIT_S = 30.0  # if a server asks for more, the caller retries later
 
 _log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
-"""From what a caller names to a counter of tokens.
+"""Choosing a token counter by name.
 
 A model is enough: where its encoding is known and the extra is installed the count is exact, else it is an estimate
-for its family of tokenisers, and ``exact`` and ``name`` say which. Whoever names an encoding wants that one and gets an
-error where it is missing. Making a counter loads nothing. Deliberately absent: the environment, and asking a vendor.
+for its family of tokenisers, and ``exact`` and ``name`` say which. If you name an encoding, you get that one, or an
+error if it is missing. Making a counter loads nothing. Deliberately absent: the environment, and asking a vendor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a counter of tokens is, and the wrapper that holds each one to it and remembers.
+"""What a token counter is, and the wrapper that checks each one and caches its counts.
 
 A context is built for every turn from some hundred short texts, of which all but a few were counted the turn before. So
 counts of short texts are kept by the text itself, in two generations: when the younger is full it becomes the older,

@@ -129,7 +129,7 @@ class ErasePromises:
 
     @pytest.mark.parametrize("first", [ANA, BEN])
     def test_what_was_kept_for_a_fork_goes_with_the_fork(self, scene: Scene, first: Scope) -> None:
-        """When the last one who reaches an event is erased, the event goes, whoever was erased first."""
+        """When the last record that reaches an event is erased, the event goes, in whatever order they were erased."""
         scene.commit(append("t", "one", "two"))
         scene.commit(fork("f", scene.mark("t", at=1), scope=BEN), append("f", "other", scope=BEN))
         scene.commit(fork("g", scene.mark("f"), scope=BEN))
@@ -182,7 +182,7 @@ class ErasePromises:
         assert {(change.id, change.scope) for change in gone} == {("", Scope())}
 
     def test_the_feed_forgets_also_where_nothing_is_left(self, scene: Scene) -> None:
-        """What was deleted before, who only acted, and who erases himself: none of them is told any more."""
+        """Things deleted before, a user who only acted, and a user who erases himself: the feed names none of them."""
         scene.engine.commit(ACME, [note("b", scope=BEN)], scene.clock.now(), "ana")
         scene.commit(note("gone", scope=ANA))
         scene.commit(Delete("note", "gone"))
@@ -259,7 +259,7 @@ class ErasePromises:
         assert scene.thread("t").version == 1
 
     def test_a_dry_run_tells_what_would_go_and_changes_nothing(self, scene: Scene) -> None:
-        """By kind, with the users and agents whose it is; afterwards the same is told by the erasure itself."""
+        """By kind, with the users and agents who own it; the erasure itself then returns the same."""
         scene.commit(note("n", scope=Scope("ana", "travel")), append("t", "one"), append("b", "kept", scope=BEN))
         scene.commit(Put("part", "p", b"x", scope=ANA, derived=True))
         before = contents(scene.engine)

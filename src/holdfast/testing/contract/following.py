@@ -109,7 +109,7 @@ class FeedPromises:
         )[:1]
 
     def test_an_erasure_is_of_interest_to_everybody(self, scene: Scene) -> None:
-        """Nobody can be told whom it was about, so all who may hold something of it hear of it."""
+        """The feed does not say whom it was about, so everyone who may hold something of it gets it."""
         scene.commit(note("a", scope=ANA), note("b", scope=BEN))
         scene.erase(ANA)
         (item,) = scene.engine.feed(ACME, 1, only=Interest(user="ben"))

@@ -121,7 +121,7 @@ class ForkPromises:
 
     @pytest.mark.parametrize("order", ["parent first", "fork first", "together"])
     def test_what_no_one_reaches_any_more_is_gone(self, scene: Scene, order: str) -> None:
-        """After the last of those who shared events is deleted, no mark reads them, whoever went first."""
+        """After the last record that shares events is deleted, no mark reads them, whichever went first."""
         scene.commit(append("t", "one", "two"))
         scene.commit(fork("f", scene.mark("t", at=1)), append("f", "other"))
         marks = [scene.mark("t"), scene.mark("f")]
@@ -227,7 +227,7 @@ class RewindPromises:
             scene.commit(rewind("absent", scene.mark("t")))
 
     def test_a_rewind_minds_the_expected_head(self, scene: Scene) -> None:
-        """Whoever rewinds what has moved on meanwhile gets a conflict; at the expected head it happens."""
+        """A rewind of something that has moved on meanwhile is a conflict; at the expected head it happens."""
         scene.commit(append("t", "one", "two"))
         with pytest.raises(Conflict):
             scene.commit(rewind("t", scene.mark("t", at=1), expect=1))

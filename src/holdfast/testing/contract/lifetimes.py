@@ -75,7 +75,7 @@ class ThreadPromises:
         assert scene.engine.check() == []
 
     def test_one_retry_key_from_many_threads_is_stored_once(self, scene: Scene) -> None:
-        """Whoever comes second gets what the first stored."""
+        """The second writer gets what the first stored."""
         with ThreadPoolExecutor(8) as pool:
             receipts = list(pool.map(lambda _: scene.commit(append("t", event("one", "k"))), range(16)))
         assert {r.events for r in receipts} == {receipts[0].events}
@@ -175,7 +175,7 @@ class SubmitPromises:
         assert scene.ids() == ["c", "a"]
 
     def test_every_ticket_comes_back_exactly_once(self, engine: Engine, submit: Submit) -> None:
-        """``notify`` is told of each batch once, whatever else is in its group; tickets need not be hashable."""
+        """``notify`` gets each batch once, whatever else is in its group; tickets need not be hashable."""
         assert isinstance(engine, Submits)
         told: list[object] = []
         last = submit()
@@ -310,7 +310,7 @@ class BackupPromises:
         assert opened.check() == []
 
     def test_a_backup_never_overwrites(self, scene: Scene, copy: Path) -> None:
-        """A path that is taken is a conflict, and what is there stays."""
+        """A path that is taken is a conflict, and the existing file stays."""
         size_bytes = copy.stat().st_size
         scene.commit(append("t", "x" * 100_000))
         assert isinstance(scene.engine, Copies)

@@ -137,7 +137,7 @@ class DeletePromises:
         assert contents(scene.engine) == before
 
     def test_deleting_what_is_absent_with_an_expected_version_is_a_conflict(self, scene: Scene) -> None:
-        """Whoever expects a version and finds nothing has missed something."""
+        """A delete that expects a version and finds nothing is a conflict."""
         with pytest.raises(Conflict):
             scene.commit(Delete("note", "a", expect=1))
 
@@ -151,7 +151,7 @@ class DeletePromises:
         assert scene.ids() == []
 
     def test_a_deleted_record_may_be_made_again_from_the_start(self, scene: Scene) -> None:
-        """Deleting is not erasing: the id is free, and version, times and stream begin anew."""
+        """Deleting is not erasing: the id is free, and version, times and stream start over."""
         scene.commit(append("t", "one"))
         scene.commit(Delete("thread", "t"))
         receipt = scene.commit(append("t", "two"))

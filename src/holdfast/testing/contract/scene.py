@@ -33,7 +33,7 @@ from holdfast.testing.export import export
 ACME, GLOBEX = "acme", "globex"
 ANA, BEN = Scope(user="ana"), Scope(user="ben")
 EVERYTHING = 10_000
-PATIENCE_S = 30.0  # a guard against hanging for ever, not a measurement
+PATIENCE_S = 30.0  # a guard against hanging forever, not a measurement
 
 T = TypeVar("T")
 
