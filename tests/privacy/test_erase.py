@@ -15,7 +15,7 @@ import pytest
 
 import holdfast
 from holdfast import errors
-from holdfast.engine.contract import Query
+from holdfast.engine.contract import Put, Query
 from holdfast.engine.registry import open_engine
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core, scan_all
@@ -390,3 +390,27 @@ def index_hash(words: str) -> bytes:
     from holdfast.retrieval.segment import hashed  # noqa: PLC0415
 
     return hashed(text.terms(words)[0]).to_bytes(8, "little")
+
+
+def test_a_memory_that_cannot_be_read_does_not_keep_its_thread(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "s.db", embedder=None) as store:
+        store.thread("t", user="ana").append({"role": "user", "content": "I live in Oslo."})
+        (learned,) = store.memory("ana").learn("t")
+        record = store.core.engine.get(store.tenant, "memory", learned.id)
+        assert record is not None
+        put = Put("memory", record.id, b"j1[]", scope=record.scope, tags=record.tags)
+        store.core.engine.commit(store.tenant, [put], record.time)
+        assert store.erase(thread="t", dry_run=True).counts["memory"] == 1
+        assert store.erase(thread="t").counts["memory"] == 1
+        assert store.core.engine.get(store.tenant, "memory", learned.id) is None
+        assert store.finish_erasures() == 0
+
+
+def test_every_store_of_the_tenant_forgets_what_another_one_erased() -> None:
+    with holdfast.open("ram:", embedder=None) as store:
+        store.thread("t", user="ana").append({"role": "user", "content": "the vault is behind the mirror"})
+        before = store.context("t", "where?", budget=2_000)
+        assert "behind the mirror" in before.text
+        store.acting_as("admin").erase(thread="t")
+        builder: Any = store.wiring.contexts()
+        assert not builder._pages, "the page of an erased thread is still here"

@@ -112,6 +112,9 @@ def test_a_password_is_masked_wherever_an_address_is_told() -> None:
     ("postgresql://h/db?user=u&password=hush&sslmode=require", "postgresql://h/db?user=u&sslmode=require"),
     ("postgresql://h/db?password=hush", "postgresql://h/db"),
     ("postgresql://u@h/db", "postgresql://u@h/db"),
+    ("postgresql://h:5432/db?user=me@srv", "postgresql://h:5432/db?user=me@srv"),
+    ("postgresql://u:a/b@h/db?sslpassword=hush", "postgresql://u@h/db"),
+    ("notes?", "notes?"),
 ])  # fmt: skip
 def test_an_address_is_kept_without_its_password(address: str, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept_address(address) == kept
