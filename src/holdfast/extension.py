@@ -2,7 +2,7 @@
 
 Use it to write your own outside this repository, just as ours are written. It has five parts:
 
-- a store, however it was given (``OpenedStore``), and a way to use it without blocking an event loop (``away``);
+- a store, however it was given (``OpenedStore``), and a way to use it without blocking an event loop (``in_thread``);
 - a framework's names as parts of our names (``escaped``): parts are joined by slashes, and a slash inside a part
   is written as "%2F", so that no two things share a name and a name identifies its thing;
 - the handles behind the public ones: ``thread.logbook``, ``thread.statebook``, ``folder.filebook`` and
@@ -59,14 +59,14 @@ from holdfast.ledger.folder import Folder
 from holdfast.ledger.json_path import same
 from holdfast.ledger.log import to_entry, to_event
 from holdfast.ledger.schema import Schema
-from holdfast.ledger.speech import OURS
+from holdfast.ledger.speech import RESERVED
 from holdfast.ledger.state import StateBook, to_document
 from holdfast.memory.collection import MemoryCollection
 from holdfast.memory.drafts import Remembering, checked
 from holdfast.memory.names import MEMORY, collection_id, memory_id, once_number, subject_of
 from holdfast.memory.stored import as_remembered, read_plain, to_plain
 from holdfast.records import MEMORY_KINDS, Draft
-from holdfast.retrieval.recall import MOST
+from holdfast.retrieval.recall import MAX_HITS
 from holdfast.steps.hold import HOLD
 from holdfast.store import Store
 from holdfast.store import open as open_store
@@ -77,12 +77,11 @@ __all__ = [
     "KINDS",
     "LEASE",
     "LONGEST_BYTES",
+    "MAX_HITS",
     "MAX_ID_BYTES",
     "MEMORY",
     "MEMORY_KINDS",
-    "MOST",
-    "OURS",
-    "Alone",
+    "RESERVED",
     "Append",
     "Buries",
     "Core",
@@ -91,7 +90,6 @@ __all__ = [
     "Event",
     "FileBook",
     "Fork",
-    "Given",
     "Guard",
     "Mark",
     "MemoryCollection",
@@ -107,9 +105,10 @@ __all__ = [
     "Schema",
     "Scope",
     "StateBook",
+    "StoreOrAddress",
+    "ThreadHold",
     "View",
     "as_remembered",
-    "away",
     "check_id",
     "check_text",
     "checked",
@@ -122,6 +121,7 @@ __all__ = [
     "fetch",
     "fetch_events",
     "here",
+    "in_thread",
     "kept_address",
     "log",
     "mask",
@@ -155,11 +155,11 @@ _PASSWORD = (
     (re.compile(r"([?&])(?:ssl)?password=[^&]*&?"), r"\1"),
     (re.compile(r"[?&]$"), ""),
 )
-Given = Store | AsyncStore | str | Path
+StoreOrAddress = Store | AsyncStore | str | Path
 """An open store, blocking or async, or the address of one to open."""
 
 
-def opened(given: Given) -> Store:
+def opened(given: StoreOrAddress) -> Store:
     """The store that was given, or the one at an address."""
     if isinstance(given, Store):
         return given
@@ -190,7 +190,7 @@ def whole_address(kept: str) -> str:
 class OpenedStore:
     """An adapter's store: a store that was given stays open, one opened here is closed with the adapter."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: StoreOrAddress) -> None:
         self.store = opened(given)
         self._mine = isinstance(given, str | Path)
 
@@ -217,7 +217,7 @@ class OpenedStore:
         self.store.wiring.purge({owner})
 
 
-class Alone(AsyncHold):
+class ThreadHold(AsyncHold):
     """A thread held by one run for the length of a ``with`` or an ``async with``."""
 
     def __enter__(self) -> Self:
@@ -230,7 +230,7 @@ class Alone(AsyncHold):
         self._hold.__exit__(kind, error, trace)
 
 
-async def away(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Do blocking work in a thread; if the caller is cancelled, it still runs to its end, never half written."""
     return await to_end(None, functools.partial(work, *args, **kwargs))
 

@@ -12,7 +12,7 @@ from holdfast import importers
 from holdfast.errors import Conflict, Invalid, Unsupported
 
 
-def take(store: holdfast.Store, place: Path, skip: bool = False, **ways: str) -> importers.ImportedReport:
+def take(store: holdfast.Store, place: Path, skip: bool = False, **ways: str) -> importers.ImportOutcome:
     with importers.read(place, **ways) as source:  # type: ignore[arg-type]
         return importers.import_into(store, source, skip=skip)
 

@@ -12,7 +12,7 @@ from holdfast import importers
 from holdfast.errors import Corrupt, Invalid
 
 
-def take(store: holdfast.Store, place: Path, **ways: str) -> importers.ImportedReport:
+def take(store: holdfast.Store, place: Path, **ways: str) -> importers.ImportOutcome:
     with importers.read(place, **ways) as source:  # type: ignore[arg-type]
         return importers.import_into(store, source)
 

@@ -17,7 +17,7 @@ from holdfast.errors import Corrupt, Invalid, Unsupported
 Make = Callable[[str], Path]
 
 
-def take(store: holdfast.Store, place: Path, **ways: object) -> importers.ImportedReport:
+def take(store: holdfast.Store, place: Path, **ways: object) -> importers.ImportOutcome:
     with importers.read(place, **ways) as source:  # type: ignore[arg-type]
         return importers.import_into(store, source)
 

@@ -13,7 +13,7 @@ from holdfast.errors import Conflict, Invalid
 from holdfast.importers.files import Original
 
 
-def take(store: holdfast.Store, place: Path, **ways: object) -> importers.ImportedReport:
+def take(store: holdfast.Store, place: Path, **ways: object) -> importers.ImportOutcome:
     with importers.read(place, **ways) as source:  # type: ignore[arg-type]
         return importers.import_into(store, source)
 

@@ -26,7 +26,7 @@ def feed_of(store: holdfast.Store) -> int:
     return sum(1 for _ in store.watch(timeout_s=0))
 
 
-def take(store: holdfast.Store, place: Path, **ways: object) -> importers.ImportedReport:
+def take(store: holdfast.Store, place: Path, **ways: object) -> importers.ImportOutcome:
     with importers.read(place) as source:
         return importers.import_into(store, source, **ways)  # type: ignore[arg-type]
 

@@ -21,21 +21,21 @@ class Elsewhere:
     def __init__(self, *arrays: Any) -> None:
         self._arrays = ArrayCandidates(*arrays)
 
-    def by_words(self, asked: Any, most: int) -> DocumentKeys:
+    def by_words(self, most: int) -> DocumentKeys:
         self.asked.append(most)
-        return DocumentKeys(*(column.copy() for column in self._arrays.by_words(asked, most)))
+        return DocumentKeys(*(column.copy() for column in self._arrays.by_words(most)))
 
-    def by_vector(self, asked: Any, most: int) -> list[DocumentKeys]:
-        return [DocumentKeys(*(column.copy() for column in keys)) for keys in self._arrays.by_vector(asked, most)]
+    def by_vector(self, most: int) -> list[DocumentKeys]:
+        return [DocumentKeys(*(column.copy() for column in keys)) for keys in self._arrays.by_vector(most)]
 
 
 class OnlyTheFirst(Elsewhere):
     """An index that knows one document."""
 
-    def by_words(self, asked: Any, most: int) -> DocumentKeys:
-        return DocumentKeys(*(column[:1] for column in super().by_words(asked, most)))
+    def by_words(self, most: int) -> DocumentKeys:
+        return DocumentKeys(*(column[:1] for column in super().by_words(most)))
 
-    def by_vector(self, asked: Any, most: int) -> list[DocumentKeys]:
+    def by_vector(self, most: int) -> list[DocumentKeys]:
         return []
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from holdfast import FileDelete, FileWrite, Folder
 from holdfast.errors import Conflict, Invalid, NotFound
-from holdfast.extension import Given, OpenedStore, away, compare_and_set, encode, path_of, to_micros
+from holdfast.extension import OpenedStore, StoreOrAddress, compare_and_set, encode, in_thread, path_of, to_micros
 from holdfast.types import File
 
 try:
@@ -44,7 +44,7 @@ class HoldfastMemoryTool(BetaAbstractMemoryTool):
 
     def __init__(
         self,
-        store: Given,
+        store: StoreOrAddress,
         *,
         user: str | None = None,
         agent: str | None = None,
@@ -119,7 +119,7 @@ class AsyncHoldfastMemoryTool(BetaAsyncAbstractMemoryTool):
 
     def __init__(
         self,
-        store: Given,
+        store: StoreOrAddress,
         *,
         user: str | None = None,
         agent: str | None = None,
@@ -133,52 +133,52 @@ class AsyncHoldfastMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def view(self, command: Any) -> str:
         """Show a file with line numbers, or what is in a directory."""
-        return await away(self._shelf.told, _Shelf.view, command)
+        return await in_thread(self._shelf.told, _Shelf.view, command)
 
     async def create(self, command: Any) -> str:
         """Write a file that is not there yet."""
-        return await away(self._shelf.told, _Shelf.create, command)
+        return await in_thread(self._shelf.told, _Shelf.create, command)
 
     async def str_replace(self, command: Any) -> str:
         """Replace a text that occurs once in a file."""
-        return await away(self._shelf.told, _Shelf.str_replace, command)
+        return await in_thread(self._shelf.told, _Shelf.str_replace, command)
 
     async def insert(self, command: Any) -> str:
         """Put lines into a file."""
-        return await away(self._shelf.told, _Shelf.insert, command)
+        return await in_thread(self._shelf.told, _Shelf.insert, command)
 
     async def delete(self, command: Any) -> str:
         """Delete a file or a directory; ``restore`` brings it back."""
-        return await away(self._shelf.told, _Shelf.delete, command)
+        return await in_thread(self._shelf.told, _Shelf.delete, command)
 
     async def rename(self, command: Any) -> str:
         """Give a file or a directory another path."""
-        return await away(self._shelf.told, _Shelf.rename, command)
+        return await in_thread(self._shelf.told, _Shelf.rename, command)
 
     # What only its owner may do
 
     async def history(self, path: str) -> list[File]:
         """Every version of a file, oldest first; one that is ``deleted`` ended it (a rename ends it too)."""
-        return await away(self._shelf.history, path)
+        return await in_thread(self._shelf.history, path)
 
     async def restore(self, path: str, *, version: int | None = None) -> list[str]:
         """Bring back what the last deletion at a path, or under it, took away; return the paths.
 
         With ``version`` a file gets what it held then. Either way it is one more version, and nothing is lost.
         """
-        return await away(self._shelf.restore, path, version)
+        return await in_thread(self._shelf.restore, path, version)
 
     async def erase(self, path: str = _ROOT) -> int:
         """Remove everything at a path and under it for good, with its history; return how many files went."""
-        return await away(self._shelf.erase, path)
+        return await in_thread(self._shelf.erase, path)
 
     async def clear_all_memory(self) -> str:
         """Erase everything: no version of any file is left."""
-        return await away(self._shelf.clear)
+        return await in_thread(self._shelf.clear)
 
     async def close(self) -> None:
         """Close the store, if this tool opened it."""
-        await away(self._shelf.close)
+        await in_thread(self._shelf.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -192,7 +192,7 @@ class AsyncHoldfastMemoryTool(BetaAsyncAbstractMemoryTool):
 class _Shelf:
     """What the commands do and answer, for both tools. A refusal is an error of ours with the words a model knows."""
 
-    def __init__(self, store: Given, user: str | None, agent: str | None, folder: str) -> None:
+    def __init__(self, store: StoreOrAddress, user: str | None, agent: str | None, folder: str) -> None:
         self._held = OpenedStore(store)
         with self._held.begun() as begun:
             self._folder: Folder = begun.folder(folder, user=user, agent=agent)

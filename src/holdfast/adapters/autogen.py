@@ -23,15 +23,15 @@ import msgspec
 from holdfast import Folder, Thread
 from holdfast.errors import Conflict, Corrupt, Invalid, TooLarge, Unsupported
 from holdfast.extension import (
+    MAX_HITS,
     MEMORY_KINDS,
-    MOST,
-    OURS,
+    RESERVED,
     Draft,
-    Given,
     OpenedStore,
-    away,
+    StoreOrAddress,
     compare_and_set,
     encode,
+    in_thread,
     kept_address,
     quoted,
     whole_address,
@@ -53,7 +53,7 @@ T = TypeVar("T")
 _LISTED_BY = ("kind", "subject", "tag")
 _FORM = "form:"
 _ENTRIES = "$entries"
-_SILENT = f"{OURS}autogen."
+_SILENT = f"{RESERVED}autogen."
 """What the names of events begin with that repeat what stands elsewhere: recall and contexts leave them out."""
 _CONTEXT = f"{_SILENT}context"
 _RECALLED = "MemoryQueryEvent"
@@ -83,7 +83,7 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
 
     def __init__(
         self,
-        store: Given,
+        store: StoreOrAddress,
         *,
         user: str | None = None,
         agent: str | None = None,
@@ -91,9 +91,9 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
         log: bool = False,
         files: bool = False,
     ) -> None:
-        if type(k) is not int or not 1 <= k <= MOST:
+        if type(k) is not int or not 1 <= k <= MAX_HITS:
             raise Invalid(
-                f"k is how many memories are recalled at most, a whole number from 1 to {MOST:,}, not {quoted(k)}"
+                f"k is how many memories are recalled at most, a whole number from 1 to {MAX_HITS:,}, not {quoted(k)}"
             )
         self._address = kept_address(store) if isinstance(store, str | Path) else None
         self._options: dict[str, Any] = {"k": k, "log": log, "files": files}
@@ -105,7 +105,7 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
 
     async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:
         """Remember a text, or a dict as its JSON, with its type and its metadata."""
-        await _unless_cancelled(away(self._remember, content), cancellation_token)
+        await _unless_cancelled(in_thread(self._remember, content), cancellation_token)
 
     async def query(
         self, query: str | MemoryContent = "", cancellation_token: CancellationToken | None = None, **kwargs: Any
@@ -117,7 +117,7 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
         it is thought to answer under ``metadata["holdfast"]``.
         """
         text = query if isinstance(query, str) else _text(query)
-        found = await _unless_cancelled(away(self._recall, text, kwargs), cancellation_token)
+        found = await _unless_cancelled(in_thread(self._recall, text, kwargs), cancellation_token)
         return MemoryQueryResult(results=found)
 
     async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
@@ -134,11 +134,11 @@ class HoldfastMemory(Memory, Component[HoldfastMemoryConfig]):
 
     async def clear(self) -> None:
         """Forget every memory of this scope, by whomever it was remembered. ``Memories.restore`` brings one back."""
-        await away(lambda: [self._memory.forget(kind=kind) for kind in MEMORY_KINDS])
+        await in_thread(lambda: [self._memory.forget(kind=kind) for kind in MEMORY_KINDS])
 
     async def close(self) -> None:
         """Close the store, if this memory opened it."""
-        await away(self._held.close)
+        await in_thread(self._held.close)
 
     def _to_config(self) -> HoldfastMemoryConfig:
         if self._address is None:
@@ -245,7 +245,9 @@ class HoldfastStateKeeper:
     state gets ``Conflict`` instead of overwriting the first.
     """
 
-    def __init__(self, store: Given, thread: str, *, user: str | None = None, agent: str | None = None) -> None:
+    def __init__(
+        self, store: StoreOrAddress, thread: str, *, user: str | None = None, agent: str | None = None
+    ) -> None:
         self._held = OpenedStore(store)
         with self._held.begun() as begun:
             self._thread = begun.thread(thread, user=user, agent=agent, tags=("autogen",))
@@ -260,25 +262,25 @@ class HoldfastStateKeeper:
 
         ``Conflict`` when another one was kept since this keeper last restored or kept: restore it, go on from there.
         """
-        return await away(self._keep, dict(await what.save_state()))
+        return await in_thread(self._keep, dict(await what.save_state()))
 
     async def restore(self, what: Stateful, *, revision: int | None = None) -> int:
         """Give an agent or team the state that was kept last, or an older one; return its revision.
 
         0 means that nothing was kept yet, and nothing was changed. What is kept next becomes the newest revision.
         """
-        found, state = await away(self._load, revision)
+        found, state = await in_thread(self._load, revision)
         if found:
             await what.load_state(state)
         return found
 
     async def revisions(self) -> list[Revision]:
         """What was kept, oldest first, and when."""
-        return await away(self._thread.revisions)
+        return await in_thread(self._thread.revisions)
 
     async def close(self) -> None:
         """Close the store, if this keeper opened it."""
-        await away(self._held.close)
+        await in_thread(self._held.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -21,21 +21,21 @@ import msgspec
 from holdfast import Thread
 from holdfast.errors import Invalid
 from holdfast.extension import (
-    OURS,
+    RESERVED,
     Draft,
     Event,
-    Given,
     Op,
     OpenedStore,
     Put,
     Record,
-    away,
+    StoreOrAddress,
     check_id,
     compare_and_set,
     decode,
     encode,
     escaped,
     fetch,
+    in_thread,
     log,
     quoted,
     to_micros,
@@ -71,7 +71,7 @@ class HoldfastSessionStore(SessionStore):
     ``agent`` say whose the sessions are, so that recall finds them: other people's are then neither listed nor touched.
     """
 
-    def __init__(self, store: Given, *, user: str | None = None, agent: str | None = None) -> None:
+    def __init__(self, store: StoreOrAddress, *, user: str | None = None, agent: str | None = None) -> None:
         self._held = OpenedStore(store)
         self.store = self._held.store
         self._user, self._agent, self._core = user, agent, self.store.core
@@ -92,28 +92,28 @@ class HoldfastSessionStore(SessionStore):
             return
         queue = self._queues.setdefault((asyncio.get_running_loop(), place.id), asyncio.Lock())
         async with queue:
-            await away(self._append if place.subpath is None else self._append_below, place, drafts)
+            await in_thread(self._append if place.subpath is None else self._append_below, place, drafts)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """The entries of a transcript, as they were given; None where nothing was ever appended."""
-        return await away(self._load, _TranscriptPlace.of(key)) or None
+        return await in_thread(self._load, _TranscriptPlace.of(key)) or None
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
         """The sessions of a project, the one that was active last first."""
-        found = await away(self._sessions, _project(project_key))
+        found = await in_thread(self._sessions, _project(project_key))
         return [{"session_id": _TranscriptPlace.at(info.id).session, "mtime": _milliseconds(info)} for info in found]
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
         """The SDK's summaries of the sessions of a project. They always tell what is in the transcripts."""
-        return await away(self._summaries, _project(project_key))
+        return await in_thread(self._summaries, _project(project_key))
 
     async def delete(self, key: SessionKey) -> None:
         """Erase a transcript; a session goes with the transcripts of all its subagents, also those yet to come."""
-        await away(self._delete, _TranscriptPlace.of(key))
+        await in_thread(self._delete, _TranscriptPlace.of(key))
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         """The subpaths of the transcripts that belong to a session, in order."""
-        return await away(self._subpaths, _TranscriptPlace.of({**key, "subpath": None}))
+        return await in_thread(self._subpaths, _TranscriptPlace.of({**key, "subpath": None}))
 
     # What it can do beyond that
 
@@ -131,7 +131,7 @@ class HoldfastSessionStore(SessionStore):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await away(self.close)
+        await in_thread(self.close)
 
     # Writing
 
@@ -311,7 +311,7 @@ def _split(entry: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
     message = entry.get("message")
     said = isinstance(message, dict) and isinstance(message.get("role"), str) and "content" in message
     if not said or entry.get("type") not in _SAID or entry.get("isMeta") is True:
-        return "event", {"name": f"{OURS}{MARK}.{entry.get('type')}"}, entry
+        return "event", {"name": f"{RESERVED}{MARK}.{entry.get('type')}"}, entry
     assert isinstance(message, dict)
     content = message["content"]
     if (result := _only_result(content)) is not None:

@@ -22,12 +22,12 @@ from holdfast import FileDelete, FileWrite, Store, Thread, atfork, event
 from holdfast.errors import Corrupt, FeedTrimmed, Invalid, Misconfigured
 from holdfast.extension import (
     FILE,
-    OURS,
-    Given,
+    RESERVED,
     OpenedStore,
-    away,
+    StoreOrAddress,
     check_id,
     compare_and_set,
+    in_thread,
     kept_address,
     whole_address,
 )
@@ -52,11 +52,11 @@ _RECORD, _VECTOR = "record/", "vector/"
 _FORM, _STORED = b"\xfff4", np.dtype("<f4")  # no text begins with this byte, so recall does not read a vector as one
 _PAGE, _PAGES = 500, 20  # of commits; after more of them since the last look, all is read again
 _DEFAULT = "lancedb"  # what CrewAI calls the storage of a memory that names none
-_METHOD, _ASKED, _GIVEN = (f"{OURS}crewai.{what}" for what in ("flow", "feedback-asked", "feedback-given"))
+_METHOD, _ASKED, _GIVEN = (f"{RESERVED}crewai.{what}" for what in ("flow", "feedback-asked", "feedback-given"))
 _log = logging.getLogger(__name__)
 
 
-def install(store: Given, *, user: str | None = None, agent: str | None = None) -> Store:
+def install(store: StoreOrAddress, *, user: str | None = None, agent: str | None = None) -> Store:
     """Make Holdfast what CrewAI uses where nothing else is named, in this process: by memories and by flows.
 
     A ``Memory`` with a storage of its own, and a flow with a persistence of its own, keep it. Returned is the store,
@@ -84,7 +84,7 @@ class HoldfastStorage:
     """
 
     def __init__(
-        self, store: Given, *, user: str | None = None, agent: str | None = None, folder: str = "crewai"
+        self, store: StoreOrAddress, *, user: str | None = None, agent: str | None = None, folder: str = "crewai"
     ) -> None:
         self._held = OpenedStore(store)
         self._store = self._held.store
@@ -243,7 +243,7 @@ class HoldfastStorage:
     # The same without holding up an event loop
 
     async def asave(self, records: list[MemoryRecord]) -> None:
-        await away(self.save, records)
+        await in_thread(self.save, records)
 
     async def asearch(
         self,
@@ -254,7 +254,9 @@ class HoldfastStorage:
         limit: int = 10,
         min_score: float = 0.0,
     ) -> list[tuple[MemoryRecord, float]]:
-        return await away(self.search, query_embedding, scope_prefix, categories, metadata_filter, limit, min_score)
+        return await in_thread(
+            self.search, query_embedding, scope_prefix, categories, metadata_filter, limit, min_score
+        )
 
     async def adelete(
         self,
@@ -264,7 +266,7 @@ class HoldfastStorage:
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        return await away(self.delete, scope_prefix, categories, record_ids, older_than, metadata_filter)
+        return await in_thread(self.delete, scope_prefix, categories, record_ids, older_than, metadata_filter)
 
     # What is kept in memory
 
@@ -509,7 +511,7 @@ class HoldfastFlowPersistence(FlowPersistence):
     agent: str | None = None
     _held: OpenedStore = PrivateAttr()
 
-    def __init__(self, store: Given | None = None, /, **fields: Any) -> None:
+    def __init__(self, store: StoreOrAddress | None = None, /, **fields: Any) -> None:
         kept = store if isinstance(store, str | Path) else fields.get("address")
         if kept is not None:
             fields["address"] = kept_address(kept)

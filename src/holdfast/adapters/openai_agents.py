@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from holdfast import Thread
 from holdfast.errors import Invalid, NotFound
 from holdfast.extension import (
-    OURS,
+    RESERVED,
     Append,
     Draft,
     Event,
     Fork,
-    Given,
     Mark,
     Op,
     OpenedStore,
@@ -30,10 +29,11 @@ from holdfast.extension import (
     Point,
     Put,
     Record,
-    away,
+    StoreOrAddress,
     checkpoints,
     compare_and_set,
     decode,
+    in_thread,
     log,
     quoted,
 )
@@ -82,7 +82,7 @@ class HoldfastSession:
     def __init__(
         self,
         session_id: str,
-        store: Given,
+        store: StoreOrAddress,
         *,
         user: str | None = None,
         agent: str | None = None,
@@ -112,20 +112,20 @@ class HoldfastSession:
             limit = settings.limit
         if limit is not None and (type(limit) is not int or limit < 0):
             raise Invalid(f"limit is a number of items, 0 or more, or None for all of them, not {quoted(limit)}")
-        return await away(self._newest, limit)
+        return await in_thread(self._newest, limit)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items in one commit, all of them or none."""
         drafts = _drafts(items)
         if drafts:  # encoded here and now, so that nothing the caller changes meanwhile gets in
-            await away(self._core.commit, self.thread.logbook.appending(drafts))
+            await in_thread(self._core.commit, self.thread.logbook.appending(drafts))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the newest item away and return it; None when there is none. Nobody else gets the same one.
 
         It is hidden: the checkpoint ``before-pop-N`` of the thread still has it.
         """
-        return await away(self._pop)
+        return await in_thread(self._pop)
 
     async def clear_session(self) -> None:
         """Take all items away. They are hidden, as by ``pop_item``; ``erase`` removes them for good."""
@@ -135,7 +135,7 @@ class HoldfastSession:
 
     async def replace_items(self, items: list[TResponseInputItem]) -> None:
         """Put these items in the place of all there are, in one commit, so that no crash leaves neither."""
-        await away(self._replace, [log.copied(draft) for draft in _drafts(items)])
+        await in_thread(self._replace, [log.copied(draft) for draft in _drafts(items)])
 
     async def _atomic_replace_items(self, items: list[TResponseInputItem]) -> bool:
         """Where the SDK's compaction looks for a replacement in one piece; without it it clears and then adds."""
@@ -147,7 +147,7 @@ class HoldfastSession:
 
         With ``forever`` the id cannot be used again, so that a late writer does not bring it back.
         """
-        await away(self._erase, forever)
+        await in_thread(self._erase, forever)
 
     def close(self) -> None:
         """Close the store, if this session opened it."""
@@ -157,7 +157,7 @@ class HoldfastSession:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await away(self.close)
+        await in_thread(self.close)
 
     # Reading
 
@@ -254,7 +254,7 @@ def to_draft(item: Any) -> Draft:
     kind = item.get("type")
     if isinstance(kind, str) and kind not in _UNSPOKEN:  # such as reasoning: a block of what the assistant said
         return Draft("message", {"role": "assistant", "content": [item], MARK: None})
-    return Draft("event", {"name": f"{OURS}{MARK}", MARK: item})
+    return Draft("event", {"name": f"{RESERVED}{MARK}", MARK: item})
 
 
 def item_of(event: Event) -> Any:

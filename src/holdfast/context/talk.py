@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.ledger.speech import OURS, is_ours, spoken
+from holdfast.ledger.speech import RESERVED, is_ours, spoken
 from holdfast.records import Entry
 
 MISSING = "(no result is recorded for this call)"
 EMPTY = "(empty)"
-_UNANSWERED = f"{OURS}unanswered"
+_UNANSWERED = f"{RESERVED}unanswered"
 _REMARK = 400
 _ID = 40
 _NEVER = 2**63

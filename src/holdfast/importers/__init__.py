@@ -10,15 +10,15 @@ LangGraph to be read.
 
 from __future__ import annotations
 
-from holdfast.importers.importing import ImportedReport, Owner, Progress, by_reason, import_into
+from holdfast.importers.importing import ImportOutcome, Owner, Progress, by_reason, import_into
 from holdfast.importers.recognising import ARCHIVE, KINDS, read, recognise
 from holdfast.importers.source import ImportSource, RefusedItem
 
 __all__ = [
     "ARCHIVE",
     "KINDS",
+    "ImportOutcome",
     "ImportSource",
-    "ImportedReport",
     "Owner",
     "Progress",
     "RefusedItem",

@@ -32,7 +32,7 @@ class Owner(msgspec.Struct, frozen=True):
     new: int
 
 
-class ImportedReport(msgspec.Struct, frozen=True):
+class ImportOutcome(msgspec.Struct, frozen=True):
     """What an import did, or with ``dry_run`` would do, by what it is: entries, memories, files, checkpoints.
 
     ``counts`` is what the source said it holds. ``here`` were here already, ``erased`` were erased here and stay so,
@@ -57,7 +57,7 @@ class ImportedReport(msgspec.Struct, frozen=True):
 
 def import_into(
     store: Store, source: ImportSource, *, dry_run: bool = False, skip: bool = False, progress: Progress | None = None
-) -> ImportedReport:
+) -> ImportOutcome:
     """Bring everything of a source into a store, and compare what was written with it. Repeating it changes nothing.
 
     What a store cannot hold is ``Invalid``, and with ``skip`` it is left out and reported; so is a class that the
@@ -168,9 +168,9 @@ class _ImportTally:
     def total(self) -> int:
         return sum(self.new.values()) + sum(self.here.values()) + sum(self.erased.values())
 
-    def report(self, source: ImportSource, dry_run: bool, refused: list[RefusedItem], compared: int) -> ImportedReport:
+    def report(self, source: ImportSource, dry_run: bool, refused: list[RefusedItem], compared: int) -> ImportOutcome:
         owners = tuple(Owner(whose.user, whose.agent, count) for whose, count in self.owners.items())
-        return ImportedReport(
+        return ImportOutcome(
             source.kind, source.title, source.place, source.tag(), dry_run, source.counts, dict(self.new),
             dict(self.here), dict(self.erased), owners, tuple(refused), source.notes, compared,
         )  # fmt: skip

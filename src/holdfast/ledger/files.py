@@ -188,7 +188,7 @@ class FileBook:
     def _checked(self, change: Any) -> Any:
         """A change as it is stored; refuse an invalid one before anything is read."""
         if not isinstance(change, FileWrite | FileDelete):
-            raise Invalid(f"a commit takes Writing and Deleting, not {type(change).__name__}")
+            raise Invalid(f"a commit takes FileWrite and FileDelete, not {type(change).__name__}")
         if change.expect is not None:
             check_count("expect", change.expect)
         if isinstance(change, FileWrite):

@@ -19,7 +19,7 @@ _NAMES = ("name", "speaker", "author")
 _SPOKEN = ("text", "content", "input_text", "output_text", "thinking", "refusal", "input")
 _VOUCHED = ("system", "developer")
 _OUTSIDE = ("tool", "function")
-OURS = "holdfast."
+RESERVED = "holdfast."
 """The prefix of events that Holdfast writes for itself. They are no part of what was said."""
 _LONG = 64
 
@@ -78,7 +78,7 @@ def spoken(kind: str, content: Any) -> str:
 def is_ours(content: Any) -> bool:
     """Whether an event was written by Holdfast for itself."""
     name = content.get("name") if isinstance(content, dict) else None
-    return isinstance(name, str) and name.startswith(OURS)
+    return isinstance(name, str) and name.startswith(RESERVED)
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -33,49 +33,47 @@ class DocumentKeys(NamedTuple):
 
 
 class Candidates(Protocol):
-    """What finds candidates for one question, which both methods are asked about.
+    """What finds candidates for one question.
 
     ``most`` is how many are wanted; fewer means that there are no more. Filters of the question (kinds, marks, times,
     trust) and who may see what should be applied here, where it saves work; what comes through is looked at again.
     """
 
-    def by_words(self, asked: RecallQuery, most: int) -> DocumentKeys: ...
+    def by_words(self, most: int) -> DocumentKeys: ...
 
-    def by_vector(self, asked: RecallQuery, most: int) -> list[DocumentKeys]:
+    def by_vector(self, most: int) -> list[DocumentKeys]:
         """The nearest, for each model that the question has a vector of."""
 
 
-FindsCandidates = Callable[[Corpus, Lexical, list[Nearness]], Candidates]
+FindsCandidates = Callable[[RecallQuery, Corpus, Lexical, list[Nearness]], Candidates]
 """Makes what finds candidates for one question, given what the arrays know of it."""
 
 
 class ArrayCandidates:
     """Candidates out of the arrays of a corpus, which a question was looked up in already."""
 
-    def __init__(self, corpus: Corpus, lexical: Lexical, near: list[Nearness]) -> None:
-        self._corpus, self._lexical, self._near = corpus, lexical, near
+    def __init__(self, asked: RecallQuery, corpus: Corpus, lexical: Lexical, near: list[Nearness]) -> None:
+        self._asked, self._corpus, self._lexical, self._near = asked, corpus, lexical, near
+        self._masks = [mask_of(corpus, part, asked) for part in range(len(corpus.segments))]
         self._words: list[Scored] | None = None
         self._vectors: list[list[Scored]] | None = None
 
-    def by_words(self, asked: RecallQuery, most: int) -> DocumentKeys:
+    def by_words(self, most: int) -> DocumentKeys:
         if self._words is None:
-            masks = self._masks(asked)
+            masks = self._masks
             self._words = self._lexical.best(
                 sum(len(mask.rows) if mask.whole else int(mask.rows.sum()) for mask in masks)
             )
-        return self._best(self._words, asked, most)
+        return self._best(self._words, most)
 
-    def by_vector(self, asked: RecallQuery, most: int) -> list[DocumentKeys]:
+    def by_vector(self, most: int) -> list[DocumentKeys]:
         if self._vectors is None:
-            open_rows = [None if mask.whole else mask.rows for mask in self._masks(asked)]
+            open_rows = [None if mask.whole else mask.rows for mask in self._masks]
             self._vectors = [by_model.best(open_rows) for by_model in self._near]
-        return [self._best(scored, asked, most) for scored in self._vectors]
+        return [self._best(scored, most) for scored in self._vectors]
 
-    def _masks(self, asked: RecallQuery) -> list[Mask]:
-        return [mask_of(self._corpus, part, asked) for part in range(len(self._corpus.segments))]
-
-    def _best(self, scored: list[Scored], asked: RecallQuery, most: int) -> DocumentKeys:
-        rows = _best(self._corpus, scored, asked, most)
+    def _best(self, scored: list[Scored], most: int) -> DocumentKeys:
+        rows = _best(self._corpus, scored, self._asked, most)
         streams, positions = self._corpus.column("stream", rows), self._corpus.column("position", rows)
         return DocumentKeys(streams, positions, np.full(len(rows), WHOLE))
 

@@ -7,6 +7,7 @@ says so; only the search by words always runs. Deliberately absent: I/O. Vectors
 from __future__ import annotations
 
 import time as _time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -89,7 +90,7 @@ def search(
     start = _time.perf_counter()
     lexical = Lexical(corpus, reading.terms)
     linked = follow(corpus, reading, lexical, asked)
-    rows = _gathered(corpus, asked, finds(corpus, lexical, near), linked.rows)
+    rows = _gathered(corpus, asked, lambda: finds(asked, corpus, lexical, near), linked.rows)
     run.timed("gather", start)
     table = Table(corpus, asked, reading, lexical, near, rows, linked)
     if not len(table):
@@ -133,14 +134,14 @@ def _ranked(table: Table, run: Stopwatch) -> Ranking:
 # Candidates
 
 
-def _gathered(corpus: Corpus, asked: RecallQuery, candidates: Candidates, linked: Rows) -> Rows:
+def _gathered(corpus: Corpus, asked: RecallQuery, find: Callable[[], Candidates], linked: Rows) -> Rows:
     """What may answer and is true. Where much of the best is not true any more, more is gathered."""
     if corpus.rows <= ALL:
         rows = rows_of([np.full(segment.rows, part) for part, segment in enumerate(corpus.segments)], _numbers(corpus))
         return _standing(corpus, asked, rows.at(allowed(corpus, asked, rows)))
-    least = max(_GATHERED, _OVERFETCH * asked.k)
+    candidates, least = find(), max(_GATHERED, _OVERFETCH * asked.k)
     for most in (least, 8 * least, 64 * least):
-        gathered = _gather(corpus, asked, candidates, most)
+        gathered = _gather(corpus, candidates, most)
         rows = _standing(corpus, asked, _distinct([gathered, linked]))
         if len(gathered) < most or len(rows) >= len(gathered) // 2:
             break
@@ -156,9 +157,9 @@ def _numbers(corpus: Corpus) -> list[Array]:
     return [np.arange(segment.rows) for segment in corpus.segments]
 
 
-def _gather(corpus: Corpus, asked: RecallQuery, candidates: Candidates, most: int) -> Rows:
+def _gather(corpus: Corpus, candidates: Candidates, most: int) -> Rows:
     """The best by words and by meaning, and what stands beside the very best."""
-    keys = [candidates.by_words(asked, most), *candidates.by_vector(asked, most)]
+    keys = [candidates.by_words(most), *candidates.by_vector(most)]
     picked = [_there(corpus.find(found.streams, found.positions)) for found in keys]
     head = _distinct([best.at(slice(_WIDENED)) for best in picked])
     head = head.at(corpus.column("kind", head) < MEMORY)

@@ -38,7 +38,7 @@ from holdfast.retrieval.question import RecallQuery
 from holdfast.retrieval.segment import CODES
 from holdfast.retrieval.source import StreamRange
 
-MOST = 1_000
+MAX_HITS = 1_000
 _MEANT = {"limit": "k", "top_k": "k", "n": "k", "tags": "tag", "kinds": "kind", "user": "store.memory(user=…)"}
 """What people write for another word of ours."""
 _FIRST = 10
@@ -158,8 +158,8 @@ class Recaller:
     ) -> RecallQuery:
         if not isinstance(query, str):
             raise Invalid(f"a query is text, not {type(query).__name__}")
-        if type(k) is not int or not 1 <= k <= MOST:
-            raise Invalid(f"k is a whole number from 1 to {MOST:,}, not {quoted(k)}")
+        if type(k) is not int or not 1 <= k <= MAX_HITS:
+            raise Invalid(f"k is a whole number from 1 to {MAX_HITS:,}, not {quoted(k)}")
         if within_ms is not None and not _positive(within_ms):
             raise Invalid(f"within_ms is a number of milliseconds over 0, not {quoted(within_ms)}")
         if unknown := set(only) - Only.__annotations__.keys():

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.ledger.speech import OURS
+from holdfast.ledger.speech import RESERVED
 from holdfast.records import Draft, Entry
 
 SUMMARY = "summary"
-SESSION = f"{OURS}session"
-USAGE = f"{OURS}usage"
-UNANSWERED = f"{OURS}unanswered"
+SESSION = f"{RESERVED}session"
+USAGE = f"{RESERVED}usage"
+UNANSWERED = f"{RESERVED}unanswered"
 
 
 class Summary(msgspec.Struct, frozen=True):

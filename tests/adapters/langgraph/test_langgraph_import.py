@@ -184,7 +184,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     yield Place(url, there)
 
 
-def take(store: holdfast.Store, place: Any, **ways: Any) -> importers.ImportedReport:
+def take(store: holdfast.Store, place: Any, **ways: Any) -> importers.ImportOutcome:
     dry, skip = ways.pop("dry_run", False), ways.pop("skip", False)
     with importers.read(place, **ways) as source:
         return importers.import_into(store, source, dry_run=dry, skip=skip)

@@ -18,7 +18,7 @@ from holdfast import FileDelete, FileWrite, Folder
 from holdfast.adapters.adk.events import plain
 from holdfast.adapters.adk.service import Service, SessionPlace, packed, unpacked
 from holdfast.errors import NotFound
-from holdfast.extension import away, check_id
+from holdfast.extension import check_id, in_thread
 from holdfast.types import File
 
 _FOLDER = "adk artifacts"
@@ -56,7 +56,7 @@ class HoldfastArtifactService(Service, BaseArtifactService):
     ) -> int:
         """Save an artifact as its next version, and return the number of that: 0 for the first."""
         named = self._named(app_name, user_id, filename, session_id)
-        return await away(self._save, named, ensure_part(artifact), custom_metadata or {})
+        return await in_thread(self._save, named, ensure_part(artifact), custom_metadata or {})
 
     async def load_artifact(
         self,
@@ -70,7 +70,7 @@ class HoldfastArtifactService(Service, BaseArtifactService):
         """The newest version, or the one of a number; None where there is none. References are followed."""
         part = None
         for hops in range(_HOPS, -1, -1):
-            part = await away(self._load, self._named(app_name, user_id, filename, session_id), version)
+            part = await in_thread(self._load, self._named(app_name, user_id, filename, session_id), version)
             if part is None or not artifact_util.is_artifact_ref(part):
                 break
             _, _, session_id, filename, version = artifact_util.resolve_artifact_reference(
@@ -84,26 +84,26 @@ class HoldfastArtifactService(Service, BaseArtifactService):
 
     async def list_artifact_keys(self, *, app_name: str, user_id: str, session_id: str | None = None) -> list[str]:
         """The names of a user's artifacts, and with ``session_id`` of that session's too."""
-        return await away(self._keys, app_name, user_id, session_id)
+        return await in_thread(self._keys, app_name, user_id, session_id)
 
     async def delete_artifact(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> None:
         """Erase an artifact with all its versions; one that is saved under the name later begins with 0 again."""
-        await away(self._delete, self._named(app_name, user_id, filename, session_id))
+        await in_thread(self._delete, self._named(app_name, user_id, filename, session_id))
 
     async def list_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[int]:
         """The numbers of all versions."""
         named = self._named(app_name, user_id, filename, session_id)
-        return [found.version for found in await away(self._versions, named)]
+        return [found.version for found in await in_thread(self._versions, named)]
 
     async def list_artifact_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[ArtifactVersion]:
         """What is known about all versions, without what is in them."""
-        return await away(self._versions, self._named(app_name, user_id, filename, session_id))
+        return await in_thread(self._versions, self._named(app_name, user_id, filename, session_id))
 
     async def get_artifact_version(
         self,
@@ -115,7 +115,7 @@ class HoldfastArtifactService(Service, BaseArtifactService):
         version: int | None = None,
     ) -> ArtifactVersion | None:
         """What is known about the newest version, or about the one of a number; None where there is none."""
-        found = await away(self._versions, self._named(app_name, user_id, filename, session_id))
+        found = await in_thread(self._versions, self._named(app_name, user_id, filename, session_id))
         return next((one for one in reversed(found) if version is None or one.version == version), None)
 
     # Inside

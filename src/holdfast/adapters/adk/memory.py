@@ -25,7 +25,7 @@ from holdfast import FileWrite, Folder, Memories
 from holdfast.adapters.adk.events import is_event, text_of, to_event
 from holdfast.adapters.adk.service import Service, SessionPlace, packed, unpacked
 from holdfast.errors import Erased, Invalid, NotFound
-from holdfast.extension import MEMORY_KINDS, Given, away, check_id, compare_and_set, fetch, quoted
+from holdfast.extension import MEMORY_KINDS, StoreOrAddress, check_id, compare_and_set, fetch, in_thread, quoted
 from holdfast.types import Hit
 
 _FOLDER = "adk memory"
@@ -61,7 +61,7 @@ class _Added(msgspec.Struct, frozen=True):
 class HoldfastMemoryService(Service, BaseMemoryService):
     """Gives ADK's agents the memory of a store: ``HoldfastMemoryService("agent.db")``. A search finds up to ``k``."""
 
-    def __init__(self, store: Given | None = None, *, k: int = 10, **by_address: Any) -> None:
+    def __init__(self, store: StoreOrAddress | None = None, *, k: int = 10, **by_address: Any) -> None:
         """Give a store or its address; ``by_address`` is what ADK's commands give instead, as with every service."""
         if type(k) is not int or k < 1:
             raise Invalid(f"k is how many memories a search finds at most, a whole number over 0, not {quoted(k)}")
@@ -72,7 +72,7 @@ class HoldfastMemoryService(Service, BaseMemoryService):
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Let searches find what was said in a session so far. Adding it again adds what came since."""
-        await away(self._add, SessionPlace(session.app_name, session.user_id, session.id), list(session.events))
+        await in_thread(self._add, SessionPlace(session.app_name, session.user_id, session.id), list(session.events))
 
     async def add_events_to_memory(
         self,
@@ -85,9 +85,9 @@ class HoldfastMemoryService(Service, BaseMemoryService):
     ) -> None:
         """Let searches find these events. ``custom_metadata`` is for services that generate memories; this adds all."""
         if session_id is None:
-            await away(self._remember_events, app_name, user_id, list(events))
+            await in_thread(self._remember_events, app_name, user_id, list(events))
         else:
-            await away(self._add, SessionPlace(app_name, user_id, session_id), list(events))
+            await in_thread(self._add, SessionPlace(app_name, user_id, session_id), list(events))
 
     async def add_memory(
         self,
@@ -100,18 +100,18 @@ class HoldfastMemoryService(Service, BaseMemoryService):
         """Remember things, in one commit. ``custom_metadata``, of all or of each, are arguments of ``remember``."""
         items = [_item(memory, custom_metadata or {}) for memory in memories]
         if items:
-            await away(self._memories(app_name, user_id).remember_all, items)
+            await in_thread(self._memories(app_name, user_id).remember_all, items)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """What was added and is relevant to a question or a text, best first."""
-        found = await away(self._search, app_name, user_id, query) if query.strip() else []
+        found = await in_thread(self._search, app_name, user_id, query) if query.strip() else []
         return SearchMemoryResponse(memories=found)
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Take one memory away for good, by the id that a search gave it; adding its session again does not bring it
         back. What was said in a session stays in that session."""
         if memory_id:
-            await away(self._delete, app_name, user_id, memory_id)
+            await in_thread(self._delete, app_name, user_id, memory_id)
 
     # Adding
 

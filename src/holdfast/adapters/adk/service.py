@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast import Folder
 from holdfast.errors import Misconfigured
-from holdfast.extension import Given, OpenedStore, Scope, away, check_id, escaped, scheme_of, unescaped
+from holdfast.extension import OpenedStore, Scope, StoreOrAddress, check_id, escaped, in_thread, scheme_of, unescaped
 
 SCHEMES = ("holdfast", "holdfast+sqlite", "holdfast+postgresql", "holdfast+postgres", "holdfast+ram")
 TAG = "adk"
@@ -53,7 +53,7 @@ class Service:
 
     def __init__(
         self,
-        store: Given | None = None,
+        store: StoreOrAddress | None = None,
         *,
         uri: str | None = None,
         agents_dir: str | None = None,
@@ -66,14 +66,14 @@ class Service:
         if (store is None) == (uri is None):
             raise Misconfigured("give either a store or a uri such as holdfast:agent.db")
         named = uri is not None or (isinstance(store, str) and store.partition(":")[0].lower() in SCHEMES)
-        given = cast(Given, store if uri is None else uri)
+        given = cast(StoreOrAddress, store if uri is None else uri)
         self._held = OpenedStore(address(cast(str, given)) if named else given)
         self._store = self._held.store
         self._core = self._store.core
 
     async def close(self) -> None:
         """Close the store, if it was opened for this service."""
-        await away(self._held.close)
+        await in_thread(self._held.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -36,12 +36,12 @@ from holdfast.extension import (
     Record,
     StateBook,
     View,
-    away,
     check_id,
     compare_and_set,
     encode,
     fetch,
     fetch_events,
+    in_thread,
     log,
     scan_all,
     to_document,
@@ -85,28 +85,28 @@ class HoldfastSessionService(Service, BaseSessionService):
     ) -> Session:
         """Begin a session. ``AlreadyExistsError`` when there is one of this id."""
         place = SessionPlace(app_name, user_id, session_id or adk_uuid.new_uuid())
-        return await away(self._create, place, _Change.of(state or {}))
+        return await in_thread(self._create, place, _Change.of(state or {}))
 
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> Session | None:
         """The session with its events and state as they were at one moment, None when there is none."""
-        return await away(self._get, SessionPlace(app_name, user_id, session_id), config or GetSessionConfig())
+        return await in_thread(self._get, SessionPlace(app_name, user_id, session_id), config or GetSessionConfig())
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """Sessions without their events, of one user or of all, the latest active last."""
-        return ListSessionsResponse(sessions=await away(self._list, app_name, user_id))
+        return ListSessionsResponse(sessions=await in_thread(self._list, app_name, user_id))
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Erase a session with its events, state, artifacts and whatever was learned from it alone.
 
         A caller that still holds it can no longer write to it, even if a session of the same id is created again.
         """
-        await away(self._store.erase, thread=SessionPlace(app_name, user_id, session_id).thread, forever=False)
+        await in_thread(self._store.erase, thread=SessionPlace(app_name, user_id, session_id).thread, forever=False)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """What all sessions of a user share, by keys without ``user:``."""
-        file = await away(self._folder(_SHARED, app=app_name, user=user_id).find, _FILE)
+        file = await in_thread(self._folder(_SHARED, app=app_name, user=user_id).find, _FILE)
         return {} if file is None else file.content
 
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -118,7 +118,7 @@ class HoldfastSessionService(Service, BaseSessionService):
             return event
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
-        time = await away(self._append, session, event)
+        time = await in_thread(self._append, session, event)
         if any(known == event for known in session.events if known.id == event.id):
             return event
         session.last_update_time = time / 1_000_000

@@ -34,7 +34,7 @@ from holdfast.adapters.langgraph.saving import plain_metadata
 from holdfast.adapters.langgraph.serde import Serde
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.errors import Invalid, Unavailable
-from holdfast.extension import Alone, Given, OpenedStore, away, check_id, quoted
+from holdfast.extension import OpenedStore, StoreOrAddress, ThreadHold, check_id, in_thread, quoted
 
 T = TypeVar("T")
 _DURABILITY = "__pregel_durability"
@@ -52,7 +52,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
 
     def __init__(
         self,
-        store: Given,
+        store: StoreOrAddress,
         *,
         types: Mapping[str, type] | Iterable[type] = (),
         version: int = 0,
@@ -164,13 +164,13 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
 
     # Runs
 
-    def hold(self, config: RunnableConfig, *, wait_s: float = 0.0) -> Alone:
+    def hold(self, config: RunnableConfig, *, wait_s: float = 0.0) -> ThreadHold:
         """Have a thread to itself: ``with saver.hold(config): graph.invoke(…, config)``, or ``async with``.
 
         A second run that asks for it waits up to ``wait_s`` seconds, and then gets ``ThreadHeld``, before anything of
         it is done.
         """
-        return Alone(self.store.thread(Spot.of(config).thread).hold(wait_s=wait_s), away)
+        return ThreadHold(self.store.thread(Spot.of(config).thread).hold(wait_s=wait_s), in_thread)
 
     # Tending
 
@@ -229,7 +229,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         spot = Spot.of(config)
-        found = await away(self._keeper.tuple_at, spot)
+        found = await in_thread(self._keeper.tuple_at, spot)
         self._keeper.hand_out(config, found)  # here, and not in the thread: it is this context that the saves inherit
         return found
 
@@ -242,7 +242,7 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         found = self.list(config, filter=filter, before=before, limit=limit)
-        while (each := await away(next, found, None)) is not None:
+        while (each := await in_thread(next, found, None)) is not None:
             yield each
 
     async def aput(
@@ -252,27 +252,27 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await away(self.put, config, checkpoint, metadata, new_versions)
+        return await in_thread(self.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        await away(self.put_writes, config, writes, task_id, task_path)
+        await in_thread(self.put_writes, config, writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:
-        await away(self.delete_thread, thread_id)
+        await in_thread(self.delete_thread, thread_id)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        await away(self.delete_for_runs, run_ids)
+        await in_thread(self.delete_for_runs, run_ids)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        await away(self.copy_thread, source_thread_id, target_thread_id)
+        await in_thread(self.copy_thread, source_thread_id, target_thread_id)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        await away(self.prune, thread_ids, strategy=strategy)
+        await in_thread(self.prune, thread_ids, strategy=strategy)
 
     async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
-        return await away(self.get_delta_channel_history, config=config, channels=channels)
+        return await in_thread(self.get_delta_channel_history, config=config, channels=channels)
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
         """Nothing is imported by name here, so there is nothing to allow: ``types=`` registers classes."""

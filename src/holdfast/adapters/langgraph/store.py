@@ -42,14 +42,14 @@ from holdfast.errors import Conflict, Invalid
 from holdfast.extension import (
     FILE,
     Delete,
-    Given,
     OpenedStore,
     Put,
     Query,
     Record,
+    StoreOrAddress,
     View,
-    away,
     here,
+    in_thread,
     path_of,
     quoted,
     scan_all,
@@ -98,7 +98,7 @@ class HoldfastStore(BaseStore):
 
     def __init__(
         self,
-        store: Given,
+        store: StoreOrAddress,
         *,
         fields: Sequence[str] | None = None,
         index: IndexConfig | Mapping[str, Any] | None = None,
@@ -132,7 +132,7 @@ class HoldfastStore(BaseStore):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await away(self.close)
+        await in_thread(self.close)
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
@@ -155,7 +155,7 @@ class HoldfastStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """``batch``, away from the event loop. A caller that is cancelled leaves it whole, never half written."""
-        return await away(self.batch, list(ops))
+        return await in_thread(self.batch, list(ops))
 
     # Beyond it
 
@@ -230,7 +230,7 @@ class HoldfastStore(BaseStore):
         return swept
 
     async def acurrent(self, namespace: tuple[str, ...], key: str) -> ItemVersion | None:
-        return await away(self.current, namespace, key)
+        return await in_thread(self.current, namespace, key)
 
     async def acompare_and_put(
         self,
@@ -242,10 +242,10 @@ class HoldfastStore(BaseStore):
         index: Index = None,
         ttl: float | NotProvided | None = NOT_PROVIDED,
     ) -> int:
-        return await away(self.compare_and_put, namespace, key, value, expect=expect, index=index, ttl=ttl)
+        return await in_thread(self.compare_and_put, namespace, key, value, expect=expect, index=index, ttl=ttl)
 
     async def ahistory(self, namespace: tuple[str, ...], key: str) -> list[ItemVersion]:
-        return await away(self.history, namespace, key)
+        return await in_thread(self.history, namespace, key)
 
     async def aexplain(
         self,
@@ -257,13 +257,13 @@ class HoldfastStore(BaseStore):
         limit: int = 10,
         offset: int = 0,
     ) -> Explanation:
-        return await away(self.explain, namespace_prefix, query, filter=filter, limit=limit, offset=offset)
+        return await in_thread(self.explain, namespace_prefix, query, filter=filter, limit=limit, offset=offset)
 
     async def aerase(self, namespace: tuple[str, ...], key: str) -> bool:
-        return await away(self.erase, namespace, key)
+        return await in_thread(self.erase, namespace, key)
 
     async def asweep(self) -> int:
-        return await away(self.sweep)
+        return await in_thread(self.sweep)
 
     # Writing
 

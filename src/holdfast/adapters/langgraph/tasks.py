@@ -16,7 +16,7 @@ from langgraph.config import get_config
 from langgraph.func import task as langgraph_task
 
 from holdfast.adapters.langgraph.saver import HoldfastSaver
-from holdfast.extension import away
+from holdfast.extension import in_thread
 
 _RETURN = "__return__"
 _DURABILITY = "__pregel_durability"
@@ -34,7 +34,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             result = await function(*args, **kwargs)
             if (found := _place()) is not None:
                 saver, config, id = found
-                await away(saver.put_result, config, [(_RETURN, result)], id)
+                await in_thread(saver.put_result, config, [(_RETURN, result)], id)
             return result
 
         return langgraph_task(**options)(awaited) if options else langgraph_task(awaited)

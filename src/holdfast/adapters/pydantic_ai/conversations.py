@@ -26,7 +26,6 @@ from holdfast.extension import (
     Delete,
     Event,
     Fork,
-    Given,
     Guard,
     Mark,
     Op,
@@ -36,14 +35,15 @@ from holdfast.extension import (
     Query,
     Record,
     Scope,
+    StoreOrAddress,
     View,
-    away,
     check_id,
     checkpoints,
     decode,
     encode,
     fetch,
     fetch_events,
+    in_thread,
     scan_all,
     to_document,
     to_micros,
@@ -97,7 +97,7 @@ class HoldfastConversations(ConversationStore):
     or agent than those named here is not there.
     """
 
-    def __init__(self, store: Given, *, user: str | None = None, agent: str | None = None) -> None:
+    def __init__(self, store: StoreOrAddress, *, user: str | None = None, agent: str | None = None) -> None:
         self._held = OpenedStore(store)
         self.store = self._held.store
         self._core, self._user, self._agent = self.store.core, user, agent
@@ -111,16 +111,16 @@ class HoldfastConversations(ConversationStore):
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await away(self.close)
+        await in_thread(self.close)
 
     # What Pydantic AI asks of a store
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
-        stored = await away(self._stored, conversation_id)
+        stored = await in_thread(self._stored, conversation_id)
         return None if stored is None else stored.record
 
     async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
-        return await away(self._listed, scope, limit)
+        return await in_thread(self._listed, scope, limit)
 
     async def write_record(
         self,
@@ -129,21 +129,21 @@ class HoldfastConversations(ConversationStore):
         new_entries: Sequence[ConversationEntry] = (),
         expected_revision: str | None,
     ) -> None:
-        await away(self._write, record, tuple(new_entries), expected_revision)
+        await in_thread(self._write, record, tuple(new_entries), expected_revision)
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
         """Delete a conversation for good: its thread with all branches, but not what a fork still shares.
 
         The id can be used again. Memories that Holdfast learned from the thread stay; ``store.erase`` takes them too.
         """
-        await away(self._delete, conversation_id, expected_revision)
+        await in_thread(self._delete, conversation_id, expected_revision)
 
     async def read_entry(self, entry_id: str) -> ConversationEntry:
         return (await self.read_history(entry_id, limit=1))[0]
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
         """The entries up to ``head_id``, in order, or the last ``limit`` of them; what is older is not read."""
-        return [] if head_id is None else await away(self._history, head_id, limit)
+        return [] if head_id is None else await in_thread(self._history, head_id, limit)
 
     # Reading
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast import FileDelete, FileWrite
 from holdfast.errors import Conflict
-from holdfast.extension import Given, OpenedStore, away, path_of, text_of
+from holdfast.extension import OpenedStore, StoreOrAddress, in_thread, path_of, text_of
 from holdfast.types import File
 
 try:
@@ -48,7 +48,7 @@ class HoldfastMemoryStore:
     """
 
     def __init__(
-        self, store: Given, *, folder: str = "pydantic-ai", user: str | None = None, agent: str | None = None
+        self, store: StoreOrAddress, *, folder: str = "pydantic-ai", user: str | None = None, agent: str | None = None
     ) -> None:
         self._held = OpenedStore(store)
         self.store = self._held.store
@@ -67,7 +67,7 @@ class HoldfastMemoryStore:
     async def read(self, path: str, *, max_chars: int) -> MemoryFile | None:
         _check_path(path)
         _check_positive("max_chars", max_chars)
-        file = await away(self.folder.find, path)
+        file = await in_thread(self.folder.find, path)
         if file is None:
             return None
         text, about = _text(file), _about(file)
@@ -80,7 +80,7 @@ class HoldfastMemoryStore:
         )
 
     async def get_operation(self, operation: MemoryOperation) -> MemoryMutation | None:
-        return await away(self._repeated, operation)
+        return await in_thread(self._repeated, operation)
 
     async def write(
         self, path: str, content: str, *, expected_version: str | None, operation: MemoryOperation | None = None
@@ -104,19 +104,19 @@ class HoldfastMemoryStore:
         about = {"operation": None if operation is None else operation.id, "metadata": _checked(metadata)}
         about = {name: value for name, value in about.items() if value is not None}
         change = FileWrite(path, {"text": content, **about} if about else content, tags=(NOTE,))
-        return await away(self._changed, change, expected_version, operation)
+        return await in_thread(self._changed, change, expected_version, operation)
 
     async def delete(
         self, path: str, *, expected_version: str | None, operation: MemoryOperation | None = None
     ) -> MemoryMutation:
         """Delete a note that is at the expected version. Its history stays in the folder."""
         _check_path(path)
-        return await away(self._changed, FileDelete(path), expected_version, operation)
+        return await in_thread(self._changed, FileDelete(path), expected_version, operation)
 
     async def list_paths(self, prefix: str = "", *, limit: int) -> list[str]:
         _check_prefix(prefix)
         _check_positive("limit", limit)
-        return (await away(self._paths, prefix))[:limit]
+        return (await in_thread(self._paths, prefix))[:limit]
 
     async def search(
         self, prefix: str, query: str, *, limit: int, max_files: int, max_chars: int, max_file_chars: int
@@ -130,7 +130,7 @@ class HoldfastMemoryStore:
         words = query.lower().split()
         if not words or min(limit, max_files, max_chars, max_file_chars) <= 0:
             return MemorySearchResult(matches=[], scanned=0, truncated=False)
-        texts, more = await away(self._below, prefix, max_files)
+        texts, more = await in_thread(self._below, prefix, max_files)
         cut = more or any(len(text) > max_file_chars for text in texts.values())
         found = []
         for path, text in texts.items():

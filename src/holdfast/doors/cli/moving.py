@@ -24,7 +24,7 @@ from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.records import VerifyReport
 
 if TYPE_CHECKING:
-    from holdfast.importers import ImportedReport, Owner
+    from holdfast.importers import ImportOutcome, Owner
 
 T = TypeVar("T")
 
@@ -170,7 +170,7 @@ def _archive(path: str) -> Iterator[Callable[[], Path | BinaryIO]]:
         yield again
 
 
-def _show_taken(screen: Screen, taken: ImportedReport, reasons: list[str]) -> None:
+def _show_taken(screen: Screen, taken: ImportOutcome, reasons: list[str]) -> None:
     screen.line((taken.place, "name"), f": {taken.title}, {_amounts(taken.counts)}.")
     if taken.new:
         screen.line(f"{'Would import' if taken.dry_run else 'Imported'} {_amounts(taken.new)}{_owners(taken)}.")
@@ -189,7 +189,7 @@ def _show_taken(screen: Screen, taken: ImportedReport, reasons: list[str]) -> No
         screen.line(("note", "quiet"), f": {note}")
 
 
-def _owners(taken: ImportedReport) -> str:
+def _owners(taken: ImportOutcome) -> str:
     """Whose it is: one after the other, or how many there are."""
     if len(taken.owners) == 1:
         return f" for {_named(taken.owners[0], taken)}"
@@ -198,7 +198,7 @@ def _owners(taken: ImportedReport) -> str:
     return ": " + ", ".join(f"{owner.new:,} for {_named(owner, taken)}" for owner in taken.owners)
 
 
-def _named(owner: Owner, taken: ImportedReport) -> str:
+def _named(owner: Owner, taken: ImportOutcome) -> str:
     names = [f"{what} {name}" for what, name in (("user", owner.user), ("agent", owner.agent)) if name is not None]
     if names:
         return " with ".join(names)

@@ -25,15 +25,6 @@ _ENDED = Pattern(
     rf"(?i:\bI{S}(?:no{S}longer{S}work{S}(?:at|for)|(?:quit|left|resigned{S}from){S}(?:my{S}job{S}at{S}|"
     rf"my{S}position{S}at{S})|don['\u2019]t{S}work{S}(?:at|for)(?=[^.]{{1,60}}\bany ?more))(?:{S})?)"
 )
-_AS = Pattern(
-    rf"(?i:(?:\bI{S}{ADVERB}work|{AM}{S}{ADVERB}(?:working|employed)|{HAVE}{S}been{S}working){S}as{S}(?:an?|the){S}|"
-    rf"\bmy{S}(?:new{S}|current{S})?(?:job|profession|occupation){S}is{S}(?:being{S})?(?:an?{S})?)"
-)
-_JOB = Pattern(
-    r"(?i:(?:(?!at\b|for\b|in\b|and\b|but\b|who\b|with\b|so\b|since\b|on\b|from\b)[^\W\d_][\w'-]{0,24})(?:[ ](?!at\b|"
-    r"for\b|in\b|and\b|but\b|who\b|with\b|so\b|since\b|on\b|from\b|right\b|now\b|by\b|these\b|because\b|which\b|here\b|"
-    r"there\b|myself\b|too\b|to\b|that\b|or\b)[^\W\d_][\w'-]{0,24}){0,3})"
-)
 _PROFESSION = (
     "accountant|actor|actress|analyst|architect|artist|baker|barista|biologist|carpenter|chef|chemist|cleaner|coach|"
     "consultant|cook|dentist|designer|developer|director|doctor|driver|economist|editor|electrician|engineer|farmer|"
@@ -42,6 +33,15 @@ _PROFESSION = (
     "physiotherapist|pilot|plumber|programmer|professor|psychologist|realtor|researcher|salesman|scientist|secretary|"
     "singer|student|surgeon|teacher|therapist|translator|veterinarian|vet|waiter|waitress|writer|paralegal|recruiter|"
     "tutor|bartender|florist"
+)
+_AS = Pattern(
+    rf"(?i:(?:\bI{S}{ADVERB}work|{AM}{S}{ADVERB}(?:working|employed)|{HAVE}{S}been{S}working){S}as{S}(?:an?|the){S}|"
+    rf"\bmy{S}(?:new{S}|current{S})?(?:job|profession|occupation){S}is{S}(?:being{S})?(?:an?{S}|(?=(?:[\w-]+{S}){{0,2}}(?:{_PROFESSION})\b)))"
+)
+_JOB = Pattern(
+    r"(?i:(?:(?!at\b|for\b|in\b|and\b|but\b|who\b|with\b|so\b|since\b|on\b|from\b)[^\W\d_][\w'-]{0,24})(?:[ ](?!at\b|"
+    r"for\b|in\b|and\b|but\b|who\b|with\b|so\b|since\b|on\b|from\b|right\b|now\b|by\b|these\b|because\b|which\b|here\b|"
+    r"there\b|myself\b|too\b|to\b|that\b|or\b)[^\W\d_][\w'-]{0,24}){0,3})"
 )
 _IS_A = Pattern(
     rf"(?i:{AM}{S}{ADVERB}an?{S}(?P<job>(?:(?!bit\b|big\b|huge\b|good\b|bad\b|better\b|terrible\b|great\b|slow\b|"
