@@ -354,7 +354,7 @@ def test_a_class_that_has_changed_is_no_dict(store: holdfast.Store, script: Any)
         name: str
 
     types = [Item, script.Pt, script.Size, script.Order]
-    with pytest.raises(Invalid, match=r"Item cannot be made of what is stored: .*unexpected keyword"):
+    with pytest.raises(Invalid, match=r"Item cannot be built from the stored data: .*unexpected keyword"):
         take(store, "graphs.db", types=types)
     assert store.threads() == []
 
