@@ -195,7 +195,7 @@ def test_a_renewal_that_was_under_way_does_not_bring_the_lease_of_an_ended_run_b
     clock = Hooked()
     with holdfast.open("ram:", clock=clock) as store:
         run = store.thread("trip").run("book")
-        [lease] = store.wiring.runs.keeper.held()
+        [lease] = store.wiring.runs.renewer.held()
         clock.meanwhile = lambda: end(run)
         with suppress(Fenced):
             lease.renew()

@@ -248,7 +248,7 @@ class Trials:
             if doubt is None and fuse._instead is None:
                 raise
         finally:
-            life.store.wiring.runs.keeper.close()
+            life.store.wiring.runs.renewer.close()
         self.clock.advance(LEASE_S + 1)
 
     def _life(self, fuse: Fuse, doubt: Doubt | None = None) -> Life:
@@ -289,7 +289,7 @@ class Trials:
         life = self._life(Fuse())
         life.learns = self._program is resuming
         self.found += [f"{where}: {problem}" for problem in problems(life, ended, self._answers)]
-        life.store.wiring.runs.keeper.close()
+        life.store.wiring.runs.renewer.close()
 
     # Blows
 
@@ -343,7 +343,7 @@ class GoingOn(Trials):
             found += [f"run {run.name} is {run.status}" for run in life.store.runs() if run.status not in over]
             found += [f"{booking.ref} is not on record" for booking in life.world.bookings() if not told(log, booking)]
         self.found += [f"{where}: {problem}" for problem in found]
-        life.store.wiring.runs.keeper.close()
+        life.store.wiring.runs.renewer.close()
 
 
 PROGRAMS: dict[str, tuple[Program, int]] = {

@@ -890,3 +890,19 @@ def test_an_extractor_of_ones_own_takes_the_place_of_the_english_rules() -> None
         assert store.memory("ana").learn("t") == []
         assert [memory.text for memory in store.memory("ana").learn("t", extractor=german)] == ["lives in Bonn"]
         assert [fact.text for fact in store.memory("ana").facts()] == ["lives in Bonn"]
+
+
+@pytest.mark.parametrize(
+    ("text", "job"),
+    [
+        ("My job is very stressful.", None),
+        ("My job is to manage people.", None),
+        ("My job is not secure.", None),
+        ("My job is a nurse.", "nurse"),
+        ("My profession is architect.", "architect"),
+        ("My job is software engineer.", "software engineer"),
+    ],
+)
+def test_what_is_said_about_a_job_is_not_the_job(text: str, job: str | None) -> None:
+    found = rules.extract(text, time=datetime(2026, 5, 1, tzinfo=UTC), subject="ana")
+    assert [each.object for each in found if each.key == "job"] == ([] if job is None else [job])

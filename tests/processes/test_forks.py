@@ -724,7 +724,7 @@ hold.take()
 goes_on = threading.Event()
 
 def child():
-    say(store.wiring.runs.holder.pid == os.getpid(), store.wiring.runs.keeper.held())
+    say(store.wiring.runs.holder.pid == os.getpid(), store.wiring.runs.renewer.held())
     hold.release()
     run.release()
     store.close()
@@ -733,7 +733,7 @@ def child():
         tell("run", lambda: other.thread("trip").run("book"))
 
 ended(fork(child))
-say(len(store.wiring.runs.keeper.held()))
+say(len(store.wiring.runs.renewer.held()))
 hold.release()
 run.finish()
 ended(fork(lambda: opened().thread("trip").hold().take()))

@@ -72,7 +72,7 @@ class Place:
 
     def close(self) -> None:
         for store in self._stores:
-            store.wiring.runs.keeper.close()
+            store.wiring.runs.renewer.close()
         for engine in self._engines:
             engine.close()
 

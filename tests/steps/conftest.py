@@ -96,7 +96,7 @@ class Process:
     def die(self) -> None:
         """Reach nothing any more, and let go of nothing."""
         self.wire.dead = True
-        self.store.wiring.runs.keeper.close()
+        self.store.wiring.runs.renewer.close()
 
     def lapse(self) -> None:
         """Let the leases of those who give no sign of life run out."""
@@ -104,7 +104,7 @@ class Process:
 
     def close(self) -> None:
         if self.wire.dead:
-            self.store.wiring.runs.keeper.close()
+            self.store.wiring.runs.renewer.close()
         else:
             self.store.wiring.runs.close()
 

@@ -350,7 +350,7 @@ def test_a_run_that_nobody_refers_to_is_not_kept(place: Any) -> None:
     del run
     gc.collect()
     time.sleep(0.8)
-    assert process.store.wiring.runs.keeper.held() == []
+    assert process.store.wiring.runs.renewer.held() == []
     other.thread().run("r")
 
 

@@ -78,7 +78,7 @@ class Hold:
                     self._let_go()
                 raise
             finally:
-                self._runs.keeper.drop(self)
+                self._runs.renewer.drop(self)
 
     def _let_go(self) -> None:
         with suppress(Conflict):
@@ -104,7 +104,7 @@ class Hold:
             with runs.claiming([self.id]):
                 self._commit(self._put(version, runs.holder))
                 self.version, self.lost, self.over = version + 1, "", False
-                runs.keeper.keep(self)
+                runs.renewer.keep(self)
         except Conflict:
             raise
         except Erased as error:
@@ -124,7 +124,7 @@ class Hold:
             thread=self._thread, holder=terms.holder, until=to_datetime(terms.until),
         )  # fmt: skip
 
-    # As the keeper of leases sees it
+    # As the renewer of leases sees it
 
     def renew(self) -> None:
         """Renew the lease, or find out that another holder has it."""

@@ -2,7 +2,7 @@
 
 Two records say it. The version of the run's own record is the **fence**: claiming raises it, and every commit of a
 holder guards it, so a holder that was taken over cannot write, however late it wakes up. The **lease** beside it
-says until when to leave the holder alone. It is for liveness only; a keeper thread renews it for as long as
+says until when to leave the holder alone. It is for liveness only; a renewer thread renews it for as long as
 the process lives. A lease without a holder is a run that waits for someone to take it: from ``until`` on. Times are the
 engine's.
 
@@ -188,7 +188,7 @@ class Lease:
 
 
 class RenewedLease(Protocol):
-    """What a keeper renews at intervals, until it is lost or over."""
+    """What a renewer renews at intervals, until it is lost or over."""
 
     id: str
     lost: str
@@ -234,7 +234,7 @@ class LeaseRenewer:
             self._due[lease] = due
             sooner = self._alarm is None or due < self._alarm
             if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._serve, name="holdfast-keeper", daemon=True)
+                self._thread = threading.Thread(target=self._serve, name="holdfast-leases", daemon=True)
                 self._thread.start()
         if sooner:
             self._ring()
@@ -245,7 +245,7 @@ class LeaseRenewer:
             self._due.pop(lease, None)
 
     def soon(self, work: Callable[[], None]) -> None:
-        """Do something short in the keeper's thread, for a caller that must not wait for the store."""
+        """Do something short in the renewer's thread, for a caller that must not wait for the store."""
         with self._lock:
             self._soon.append(work)
         self._ring()

@@ -179,7 +179,7 @@ def _held(
         runs, thread, record.id, header, journal,
         stream=record.stream, version=record.version, scope=record.scope, lease=lease,
     )  # fmt: skip
-    runs.keeper.keep(lease)
+    runs.renewer.keep(lease)
     return work
 
 

@@ -115,7 +115,7 @@ def ask(work: Work, attempt: Attempt, number: int) -> Flow[ProbeAnswer]:
 
 
 def _no_pulse(value: Any = None, *, progress: bool = False) -> None:
-    """A probe only asks; the keeper renews its lease."""
+    """A probe only asks; the renewer renews its lease."""
 
 
 def _probed(work: Work, step: str, answer: ProbeAnswer | None, time: int) -> tuple[Event, ...]:

@@ -57,7 +57,7 @@ class RunBook:
 
     def __init__(self, core: Core, ids: Ids, lease_s: float = LEASE_S) -> None:
         self.core, self.lease_s = core, lease_s
-        self.keeper = LeaseRenewer(self)
+        self.renewer = LeaseRenewer(self)
         self.now = clock_of(core)
         self.heard = 0
         self._ids = ids
@@ -86,7 +86,7 @@ class RunBook:
                 del self._busy[place]
             left = None if self._goes_on(place[:1]) else self._left.pop(place[0], None)
         if left is not None:
-            self.keeper.soon(partial(self._give_up, left))
+            self.renewer.soon(partial(self._give_up, left))
 
     def is_busy(self, *place: str) -> bool:
         """Whether any function still runs in a run, or in one place of it."""
@@ -122,7 +122,7 @@ class RunBook:
             return False
         with self._lock:
             claiming = self._claiming[id] > 0
-        return not claiming and not self.keeper.keeps(id)
+        return not claiming and not self.renewer.keeps(id)
 
     def hear_all(self) -> None:
         """Note the latest commit, so that ``listen`` waits for the next one. Blocks."""
@@ -245,8 +245,8 @@ class RunBook:
 
     def close(self) -> None:
         """Release every run still held, so that others need not wait for its lease to end."""
-        held = self.keeper.held()
-        self.keeper.close()
+        held = self.renewer.held()
+        self.renewer.close()
         for lease in held:
             if lease.over or lease.lost or self.is_busy(lease.id):
                 continue  # a function that still runs keeps its run until the lease ends

@@ -567,7 +567,7 @@ class Work:
             self.header = header
             self.version += 1
             # The fence of the lease stays as it was: writing the header gives up the lease in the same commit, and a
-            # renewal already under way in the keeper must not bring it back.
+            # renewal already under way in the renewer must not bring it back.
 
     def _learn(self, receipt: Receipt) -> Flow[None]:
         """Add what was written to the journal; also what others wrote before it."""
@@ -634,7 +634,7 @@ class Work:
         """Stop holding the run; nothing can be recorded from now on."""
         if self.lease is not None:
             if self.lease.id == self.id:
-                self.runs.keeper.drop(self.lease)
+                self.runs.renewer.drop(self.lease)
             self.lease = None
 
     def refuse_when_lost(self) -> None:

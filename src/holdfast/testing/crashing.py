@@ -153,7 +153,7 @@ def _process(engine: Engine, fuse: Fuse, clock: ManualClock) -> Iterator[Store]:
     try:
         yield Store(Wiring(core, runs))
     finally:
-        runs.keeper.close()
+        runs.renewer.close()
 
 
 @contextmanager

@@ -135,7 +135,7 @@ class Trial:
         else:
             return True
         finally:
-            life.store.wiring.runs.keeper.close()
+            life.store.wiring.runs.renewer.close()
         self.clock.advance(LEASE_S + 1)
         return False
 
