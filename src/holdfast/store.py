@@ -532,7 +532,7 @@ class Store:
     def backup(self, path: str | Path, *, progress: Progress | None = None) -> Path:
         """Write a consistent, verified copy of the whole store, all tenants, while others keep writing.
 
-        On SQLite it is a database file; elsewhere an archive, without the feed and the marks of erased ids. Raises
+        On SQLite it is a database file; elsewhere an archive, without the feed, quotas and marks of erased ids. Raises
         ``Conflict`` when the path exists. ``holdfast.restore`` restores either.
         """
         from holdfast import archive  # noqa: PLC0415 - loaded on first use

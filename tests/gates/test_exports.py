@@ -42,3 +42,17 @@ def test_every_exported_name_is_in_the_docs(root: Path) -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     missing = [name for name in holdfast.__all__ if not name.startswith("_") and name not in text]
     assert not missing, f"no page of the docs mentions {missing}"
+
+
+def test_the_surface_stays_small() -> None:
+    """Values and reports belong in ``holdfast.types``; a thread that can do more than this is two things."""
+    assert len(holdfast.__all__) <= 45
+    verbs = [
+        name for name in dir(holdfast.Thread) if not name.startswith("_") and callable(getattr(holdfast.Thread, name))
+    ]
+    assert len(verbs) <= 25, verbs
+
+
+def test_every_value_is_in_types() -> None:
+    assert [name for name in holdfast.types.__all__ if not hasattr(holdfast.types, name)] == []
+    assert not set(holdfast.types.__all__) & set(holdfast.__all__), "one name, one place"

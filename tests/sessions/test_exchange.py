@@ -371,3 +371,14 @@ def test_a_question_that_is_answered_as_another_gives_up_is_not_denied(place: An
     with pytest.raises(ZeroDivisionError), first.session(first.thread("t", user="ana"), learn="off").resume():
         _ = 1 // 0
     assert told(second.thread("t")) == ["user: a?", "assistant: b", "(holdfast.usage)"]
+
+
+def test_a_step_that_is_asked_for_twice_in_a_turn_is_on_record_once(store: holdfast.Store) -> None:
+    session = store.session("t", user="ana")
+    with session.turn("book it") as turn:
+        assert [turn.step("book", lambda: "booked", effect="idempotent") for _ in range(2)] == ["booked", "booked"]
+        with pytest.raises(holdfast.errors.Invalid, match="no log="):
+            turn.step("other", lambda: 1, effect="pure", log=False)
+        turn.reply("done")
+    kinds = [entry.kind for entry in store.thread("t").log() if entry.kind in ("tool_call", "observation")]
+    assert kinds == ["tool_call", "observation"]

@@ -109,7 +109,7 @@ class _Checked:
                 problems = part.problems()
                 self.refused += [RefusedItem(one.where, one.why) for one in problems]
                 self._bad[number] = {one.name for one in problems}
-            bad = self._bad[number]
+            bad = self._bad.get(number, set())  # a source that grew meanwhile is found out below
             rest = part.without(bad) if bad else part
             if rest.size:
                 yield rest

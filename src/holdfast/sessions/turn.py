@@ -392,17 +392,25 @@ class Exchange:
         The call and its result go into the log with the answer, when the turn is committed.
         """
         self._refuse_answered()
+        if "log" in options:
+            raise Invalid("a step of a turn has no log=: its call and its result are recorded with the answer")
         result = self._opened().step(name, fn, *args, log=False, **options)
-        if any(call.name == name for call, _ in self._done):
-            return result  # recorded with the work from before the crash
+        id = f"{name}-{self.question.number}"
+        if any(call.name == name for call, _ in self._done) or any(
+            draft.content.get("id") == id for draft in self._calls()
+        ):
+            return result  # recorded already, or with the work from before the crash
         given = {"args": list(args)} if args else {}
         given |= {what: value for what, value in options.items() if what not in OPTIONS}
-        self._note(name, typed.to_plain(given), shown(result), f"{name}-{self.question.number}")
+        self._note(name, typed.to_plain(given), shown(result), id)
         return result
 
     def _note(self, name: str, arguments: Any, result: str, id: str) -> None:
         """Record a tool use with the answer."""
         self._drafts += [tool_call(name, arguments, id=id), observation(result, of=id)]
+
+    def _calls(self) -> list[Draft]:
+        return [draft for draft in self._drafts if draft.kind == "tool_call"]
 
     def append(self, *drafts: Draft) -> None:
         """Add entries to commit with the answer: ``holdfast.note(…)``, ``holdfast.event(…)``, …"""
