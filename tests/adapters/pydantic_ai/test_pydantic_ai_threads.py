@@ -366,7 +366,7 @@ async def test_a_thread_of_something_else_is_not_taken_over(store: holdfast.Stor
     store.thread("talk").save({"goal": "Naxos"})
     assert await kept.load("talk") is None
     assert await kept.list_conversations() == []
-    with pytest.raises(errors.Invalid, match="no conversation of Pydantic AI"):
+    with pytest.raises(errors.Invalid, match="not a Pydantic AI conversation"):
         await saved(kept, "talk", "one")
     assert store.thread("talk").state().value == {"goal": "Naxos"}
 
