@@ -31,7 +31,7 @@ import msgspec
 from crashlab.promises import Ack, Journalled, journals, wrong
 from crashlab.runs_workload import PROMISES, begin, handlers, settle
 from crashlab.scenarios import Life
-from crashlab.world import World
+from crashlab.world import World, whole_lines
 from holdfast.store import open as open_store
 
 _ENOUGH_RUNS = 5_000
@@ -125,7 +125,7 @@ def _run_nursery(plan: Plan) -> None:
 
 def _told(path: Path) -> Iterator[Ack]:
     with suppress(FileNotFoundError):
-        yield from (msgspec.json.decode(line, type=Ack) for line in path.read_bytes().splitlines())
+        yield from whole_lines(path.read_bytes(), Ack)
 
 
 def _troubles(plan: Plan) -> list[str]:
@@ -227,7 +227,7 @@ class Told(list[Ack]):
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def append(self, ack: Ack) -> None:
-        os.write(self._file, msgspec.json.encode(ack) + b"\n")
+        os.write(self._file, b"\n" + msgspec.json.encode(ack) + b"\n")
 
 
 def _live(plan: Plan, number: int, place: int, tell: int) -> None:

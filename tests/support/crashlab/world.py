@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
@@ -34,6 +34,9 @@ class Booking(msgspec.Struct, frozen=True):
 
     def plain(self) -> dict[str, Any]:
         return {"what": self.what, "ref": self.ref}
+
+
+T = TypeVar("T")
 
 
 class World:
@@ -66,7 +69,7 @@ class World:
             known = self._first(key) if self._keyed else None
             made = known or Booking(key, what, f"{what}-{os.getpid()}-{next(_numbers)}-{time.monotonic_ns()}")
             if known is None:
-                os.write(file, msgspec.json.encode(made) + b"\n")
+                os.write(file, b"\n" + msgspec.json.encode(made) + b"\n")
                 if self._synced:
                     os.fsync(file)
         self._point(f"after effect {what}")
@@ -91,7 +94,7 @@ class World:
     def bookings(self) -> list[Booking]:
         """Everything that was done, in order."""
         with suppress(FileNotFoundError):
-            return [msgspec.json.decode(line, type=Booking) for line in self._path.read_bytes().splitlines()]
+            return list(whole_lines(self._path.read_bytes(), Booking))
         return []
 
     def effects(self) -> Counter[str]:
@@ -107,8 +110,8 @@ class World:
             text = self._path.read_bytes()
             at = text.find(key.encode())  # most questions are about something that never happened: no need to read all
             if at >= 0:
-                begin, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
-                return msgspec.json.decode(text[begin : end if end >= 0 else None], type=Booking)
+                begin = text.rfind(b"\n", 0, at) + 1
+                return next((booking for booking in whole_lines(text[begin:], Booking) if booking.key == key), None)
         return None
 
     @contextmanager
@@ -120,6 +123,14 @@ class World:
             yield file
         finally:
             os.close(file)
+
+
+def whole_lines(text: bytes, type: type[T]) -> Iterator[T]:
+    """What lines say. A process that is killed may leave a part of a line, which never happened; so each line begins
+    with a line end of its own."""
+    for line in text.splitlines():
+        with suppress(msgspec.DecodeError):
+            yield msgspec.json.decode(line, type=type)
 
 
 def _unheard(name: str) -> None:
