@@ -6,6 +6,7 @@ Deliberately absent: what any one kind looks like.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import ClassVar, Self
@@ -35,7 +36,7 @@ class ImportOptions(msgspec.Struct, frozen=True):
     types: Given = ()
 
 
-class ImportSource:
+class ImportSource(ABC):
     """Something to import, opened and recognised. Close it, or use it in a ``with`` block.
 
     ``counts`` is what it holds in its own words, counted before anything is read; ``notes`` say what is in it that does
@@ -49,20 +50,20 @@ class ImportSource:
     notes: tuple[str, ...] = ()
     expected: int
 
+    @abstractmethod
     def parts(self) -> Iterator[ImportPart | RefusedItem]:
-        """Everything that comes along, from the beginning, the same each time."""
-        raise NotImplementedError
+        """Everything in the source, from the beginning, the same each time."""
 
     @classmethod
     def tag(cls) -> str:
         """What every memory, thread and file of such a source carries, to be found by."""
         return f"import:{cls.kind}"
 
-    def settle(self) -> None:
+    def settle(self) -> None:  # noqa: B027 - most sources need nothing
         """Asked when all parts were gone through: ``Conflict`` when the source was written to since it was opened,
         ``Invalid`` when it is not what the caller said of it."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most sources need nothing
         """Let go of files and connections."""
 
     def __enter__(self) -> Self:

@@ -36,10 +36,6 @@ def expired(core: Core, moment: int, limit: int | None) -> list[Expired]:
     return [_told(record) for record in islice(found, limit)]
 
 
-def has_expired(record: Record, now: int) -> bool:
-    return record.expires is not None and record.expires <= now
-
-
 def _told(record: Record) -> Expired:
     assert record.expires is not None
     file = record.kind == FILE
