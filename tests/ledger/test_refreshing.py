@@ -337,3 +337,28 @@ def test_a_plain_state_is_refreshed_under_the_schema_it_comes_under(
     clock.advance(3600)
     loaded = thread.refresh(Flight)
     assert (loaded.value, loaded.migrated_from, loaded.must_verify) == (Flight(130), None, ())
+
+
+class Orders(msgspec.Struct):
+    open: list[dict[str, Any]] = []
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_a_stale_item_is_fetched_with_its_list_where_only_the_list_has_a_refresher(
+    store: holdfast.Store, schemas: holdfast.Registry, clock: ManualClock
+) -> None:
+    schemas.schema("orders", version=1, fresh={"open": "1h"}, critical=["open"])(Orders)
+    asked: list[str] = []
+
+    def fetch(value: Any, path: str) -> list[dict[str, Any]]:
+        asked.append(path)
+        return [{"id": 2}, {"id": 3}]
+
+    schemas.refresher("orders", "open")(fetch)
+    thread = store.thread("shop-1")
+    thread.save(Orders([{"id": 1}, {"id": 2}]))
+    clock.advance(7200)
+    thread.patch("open[+]", {"id": 9})
+    assert thread.state(Orders).must_verify == ("open[0]", "open[1]")
+    loaded = thread.state(Orders, on_stale="refresh")
+    assert (asked, loaded.value.open, loaded.stale) == (["open"], [{"id": 2}, {"id": 3}], ())

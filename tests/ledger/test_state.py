@@ -129,7 +129,7 @@ def test_a_state_of_one_schema_is_not_read_as_another(thread: holdfast.Thread, s
 def test_the_ready_made_state_works_as_it_comes(place: Any) -> None:
     thread = place.open(schemas=holdfast.ledger.schema.DEFAULT).thread("t")
     thread.save(holdfast.AgentState(user_preferences={"seat": "aisle"}).with_fact("home", "Rome", at=START))
-    assert thread.state(holdfast.AgentState).value.confirmed_facts["home"].value == "Rome"
+    assert thread.state(holdfast.AgentState).value.fact("home") == holdfast.Fact("Rome", START)
 
 
 # Nothing saved yet

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from holdfast.clock import to_micros
-from holdfast.errors import StateInvalid
+from holdfast.errors import Invalid, StateInvalid
 from holdfast.ledger import freshness
 from holdfast.ledger import schema as schemas
 from holdfast.ledger.agent_state import AgentState, Fact, Task
@@ -72,7 +72,7 @@ def test_with_fact_leaves_the_state_as_it_was() -> None:
     before = full()
     after = before.with_fact("seat", "aisle", at=MORNING, by="ana")
     assert before == full()
-    assert after.confirmed_facts["seat"] == Fact("aisle", MORNING, "ana")
+    assert after.fact("seat") == Fact("aisle", MORNING, "ana")
     assert after.active_task is before.active_task
 
 
@@ -104,3 +104,24 @@ def test_a_subclass_adds_fields_and_chooses_its_own_limits() -> None:
     schema = schemas.find(registry, state)
     plain: dict[str, Any] = schemas.prepare(schema, state, HERE)
     assert schemas.revive(schema, plain, HERE) == state
+
+
+def test_a_document_with_a_list_of_facts_loads_as_people_write_it() -> None:
+    document = {
+        "user_preferences": {"communication_style": "concise"},
+        "confirmed_facts": [
+            {"fact": "works on a RAG pipeline", "confirmed_at": "2026-02-28T14:22:00Z", "source": "chat"},
+            {"fact": "prefers pgvector", "confirmed_at": "2026-01-20T09:15:00+05:30"},
+            {"fact": "no date"},
+        ],
+        "active_task": {"description": "benchmark search", "status": "in_progress", "last_action": "ran it"},
+    }
+    schema = schemas.find(DEFAULT, AgentState)
+    state = schemas.revive(schema, document, HERE)
+    plain = schemas.prepare(schema, state, HERE)
+    assert plain["confirmed_facts"] == document["confirmed_facts"]
+    assert state.fact("prefers pgvector") is None
+    marks = freshness.carry(schema, None, {}, plain, now=to_micros(MORNING), by="agent")
+    assert freshness.report(schema, plain, marks, to_micros(MORNING)).must_verify == ("confirmed_facts[1]",)
+    with pytest.raises(Invalid, match="append"):
+        state.with_fact("seat", "aisle", at=MORNING)

@@ -27,6 +27,7 @@ class Trip(TypedDict, total=False):
     passport: Any
     facts: dict[str, Any]
     issues: list[Any]
+    known: list[Any]
     note: Any
 
 
@@ -37,7 +38,7 @@ def declared(**options: Any) -> Schema:
 
 
 SCHEMA = declared(
-    fresh={"seat": "10m", "facts.*": "1h", "facts.urgent": "1m", "issues.*.state": "1h"},
+    fresh={"seat": "10m", "facts.*": "1h", "facts.urgent": "1m", "issues.*.state": "1h", "known": "1h"},
     critical=["facts.*", "passport"],
 )
 
@@ -264,6 +265,7 @@ trips = st.fixed_dictionaries(
         "passport": st.integers(0, 2),
         "facts": st.dictionaries(st.sampled_from(["a", "b.c", "urgent"]), facts),
         "issues": st.lists(st.fixed_dictionaries({"id": st.integers(0, 3), "state": st.integers(0, 1)}), max_size=3),
+        "known": st.lists(facts, max_size=4),
     },
 )
 times = st.integers(0, 5_000 * MINUTE).map(lambda offset: START + offset)
@@ -319,3 +321,76 @@ def test_confirming_everything_leaves_nothing_stale(value: Any, now: int) -> Non
     assert report(new, marks, now) == FreshnessReport()
     assert set(marks) == set(tracked(SCHEMA, new))
     assert carry(SCHEMA, new, marks, new, now=now + 1, by="eve") == marks
+
+
+# Lists, item by item
+
+LISTED = declared(fresh={"issues": "30d"}, critical=["issues"])
+DAY = 24 * 60 * MINUTE
+
+
+def stale_items(value: Any, marks: Marks, now: int) -> list[Any]:
+    found = freshness.report(LISTED, value, marks, now)
+    assert [item.path for item in found.stale] == list(found.must_verify)
+    return [json_path.get(value, path) for path in found.must_verify]
+
+
+def test_one_more_fact_does_not_freshen_the_others() -> None:
+    old = {"issues": ["prefers mornings", "flies from Lisbon"]}
+    new = {"issues": [*old["issues"], "has a visa"]}
+    marks = carry(LISTED, old, marks_of(old, schema=LISTED), new, now=START + 40 * DAY, by="bob")
+    assert stale_items(new, marks, START + 40 * DAY) == old["issues"]
+
+
+def test_an_empty_list_is_confirmed_as_a_whole() -> None:
+    none: dict[str, Any] = {"issues": []}
+    marks = marks_of(none, schema=LISTED)
+    assert freshness.report(LISTED, none, marks, START).must_verify == ()
+    assert freshness.report(LISTED, none, marks, START + 31 * DAY).must_verify == ("issues",)
+    assert carry(LISTED, {"issues": ["visa"]}, marks, none, now=START + DAY, by="bob")["issues"]["at"] == START + DAY
+
+
+def test_a_fact_with_a_date_in_another_zone_is_that_old_and_one_without_a_date_is_as_old_as_its_save() -> None:
+    value = {"issues": [{"fact": "a", "confirmed_at": "2026-01-20T09:00:00+09:00"}, {"fact": "b"}]}
+    assert stale_items(value, marks_of(value, schema=LISTED), START + DAY) == [value["issues"][0]]
+    assert stale_items(value, marks_of(value, schema=LISTED), START + 31 * DAY) == value["issues"]
+
+
+changes = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 10)),
+        st.tuples(st.just("drop"), st.integers(0, 10)),
+        st.tuples(st.just("move"), st.integers(0, 10)),
+        st.tuples(st.just("turn"), st.just(0)),
+    ),
+    max_size=25,
+)
+
+
+@given(changes, st.booleans(), st.booleans())
+def test_an_item_keeps_its_age_however_its_list_is_changed(
+    steps: list[tuple[str, int]], dicts: bool, dated: bool
+) -> None:
+    """A model beside it: when each item was added. Nothing else may make it older or younger."""
+    items: list[Any] = []
+    added: dict[Any, int] = {}
+    old, marks, now = None, {}, START
+    for number, (step, at) in enumerate(steps):
+        now += DAY
+        place = at % (len(items) + 1)
+        if step == "add":
+            own = {"confirmed_at": to_datetime(now - DAY // 2).isoformat()} if dated else {}
+            items.insert(place, {"fact": number, **own} if dicts else number)
+            added[number] = now - DAY // 2 if dicts and dated else now
+        elif step == "turn":
+            items.reverse()
+        elif place < len(items):
+            item = items.pop(place)
+            if step == "move":
+                items.insert(at * 7 % (len(items) + 1), item)
+        new = {"issues": deepcopy(items)}
+        marks = carry(LISTED, old, marks, new, now=now, by="bob")
+        old = new
+        far = freshness.report(LISTED, new, marks, now + 1_000 * DAY).stale if items else ()
+        names = [item["fact"] if dicts else item for item in items]
+        assert [to_micros(one.confirmed_at) for one in far if one.confirmed_at] == [added[name] for name in names]

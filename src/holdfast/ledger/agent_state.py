@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
+from holdfast.errors import Invalid
 from holdfast.ids import check_id
 from holdfast.ledger.schema import schema
 
@@ -37,14 +38,24 @@ class Task(msgspec.Struct):
     "agent", version=1, fresh={"confirmed_facts.*": "30d", "active_task.status": "1d"}, critical=["confirmed_facts.*"]
 )
 class AgentState(msgspec.Struct):
-    """The small document that an agent decides from."""
+    """The small document that an agent decides from.
+
+    ``confirmed_facts`` are facts by name, or a list of facts as people write them in JSON:
+    ``{"fact": "prefers mornings", "confirmed_at": "2026-04-28T14:22:00Z"}``, with whatever else you keep about each.
+    """
 
     user_preferences: dict[str, Any] = {}
-    confirmed_facts: dict[str, Fact] = {}
+    confirmed_facts: dict[str, Fact] | list[dict[str, Any]] = {}
     active_task: Task | None = None
     unresolved_issues: list[str] = []
 
+    def fact(self, name: str) -> Fact | None:
+        """The fact of this name; None if there is none, or if the facts are a list."""
+        return self.confirmed_facts.get(name) if isinstance(self.confirmed_facts, dict) else None
+
     def with_fact(self, name: str, value: Any, *, at: datetime, by: str = "") -> Self:
         """Return this state with one fact confirmed at a moment, which must have a time zone."""
+        if isinstance(self.confirmed_facts, list):
+            raise Invalid('these facts are a list without names; append {"fact": …, "confirmed_at": …} to it')
         facts = {**self.confirmed_facts, check_id(name, "the name of a fact"): Fact(value, at, by)}
         return msgspec.structs.replace(self, confirmed_facts=facts)

@@ -2,14 +2,15 @@
 
 Confirmations are kept beside the value as marks, ``{path: {"at": microseconds, "by": who}}``. A field counts as
 confirmed when someone saves a changed value or confirms the current one; saving it unchanged confirms nothing.
-An object's own ``confirmed_at`` (as in a fact of ``AgentState``) takes precedence over its mark.
+An object's own ``confirmed_at`` (as in a fact of ``AgentState``) takes precedence over its mark. A list is tracked item
+by item, so adding one fact says nothing about the others; only an empty list is confirmed as a whole.
 
 Deliberately absent: the clock (callers say what time it is), and fetching new values (``state.py`` calls refreshers).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from math import inf
 from typing import Any, NamedTuple
@@ -56,20 +57,29 @@ class _Confirmation(NamedTuple):
 
 
 def tracked(schema: Schema, value: Any) -> dict[str, _Rule]:
-    """Return the fields of a document that the schema watches.
+    """Return the fields of a document that the schema watches; of a list, its items.
 
     If patterns overlap, the one with the fewest wildcards decides, and among equals the shortest limit.
     """
     limits: dict[str, list[tuple[int, timedelta]]] = {}
     for pattern, limit in schema.fresh.items():
         wildcards = parse(pattern, pattern=True).count(Sign.ANY)
-        for path in json_path.match(pattern, value):
+        for path in _watched(pattern, value):
             limits.setdefault(path, []).append((wildcards, limit))
-    critical = dict.fromkeys(path for pattern in schema.critical for path in json_path.match(pattern, value))
+    critical = dict.fromkeys(path for pattern in schema.critical for path in _watched(pattern, value))
     return {
         path: _Rule(min(limits[path])[1] if path in limits else None, path in critical)
         for path in {**limits, **critical}
     }
+
+
+def _watched(pattern: str, value: Any) -> Iterator[str]:
+    for path in json_path.match(pattern, value):
+        item = json_path.get(value, path)
+        if isinstance(item, list) and item:
+            yield from (f"{path}[{index}]" for index in range(len(item)))
+        else:
+            yield path
 
 
 def carry(schema: Schema, old_value: Any, old_marks: Marks, new_value: Any, *, now: int, by: str) -> Marks:

@@ -9,7 +9,7 @@ any commit. Deliberately absent: what a schema, a path or freshness means (see t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -481,14 +481,24 @@ class StateBook:
         loaded = self._loaded(current)
         stale = dict.fromkeys((*(field.path for field in loaded.stale), *loaded.must_verify))
         found: dict[str, Any] = {}
-        for path in stale:
-            refresher = self._core.schemas.refresher_of(current.schema.name, path)
-            if refresher is None:
-                continue
+        for path, refresher in self._refreshers(current.schema.name, stale).items():
             try:
                 found[path] = schemas.dump(refresher(loaded.value, path))
             except Exception:
                 _log.exception("the refresher of %s in thread %r failed; it stays stale", path, self._thread)
+        return found
+
+    def _refreshers(self, schema: str, stale: Iterable[str]) -> dict[str, schemas.Refresh]:
+        """The refreshers of stale fields; an item without one of its own is fetched with its whole list."""
+        found: dict[str, schemas.Refresh] = {}
+        for path in stale:
+            steps = json_path.parse(path)
+            holders = [steps, steps[:-1]] if isinstance(steps[-1], int) else [steps]
+            for place in map(json_path.render, holders):
+                refresher = self._core.schemas.refresher_of(schema, place)
+                if refresher is not None:
+                    found[place] = refresher
+                    break
         return found
 
     def _with_fetched(self, current: _Current, found: dict[str, Any], now: int) -> tuple[Any, Marks]:

@@ -68,7 +68,8 @@ class TravelAgent:
                 name = path.rsplit(".", 1)[-1]
                 by, now = TODAY[name]
                 turn.append(holdfast.tool_call("check", {"fact": name, "with": by}), holdfast.observation(now))
-                checked[name] = (self._state.confirmed_facts[name].value, now)
+                before = self._state.fact(name)
+                checked[name] = (before and before.value, now)
                 self._state = self._state.with_fact(name, now, at=to_datetime(self._clock.now()), by=by)
             said = welcome(self._state, checked)
             turn.append(holdfast.message("assistant", said))
