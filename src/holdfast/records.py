@@ -6,8 +6,10 @@ handles that do work (``Thread``, ``Turn``, ``Store``), and anything that knows 
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 from datetime import datetime
+from struct import unpack
 from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
@@ -165,13 +167,26 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     entries: tuple[EntryRef, ...] = ()
 
 
+class OwnVector(msgspec.Struct, frozen=True):
+    """A vector that a caller gave a memory, and the model it comes from. ``data`` holds its numbers as base64."""
+
+    model: str
+    data: str
+
+    @property
+    def numbers(self) -> list[float]:
+        raw = b64decode(self.data)
+        return list(unpack(f"<{len(raw) // 4}f", raw))
+
+
 class Memory(msgspec.Struct, frozen=True):
     """One thing remembered. It never changes: later knowledge is another memory.
 
     ``valid_from`` and ``valid_to`` say when it is true, ``recorded_at`` since when it is known. With a ``key`` it is
     one value of a fact about its subject. With ``relation`` and ``object`` it links its subject to something else.
     ``ended`` means that the fact has no value from ``valid_from`` on; ``corrects`` names a memory that was never true
-    or, with ``ended``, one that is no longer true.
+    or, with ``ended``, one that is no longer true. ``count`` is how often the same note was remembered, ``uses`` how
+    often it was reported as used, ``recalls`` how often a recall that keeps count returned it, each with its last time.
     """
 
     id: str
@@ -193,6 +208,17 @@ class Memory(msgspec.Struct, frozen=True):
     forgotten_at: datetime | None = None
     uses: int = 0
     helped: int = 0
+    type: str | None = None
+    metadata: dict[str, Any] = {}
+    vector: OwnVector | None = None
+    count: int = 1
+    repeated_at: datetime | None = None
+    used_at: datetime | None = None
+    recalls: int = 0
+    recalled_at: datetime | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
 
 class File(msgspec.Struct, frozen=True):

@@ -734,3 +734,20 @@ def test_rebuild_says_when_no_index_is_saved(call: Call, db: Path) -> None:
         memory.remember_all(f"Sat in seat {number} once" for number in range(300))
         memory.recall("seat")
     assert re.match(r"Rebuilt: 30\d documents", call("rebuild", "--db", db).out)
+
+
+def test_types_and_metadata_are_given_and_asked_for(call: Call, tmp_path: Path) -> None:
+    where = ("--db", tmp_path / "meta.db", "--json")
+
+    def told(*args: str) -> Any:
+        done = call(*where, *args, "--user", "ana")
+        assert done.code == 0, done.err
+        return json.loads(done.out)
+
+    told("remember", "the build broke", "--type", "incident", "--meta", "project=apollo", "--meta", "build=7")
+    told("remember", "the build passed", "--meta", "project=gemini")
+    assert [one["text"] for one in told("memories", "--type", "incident")["memories"]] == ["the build broke"]
+    found = told("memories", "--where", "build=7", "--where", "project=apollo")["memories"]
+    assert [one["metadata"] for one in found] == [{"project": "apollo", "build": 7}]
+    assert len(told("recall", "the build", "--where", "project=gemini")["hits"]) == 1
+    assert "NAME=VALUE" in call(*where[:2], "memories", "--where", "project", "--user", "ana").err

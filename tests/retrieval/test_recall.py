@@ -387,7 +387,8 @@ def test_every_script_is_found(store: holdfast.Store, query: str, told: str) -> 
 
 def test_what_only_repeats_a_better_hit_comes_last(memory: Memories) -> None:
     memory.remember_all(
-        ["the zebra is striped"] * 5 + ["a zebra was here, someone said", "okapi and zebra are friends of old"]
+        [{"text": "the zebra is striped", "once": str(number)} for number in range(5)]
+        + ["a zebra was here, someone said", "okapi and zebra are friends of old"]
     )
     found = texts(memory.recall("zebra"))
     assert len(set(found[:3])) == 3

@@ -5,7 +5,7 @@ Deliberately absent: rules of its own. It wraps its blocking twin, and a test ke
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Unpack
 
@@ -57,12 +57,26 @@ class AsyncMemories:
         kind: str | None = None,
         subject: str | None = None,
         tag: str | None = None,
+        type: str | None = None,
+        where: Mapping[str, Any] | None = None,
         limit: int | None = 100,
+        before: str | None = None,
         forgotten: bool = False,
     ) -> list[Memory]:
         return await self._offload.run(
-            self._memories.memories, kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten
-        )
+            self._memories.memories, kind=kind, subject=subject, tag=tag, type=type, where=where, limit=limit,
+            before=before, forgotten=forgotten,
+        )  # fmt: skip
+
+    async def recent(
+        self,
+        limit: int = 20,
+        *,
+        kind: str | None = None,
+        type: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> list[Memory]:
+        return await self._offload.run(self._memories.recent, limit, kind=kind, type=type, where=where)
 
     async def facts(
         self,
@@ -144,18 +158,24 @@ class AsyncMemories:
         explain: bool = False,
         within_ms: float | None = None,
         without: Collection[str] = (),
+        touch: bool = False,
         **only: Unpack[Only],
     ) -> Recalled:
         return await self._offload.run(
-            self._memories.recall,
-            query,
-            k,
-            as_of=as_of,
-            explain=explain,
-            within_ms=within_ms,
-            without=without,
-            **only,
-        )
+            self._memories.recall, query, k, as_of=as_of, explain=explain, within_ms=within_ms, without=without,
+            touch=touch, **only,
+        )  # fmt: skip
+
+    async def nearest(
+        self,
+        vector: Sequence[float],
+        k: int = 10,
+        *,
+        model: str | None = None,
+        touch: bool = False,
+        **only: Unpack[Only],
+    ) -> Recalled:
+        return await self._offload.run(self._memories.nearest, vector, k, model=model, touch=touch, **only)
 
     async def learn(self, thread: str, *, after: int = 0, extractor: Extractor | None = None) -> list[Memory]:
         return await self._offload.to_end(self._memories.learn, thread, after=after, extractor=extractor)

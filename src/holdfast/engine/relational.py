@@ -129,6 +129,10 @@ class Keys:
         "LATERAL (SELECT * FROM records WHERE tenant = of_tenant AND kind = of_kind AND id = named OFFSET 0) AS found"
     )
 
+    def with_tag(self, tenant: str, query: Query) -> str:
+        """What to select the records with a tag from; its parameters are tenant, kind and tag."""
+        return self.tagged
+
     def tenants(self, run: RunStatement) -> list[str]:
         return [name for (name,) in run("", "SELECT name FROM tenants ORDER BY name")]
 
@@ -191,7 +195,7 @@ class Reads:
         where, values = _conditions(number, query, self._clock.now())
         source = "records"
         if query.tag is not None:
-            source, values = self._keys.tagged, [number, query.kind, query.tag, *values]
+            source, values = self._keys.with_tag(tenant, query), [number, query.kind, query.tag, *values]
         # The index knows the hour; only records active in the same hour are sorted here.
         order = "ORDER BY hour DESC, time DESC, id DESC LIMIT ?"
         rows = self._run(tenant, f"SELECT {RECORD} FROM {source} WHERE {where} {order}", (*values, query.limit))

@@ -30,6 +30,7 @@ from holdfast.engine.contract import (
     Notify,
     Op,
     Problem,
+    Query,
     Receipt,
     Record,
     Removed,
@@ -46,6 +47,7 @@ from holdfast.ids import Ids
 
 _NAPS_S = (0.002, 0.01)
 _KNOWN_LIMIT = 20_000
+_COMMON_TAG = 1_000
 _SCRUB_NAP_S = 0.05
 _HEADS = "SELECT name, (SELECT max(position) FROM feed WHERE tenant = num) FROM tenants WHERE name IN ({})"
 
@@ -314,14 +316,29 @@ class _LocalKeys(Keys):
 
     numbered = "num"
     tagged = (
-        "(SELECT * FROM records WHERE id IN (SELECT id FROM tags WHERE tenant = ? AND kind = ? AND tag = ?)) AS records"
+        "(SELECT * FROM records WHERE EXISTS "
+        "(SELECT 1 FROM tags WHERE tenant = ? AND kind = ? AND tag = ? AND tags.id = records.id)) AS records"
     )
+    """Record by record, newest first: few are looked at when many have the tag."""
+    seldom = (
+        "(SELECT records.* FROM (SELECT tenant AS of_tenant, kind AS of_kind, id AS named FROM tags "
+        "WHERE tenant = ? AND kind = ? AND tag = ?) CROSS JOIN records "
+        "ON records.tenant = of_tenant AND records.kind = of_kind AND records.id = named) AS records"
+    )
+    """From the tag to its records: the others are not looked at. A CROSS JOIN is not reordered."""
 
     def __init__(self, run: RunStatement, *, remember: bool = False) -> None:
         self._run = run
         self._remember = remember
         self._tenants: dict[str, int] = {}
         self._streams: dict[tuple[str, int], int] = {}
+
+    def with_tag(self, tenant: str, query: Query) -> str:
+        if query.limit >= _COMMON_TAG:
+            return self.seldom
+        sql = "SELECT count(*) FROM (SELECT 1 FROM tags WHERE tenant = ? AND kind = ? AND tag = ? LIMIT ?)"
+        ((having,),) = self._run(tenant, sql, (self.tenant(tenant), query.kind, query.tag, _COMMON_TAG))
+        return self.tagged if having == _COMMON_TAG else self.seldom
 
     def tenant(self, name: str) -> int:
         if name not in self._tenants:

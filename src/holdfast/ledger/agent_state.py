@@ -51,6 +51,7 @@ class AgentState(msgspec.Struct):
 
     def fact(self, name: str) -> Fact | None:
         """The fact of this name; None if there is none, or if the facts are a list."""
+        check_id(name, "the name of a fact")
         return self.confirmed_facts.get(name) if isinstance(self.confirmed_facts, dict) else None
 
     def with_fact(self, name: str, value: Any, *, at: datetime, by: str = "") -> Self:

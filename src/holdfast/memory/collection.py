@@ -12,24 +12,26 @@ meaning.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from heapq import heappush, heapreplace
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
-from holdfast.checks import check_choice
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Delete, Event, Mark, Op, Put, Query, Receipt, Record, Scope, View
 from holdfast.errors import Conflict, Corrupt, Erased, Invalid, KeyReused, NotFound, Unsupported, quoted
 from holdfast.ids import Ids, check_id
 from holdfast.ledger import secrets
-from holdfast.ledger.core import Core, Pending, scan_all
+from holdfast.ledger.core import Core, Pending, fetch, scan_all
 from holdfast.ledger.thread import check_count
+from holdfast.memory.batch import WriteBatch
 from holdfast.memory.drafts import Remembering, check_trust, checked
 from holdfast.memory.facts import denial, fact_of, rank, timeline
+from holdfast.memory.filters import ListFilters, MemoryFilter, age
+from holdfast.memory.metadata import count_of
 from holdfast.memory.names import (
     COLLECTION,
     MEMORY,
@@ -37,7 +39,6 @@ from holdfast.memory.names import (
     correction_tag,
     fact_tag,
     folded,
-    in_order,
     key_tag,
     kind_tag,
     label_tag,
@@ -46,13 +47,15 @@ from holdfast.memory.names import (
     number_of,
     once_number,
     subject_of,
-    tags_of,
+    type_tag,
+    vector_tag,
 )
 from holdfast.memory.stored import as_remembered, from_plain, read_plain, readable, to_body, to_memory, to_plain
-from holdfast.records import MEMORY_KINDS, Memory
+from holdfast.records import Memory
 
 _TRIES = 1_000  # of many concurrent changes, one gets through at a time
 _LEAST_PAGE = 100
+_LARGEST_PAGE = 1_000
 _FEW = 10  # so many are looked up each by itself whatever else there is
 _SOME = 50  # a collection with fewer corrections gives all of them
 _MANY = 300  # of more than that, all of their sort are read at once
@@ -105,28 +108,53 @@ class MemoryCollection:
         """
         time = self._core.clock.now()
         written = [checked(draft, self.subject) for draft in drafts]
+        self._check_lengths(written)
         names = [memory_id(number) for number in self._numbers(written, time)]
-        new: dict[str, tuple[Remembering, dict[str, Any]]] = {}
-        for name, draft in zip(names, written, strict=True):
-            plain = self._plain(draft, name, time)
-            if name in new and new[name][1] != plain:
+        batch = WriteBatch(self.id, time, self._note)
+        for place, draft in enumerate(written):
+            name, plain = names[place], self._plain(draft, names[place], time)
+            if name in batch.new and batch.new[name][1] != plain:
                 raise _reused(draft.once, name)
             if known is None or name not in known:
-                new[name] = (draft, plain)
+                names[place] = batch.add(name, draft, plain)
 
         def finish(receipt: Receipt) -> list[Memory]:
-            made = {name: from_plain(name, plain, receipt.time) for name, (_, plain) in new.items()}
-            return [known[name] if known and name in known else made[name] for name in names]
+            made = {**batch.memories(receipt.time), **(known or {})}
+            return [made[name] for name in names]
 
-        return Pending(tuple(self._writing(new, time)) if new else (), time, finish)
+        return Pending((*self._writing(batch, time), *batch.writing()), time, finish)
 
-    def _writing(self, new: dict[str, tuple[Remembering, dict[str, Any]]], time: int) -> Iterator[Op]:
+    def _writing(self, batch: WriteBatch, time: int) -> Iterator[Op]:
         """First the collection, whose time decides the time of all, then the memories."""
-        yield self._told(
-            *(_event("remember", name, time, once=draft.once is not None) for name, (draft, _) in new.items())
-        )
-        for name, (draft, plain) in new.items():
-            yield Put(MEMORY, name, to_body(plain), 0, self.scope, tags_of(self.id, draft))
+        new = batch.new
+        if new:
+            yield self._told(
+                *(_event("remember", name, time, once=draft.once is not None) for name, (draft, _) in new.items())
+            )
+        for name, (_, plain) in new.items():
+            yield Put(MEMORY, name, to_body(plain), 0, self.scope, batch.tags(name))
+
+    def _note(self, tag: str) -> Record | None:
+        """The note under a tag, unless it was forgotten, corrected or ended."""
+        found = self._core.engine.scan(self._core.tenant, Query(MEMORY, tag=tag, limit=_LEAST_PAGE))
+        standing = (one for one in found if "forgotten" not in read_plain(one))
+        return next((one for one in standing if not self._tagged(correction_tag(self.id, one.id), None)), None)
+
+    def _check_lengths(self, drafts: Sequence[Remembering]) -> None:
+        """Refuse a vector that is not as long as the others of its model: none of them could be compared with it."""
+        lengths: dict[str, int] = {}
+        for vector in (draft.vector for draft in drafts if draft.vector is not None):
+            length = lengths.get(vector.model)
+            if length is None:
+                found = self.vectors(vector.model, limit=1)
+                length = len(found[0].vector.data if found and found[0].vector else vector.data)
+            lengths[vector.model] = length
+            if len(vector.data) != length:
+                here, given = count_of(length), count_of(len(vector.data))
+                raise Invalid(
+                    f"the vectors of {vector.model!r} here have {here} numbers, not {given}; name each model",
+                    model=vector.model,
+                )
 
     def _numbers(self, drafts: Sequence[Remembering], time: int) -> Iterator[int]:
         """One number after another, so that of two versions in one commit the latter is the later one."""
@@ -182,38 +210,34 @@ class MemoryCollection:
         return self._one(id)
 
     def memories(
-        self,
-        *,
-        kind: str | None = None,
-        subject: str | None = None,
-        tag: str | None = None,
-        limit: int | None = 100,
-        forgotten: bool = False,
-        view: View | None = None,
+        self, *, limit: int | None = 100, view: View | None = None, **only: Unpack[ListFilters]
     ) -> list[Memory]:
         """List memories, latest first; with ``forgotten``, the forgotten ones instead."""
-        if kind is not None:
-            check_choice("kind", kind, MEMORY_KINDS)
+        wanted = MemoryFilter.of(**only)
         if limit is not None:
             check_count("limit", limit)
-        if tag is not None:
-            check_id(tag, "tag")
-        about = None if subject is None else folded(check_id(subject, "subject"))
-        kinds = MEMORY_KINDS if kind is None else (kind,)
-        tags = [kind_tag(self.id, name) for name in kinds] if tag is None else [label_tag(self.id, tag)]
+            if wanted.by_stream:
+                with self._still(view) as still:
+                    return self._last(wanted, limit, still)
+        if wanted.tag is not None:
+            tags = [label_tag(self.id, wanted.tag)]
+        elif wanted.type is not None:
+            tags = [type_tag(self.id, wanted.type)]
+        else:
+            tags = [kind_tag(self.id, kind) for kind in wanted.kinds]
+        return self._listed(tags, wanted.accepts, limit, view)
 
-        def wanted(memory: Memory) -> bool:
-            return (
-                (memory.forgotten_at is not None) == forgotten
-                and (about is None or folded(memory.subject) == about)
-                and memory.kind in kinds
-                and (tag is None or tag in memory.tags)
-            )
+    def vectors(self, model: str | None = None, limit: int | None = None, view: View | None = None) -> list[Memory]:
+        """The memories with a vector of their caller's; those of one model when it is named."""
+        return self._listed([vector_tag(self.id, model)], lambda memory: memory.vector is not None, limit, view)
 
-        if limit is not None and not forgotten and (kind, subject, tag) == (None, None, None):
-            with self._still(view) as still:
-                return self._last(wanted, limit, still)
-        return self._listed(tags, wanted, limit, view)
+    def since(self, position: int) -> list[Memory]:
+        """What was remembered after a position of the collection's stream."""
+        collection = self.record()
+        if collection is None or collection.head <= position:
+            return []
+        events = self._core.engine.read(self._core.tenant, collection.mark, after=position)
+        return list(self._remembered(events, self._core.engine))
 
     def values(
         self, key: str, subject: str | None = None, view: View | None = None, *, forgotten: bool | None = False
@@ -273,7 +297,7 @@ class MemoryCollection:
         kept = {memory.id: memory for memory in found}
         every = self._corrections(len(kept), view) if kept else []
         if every is not None:
-            for memory in sorted(every, key=_age):  # what is corrected came before its correction
+            for memory in sorted(every, key=age):  # what is corrected came before its correction
                 if memory.corrects in kept:
                     kept[memory.id] = memory
             return list(kept.values())
@@ -299,7 +323,7 @@ class MemoryCollection:
     def _listed(self, tags: Sequence[str], wanted: Accept, limit: int | None, view: View | None) -> list[Memory]:
         with self._still(view) as still:
             found = self._all(tags, wanted, still) if limit is None else self._newest(tags, wanted, limit, still)
-        return sorted(found, key=_age, reverse=True)
+        return sorted(found, key=age, reverse=True)
 
     def _all(self, tags: Sequence[str], wanted: Accept, view: View) -> list[Memory]:
         """All of them. In small pages, an engine would sort what is left again for each."""
@@ -323,36 +347,50 @@ class MemoryCollection:
                 if full and to_datetime(record.time) < kept[0][0]:
                     break
                 for memory in filter(wanted, readable([record])):
-                    item = (*_age(memory), memory)
+                    item = (*age(memory), memory)
                     if not full:
                         heappush(kept, item)
                     elif item > kept[0]:
                         heapreplace(kept, item)
         return [memory for _, _, memory in kept]
 
-    def _last(self, wanted: Accept, limit: int, view: View) -> list[Memory]:
+    def _last(self, wanted: MemoryFilter, limit: int, view: View) -> list[Memory]:
         """The latest recorded ones, read from the end of the stream: the rest is not touched."""
         collection = self.record(view)
-        position, found = 0 if collection is None else collection.head, list[Memory]()
-        while collection is not None and position and limit:
+        if collection is None or not limit:
+            return []
+        position, found = self._end(collection, wanted.before, view), list[Memory]()
+        page = limit
+        while position:
             mark = Mark(collection.mark.stream, position)
-            events = view.read(self._core.tenant, mark, limit=max(limit, _LEAST_PAGE), newest=True)
-            for event in reversed(events):
-                memory = self._remembered(event, view)
-                if memory is None or not wanted(memory):
+            events = view.read(self._core.tenant, mark, limit=page, newest=True)
+            for memory in self._remembered(reversed(events), view):
+                if not wanted.accepts(memory):
                     continue
                 if len(found) >= limit and memory.recorded_at < found[-1].recorded_at:
                     position = 1  # what was recorded together is sorted together, so all of that is needed
                     break
                 found.append(memory)
             position = min(position, events[0].position) - 1 if events else 0
-        return sorted(found, key=_age, reverse=True)[:limit]
+            page = min(2 * page, _LARGEST_PAGE)
+        return sorted(found, key=age, reverse=True)[:limit]
 
-    def _remembered(self, event: Event, view: View) -> Memory | None:
-        """The memory that an event says was remembered, if it is still here and can be read."""
-        id = id_of(event) if event.kind == "remember" else None
-        record = None if id is None else view.get(self._core.tenant, MEMORY, id)
-        return next(readable([record]), None) if record is not None and record.scope == self.scope else None
+    def _end(self, collection: Record, before: Memory | None, view: View) -> int:
+        """The last position at which something was recorded as early as the end of the page before, or earlier."""
+        low, high = 0, collection.head
+        last = high if before is None else to_micros(before.recorded_at)
+        while before is not None and low < high:
+            middle = (low + high + 1) // 2
+            events = view.read(self._core.tenant, Mark(collection.mark.stream, middle), after=middle - 1)
+            low, high = (middle, high) if events and events[0].time <= last else (low, middle - 1)
+        return high
+
+    def _remembered(self, events: Iterable[Event], view: View) -> Iterator[Memory]:
+        """The memories that events say were remembered, as far as they are still here and can be read."""
+        ids = [id for event in events if event.kind == "remember" and (id := id_of(event)) is not None]
+        records = fetch(view, self._core.tenant, MEMORY, ids)
+        here = (records[id] for id in ids if id in records and records[id].scope == self.scope)
+        return readable(here)
 
     def _still(self, view: View | None) -> AbstractContextManager[View]:
         """A view in which nothing moves: a listing of several pages is of one moment."""
@@ -376,9 +414,24 @@ class MemoryCollection:
         more = int(helped is True)
 
         def counted(plain: dict[str, Any]) -> dict[str, Any]:
-            return {**plain, "uses": plain.get("uses", 0) + 1, "helped": plain.get("helped", 0) + more}
+            uses, helped = plain.get("uses", 0) + 1, plain.get("helped", 0) + more
+            return {**plain, "uses": uses, "helped": helped, "used": self._core.clock.now()}
 
         return self._change(id, counted)
+
+    def recalled(self, ids: Sequence[str]) -> None:
+        """Count that memories were recalled, in one commit. Where another process changes one meanwhile, it is not
+        counted: a count is not worth a second try."""
+        time = self._core.clock.now()
+        ops = [
+            Put(MEMORY, record.id, to_body({**plain, "recalls": plain.get("recalls", 0) + 1, "recalled": time}),
+                record.version, record.scope, record.tags, record.expires)
+            for record in fetch(self._core.engine, self._core.tenant, MEMORY, ids).values()
+            if record.scope == self.scope and (plain := read_plain(record))
+        ]  # fmt: skip
+        if ops:
+            with suppress(Conflict):
+                self._core.write(tuple(ops), time)
 
     def erase(self, id: str) -> None:
         """Remove a memory for good, even a damaged one. Its id stays in the collection's stream, its text nowhere."""
@@ -482,11 +535,7 @@ class MemoryCollection:
 
 def usefulness(memory: Memory) -> tuple[float, float, datetime, str]:
     """What procedures are sorted by, most useful last: how often they helped, then importance, then the newest."""
-    return (memory.helped + 1) / (memory.uses + 2), memory.importance, *_age(memory)
-
-
-def _age(memory: Memory) -> tuple[datetime, str]:
-    return memory.recorded_at, in_order(memory.id)
+    return (memory.helped + 1) / (memory.uses + 2), memory.importance, *age(memory)
 
 
 def _in_place_of(wrong: Memory, instead: Remembering) -> Remembering:

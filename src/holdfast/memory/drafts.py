@@ -17,7 +17,8 @@ from holdfast.checks import check_choice
 from holdfast.clock import to_datetime, to_micros
 from holdfast.errors import Invalid, quoted
 from holdfast.ids import check_id
-from holdfast.records import MEMORY_KINDS, TRUST, EntryRef, Origin
+from holdfast.memory.metadata import check_metadata, to_vector
+from holdfast.records import MEMORY_KINDS, TRUST, EntryRef, Origin, OwnVector
 
 _NO_ORIGIN = Origin()
 _PARTS = ("by", "channel", "tool")
@@ -43,6 +44,10 @@ class Remembering(msgspec.Struct, frozen=True):
     relation: str | None = None
     object: str | None = None
     once: str | None = None
+    type: str | None = None
+    metadata: Any = None
+    vector: Any = None
+    model: str | None = None
     corrects: str | None = None
     ended: bool = False
 
@@ -68,6 +73,9 @@ def checked(draft: Remembering, subject: str) -> Remembering:
         relation=relation,
         object=object,
         once=None if draft.once is None else check_id(draft.once, "once"),
+        type=None if draft.type is None else _name(draft.type, "type"),
+        metadata=check_metadata(draft.metadata),
+        vector=draft.vector if isinstance(draft.vector, OwnVector) else to_vector(draft.vector, draft.model),
         corrects=draft.corrects,
         ended=draft.ended,
     )

@@ -7,7 +7,7 @@ threads. Deliberately absent: what is true (``memory.facts``), how things are fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Protocol, TypedDict, Unpack
@@ -46,6 +46,9 @@ class Only(TypedDict, total=False):
     trust: str | None
     thread: str | None
     subject: str | None
+    type: str | None
+    where: Mapping[str, Any] | None
+    min_score: float | None
     log: bool
     files: bool
 
@@ -61,6 +64,10 @@ class Details(TypedDict, total=False):
     relation: str | None
     object: str | None
     once: str | None
+    type: str | None
+    metadata: Mapping[str, Any] | None
+    vector: Sequence[float] | None
+    model: str | None
 
 
 class IndexMaintenance(Protocol):
@@ -89,6 +96,8 @@ class FindsMemories(Protocol):
         only: Only,
         without: frozenset[str] = frozenset(),
     ) -> Recalled: ...
+
+    def nearest(self, scope: Scope, vector: object, k: int, model: str | None, only: Only) -> Recalled: ...
 
 
 class Memories:
@@ -123,7 +132,9 @@ class Memories:
         With ``key`` it is the value of a fact about ``subject`` (by default the user of this handle): the newest valid
         value counts, older ones stay in ``history``. Also: ``tags``, ``importance`` from 0 to 1, ``trust``,
         ``valid_from`` and ``valid_to`` for when it is true, ``relation`` and ``object`` to link the subject to
-        something, and ``once``, a name of your own: whatever has the same name is remembered only once.
+        something, and ``once``, a name of your own: whatever has the same name is remembered only once. ``type`` is a
+        word of your own for what sort of memory it is, ``metadata`` plain data to filter by, and ``vector`` an
+        embedding of your own, from the ``model`` you name. The same note again is counted, not stored twice.
         """
         return self.visible.own.remember([_draft(text, kind, subject, key, origin, details)])[0]
 
@@ -150,12 +161,33 @@ class Memories:
         kind: str | None = None,
         subject: str | None = None,
         tag: str | None = None,
+        type: str | None = None,
+        where: Mapping[str, Any] | None = None,
         limit: int | None = 100,
+        before: str | None = None,
         forgotten: bool = False,
     ) -> list[Memory]:
-        """List memories, latest first; with ``forgotten``, the forgotten ones instead."""
-        check_flag("forgotten", forgotten)
-        return self.visible.memories(kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten)
+        """List memories, latest first; with ``forgotten``, the forgotten ones instead.
+
+        ``where`` asks for equal values in the metadata. For the next page, give the id of the last memory you got as
+        ``before``.
+        """
+        return self.visible.memories(
+            kind=kind, subject=subject, tag=tag, type=type, where=where, limit=limit,
+            before=None if before is None else self.visible.get(before), forgotten=forgotten,
+        )  # fmt: skip
+
+    def recent(
+        self,
+        limit: int = 20,
+        *,
+        kind: str | None = None,
+        type: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> list[Memory]:
+        """The newest memories that are true now, latest first."""
+        check_count("limit", limit)
+        return self.visible.recent(limit, kind=kind, type=type, where=where)
 
     def facts(
         self,
@@ -327,6 +359,7 @@ class Memories:
         explain: bool = False,
         within_ms: float | None = None,
         without: Collection[str] = (),
+        touch: bool = False,
         **only: Unpack[Only],
     ) -> Recalled:
         """Find what is relevant to a question or a text: memories, messages of the threads in this scope, and files.
@@ -334,13 +367,40 @@ class Memories:
         Best first, at most ``k``. Facts that are superseded, corrected, ended or not yet true are left out; ``as_of``
         recalls what was true and said at an earlier moment. ``within_ms`` is a time budget: stages that do not fit
         are dropped, and the report says which. ``only`` filters: ``kind``, ``tag``, ``since``, ``until``, ``by``,
-        ``channel``, ``tool``, ``trust`` (at least), ``thread``, ``subject``, ``log`` (False: no messages),
-        ``files`` (False: no files).
-        ``without`` names stages to skip, to see what they contribute.
+        ``channel``, ``tool``, ``trust`` (at least), ``thread``, ``subject``, ``type``, ``where`` (equal values in the
+        metadata), ``min_score``, ``log`` (False: no messages), ``files`` (False: no files).
+        ``without`` names stages to skip, to see what they contribute. With ``touch`` the memories it returns record
+        that they were recalled, and when.
         """
         stages = frozenset(check_id(stage, "a stage to leave out") for stage in check_several("stages", without))
         check_flag("explain", explain)
-        return self._finding().recall(self.visible.scope, query, k, as_of, explain, within_ms, only, stages)
+        check_flag("touch", touch)
+        found = self._finding().recall(self.visible.scope, query, k, as_of, explain, within_ms, only, stages)
+        return self._touched(found) if touch else found
+
+    def nearest(
+        self,
+        vector: Sequence[float],
+        k: int = 10,
+        *,
+        model: str | None = None,
+        touch: bool = False,
+        **only: Unpack[Only],
+    ) -> Recalled:
+        """Find memories by vectors of your own: the ``k`` nearest to this one, each with its cosine as score.
+
+        Only memories remembered with ``vector=`` and the same ``model`` are compared, and only those that are true now.
+        ``min_score`` is the least cosine; ``only`` filters as in ``recall``.
+        """
+        check_flag("touch", touch)
+        found = self._finding().nearest(self.visible.scope, vector, k, model, only)
+        return self._touched(found) if touch else found
+
+    def _touched(self, found: Recalled) -> Recalled:
+        ids = [hit.memory.id for hit in found if hit.memory is not None]
+        for collection in self.visible.collections() if ids else ():
+            collection.recalled(ids)
+        return found
 
     def learn(self, thread: str, *, after: int = 0, extractor: Extractor | None = None) -> list[Memory]:
         """Extract facts from a thread's messages without a model, and remember them with their source.

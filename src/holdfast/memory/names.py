@@ -105,6 +105,20 @@ def label_tag(collection: str, label: str) -> str:
     return tag if len(tag.encode()) <= MAX_ID_BYTES else f"tag@{collection}:{_hash(label)}"
 
 
+def type_tag(collection: str, type: str) -> str:
+    return f"type@{collection}:{_hash(type)}"
+
+
+def vector_tag(collection: str, model: str | None = None) -> str:
+    """What has a vector of its caller's; of one model when it is named."""
+    return f"vector@{collection}" if model is None else f"vector@{collection}:{_hash(model)}"
+
+
+def same_tag(collection: str, said: str) -> str:
+    """Notes that say the same in every respect."""
+    return f"same@{collection}:{_hash(said)}"
+
+
 def correction_tag(collection: str, id: str | None = None) -> str:
     """Memories that say another one was never true or has ended; with an id, those about that memory."""
     return f"correction@{collection}" if id is None else f"correction@{collection}:{_hash(id)}"
@@ -134,6 +148,11 @@ def _tags(collection: str, draft: Remembering) -> Iterator[str]:
     if draft.corrects is not None:
         yield correction_tag(collection)
         yield correction_tag(collection, draft.corrects)
+    if draft.type is not None:
+        yield type_tag(collection, draft.type)
+    if draft.vector is not None:
+        yield vector_tag(collection)
+        yield vector_tag(collection, draft.vector.model)
     yield from (label_tag(collection, label) for label in draft.tags)
     yield from (thread_tag(entry.thread) for entry in draft.origin.entries)
 

@@ -20,12 +20,12 @@ from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Record
 from holdfast.errors import Corrupt, Unsupported
 from holdfast.memory.drafts import Remembering
-from holdfast.records import MEMORY_KINDS, TRUST, EntryRef, Memory, Origin
+from holdfast.records import MEMORY_KINDS, TRUST, EntryRef, Memory, Origin, OwnVector
 
 _log = logging.getLogger(__name__)
 VERSION = 1
-_SAID = ("key", "relation", "object", "corrects")
-_LATER = ("version", "forgotten", "uses", "helped")
+_SAID = ("key", "relation", "object", "corrects", "type")
+_LATER = ("version", "forgotten", "uses", "helped", "used", "count", "repeated", "recalls", "recalled")
 _NO_ORIGIN = Origin()
 
 
@@ -46,6 +46,10 @@ def to_plain(draft: Remembering) -> dict[str, Any]:
         plain["valid_to"] = to_micros(draft.valid_to)
     if draft.ended:
         plain["ended"] = True
+    if draft.metadata:
+        plain["metadata"] = draft.metadata
+    if draft.vector is not None:
+        plain["vector"] = [draft.vector.model, draft.vector.data]
     return plain
 
 
@@ -96,14 +100,18 @@ def _say_once(why: str) -> None:
 
 def _sound(memory: Memory) -> bool:
     origin = memory.origin
-    maybe = (memory.key, memory.relation, memory.object, memory.corrects, origin.by, origin.channel, origin.tool)
+    said = (memory.key, memory.relation, memory.object, memory.corrects, memory.type)
+    maybe = (*said, origin.by, origin.channel, origin.tool)
     return (
         type(memory.text) is str
         and type(memory.subject) is str
         and memory.kind in MEMORY_KINDS
         and memory.trust in TRUST
         and type(memory.importance) in (float, int)
-        and (type(memory.ended), type(memory.uses), type(memory.helped)) == (bool, int, int)
+        and type(memory.ended) is bool
+        and all(type(number) is int for number in (memory.uses, memory.helped, memory.count, memory.recalls))
+        and type(memory.metadata) is dict
+        and (memory.vector is None or (type(memory.vector.model), type(memory.vector.data)) == (str, str))
         and all(text is None or type(text) is str for text in maybe)
         and all(type(tag) is str for tag in memory.tags)
         and all((type(entry.thread), type(entry.number)) == (str, int) for entry in origin.entries)
@@ -118,7 +126,9 @@ def from_plain(id: str, plain: dict[str, Any], created: int) -> Memory:
         id, plain["text"], plain["kind"], plain["subject"], recorded, _moment(get("valid_from")) or recorded,
         _moment(get("valid_to")), get("key"), get("relation"), get("object"), tuple(get("tags", ())),
         plain["importance"], _origin(get("origin")), plain["trust"], get("corrects"), get("ended", False),
-        _moment(get("forgotten")), get("uses", 0), get("helped", 0),
+        _moment(get("forgotten")), get("uses", 0), get("helped", 0), get("type"), get("metadata", {}),
+        None if get("vector") is None else OwnVector(*plain["vector"]), get("count", 1), _moment(get("repeated")),
+        _moment(get("used")), get("recalls", 0), _moment(get("recalled")),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.contract import Query, Record, Scope, View
@@ -23,8 +23,9 @@ from holdfast.ledger.thread import check_count
 from holdfast.memory.collection import MemoryCollection, usefulness
 from holdfast.memory.drafts import Remembering, check_trust
 from holdfast.memory.facts import FactVersion, fact_of, facts, known, outdated, rank, silent, timeline
+from holdfast.memory.filters import ListFilters, age
 from holdfast.memory.graph import Link, check_hops, to_links
-from holdfast.memory.names import COLLECTION, MEMORY, folded, in_order, number_of
+from holdfast.memory.names import COLLECTION, MEMORY, folded, number_of
 from holdfast.memory.stored import to_memory
 from holdfast.records import TRUST, Memory
 
@@ -121,26 +122,32 @@ class VisibleMemories:
         """A memory of one of the collections, forgotten ones as well."""
         return to_memory(self._record(id))
 
-    def memories(
-        self,
-        *,
-        kind: str | None = None,
-        subject: str | None = None,
-        tag: str | None = None,
-        limit: int | None = 100,
-        forgotten: bool = False,
-    ) -> list[Memory]:
+    def memories(self, *, limit: int | None = 100, **only: Unpack[ListFilters]) -> list[Memory]:
         """List memories of all collections, latest first; with ``forgotten``, only forgotten ones."""
         with self.core.engine.snapshot() as view:
-            found = [
-                memory
-                for collection in self.collections(view)
-                for memory in collection.memories(
-                    kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten, view=view
-                )
-            ]
-        found.sort(key=lambda memory: (memory.recorded_at, in_order(memory.id)), reverse=True)
-        return found[:limit]
+            return [memory for _, memory in self._newest(self.collections(view), limit, view, only)]
+
+    def recent(self, limit: int, **only: Unpack[ListFilters]) -> list[Memory]:
+        """The newest memories that are true now, latest first."""
+        recent: list[Memory] = []
+        with self.core.engine.snapshot() as view:
+            collections = self.collections(view)
+            moment = self.moment(view, collections=collections)
+            while len(recent) < limit:
+                page = self._newest(collections, limit, view, only)
+                listed = [(place, [each for here, each in page if here is place]) for place in collections]
+                stale = outdated(_deciding(listed, view), moment)
+                recent += [each for _, each in page if each.id not in stale and not silent(each)]
+                if len(page) < limit:
+                    break
+                only = {**only, "before": page[-1][1]}
+        return recent[:limit]
+
+    def _newest(
+        self, collections: Sequence[MemoryCollection], limit: int | None, view: View, only: ListFilters
+    ) -> list[tuple[MemoryCollection, Memory]]:
+        found = ((place, each) for place in collections for each in place.memories(limit=limit, view=view, **only))
+        return sorted(found, key=lambda pair: age(pair[1]), reverse=True)[:limit]
 
     def procedures(self, limit: int | None = None, *, trust: str | None = None) -> list[Memory]:
         """How to do things, most useful first, if true now and trusted that much."""
@@ -220,7 +227,7 @@ class VisibleMemories:
         with self.core.engine.snapshot() as view:
             values = self._values(key, subject, view, forgotten=forgotten)
         found = [memory for _, memories in values for memory in memories]
-        return sorted(found, key=lambda memory: (memory.recorded_at, in_order(memory.id)), reverse=True)
+        return sorted(found, key=age, reverse=True)
 
     def _values(
         self, key: str, subject: str | None, view: View, *, forgotten: bool | None = False, trust: str | None = None

@@ -1,7 +1,8 @@
 """How likely it is that anything relevant was found, and a limit below which to abstain.
 
 It goes by the share of the query's weight that some turn and its neighbours hold, by how near the nearest row is, by
-the kind of conversation, by how many rows there are, and by whether anything is of the time that was asked for. The
+the kind of conversation, by how many rows there are, and by whether anything is of the time that was asked for. Rows
+that a filter keeps out count for nothing: what is elsewhere must not make an answer here look like chance. The
 first three were fitted to questions of a conversation asked to it and to others, the rest set by hand
 (``docs/recall.md``). Deliberately absent: the ranking.
 """
@@ -28,18 +29,19 @@ _AT_LEAST = 200
 def confidence(table: Table) -> float:
     """From 0, nothing here, to 1."""
     held = _held(table)
+    assisted = table.assisted if table.spoken.any() else 0.0  # how people talk says nothing of memories
     if "cosine" in table.columns:
         nearest = float(table.columns["cosine"].max(initial=0.0))
-        value = _HELD * held + _NEAR * nearest + _ASSISTED * table.assisted + _OFFSET + _by_size(table)
+        value = _HELD * held + _NEAR * nearest + _ASSISTED * assisted + _OFFSET + _by_size(table)
     else:
-        value = _HELD_ALONE * held + _ASSISTED_ALONE * table.assisted + _OFFSET_ALONE + 0.5 * _by_size(table)
+        value = _HELD_ALONE * held + _ASSISTED_ALONE * assisted + _OFFSET_ALONE + 0.5 * _by_size(table)
     value += _OF_THE_TIME * float(table.columns["time"].max(initial=0.0)) if "time" in table.columns else 0.0
     return 1 / (1 + math.exp(-value))
 
 
 def _by_size(table: Table) -> float:
     """The best of many is good by chance. What is near among few is near."""
-    return min(max(1.2 * math.log(_USUAL / max(table.corpus.rows, 1)), -1.0), 3.0)
+    return min(max(1.2 * math.log(_USUAL / max(table.passed.rows, 1)), -1.0), 3.0)
 
 
 def enough(table: Table, sure: float) -> bool:
@@ -49,7 +51,7 @@ def enough(table: Table, sure: float) -> bool:
 
 def _held(table: Table) -> float:
     """The largest share of the query's weight in three turns that follow one another."""
-    weight = table.lexical.rarity(_AT_LEAST)
+    weight = table.lexical.rarity(table.passed, _AT_LEAST)
     if not len(weight):
         return 0.0
     held = np.zeros((len(weight), len(table)), dtype=bool)

@@ -23,6 +23,7 @@ from holdfast.ledger.core import Core, fetch, fetch_events, scan_all, scan_ever
 from holdfast.ledger.files import FILE, edition, listing, path_of, text_of
 from holdfast.ledger.speech import Speech
 from holdfast.memory.facts import silent
+from holdfast.memory.metadata import marks_of
 from holdfast.memory.names import COLLECTION, MEMORY, folded, number_of
 from holdfast.memory.stored import to_memory
 from holdfast.records import TRUST, Memory
@@ -214,7 +215,8 @@ def of_memory(stream: int, position: int, memory: Memory) -> Document:
     """A memory as a document. The words of its key are part of what it is found by."""
     key = (memory.key or "").replace("_", " ").replace(":", " ")
     origin = memory.origin
-    said = (("by", origin.by), ("channel", origin.channel), ("tool", origin.tool), ("subject", folded(memory.subject)))
+    said = (("by", origin.by), ("channel", origin.channel), ("tool", origin.tool), ("subject", folded(memory.subject)),
+            ("type", memory.type))  # fmt: skip
     return Document(
         stream,
         position,
@@ -232,7 +234,11 @@ def of_memory(stream: int, position: int, memory: Memory) -> Document:
         ended=memory.ended,
         left=folded(memory.subject),
         right=None if memory.object is None else folded(memory.object),
-        marks=(*(f"{what}:{who}" for what, who in said if who is not None), *(f"tag:{tag}" for tag in memory.tags)),
+        marks=(
+            *(f"{what}:{who}" for what, who in said if who is not None),
+            *(f"tag:{tag}" for tag in memory.tags),
+            *marks_of(memory.metadata),
+        ),
     )
 
 

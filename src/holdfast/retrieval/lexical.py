@@ -31,6 +31,13 @@ class Holding(NamedTuple):
     counts: Array
 
 
+class Passed(NamedTuple):
+    """What passed the filters of a question: how many rows, and which of each segment, None if all did."""
+
+    rows: int
+    masks: list[Array] | None
+
+
 class Lexical:
     """How a corpus holds the terms of one query. ``worth`` is the weight of each term times how rare it is."""
 
@@ -50,10 +57,14 @@ class Lexical:
         self._dense: dict[int, Array] = {}
         self._known: dict[int, tuple[Rows, Array]] = {}  # with the rows, so that no others get their id
 
-    def rarity(self, least: int) -> Array:
-        """The worth of each term as if the corpus had at least so many rows."""
-        rows = max(self._corpus.rows, least)
-        found: Array = self.weights * np.log(1 + (rows - self._held + 0.5) / (self._held + 0.5))
+    def rarity(self, passed: Passed, least: int) -> Array:
+        """The worth of each term among the rows that passed, as if those were at least so many."""
+        rows, held = max(passed.rows, least), self._held
+        if passed.masks is not None:
+            held = np.zeros(len(self.weights))
+            for mask, by_term in zip(passed.masks, self.holding, strict=True):
+                held += [np.count_nonzero(mask[term.rows]) for term in by_term]
+        found: Array = self.weights * np.log(1 + (rows - held + 0.5) / (held + 0.5))
         return found
 
     def best(self, allowed: int) -> list[tuple[Array, Array]]:

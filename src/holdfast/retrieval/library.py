@@ -15,13 +15,16 @@ from holdfast.errors import Invalid, Misconfigured
 from holdfast.ids import Ids
 from holdfast.ledger import secrets
 from holdfast.ledger.core import Core, scan_all
+from holdfast.memory.collection import MemoryCollection
 from holdfast.memory.names import collection_id
+from holdfast.memory.visible import VisibleMemories
 from holdfast.providers.choose import choose
 from holdfast.retrieval import reembed
 from holdfast.retrieval.changes import ChangeTracker
 from holdfast.retrieval.documents import IndexScope, StoredDocuments
 from holdfast.retrieval.index import Index
 from holdfast.retrieval.index_store import KIND, MANIFEST, IndexStore
+from holdfast.retrieval.own_vectors import OwnVectors
 from holdfast.retrieval.source import Embeds, Progress, StreamRange
 
 _KEPT = 64
@@ -58,6 +61,7 @@ class Indexes:
         self._core, self._ids, self._wanted = core, ids, embedder
         self._changes = ChangeTracker(core)
         self._cache = cache or IndexCache()
+        self.own_vectors = OwnVectors()
 
     def index(self, place: IndexScope) -> Index:
         """The index of a place, made when it is first asked for."""
@@ -81,6 +85,10 @@ class Indexes:
         if wanted is None or recorded is None or wanted.name == recorded:
             return wanted
         return _installed(recorded)
+
+    def collections(self, scope: Scope) -> list[MemoryCollection]:
+        """The collections that a handle of a scope sees."""
+        return VisibleMemories(self._core, self._ids, scope).collections()
 
     def has_files(self, scope: Scope) -> bool:
         """Whether a handle of a scope may find files: most stores have none."""
@@ -117,6 +125,7 @@ class Indexes:
 
     def purge(self, scopes: Iterable[Scope]) -> None:
         """Remove what is gone from some scopes: words and vectors go with the data they were made from."""
+        self.own_vectors.forget()
         for scope in (scopes := set(scopes)):
             self._look(scope)
         for place in {place for scope in scopes for place in holding(scope)}:

@@ -105,6 +105,34 @@ def search(
     return _ranked(table, run)
 
 
+def nearest(corpus: Corpus, asked: RecallQuery, refs: Array, near: Array) -> Ranking:
+    """Rank memories by how near their callers' vectors are, as far as they are true and pass the filters."""
+    best = np.argsort(-near, kind="stable")
+    best = best[near[best] >= asked.min_score]
+    most = _GATHERED
+    while True:
+        some = best[:most]
+        found = _standing(corpus, asked, corpus.by("ref", np.sort(refs[some])))
+        rows, scores = _scored(corpus, found, refs[some], near[some])
+        if len(rows) >= asked.k or len(some) == len(best):
+            break
+        most *= 8
+    top = float(np.clip(scores[0], 0.0, 1.0)) if len(rows) else 0.0
+    return Ranking(rows, scores, {}, len(rows), top, bool(len(rows)))
+
+
+def _scored(corpus: Corpus, rows: Rows, refs: Array, near: Array) -> tuple[Rows, Array]:
+    """The rows of some memories, nearest first. Others, such as the present values of facts, have no vector here."""
+    if not len(refs) or not len(rows):
+        return rows.at(slice(0)), near[:0]
+    order, wanted = np.argsort(refs), corpus.column("ref", rows)
+    at = order[np.minimum(np.searchsorted(refs[order], wanted), len(refs) - 1)]
+    there = refs[at] == wanted
+    rows, scores = rows.at(there), near[at[there]]
+    ranked = np.argsort(-scores, kind="stable")
+    return rows.at(ranked), scores[ranked]
+
+
 def _needed(name: str, table: Table) -> set[str]:
     """What a stage that works with vectors finds in the table; without any vector, something that nobody makes."""
     if not table.near:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
+from math import inf
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -116,6 +117,12 @@ class RecallQuery(msgspec.Struct, frozen=True):
     until: int | None = None
     trust: int = 0
     subject: str = ""
+    min_score: float = -inf
+
+    @property
+    def filtered(self) -> bool:
+        """Whether it asks for a part of what there is."""
+        return self.kinds is not None or bool(self.marks or self.since or self.until or self.trust)
 
 
 class ParsedQuery(NamedTuple):

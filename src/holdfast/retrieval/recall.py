@@ -6,6 +6,7 @@ Deliberately absent: ranking (``retrieval``), and what is true (``memory``).
 
 from __future__ import annotations
 
+import math
 import time as _time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -24,6 +25,7 @@ from holdfast.ledger.files import FILE, Within, here, text_of, to_file
 from holdfast.ledger.speech import spoken
 from holdfast.memory.conflicts import contradictions
 from holdfast.memory.handle import Only
+from holdfast.memory.metadata import UNNAMED, wanted_marks
 from holdfast.memory.names import MEMORY, folded, memory_id, subject_of
 from holdfast.memory.stored import to_memory
 from holdfast.records import ENTRY_KINDS, MEMORY_KINDS, TRUST, Entry, File, Hit, Memory, Recalled, RecallReport
@@ -33,13 +35,17 @@ from holdfast.retrieval.candidates import ArrayCandidates, FindsCandidates
 from holdfast.retrieval.corpus import Corpus
 from holdfast.retrieval.documents import IndexScope
 from holdfast.retrieval.library import Indexes, filing, filing_places, places
-from holdfast.retrieval.pipeline import OPTIONAL, Ranking, Stopwatch, search
+from holdfast.retrieval.pipeline import OPTIONAL, Ranking, Stopwatch, nearest, search
 from holdfast.retrieval.question import RecallQuery
 from holdfast.retrieval.segment import CODES
 from holdfast.retrieval.source import StreamRange
 
 MAX_HITS = 1_000
-_MEANT = {"limit": "k", "top_k": "k", "n": "k", "tags": "tag", "kinds": "kind", "user": "store.memory(user=…)"}
+_MEANT = {
+    "limit": "k", "top_k": "k", "n": "k", "tags": "tag", "kinds": "kind", "user": "store.memory(user=…)",
+    "metadata": "where", "filter": "where", "filters": "where", "vector": "memory.nearest(vector)",
+    "score_threshold": "min_score", "threshold": "min_score",
+}  # fmt: skip
 """What people write for another word of ours."""
 _FIRST = 10
 _SPARE = 5
@@ -106,6 +112,19 @@ class Recaller:
         seen = self._seen(scope, only.get("thread"), asked.kinds, patient=_patient(within_ms))
         return self._answered(asked, seen, run, explain)
 
+    def nearest(self, scope: Scope, vector: object, k: int, model: str | None, only: Only) -> Recalled:
+        """See ``Memories.nearest``."""
+        began = _time.perf_counter()
+        asked = self._asked("", k, None, None, {**only, "log": False, "files": False}, folded(subject_of(scope)))
+        refs, near = self.indexes.own_vectors.nearness(self.indexes.collections(scope), vector, model)
+        seen = self._seen(scope, None, asked.kinds, patient=True)
+        asked = msgspec.structs.replace(asked, now=max(asked.now, seen.corpus.latest()))
+        found = nearest(seen.corpus, asked, refs, near)
+        ms = (_time.perf_counter() - began) * 1_000
+        report = RecallReport("", seen.corpus.rows, found.candidates, ms, model or UNNAMED)
+        hits = self._hits(seen.corpus, found, k, explain=False)
+        return Recalled(hits, found.confidence, bool(hits), report)
+
     def search(self, within: Within, query: str, k: int, *, explain: bool, within_ms: float | None) -> Recalled:
         """See ``Folder.search``: a recall from some files of one owner alone."""
         began = _time.perf_counter()
@@ -134,7 +153,7 @@ class Recaller:
         run.timed("catch up", run.began)
         vectors = self._vectors(question.without_names(reading, corpus), models, run, notes)
         found = search(corpus, asked, reading, vectors, run, self._candidates)
-        hits = self._hits(corpus, found, asked.k, explain)
+        hits = tuple(hit for hit in self._hits(corpus, found, asked.k, explain) if hit.score >= asked.min_score)
         if run.may("disputes"):
             start = _time.perf_counter()
             hits = disputed(hits)
@@ -180,6 +199,7 @@ class Recaller:
             until=None if only.get("until") is None else to_micros(only["until"]),  # type: ignore[arg-type]
             trust=_trust(only.get("trust")),
             subject=subject,
+            min_score=_least(only.get("min_score")),
         )
 
     # What there is
@@ -345,8 +365,19 @@ def _marks(only: Only) -> Iterable[str]:
     for what in ("by", "channel", "tool"):
         if (value := only.get(what)) is not None:
             yield f"{what}:{check_id(value, what)}"
+    if (type := only.get("type")) is not None:
+        yield f"type:{check_id(type, 'type')}"
+    yield from wanted_marks(only.get("where"))
     if (subject := only.get("subject")) is not None:
         yield f"subject:{folded(check_id(subject, 'subject'))}"
+
+
+def _least(min_score: object) -> float:
+    if min_score is None:
+        return -math.inf
+    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not -1e9 < min_score < 1e9:
+        raise Invalid(f"min_score is a number, not {quoted(min_score)}")
+    return float(min_score)
 
 
 def _positive(value: object) -> bool:

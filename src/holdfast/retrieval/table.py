@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.retrieval.candidates import mask_of
 from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.features import BITS
-from holdfast.retrieval.lexical import Lexical
+from holdfast.retrieval.lexical import Lexical, Passed
 from holdfast.retrieval.links import Linked
 from holdfast.retrieval.question import ParsedQuery, RecallQuery
 from holdfast.retrieval.segment import FILE, FROM_USER, MEMORY, Array, Segment
@@ -102,6 +103,15 @@ class Table:
         wanted = np.where(rows.row >= 0, starts[rows.part] + rows.row, -1)
         at = np.minimum(np.searchsorted(numbers[order], wanted), len(order) - 1)
         return np.where(numbers[order][at] == wanted, order[at], -1)
+
+    @cached_property
+    def passed(self) -> Passed:
+        """What of the corpus passed the filters."""
+        masks = [mask_of(self.corpus, part, self.asked) for part in range(len(self.corpus.segments))]
+        if not self.asked.filtered or all(mask.whole for mask in masks):
+            return Passed(self.corpus.rows, None)
+        rows = [mask.rows for mask in masks]
+        return Passed(sum(int(np.count_nonzero(mask)) for mask in rows), rows)
 
     @cached_property
     def assisted(self) -> float:

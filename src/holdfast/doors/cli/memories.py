@@ -12,7 +12,7 @@ from holdfast.doors import plain
 from holdfast.doors.cli import options
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Screen
-from holdfast.doors.cli.wording import counted
+from holdfast.doors.cli.wording import counted, named_values
 from holdfast.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def memories(  # noqa: PLR0913 - each option of the command is a parameter
     kind: options.OnlyKind = None,
     subject: options.OfSubject = None,
     tag: options.WithTag = None,
+    type: options.OnlyType = None,
+    where: options.Where = None,
     forgotten: options.Forgotten = False,
     limit: options.AtMost = 50,
     offset: options.Offset = 0,
@@ -44,13 +46,16 @@ def memories(  # noqa: PLR0913 - each option of the command is a parameter
     Examples:
       holdfast memories --user ana
       holdfast memories --user ana --kind procedural --tag trip-42
+      holdfast memories --user ana --where project=apollo --where build=7
       holdfast memories --user ana --limit 20 --offset 20
       holdfast memories --user ana --forgotten
     """
     with desk.open() as store:
         memory = store.memory(user=user, agent=agent)
         most = offset + limit + 1 if limit else None  # one more says whether there are more
-        found = memory.memories(kind=kind, subject=subject, tag=tag, limit=most, forgotten=forgotten)[offset:]
+        found = memory.memories(
+            kind=kind, subject=subject, tag=tag, type=type, where=named_values(where), limit=most, forgotten=forgotten
+        )[offset:]
         hint = "" if found or offset else owners(store, user, agent)
     more = bool(limit) and len(found) > limit
     shown = found[:limit] if limit else found

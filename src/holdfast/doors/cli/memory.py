@@ -16,7 +16,7 @@ from holdfast.doors.cli import exits, options
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.memories import number_of, show_memories
 from holdfast.doors.cli.render import Advance, Screen
-from holdfast.doors.cli.wording import counted
+from holdfast.doors.cli.wording import counted, named_values
 from holdfast.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def remember(  # noqa: PLR0913 - each option of the command is a parameter
     trust: options.Trusted = "stated",
     relation: options.Relation = None,
     object: options.LinkedTo = None,
+    type: options.NewType = None,
+    meta: options.Metadata = None,
 ) -> None:
     """Remember something, so that recall finds it.
 
@@ -61,7 +63,7 @@ def remember(  # noqa: PLR0913 - each option of the command is a parameter
         made = store.memory(user=user, agent=agent).remember(
             said or "", kind=kind, subject=subject, key=key, origin=_origin(origin), tags=tag or (),
             importance=importance, trust=trust, valid_from=desk.moment(valid_from), valid_to=desk.moment(valid_to),
-            relation=relation, object=object,
+            relation=relation, object=object, type=type, metadata=named_values(meta),
         )  # fmt: skip
     what = f" as {made.key} of {made.subject}" if made.key is not None else ""
     desk.tell({"memory": plain.plain(made)}, lambda screen: screen.line("Remembered ", (made.id, "name"), f"{what}."))

@@ -197,6 +197,14 @@ MemoryKind = Annotated[str, _option("--kind", "KIND", f"{', '.join(MEMORY_KINDS)
 FactKey = Annotated[str | None, _option("--key", "KEY", "Make it the value of this fact, in place of the one before.")]
 About = Annotated[str | None, _option("--subject", "NAME", "Who or what it is about. Default: the user.")]
 NewTags = Annotated[list[str] | None, _option("--tag", "TAG", "A tag to find it by; repeatable.")]
+NewType = Annotated[str | None, _option("--type", "WORD", "A word of your own for what sort of memory it is.")]
+Metadata = Annotated[
+    list[str] | None, _option("--meta", "NAME=VALUE", "Metadata to filter by; VALUE is JSON or text; repeatable.")
+]
+OnlyType = Annotated[str | None, _option("--type", "WORD", "Only of this type of yours.")]
+Where = Annotated[
+    list[str] | None, _option("--where", "NAME=VALUE", "Only with this metadata; VALUE is JSON or text; repeatable.")
+]
 Importance = Annotated[
     float, typer.Option("--importance", metavar="NUMBER", min=0, max=1, help="From 0 to 1.", show_default=True)
 ]

@@ -45,6 +45,8 @@ def recall(  # noqa: PLR0913 - each option of the command is a parameter
     channel: options.OnChannel = None,
     tool: options.FromTool = None,
     trust: options.AtLeast = None,
+    type: options.OnlyType = None,
+    where: options.Where = None,
     as_of: options.TrueAsOf = None,
     explain: options.Explain = False,
     within_ms: options.WithinMs = None,
@@ -72,7 +74,7 @@ def recall(  # noqa: PLR0913 - each option of the command is a parameter
         found = memory.recall(
             query, k, as_of=moment, explain=explain, within_ms=within_ms, kind=kind or None, tag=tag or None,
             since=desk.moment(since), until=desk.moment(until), thread=thread, subject=subject, by=by, channel=channel,
-            tool=tool, trust=trust, log=log, files=files,
+            tool=tool, trust=trust, type=type, where=wording.named_values(where), log=log, files=files,
         )  # fmt: skip
         near = [] if graph is None else _around(memory.links(as_of=moment), query, found)
         hint = "" if found.relevant else owners(store, user, agent)

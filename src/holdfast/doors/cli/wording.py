@@ -32,6 +32,21 @@ _SAME_TIME_S = 60
 _BULK = 200
 
 
+def named_values(pairs: Collection[str] | None) -> dict[str, Any] | None:
+    """Read ``name=value`` as someone types it: a value that is JSON is that, anything else is text."""
+    if not pairs:
+        return None
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise Invalid(f"{pair!r} is not NAME=VALUE, as in project=apollo")
+        found[name] = text
+        with suppress(ValueError):
+            found[name] = json.loads(text)
+    return found
+
+
 def moment(text: str, clock: Clock) -> datetime:
     """Read a time that someone typed: a date, words such as "yesterday", or ``2h`` or ``3d`` for that long ago."""
     now = to_datetime(clock.now())
