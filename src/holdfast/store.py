@@ -50,13 +50,14 @@ from holdfast.wiring import Wiring
 
 if TYPE_CHECKING:
     from holdfast.archive import ArchiveManifest, ImportReport, Progress, Restored
+    from holdfast.context.allowance import Cap
     from holdfast.context.report import Context
     from holdfast.providers.models.choose import Spec as ModelSpec
     from holdfast.sessions.context_source import Settings
     from holdfast.sessions.session import Session, SessionSettings
 
 
-def open(
+def open(  # noqa: PLR0913 - each is a setting of a store
     url: str | Path | None = None,
     *,
     tenant: str | None = None,
@@ -66,6 +67,7 @@ def open(
     lease_s: float = LEASE_S,
     embedder: Spec = AUTO,
     actor: str | None = None,
+    max_context: int | str | None = None,
 ) -> Store:
     """Open a store: a file path for SQLite, ``postgresql://…``, or ``ram:``. The default is ``HOLDFAST_DB``.
 
@@ -73,6 +75,7 @@ def open(
     ``lease_s`` is how long a run stays with a process that shows no sign of life. ``embedder`` makes the vectors that
     recall compares: "auto" (WordLlama if it is installed), "none", "minilm", "openai:MODEL", a function or an
     object. ``actor`` is recorded in the feed as the author of each change: a person, a service, a key.
+    ``max_context`` caps every context and session: a number of tokens, or money such as "$0.05" for each call.
     """
     url = config.database() if url is None else url
     if url is None:
@@ -83,9 +86,15 @@ def open(
     clock = check_part("clock", SystemClock() if clock is None else clock, "now")
     ids = check_part("ids", Ids() if ids is None else ids, "stream", "token")
     schemas = check_part("schemas", DEFAULT if schemas is None else schemas, "schema", "named")
-    vectors = _embedder(embedder)
+    vectors, cap = _embedder(embedder), None if max_context is None else _cap(max_context)
     core = Core(open_engine(_address(url), clock, ids), name, clock, schemas, _actor(actor))
-    return Store(Wiring(core, RunBook(core, ids, lease_s), ids=ids, embedder=vectors))
+    return Store(Wiring(core, RunBook(core, ids, lease_s), ids=ids, embedder=vectors, cap=cap))
+
+
+def _cap(given: int | str) -> Cap | None:
+    from holdfast.context.allowance import check_cap  # noqa: PLC0415 - few stores have one
+
+    return check_cap(given)
 
 
 def _embedder(spec: Spec) -> Embedder | None:
@@ -232,8 +241,8 @@ class Store:
         given = self._thread_of(thread)
         scope = given.logbook.scope
         own = self.thread(given.id, user=scope.user, agent=scope.agent)  # the caller has not seen this state
-        limit = self.wiring.contexts().limit(model) if budget is None else budget
-        return self.wiring.contexts().build(own, input, limit, model, settings)
+        contexts = self.wiring.contexts()
+        return contexts.build(own, input, contexts.allowance(budget, model), model, settings)
 
     def session(
         self,

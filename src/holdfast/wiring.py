@@ -27,6 +27,7 @@ from holdfast.steps.runs import RunBook
 from holdfast.thread import Thread
 
 if TYPE_CHECKING:
+    from holdfast.context.allowance import Cap
     from holdfast.retrieval.library import IndexCache
     from holdfast.retrieval.recall import Recaller
     from holdfast.sessions.context_source import Builder
@@ -44,9 +45,10 @@ class Wiring:
         *,
         ids: Ids | None = None,
         embedder: Embedder | None = None,
+        cap: Cap | None = None,
         root: Wiring | None = None,
     ) -> None:
-        self.core, self.ids, self.embedder = core, ids or Ids(), embedder
+        self.core, self.ids, self.embedder, self.cap = core, ids or Ids(), embedder, cap
         self.runs = runs or RunBook(core, self.ids)
         self._root = root or self
         self._lock = atfork.lock()
@@ -64,7 +66,7 @@ class Wiring:
         runs = RunBook(core, self.ids, root.runs.lease_s)
         with root._lock:
             root._lent.add(runs)
-        return Wiring(core, runs, ids=self.ids, embedder=self.embedder, root=root)
+        return Wiring(core, runs, ids=self.ids, embedder=self.embedder, cap=self.cap, root=root)
 
     def close(self) -> None:
         """Let go of runs; the root also of the engine."""
@@ -120,7 +122,7 @@ class Wiring:
                 from holdfast.providers.tokens.choose import counter_for  # noqa: PLC0415
                 from holdfast.sessions.context_source import Builder  # noqa: PLC0415
 
-                self._builder = Builder(self.core, self._memory_of, counter_for)
+                self._builder = Builder(self.core, self._memory_of, counter_for, self.cap)
             return self._builder
 
     def _memory_of(self, *, user: str | None = None, agent: str | None = None) -> Memories:

@@ -61,6 +61,7 @@ HOMES = {
     "snowballstemmer": ("text.py",),
     "tokenizers": ("providers/",),
     "splintr": ("providers/tokens/",),
+    "genai_prices": ("providers/tokens/",),
     "pydantic_ai": ("providers/models/", "adapters/pydantic_ai/"),
     "pydantic_ai_harness": ("adapters/pydantic_ai/",),
     "pydantic": ("adapters/",),

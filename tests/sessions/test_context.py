@@ -531,14 +531,16 @@ def test_only_the_end_of_a_long_log_is_read(
         return found
 
     monkeypatch.setattr(engine, "read", noted)
-    store.context(thread, "and?", 100_000, tokens=words, recall=False)
+    store.context(thread, "and?", 20_000, tokens=words, recall=False)
     assert 0 < sum(read) <= 1_500
+    store.context(thread, "and?", 500_000, tokens=words, recall=False)
+    assert sum(read[1:]) == 3_000  # a large budget has room for all of them
 
 
 def test_a_model_says_how_much_and_how_it_is_counted(store: holdfast.Store) -> None:
     assert store.context("t", "hi").report.budget == 8_000
     known = store.context("t", "hi", model="openai:gpt-4o")
-    assert known.report.budget == 32_000
+    assert known.report.budget == 64_000
     assert known.report.counter != store.context("t", "hi").report.counter
     assert store.context("t", "hi", 700, model="openai:gpt-4o", tokens=words).report.counter.startswith("function")
     assert store.context("t", "hi", model="nobody:knows-it").report.budget == 8_000

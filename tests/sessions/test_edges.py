@@ -57,7 +57,7 @@ def test_a_probe_is_asked_when_a_turn_is_given_up_for_another(store: holdfast.St
 
 def test_short_turns_are_summarised_also_where_the_budget_is_large(store: holdfast.Store) -> None:
     thread = store.thread("t", user="ana")
-    session = store.session(thread, budget=32_000, learn="off")
+    session = store.session(thread, budget=12_000, learn="off")
     for number in range(330):
         session.turn(f"n {number}").reply("ok")
     summaries = [entry for entry in thread.log() if entry.kind == "summary"]

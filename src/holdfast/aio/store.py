@@ -94,7 +94,7 @@ class StoreOpening:
         await self._store.close()
 
 
-def open(
+def open(  # noqa: PLR0913 - each is a setting of a store
     url: str | Path | None = None,
     *,
     tenant: str | None = None,
@@ -104,6 +104,7 @@ def open(
     lease_s: float = LEASE_S,
     embedder: Spec = AUTO,
     actor: str | None = None,
+    max_context: int | str | None = None,
 ) -> StoreOpening:
     """Open a store for async use: ``store = await aio.open("agent.db")`` or ``async with aio.open(…) as store``."""
     return StoreOpening(
@@ -117,6 +118,7 @@ def open(
             lease_s=lease_s,
             embedder=embedder,
             actor=actor,
+            max_context=max_context,
         )
     )
 

@@ -53,9 +53,7 @@ BESIDE = Share(0.10, 0.25, 3)
 def shares(changes: Mapping[str, Share | float | int] | None) -> dict[str, Share]:
     """The shares of all sections, with a caller's changes: a ``Share``, or a number for its most (0: leave it out)."""
     found = dict(DEFAULT)
-    if changes is not None and not isinstance(changes, Mapping):
-        raise Invalid(f"shares are given by section, as a dict, not as {type(changes).__name__}")
-    for name, change in (changes or {}).items():
+    for name, change in checked_shares(changes).items():
         if name not in found:
             raise Invalid(f"there is no section {name!r} to give a share; there are {', '.join(DEFAULT)}")
         share = change if isinstance(change, Share) else _most(found[name], name, change)
@@ -67,6 +65,13 @@ def shares(changes: Mapping[str, Share | float | int] | None) -> dict[str, Share
             raise Invalid(f"the priority of section {name!r} is a whole number, not {quoted(share.priority)}")
         found[name] = share
     return found
+
+
+def checked_shares(changes: object) -> Mapping[str, Share | float | int]:
+    """A caller's changes, by section; None means none."""
+    if changes is not None and not isinstance(changes, Mapping):
+        raise Invalid(f"shares are given by section, as a dict, not as {type(changes).__name__}")
+    return changes or {}
 
 
 def _most(share: Share, name: str, most: object) -> Share:

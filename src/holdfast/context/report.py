@@ -28,9 +28,10 @@ class SectionReport(msgspec.Struct, frozen=True):
 class ContextReport(msgspec.Struct, frozen=True):
     """How a context was packed.
 
-    ``counter`` names what counted the tokens, ``exact`` says whether the model counts the same. ``kept`` is how many
-    tokens at the beginning are the same as in the previous context, so a provider's cache can serve them; ``skipped``
-    lists the stages that recall left out; ``relevant`` says whether it found anything that answers the input.
+    ``why`` says how the budget came about. ``counter`` names what counted the tokens, ``exact`` says whether the model
+    counts the same. ``kept`` is how many tokens at the beginning are the same as in the previous context, so a
+    provider's cache can serve them; ``skipped`` lists the stages that recall left out; ``relevant`` says whether it
+    found anything that answers the input.
     """
 
     budget: int
@@ -46,6 +47,7 @@ class ContextReport(msgspec.Struct, frozen=True):
     skipped: tuple[str, ...] = ()
     relevant: bool | None = None
     notes: tuple[str, ...] = ()
+    why: str = ""
 
     @property
     def left(self) -> int:

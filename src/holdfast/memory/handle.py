@@ -376,7 +376,7 @@ class Memories:
         check_flag("explain", explain)
         check_flag("touch", touch)
         found = self._finding().recall(self.visible.scope, query, k, as_of, explain, within_ms, only, stages)
-        return self._touched(found) if touch else found
+        return self._counted(found) if touch else found
 
     def nearest(
         self,
@@ -394,12 +394,10 @@ class Memories:
         """
         check_flag("touch", touch)
         found = self._finding().nearest(self.visible.scope, vector, k, model, only)
-        return self._touched(found) if touch else found
+        return self._counted(found) if touch else found
 
-    def _touched(self, found: Recalled) -> Recalled:
-        ids = [hit.memory.id for hit in found if hit.memory is not None]
-        for collection in self.visible.collections() if ids else ():
-            collection.recalled(ids)
+    def _counted(self, found: Recalled) -> Recalled:
+        self.visible.recalled([hit.memory.id for hit in found if hit.memory is not None])
         return found
 
     def learn(self, thread: str, *, after: int = 0, extractor: Extractor | None = None) -> list[Memory]:

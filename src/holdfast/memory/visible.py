@@ -308,6 +308,11 @@ class VisibleMemories:
 
     # Writing
 
+    def recalled(self, ids: Sequence[str]) -> None:
+        """Count that memories were recalled."""
+        for collection in self.collections() if ids else ():
+            collection.recalled(ids)
+
     def end(self, id: str, at: datetime | None = None, draft: Remembering | None = None) -> Memory:
         """End a memory in its collection. A value that has ended in any of these collections cannot end."""
         collection = self.collection_of(id)

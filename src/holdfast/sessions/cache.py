@@ -29,15 +29,18 @@ if TYPE_CHECKING:
 
 
 READ = 800
-"""How many entries the end of a log is."""
+"""How many entries the end of a log is at least."""
 _THREADS = 16
 _BYTES = 64_000_000
 
 
 class _Tail(NamedTuple):
+    """The end of a log at a mark, at most ``most`` entries of it, and the size of each."""
+
     mark: Mark
     entries: tuple[Entry, ...]
     sizes: tuple[int, ...]
+    most: int
 
     @property
     def size(self) -> int:
@@ -60,13 +63,14 @@ class LogCache:
         kept = self._kept.get(thread.id)
         return () if kept is None else kept.entries
 
-    def of(self, thread: Thread) -> tuple[Entry, ...]:
+    def of(self, thread: Thread, most: int = READ) -> tuple[Entry, ...]:
+        """The last entries of a log: at least ``most``, where there are so many."""
         record = thread.logbook.record()
         if record is None:
             return ()
         with self._lock:
             known = self._kept.pop(thread.id, None)
-        tail = _read(thread, record.mark, known)
+        tail = _read(thread, record.mark, known, most)
         if tail.size > _BYTES:
             return tail.entries
         with self._lock:
@@ -76,19 +80,21 @@ class LogCache:
         return tail.entries
 
 
-def _read(thread: Thread, mark: Mark, known: _Tail | None) -> _Tail:
+def _read(thread: Thread, mark: Mark, known: _Tail | None, most: int) -> _Tail:
     """The end of a log at a mark, with what is known of it already."""
     core = thread.logbook.core
-    if known is not None and known.mark.stream == mark.stream and 0 <= mark.position - known.mark.position < READ:
+    most = max(most, READ, 0 if known is None else known.most)
+    new = 0 if known is None else mark.position - known.mark.position
+    if known is not None and known.most == most and known.mark.stream == mark.stream and 0 <= new < most:
         if known.mark == mark:
             return known
         events = core.engine.read(core.tenant, mark, after=known.mark.position)
         before, sizes = known.entries, known.sizes
     else:
-        events = core.engine.read(core.tenant, mark, limit=READ, newest=True)
+        events = core.engine.read(core.tenant, mark, limit=most, newest=True)
         before, sizes = (), ()
-    entries = (*before, *(log.to_entry(thread.id, event) for event in events))[-READ:]
-    return _Tail(mark, entries, (*sizes, *(len(event.body) for event in events))[-READ:])
+    entries = (*before, *(log.to_entry(thread.id, event) for event in events))[-most:]
+    return _Tail(mark, entries, (*sizes, *(len(event.body) for event in events))[-most:], most)
 
 
 _PAGES = 128

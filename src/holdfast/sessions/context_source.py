@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from holdfast import atfork
 from holdfast.clock import to_datetime
+from holdfast.context import allowance, sections
 from holdfast.context import hits as cited
-from holdfast.context import sections
-from holdfast.context.budget import BESIDE, Share, check_budget, shares, too_small
+from holdfast.context.allowance import Allowance, Cap
+from holdfast.context.budget import BESIDE, Share, checked_shares, shares, too_small
 from holdfast.context.masking import mask
 from holdfast.context.pack import Material, Packed, measure, pack
 from holdfast.context.page import Dropped, Page
@@ -42,7 +43,7 @@ from holdfast.ledger.speech import Speech
 from holdfast.memory.drafts import check_trust
 from holdfast.providers.tokens.choose import check_name
 from holdfast.records import Entry, EntryRef, Hit, Memory, Recalled
-from holdfast.sessions.cache import READ, FactCache, LogCache, MemoryPosition
+from holdfast.sessions.cache import FactCache, LogCache, MemoryPosition
 from holdfast.sessions.log_events import SESSION, SessionEvents, chain, is_event, marks_of, still_told
 from holdfast.sessions.turn import asked_of, sendable
 from holdfast.thread import handoff_now
@@ -116,6 +117,8 @@ VERBATIM = 3
 _PER_ENTRY = 24
 _MARGIN = 32
 _GRID = 64
+_BEFORE = 160  # entries before those that may be shown: marks stand there, and calls that results are of
+_MOST_SHOWN = 20_000
 _HITS = 200
 _PER_HIT = 32
 _QUERY = 2_000
@@ -266,7 +269,8 @@ class ContextSource:
         return Recent(entries, marks, stretches, most_shown(self._budget))
 
     def _entries(self) -> list[Entry]:
-        return [entry for entry in self._kept.tails.of(self._thread) if entry.number != self._apart]
+        most = most_shown(self._budget) + _BEFORE
+        return [entry for entry in self._kept.tails.of(self._thread, most) if entry.number != self._apart]
 
     def _stretches(self, entries: Sequence[Entry], marks: SessionEvents) -> list[Stretch]:
         """The conversation since the newest mark. What was read before it only tells which call a result is of."""
@@ -377,7 +381,7 @@ def moment(now: datetime) -> str:
 
 def most_shown(budget: int) -> int:
     """How many entries are looked at for the window of a budget."""
-    return max(192, min(READ - 160, budget // _PER_ENTRY))
+    return max(192, min(_MOST_SHOWN, budget // _PER_ENTRY))
 
 
 def _shown_from(entries: Sequence[Entry], budget: int) -> int:
@@ -386,18 +390,22 @@ def _shown_from(entries: Sequence[Entry], budget: int) -> int:
     return first if first <= 1 else -(-first // _GRID) * _GRID
 
 
-BUDGET = 8_000
-LARGEST = 32_000
 _PAGES, _COUNTERS = 256, 16
 
 
 class Builder:
     """Builds the contexts of one store."""
 
-    def __init__(self, core: Core, memory: Callable[..., Memories], counter: Callable[[Any], Counted]) -> None:
-        self._core, self._memory, self._choose = core, memory, counter
+    def __init__(
+        self,
+        core: Core,
+        memory: Callable[..., Memories],
+        counter: Callable[[Any], Counted],
+        cap: Cap | None = None,
+    ) -> None:
+        self._core, self._memory, self._choose, self._cap = core, memory, counter, cap
         self._counters: dict[str | None, Counted] = {}
-        self._pages: OrderedDict[str, Page] = OrderedDict()
+        self._pages: OrderedDict[str, tuple[Page, Allowance]] = OrderedDict()
         self._kept = SessionCache()
         self._lock = atfork.lock()
 
@@ -422,14 +430,19 @@ class Builder:
                     del self._counters[next(iter(self._counters))]
         return known
 
-    def limit(self, model: str | None, window: int | None = None) -> int:
-        """How many tokens a context may have for a model: its window minus room to answer, up to a maximum."""
-        if window is not None:
-            return min(LARGEST, window - window // 4)
-        from holdfast.providers.tokens.windows import window_of  # noqa: PLC0415 - a table that few ask
+    def allowance(self, budget: int | None, model: str | None, window: int | None = None) -> Allowance:
+        """How many tokens a context may have: as given, or by the model's window; and never over the store's cap."""
+        from holdfast.providers.tokens.prices import affordable  # noqa: PLC0415 - few ask for these tables
+        from holdfast.providers.tokens.windows import window_of  # noqa: PLC0415
 
-        known = None if model is None else window_of(model)
-        return BUDGET if known is None else min(LARGEST, known.tokens - min(known.output, known.tokens // 4))
+        if budget is not None:
+            found = allowance.given(budget)
+        elif window is not None:
+            found = allowance.by_window(model, window)
+        else:
+            known = None if model is None else window_of(model)
+            found = allowance.by_window(model, *((None, None) if known is None else (known.tokens, known.output)))
+        return allowance.capped(found, self._cap, lambda dollars: affordable(dollars, model))
 
     def check(self, input: Any, budget: int, settings: Settings) -> None:
         """Refuse an input that no context could hold, before it is recorded."""
@@ -479,7 +492,7 @@ class Builder:
         self,
         thread: Thread,
         input: Any,
-        budget: int,
+        allowed: Allowance,
         model: str | None,
         settings: Settings,
         *,
@@ -489,22 +502,22 @@ class Builder:
         began = _time.perf_counter()
         check_settings(settings)
         asked = asked_of(input)
-        budget, chosen = check_budget(budget), shares(settings.get("shares"))
+        budget, chosen = allowed.tokens, shares({**allowed.shares, **checked_shares(settings.get("shares"))})
         tokens = settings.get("tokens")
         counter = self.counter(model if tokens is None else tokens)
         settings = {**settings, "tokens": counter}
         gathering = self._gathering(thread, asked, settings, budget, apart)
         material = gathering.material(chosen)
-        if material.stretches and "recalled" not in (settings.get("shares") or {}):
+        if material.stretches and "recalled" not in {*allowed.shares, *(settings.get("shares") or {})}:
             chosen["recalled"] = BESIDE
         packed = pack(material, budget, chosen, counter.count)
         page = packed.page()
         with self._lock:
-            before = self._pages.pop(thread.id, None)
-            self._pages[thread.id] = page
+            before, earlier = self._pages.pop(thread.id, (None, allowed))
+            self._pages[thread.id] = (page, allowed)
             while len(self._pages) > _PAGES:
                 self._pages.popitem(last=False)
-        account = _Account(packed, page, counter, budget)
+        account = _Account(packed, page, counter, allowed, earlier)
         report = account.report(before, gathering.recalled, began)
         window = packed.window.stretches
         shown = {piece.id for piece in packed.chosen["recalled"]}
@@ -522,12 +535,17 @@ class _Account(NamedTuple):
     packed: Packed
     page: Page
     counter: Counted
-    budget: int
+    allowed: Allowance
+    earlier: Allowance
 
     def report(self, before: Page | None, recalled: Recalled | None, began: float) -> ContextReport:
         count, window = self.counter.count, self.packed.window
+        notes = () if recalled is None else recalled.report.notes
+        if self.earlier.tokens != self.allowed.tokens:
+            notes = (f"the budget was {self.earlier.why}; now it is {self.allowed.why}", *notes)
         return ContextReport(
-            budget=self.budget,
+            budget=self.allowed.tokens,
+            why=self.allowed.why,
             tokens=self.packed.tokens,
             sections=tuple(_sections(self.packed, self.page, count)),
             dropped=tuple(self.packed.dropped),
@@ -539,7 +557,7 @@ class _Account(NamedTuple):
             clipped=window.clipped,
             skipped=() if recalled is None else recalled.report.skipped,
             relevant=None if recalled is None else recalled.relevant,
-            notes=() if recalled is None else recalled.report.notes,
+            notes=notes,
         )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 import msgspec
 
 from holdfast.checks import check_choice, is_seconds
-from holdfast.context.budget import Share, check_budget, shares, tokens
+from holdfast.context.budget import Share, shares, tokens
 from holdfast.context.report import Context
 from holdfast.errors import (
     Conflict,
@@ -130,13 +130,10 @@ class Session:
         self.thread, self.model, self._builder, self._handle = thread, model, builder, memory
         self._ways = ways
         self._settings: Settings = {name: ways[name] for name in Settings.__annotations__ if name in ways}  # type: ignore[assignment, literal-required]
-        self._settings["shares"] = {**SHARES, **_checked(ways.get("shares"))}
-        name = None if model is None else model.name
-        given = ways.get("budget")
-        window = getattr(model, "window", None)
-        self.budget = (
-            builder.limit(name, window if type(window) is int else None) if given is None else check_budget(given)
-        )
+        name, window = None if model is None else model.name, getattr(model, "window", None)
+        self._allowance = builder.allowance(ways.get("budget"), name, window if type(window) is int else None)
+        self.budget = self._allowance.tokens
+        self._settings["shares"] = {**SHARES, **self._allowance.shares, **_checked(ways.get("shares"))}
         tokens = self._settings.get("tokens")
         self._counter = builder.counter(name if tokens is None else tokens)
         self._settings.setdefault("tokens", self._counter)
@@ -288,8 +285,12 @@ class Session:
     def _built(self, input: Any, question: Entry | None = None) -> Context:
         name = None if self.model is None else self.model.name
         apart = None if question is None else question.number
-        budget = self.budget * 2 // 3 if self._toolbox else self.budget  # the rest is for tool results
-        return self._builder.build(self._reading, input, budget, name, self._settings, apart=apart)
+        allowed = self._allowance
+        if self._toolbox:
+            two_thirds = self.budget * 2 // 3
+            why = f"{two_thirds:,} tokens, two thirds of {allowed.why}; the rest is for results of tools"
+            allowed = msgspec.structs.replace(allowed, tokens=two_thirds, why=why)
+        return self._builder.build(self._reading, input, allowed, name, self._settings, apart=apart)
 
     def _known(self, key: str, input: Any) -> Entry | None:
         """The question recorded with this key, if any; its content must be the same."""
@@ -403,6 +404,7 @@ class Session:
             self._tend,
             *(partial(self._make_up, usage) for usage in missed),
             lambda: learned.extend(self._learn(exchange.question, answer, self._way, notes)),
+            lambda: self._memory.visible.recalled([hit.id for hit in exchange.context.hits if hit.memory is not None]),
             self._tidied,
             notes=notes,
         )
