@@ -77,3 +77,6 @@ class AsyncHandoff:
         force: bool = False,
     ) -> HandoffDocument:
         return await self._offload.run(self._handoff.load, path_or_text, format=format, by=by, force=force)
+
+    async def reload(self, path: str | PathLike[str], *, by: str = "person") -> bool:
+        return await self._offload.run(self._handoff.reload, path, by=by)

@@ -292,19 +292,24 @@ class Handoff:
             found = _parsed(files.to_text(old, MAX_BYTES, str(target)), None, target, self._thread)
         except Invalid as error:
             raise Conflict(f"{error}. Give force=True to overwrite it", path=str(target)) from error
-        if found.document == EMPTY and found.revision is None:
+        if self._has(found, old):
             return
         record = self._record()
         ours = found.revision is not None and found.thread == self._thread
         base = found.revision if ours and found.revision is not None else 0
-        if self._is_stored(record, base, found.document, _digest(old)):
-            return
         if not ours or base > (0 if record is None else record.head):
             what = _origin(found)
             raise Conflict(f"{target} is {what}, not of thread {self._thread!r} here; {advice}", path=str(target))
         raise Conflict(
             f"{target} was edited after revision {base} was written to it; {advice}", path=str(target), revision=base
         )
+
+    def _has(self, found: Parsed, data: bytes) -> bool:
+        """Whether nothing is in a file that is not stored."""
+        if found.document == EMPTY and found.revision is None:
+            return True
+        base = (found.revision or 0) if found.thread == self._thread else 0
+        return self._is_stored(self._record(), base, found.document, _digest(data))
 
     def _is_stored(self, record: Record | None, base: int, document: HandoffDocument, source: str) -> bool:
         """Whether a file says what its own revision says, or the newest one, or was loaded since."""
@@ -327,9 +332,9 @@ class Handoff:
     ) -> HandoffDocument:
         """Load a file that a person may have edited as the next revision, and return the document.
 
-        Give a path, or a text of several lines. Without ``format`` it is JSON if the name ends in .json or the text
-        begins with a brace, otherwise markdown. Steps of runs that the person removed stay hidden from then on. Raises
-        ``Conflict`` if the file was written from another revision than the newest, unless you give ``force``.
+        Give a path, or a text: several lines, or JSON. Without ``format`` it is JSON if the name ends in .json or the
+        text begins with a brace, otherwise markdown. Steps of runs that the person removed stay hidden from then on.
+        Raises ``Conflict`` if the file was written from another revision than the newest, unless you give ``force``.
         """
         check_id(by, "by")
         check_flag("force", force)
@@ -345,6 +350,21 @@ class Handoff:
         source = _digest(text.encode(errors="surrogatepass"))
         self._change(lambda page: _followed(page, self._taken(page, found, force), source), by)
         return self.read()
+
+    def reload(self, path: str | PathLike[str], *, by: str = "person") -> bool:
+        """Load a file only if someone changed it since it was written or loaded, and say whether. No file is no change.
+
+        A session with a ``handoff_file`` does this before each turn. Raises what ``load`` raises.
+        """
+        check_id(by, "by")
+        target = files.located(path)
+        data = files.read_bytes(target, MAX_BYTES)
+        if not data or self._has(
+            _parsed(files.to_text(data, MAX_BYTES, str(target)), None, target, self._thread), data
+        ):
+            return False
+        before = self._page(self._record()).number
+        return self.load(target, by=by).revision != before
 
     def _taken(self, page: _HandoffText, found: Parsed, force: bool) -> HandoffDocument:
         """The next revision, from a person's text."""
@@ -414,10 +434,10 @@ def _origin(found: Parsed) -> str:
 
 
 def _source(given: Any) -> tuple[str, Path | None]:
-    """The text a caller means, and its file: several lines are the text itself, anything else names a file."""
+    """The text a caller means, and its file: several lines or JSON are the text itself, anything else is a path."""
     if isinstance(given, bytes):
         return files.to_text(given, MAX_BYTES, "the text"), None
-    if isinstance(given, str) and ("\n" in given or "\r" in given):
+    if isinstance(given, str) and ("\n" in given or "\r" in given or given.strip("\ufeff ")[:1] == "{"):
         return given, None
     path = files.located(given)
     return files.read_text(path, MAX_BYTES), path
