@@ -107,7 +107,7 @@ def parse(text: str, what: str = "the text") -> Parsed:
     if not isinstance(plain, dict):
         raise Invalid(f"{what} is {type(plain).__name__}, not an object with keys such as goal, steps and next_action")
     origin = _converted(plain.pop("holdfast", {}), _Origin, f"{what}, holdfast")
-    pages = _Pages()
+    pages = _JsonParts()
     for key, value in plain.items():
         pages.add(key, value)
     return Parsed(pages.document(origin.hidden), origin.thread, origin.revision)
@@ -128,7 +128,9 @@ def _words(key: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_-]+", " ", key)
 
 
-class _Pages(HandoffParts):
+class _JsonParts(HandoffParts):
+    """What was read so far, key by key."""
+
     def add(self, key: str, value: Any) -> None:
         kind = _kind(key)
         structured = isinstance(value, dict | list)
