@@ -90,13 +90,14 @@ def test_a_handoff_shows_what_to_run_first_and_what_only_a_person_understands() 
             HandoffSection("Progress: a parser", level=1),
             HandoffSection("Risiken", "Wenig Zeit", "goal"),
             HandoffSection("Links", "one\ntwo", "steps"),
+            HandoffSection("", "nameless", "steps"),
         ),
     )  # fmt: skip
     pieces = sections.handoff(document)
     assert arranged(pieces).split("\n") == [
         "Run first: ./init.sh", "Hello.", "Progress: a parser", "Goal: g", "Features:", "- [ ] fails", "- [x] passes",
         "Steps:", "- [ ] s", "Next:", "- a", "- b", "- Decided: d", "Context:", "c", '- files: ["a.py"]',
-        "Risiken: Wenig Zeit", "Links:", "one", "two", "Remarks:", "r",
+        "Risiken: Wenig Zeit", "Links:", "one", "two", "nameless", "Remarks:", "r",
     ]  # fmt: skip
     assert pieces[0].text == "Run first: ./init.sh"
     assert pieces[-1].text == "- [x] passes", "what is done is the first to go"

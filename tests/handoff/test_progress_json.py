@@ -220,6 +220,9 @@ def test_features_and_decisions_are_added(book: Handoff) -> None:
     book.update(features={"b": False}, context={"k": [1]})
     book.update(context="text")
     assert (book.read().features[1].done, book.read().context, book.read().data) == (False, "text", {"k": [1]})
+    book.update(features=[{"category": "ui", "description": "logs in", "passes": False}])
+    book.update(features={"logs in": True})
+    assert book.read().features[3:] == (HandoffItem("logs in\ncategory: ui", True),), "known by its first line"
     book.update(context={})
     assert (book.read().context, book.read().data) == ("text", None)
 

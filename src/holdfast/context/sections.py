@@ -204,9 +204,9 @@ def _titled(place: int, title: str, text: str, *, alone: bool = False) -> list[t
     lines = [one for one in _filled(text) if not one.lstrip().startswith(("```", "~~~"))]
     if not lines:
         return [(place, title, "")] if alone and title else []
-    if len(lines) == 1:
+    if len(lines) == 1 and title:
         return [(place, f"{title}: {line(lines[0])}", "")]
-    return [(place, one, f"{title}:") for one in lines]
+    return [(place, one, title and f"{title}:") for one in lines]
 
 
 def _data_lines(data: dict[str, Any] | list[Any] | None) -> list[str]:

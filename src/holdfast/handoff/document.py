@@ -302,13 +302,16 @@ def _revised_steps(steps: tuple[HandoffItem, ...], changes: HandoffChanges) -> l
 def _revised_features(
     features: tuple[HandoffItem, ...], changes: Sequence[tuple[str, bool | None]]
 ) -> list[HandoffItem]:
-    """Features by name: new ones are added, and those that say so pass or fail from now on."""
+    """Features by name, which is the first line or all of the text: new ones are added, others pass or fail from now
+    on where that is said."""
     result = list(features)
     for text, passes in changes:
-        if all(item.text != text for item in result):
-            result.append(HandoffItem(text))
-        if passes is not None:
-            result = [msgspec.structs.replace(item, done=passes) if item.text == text else item for item in result]
+        same = [item for item in result if item.text == text]
+        same = same or [item for item in result if item.text.split("\n", 1)[0] == text]
+        if not same:
+            result.append(HandoffItem(text, bool(passes)))
+        elif passes is not None:
+            result = [msgspec.structs.replace(item, done=passes) if item in same else item for item in result]
     return result
 
 
