@@ -259,7 +259,8 @@ class Store:
         "vendor:model", "local", a function of messages, or an object. Without one, ``turn`` returns an ``Exchange``
         and you call your own model. Besides the settings of ``context``: ``budget``, ``tools`` (functions declared
         with ``@holdfast.step``, or a memory handle), ``learn`` ("auto", "model", "rules", "off"), ``summarise``,
-        ``hand_off`` (the share of the budget at which to start afresh), ``rounds`` of tool calls, and ``timeout_s``.
+        ``hand_off`` (the share of the budget at which to start afresh), ``handoff_file`` (a file that people read and
+        edit), ``rounds`` of tool calls, and ``timeout_s``.
         """
         from holdfast.providers.models.choose import choose as choose_model  # noqa: PLC0415
         from holdfast.sessions.session import Session  # noqa: PLC0415

@@ -85,7 +85,7 @@ class Thread(LedgerThread):
 
     @property
     def handoff(self) -> Handoff:
-        """The progress document that bridges two sessions: goal, steps, blockers, next action, context.
+        """The progress document that bridges two sessions: goal, steps, blockers, next action, decisions, context.
 
         It includes what the runs of this thread have done.
         """

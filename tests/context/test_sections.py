@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.context import hits, sections
 from holdfast.context.sections import Piece, arranged
-from holdfast.handoff.document import HandoffDocument, HandoffItem
+from holdfast.handoff.document import HandoffDocument, HandoffItem, HandoffSection
 from holdfast.records import Entry, EntryRef, Hit, Loaded, Memory, Origin, StaleField
 from holdfast.when import ages
 
@@ -79,6 +79,29 @@ def test_a_handoff_offers_what_is_next_before_what_is_done() -> None:
     assert [piece.text for piece in pieces][-2:] == ["- [x] two", "- [x] one"]
     assert arranged(pieces) == "Goal: g\n- [x] one\n- [x] two\n- [ ] three\n- Blocked: b\nNext: n\nContext:\nc\nd"
     assert sections.handoff(HandoffDocument()) == []
+
+
+def test_a_handoff_shows_what_to_run_first_and_what_only_a_person_understands() -> None:
+    document = HandoffDocument(
+        goal="g", next_action="- a\n- b", start="```sh\n./init.sh\n```", decisions=("d",), context="c",
+        features=(HandoffItem("passes", True), HandoffItem("fails")), steps=(HandoffItem("s"),), opening="Hello.",
+        remarks="r", data={"files": ["a.py"]},
+        extra=(
+            HandoffSection("Progress: a parser", level=1),
+            HandoffSection("Risiken", "Wenig Zeit", "goal"),
+            HandoffSection("Links", "one\ntwo", "steps"),
+            HandoffSection("", "nameless", "steps"),
+        ),
+    )  # fmt: skip
+    pieces = sections.handoff(document)
+    assert arranged(pieces).split("\n") == [
+        "Run first: ./init.sh", "Hello.", "Progress: a parser", "Goal: g", "Features:", "- [ ] fails", "- [x] passes",
+        "Steps:", "- [ ] s", "Next:", "- a", "- b", "- Decided: d", "Context:", "c", '- files: ["a.py"]',
+        "Risiken: Wenig Zeit", "Links:", "one", "two", "nameless", "Remarks:", "r",
+    ]  # fmt: skip
+    assert pieces[0].text == "Run first: ./init.sh"
+    assert pieces[-1].text == "- [x] passes", "what is done is the first to go"
+    assert len({piece.id for piece in pieces}) == len(pieces)
 
 
 def test_summaries_stand_oldest_first_and_the_newest_is_offered_first() -> None:
@@ -223,8 +246,10 @@ def test_no_text_leaves_its_section(poison: str) -> None:
     bad = memory(poison, subject=poison, key=poison)
     said = entry(3, {"role": poison, "name": poison, "content": poison}, thread=poison)
     document = HandoffDocument(
-        goal=poison, steps=(HandoffItem(poison),), blockers=(poison,), next_action=poison, context=poison
-    )
+        goal=poison, steps=(HandoffItem(poison),), blockers=(poison,), next_action=poison, context=poison,
+        opening=poison, remarks=poison, extra=(HandoffSection(poison, poison), HandoffSection(poison)),
+        decisions=(poison,), features=(HandoffItem(poison),), start=poison, data={poison: poison},
+    )  # fmt: skip
     stale = (StaleField(poison, 1.0, 1.0, None, "x", True),)
     for text in (
         arranged(sections.procedures([bad])),

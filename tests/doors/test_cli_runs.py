@@ -898,6 +898,19 @@ def test_a_handoff_goes_to_a_file_and_comes_back_edited(call: Call, handed: Path
     assert len(call("handoff", "trip-42", "--history").out.splitlines()) == 4
 
 
+def test_a_handoff_goes_to_json_and_comes_back_edited(call: Call, handed: Path) -> None:
+    assert call("handoff", "trip-42", "--write", "progress.json").out == "Handoff written to progress.json.\n"
+    file = Path("progress.json")
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert found["goal"] == "Get Ana to Lisbon"
+    file.write_text(json.dumps({**found, "features": {"she arrives": False}}), encoding="utf-8")
+    assert call("handoff", "trip-42", "--load", "progress.json").code == exits.OK
+    assert "- [ ] she arrives" in call("handoff", "trip-42").out
+    file.write_text("{", encoding="utf-8")
+    refused = call("handoff", "trip-42", "--load", "progress.json")
+    assert (refused.code, "line 1: not JSON" in refused.err) == (exits.USAGE, True)
+
+
 def test_a_handoff_is_committed_or_it_is_said_why_not(call: Call, handed: Path) -> None:
     done = call("handoff", "trip-42", "--write", handed, "--git")
     assert (done.code, "Not committed: " in done.err, handed.exists()) == (exits.NO, True, True)

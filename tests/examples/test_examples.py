@@ -187,6 +187,29 @@ def test_a_worker_told_to_stop_ends_well(tmp_path: Path) -> None:
     assert "done" in finished(worker)
 
 
+# Two agents
+
+
+@pytest.mark.slow
+def test_workers_that_are_killed_build_every_feature_once(tmp_path: Path) -> None:
+    out = example("two_agents.py", folder=tmp_path)
+    for moment in ("before building", "after building", "before ticking"):
+        assert f"killed {moment}" in out
+    assert out.count("the environment is ready; next: ") == 7, "four features, and three workers that were killed"
+    project = tmp_path / "holdfast-two-agents" / "project"
+    built = lines(project / "built")
+    assert len(built) == len(set(built)) == 4
+    log = out.split("The log of the project:\n")[1].splitlines()
+    assert log == [*(f"Passes: {feature}" for feature in reversed(built)), "Set the project up"]
+    progress = (project / "PROGRESS.md").read_text(encoding="utf-8")
+    assert re.findall(r"^- \[(.)\] (.*)$", progress, re.MULTILINE) == [("x", feature) for feature in built]
+    with holdfast.open(tmp_path / "holdfast-two-agents" / "agent.db") as store:
+        assert {run.status for run in store.runs()} == {"done"}
+        assert store.verify().ok
+    assert "next:" not in example("two_agents.py", folder=tmp_path)
+    assert lines(project / "built") == built
+
+
 # Remembering
 
 

@@ -506,3 +506,96 @@ def test_any_text_survives_store_file_and_load(goal: str, todo: list[str], conte
         before = book.read()
         assert book.load(book.markdown()) == before
         assert len(book.history()) == number
+
+
+# Files that people keep
+
+
+KEPT = """\
+# Progress: Repair the ferry timetable
+
+## Current Goal
+
+Publish the winter timetable before Friday
+
+## Completed Steps
+
+1. [x] Read the old timetable: 31 departures
+2. [x] Found the three that changed
+3. Asked the harbour about berths
+
+## Current Blocker
+
+The harbour has not answered
+
+## Next Action
+
+Call the harbour at nine
+
+## Context
+
+- Sundays have no first ferry
+- Times are local
+"""
+
+
+@pytest.mark.parametrize("name", ["claude-progress.txt", "PROGRESS", "notes.md", "x.markdown"])
+def test_a_progress_file_of_the_usual_kind_fills_the_handoff(book: Handoff, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(KEPT, encoding="utf-8")
+    document = book.load(tmp_path / name)
+    assert document.goal == "Publish the winter timetable before Friday"
+    assert [(step.text[:10], step.done) for step in document.steps] == [
+        ("Read the o", True), ("Found the ", True), ("Asked the ", True),
+    ]  # fmt: skip
+    assert document.blockers == ("The harbour has not answered",)
+    assert document.next_action == "Call the harbour at nine"
+    assert document.context == "- Sundays have no first ferry\n- Times are local"
+    assert document.extra[0].heading == "Progress: Repair the ferry timetable"
+    written = book.write(tmp_path / name).path.read_text(encoding="utf-8")
+    for line in KEPT.splitlines():
+        assert line.startswith("## ") or line.lstrip("123. ").removeprefix("[x] ") in written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Fortschritt\n\n## Ziel\nDer Winterfahrplan\n\n## Erledigt\n- gelesen\n",
+        "<html>\n<body><h1>Goal</h1>\n<p>the winter timetable</p></body>\n</html>\n",
+        "\ufeff## Plan\r\nfirst this\r\n\r\n## Risks\r\nthe harbour\r\n",
+        "just a line\nand another\n",
+    ],
+)
+def test_what_only_a_person_understands_reaches_the_model_and_comes_back(
+    ram: holdfast.Store, tmp_path: Path, text: str
+) -> None:
+    thread = ram.thread("t")
+    (tmp_path / "p.txt").write_bytes(text.encode())
+    thread.handoff.load(tmp_path / "p.txt")
+    shown = ram.context(thread, "What now?", budget=4_000).section("handoff")
+    written = thread.handoff.write(tmp_path / "p.txt").path.read_text(encoding="utf-8")
+    for line in text.removeprefix("\ufeff").splitlines():
+        words = line.strip("#- ")
+        assert words in shown.replace("\u200b", "")
+        assert words in written
+
+
+def test_a_reload_loads_only_what_someone_changed(book: Handoff, facts: Any, tmp_path: Path) -> None:
+    path = tmp_path / "PROGRESS.md"
+    assert not book.reload(path)
+    path.write_text(" \n", encoding="utf-8")
+    assert not book.reload(path)
+    path.write_text("# Goal\na\n", encoding="utf-8")
+    assert [book.reload(path), book.reload(path)] == [True, False]
+    book.update(todo="b")
+    facts.items = [HandoffItem("r: a", True, "r/a")]
+    assert not book.reload(path), "it was loaded before, and nobody touched it"
+    book.write(path)
+    assert not book.reload(path)
+    path.write_text(path.read_text(encoding="utf-8").replace("[ ] b", "[x] b"), encoding="utf-8")
+    assert book.reload(path, by="bo")
+    assert (book.read().steps[0], book.history()[-1].by) == (HandoffItem("b", True), "bo")
+    book.write(path)
+    book.update(todo="c")
+    path.write_text(path.read_text(encoding="utf-8").replace("[x] b", "[ ] b"), encoding="utf-8")
+    with pytest.raises(Conflict, match="written from revision"):
+        book.reload(path)

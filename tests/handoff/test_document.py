@@ -97,7 +97,7 @@ def test_replace_leaves_steps_of_runs_where_they_are() -> None:
     [
         ({"goal": 3}, "goal is text, not int"),
         ({"next_action": ["a"]}, "next_action is text, not list"),
-        ({"context": b"x"}, "context is text, not bytes"),
+        ({"context": b"x"}, "context is text, a dict or a list, not bytes"),
         ({"done": 1}, "done is a text or a list of texts, not int"),
         ({"todo": {"a"}}, "todo is a text or a list of texts, not set"),
         ({"todo": ["a", 2]}, r"todo\[1\] is text, not int"),

@@ -358,3 +358,11 @@ def test_a_commit_that_git_refuses_for_its_own_reasons(book: Handoff, repository
     repository.git("config", "gpg.program", "false")
     _refused(book.write(repository.folder / "P.md", git=True), "git commit failed: ")
     assert repository.git("status", "--porcelain") == "?? P.md\n"
+
+
+def test_json_is_committed_and_the_subject_counts_features(book: Handoff, repository: Any) -> None:
+    book.update(features={"it books": True, "it pays": False})
+    assert book.write(repository.folder / "progress.json", git=True).committed
+    subject = "Handoff of trip-42: 3 of 5 done, 1 of 2 features pass, next: Ask for another card."
+    assert repository.commits() == [subject]
+    assert repository.git("ls-files").split() == ["progress.json"]

@@ -4,44 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from tests.handoff.documents import DOCUMENTS, TEXTS
 
-from holdfast.errors import Invalid
-from holdfast.handoff.document import HandoffDocument, HandoffItem, HandoffSection
+from holdfast.errors import Invalid, TooLarge
+from holdfast.handoff.document import HandoffDocument, HandoffItem, HandoffSection, same
 from holdfast.handoff.markdown import MAX_BYTES, known, parse, render
-
-PIECES = [
-    "\n", "\n\n", " ", "  ", "    ", "\t", "\\", "#", "# ", "## ", "### ", "Goal", "Notes", "Done", "- ", "* ", "1. ",
-    "1) ", "[x] ", "[ ]", "<!--", "-->", "/", "<!-- a/b -->", "<!-- note -->", "```", "~~~", "````", "\r", "\r\n",
-    "&#13;", "&amp;", "&#10;", "&", "<", ">", "--", ":", "**", "\ufeff", "\u2028", "\x0b", "\x85", "é", "Handoff: t",
-    "## Steps\n", "## Blockers\n", "### Done\n", "<!-- holdfast: thread t, revision 3 -->", "===", "---", "> ",
-    "<!-- holdfast: hidden a/b -->", "<<<<<<< ", "\n>>>>>>> ",
-]  # fmt: skip
-CHARS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)
-TEXTS = st.lists(st.sampled_from(PIECES) | CHARS, max_size=9).map("".join)
-REFS = st.tuples(TEXTS, TEXTS).map("/".join)
-ITEMS = st.builds(HandoffItem, TEXTS, st.booleans(), st.none() | REFS)
-SECTIONS = st.builds(
-    HandoffSection,
-    TEXTS | st.sampled_from(["Notes", "\\Notes", "Done", "Goal", "Next", "Blocked"]),
-    TEXTS,
-    st.sampled_from(["", "goal", "steps", "blockers", "next_action", "context"]),
-    st.sampled_from([1, 2]),
-)
-
-
-def _few(strategy: Any) -> Any:
-    return st.lists(strategy, max_size=3).map(tuple)
-
-
-DOCUMENTS = st.builds(
-    HandoffDocument, TEXTS, _few(ITEMS), _few(TEXTS), TEXTS, TEXTS, TEXTS, TEXTS, _few(SECTIONS), _few(REFS)
-)
-
 
 # Both promises
 
@@ -57,10 +28,16 @@ DOCUMENTS = st.builds(
     "t",
     1,
 )
+@example(HandoffDocument(context='```json data\n{"a": 1}\n```', data={"a": 1.0}), "t", 1)
+@example(
+    HandoffDocument(context="```json\\ data\n~~~\n```json data", features=(HandoffItem("### Goal", ref="a/b"),)), "t", 1
+)
+@example(HandoffDocument(extra=(HandoffSection("Progress", "x", "", 1), HandoffSection("Goal", "y", "start"))), "t", 1)
 @example(HandoffDocument(opening="\n", remarks="- no step\n### Done\n1. no step"), "Notes", 0)
 def test_every_document_comes_back_exactly(document: HandoffDocument, thread: str, revision: int) -> None:
     found = parse(render(document, thread, revision), thread)
     assert found.document == document
+    assert same(found.document, document), "1, 1.0 and true are not the same"
     assert (found.thread, found.revision) == (thread, revision)
 
 
@@ -82,6 +59,10 @@ def _contents(text: str) -> Counter[str]:
 @example("Goal\n====\n\n- a\n  - b\n      - c\n\nlast")
 @example("## Done\n- a\n```\n## code\n\\\n```\n### Phase 2\n- b")
 @example("## Goal\na\n## Objective\nb\n## Blocked\nc\n\nd\n- e\nf")
+@example("# Fortschritt\n\n## Ziel\nEin Parser\n\n## Erledigt\n- a\n")
+@example("<html>\n<h1>Goal</h1>\n<!-- ## Goal -->\n<p>x</p>\n</html>")
+@example("### Goal\na\n### Risks\nb\n#### Deep\nc\n### Done\nd\n\ne\n")
+@example('## Context\n```json\n{"a":1}\n```\n```json data\n{"a":1,"a":2}\n```\nlast\n')
 def test_no_line_of_a_person_is_lost(text: str) -> None:
     assume(not re.search("(?:^\ufeff?|\n|\r)(?:<{7}|>{7}) ", text))  # that is refused, outside of code
     rendered = render(parse(text, "t").document, "t", 1)
@@ -179,11 +160,15 @@ def test_a_ref_is_a_comment_for_every_viewer() -> None:
     [
         ("Goal", "goal"), ("OBJECTIVE", "goal"), ("Task:", "goal"), ("**Goal**", "goal"), ("Goal ##", "goal"),
         ("Next", "next_action"), ("next steps", "next_action"), ("Next  step", "next_action"),
-        ("Notes", "context"), ("context:", "context"),
+        ("Notes", "context"), ("context:", "context"), ("Current Goal", "goal"), ("🎯 Goal", "goal"),
+        ("1. Goal", "goal"), ("1️⃣ **Current goal:** 🎯", "goal"), ("_Objective_", "goal"),
+        ("What\u2019s next?", "next_action"),
+        ("▶️ Next Action", "next_action"), ("Background", "context"), ("Run first", "start"), ("🚀 Startup:", "start"),
     ],
 )  # fmt: skip
 def test_headings_of_texts(heading: str, field: str) -> None:
-    assert parse(f"## {heading}\n\nabc\n").document == HandoffDocument(**{field: "abc"})
+    for level in ("#", "##", "###"):
+        assert parse(f"{level} {heading}\n\nabc\n").document == HandoffDocument(**{field: "abc"})
 
 
 @pytest.mark.parametrize("heading", ["Steps", "Progress", "Todo", "To do", "TASKS", "Remaining"])
@@ -191,7 +176,7 @@ def test_plain_list_lines_are_open(heading: str) -> None:
     assert parse(f"## {heading}\n- a\n* [X] b\n").document.steps == (HandoffItem("a"), HandoffItem("b", True))
 
 
-@pytest.mark.parametrize("heading", ["Done", "Completed", "Completed steps:", "✓"])
+@pytest.mark.parametrize("heading", ["Done", "Completed", "Completed steps:", "✅ Done", "✓"])
 def test_plain_list_lines_under_completed_are_done(heading: str) -> None:
     steps = parse(f"## {heading}\n- a\n- [ ] b\n").document.steps
     assert steps == (() if heading == "✓" else (HandoffItem("a", True), HandoffItem("b")))
@@ -243,6 +228,72 @@ def test_code_beside_the_indentation_keeps_its_own() -> None:
     )
 
 
+def test_plain_paragraphs_under_done_and_todo_are_steps() -> None:
+    text = "## Completed\nRead the\nspec.\n\nWrote the lexer.\n\n## Todo\nWrite the parser.\n"
+    document = parse(text + "\n## Progress\nIt goes well.\n").document
+    done = (HandoffItem("Read the\nspec.", True), HandoffItem("Wrote the lexer.", True))
+    assert document.steps == (*done, HandoffItem("Write the parser."))
+    assert document.remarks == "It goes well."
+
+
+@pytest.mark.parametrize("heading", ["Current Blocker", "Issues", "KNOWN ISSUES:", "🚧 Blockers", "Blocked on"])
+@pytest.mark.parametrize("text", ["No key yet", "- No key yet", "1. No key yet"])
+def test_headings_of_blockers(heading: str, text: str) -> None:
+    assert parse(f"## {heading}\n\n{text}\n").document == HandoffDocument(blockers=("No key yet",))
+
+
+def test_decisions_and_features_and_a_start() -> None:
+    text = (
+        "# Progress: a parser\n\n## Features\nAll must pass.\n- [x] lexes\n- [ ] parses\n\n## Key decisions\n"
+        "- No recursion\n  because of depth\n\nLALR\n\n## Start script\n```sh\n./init.sh\n```\n"
+    )
+    document = parse(text).document
+    assert document == HandoffDocument(
+        start="```sh\n./init.sh\n```",
+        features=(HandoffItem("lexes", True), HandoffItem("parses")),
+        feature_remarks="All must pass.",
+        decisions=("No recursion\nbecause of depth", "LALR"),
+        extra=(HandoffSection("Progress: a parser", level=1),),
+    )
+    assert "# Progress: a parser\n" in render(document, "t", 1)
+
+
+def test_several_next_steps_and_two_goals_lose_nothing() -> None:
+    document = parse("## Next steps\n- a\n- b\n\n## Goal\nx\n\n## Objective\ny\n").document
+    assert document == HandoffDocument(goal="x\n\ny", next_action="- a\n- b")
+
+
+def test_headings_of_the_third_level_count_when_the_parts_are_there() -> None:
+    text = "# Notes of the week\n## Sprint 3\nGo.\n### Done\n- a\n### Risks\nr\n#### Deep\n### Next\nb\n"
+    assert parse(text).document == HandoffDocument(
+        steps=(HandoffItem("a", True),),
+        next_action="b",
+        extra=(
+            HandoffSection("Notes of the week", level=1),
+            HandoffSection("Sprint 3", "Go."),
+            HandoffSection("Risks", "r\n#### Deep", "steps"),
+        ),
+    )
+    assert parse("## Goal\ng\n### Next\nx\n").document == HandoffDocument(goal="g\n### Next\nx")
+
+
+def test_data_of_a_context_is_a_block_of_its_own() -> None:
+    document = HandoffDocument(context="Mornings.", data={"files": ["a.py"], "apis": []})
+    text = render(document, "t", 1)
+    assert '## Context\nMornings.\n\n```json data\n{\n  "files": [\n' in text
+    assert parse(text.replace("a.py", "b.py") + "And this.\n", "t").document == HandoffDocument(
+        context="Mornings.\n\nAnd this.", data={"files": ["b.py"], "apis": []}
+    )
+
+
+@pytest.mark.parametrize("broken", ["{", '{"a": 1, "a": 2}', "[NaN]", "3", "{}", "[" * 5_000, '["\\ud800"]'])
+def test_a_block_that_cannot_be_data_stays_text(broken: str) -> None:
+    block = f"```json data\n{broken}\n```"
+    document = parse(f"## Context\n{block}\n").document
+    assert document == HandoffDocument(context=block)
+    assert parse(render(document, "t", 1), "t").document == document
+
+
 def test_blockers_in_any_form() -> None:
     text = "## Blocked\nThe card\nwas declined.\n\nNo answer.\n- a\n  b\n\nand this\n"
     assert parse(text).document.blockers == ("The card\nwas declined.", "No answer.", "a\nb", "and this")
@@ -258,12 +309,11 @@ def test_unknown_headings_keep_their_place() -> None:
         HandoffSection("Warning", "w", ""),
         HandoffSection("Ideas", "i", "goal"),
         HandoffSection("Links", "l", "steps"),
-        HandoffSection("Context", "second", "context"),
     )
-    assert (document.opening, document.context) == ("Hello.", "n")
+    assert (document.opening, document.context) == ("Hello.", "n\n\nsecond")
     headings = re.findall("^#+ (.*)$", render(document, "t", 1), re.M)
     assert headings == [
-        "Handoff: t", "Warning", "Goal", "Ideas", "Steps", "Links", "Blockers", "Next action", "Context", "Context",
+        "Handoff: t", "Warning", "Goal", "Ideas", "Steps", "Links", "Blockers", "Next action", "Context",
     ]  # fmt: skip
 
 
@@ -341,5 +391,5 @@ def test_what_is_no_merge_conflict_is_text(line: str) -> None:
 
 
 def test_too_long_is_refused() -> None:
-    with pytest.raises(Invalid, match=f"at most {MAX_BYTES:,} bytes"):
+    with pytest.raises(TooLarge, match=f"at most {MAX_BYTES:,} bytes"):
         parse("é" * (MAX_BYTES // 2 + 1))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import holdfast
-from holdfast.errors import ModelFailed
+from holdfast.errors import Invalid, ModelFailed
 from holdfast.providers.models.model import Usage
 from holdfast.sessions.session import Session
 from holdfast.testing.models import Scripted
@@ -298,3 +299,62 @@ class Interrupted:
                 act()
             self._left -= 1
         return getattr(self._inner, name)
+
+
+# A file
+
+
+@pytest.mark.parametrize("name", ["PROGRESS.md", "progress.json"])
+def test_a_file_is_taken_in_before_a_turn_and_written_at_the_end(
+    store: holdfast.Store, thread: holdfast.Thread, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text('{"goal": "Plan it"}' if path.suffix == ".json" else "# Goal\nPlan it\n", encoding="utf-8")
+    with store.session(thread, learn="off", handoff_file=path) as session:
+        assert session.opening is not None
+        assert session.opening.handoff.goal == "Plan it"
+        session.turn("Plan my trip to Lisbon.").reply("Gladly.")
+        assert len(thread.handoff.history()) == 1, "a file that did not change is not loaded again"
+        thread.handoff.write(path)
+        path.write_text(path.read_text(encoding="utf-8").replace("Plan it", "Plan it well"), encoding="utf-8")
+        assert "Goal: Plan it well" in session.turn("And the hotel?").context.section("handoff")
+    assert "Plan it well" in path.read_text(encoding="utf-8")
+    assert [revision.by for revision in thread.handoff.history()] == ["person", "person", "session"]
+    with store.session(thread, learn="off", handoff_file=path) as session:
+        assert len(thread.handoff.history()) == 3, "what the session wrote is no change"
+
+
+def test_a_file_that_cannot_be_taken_in_stops_no_turn_and_is_told(
+    store: holdfast.Store, thread: holdfast.Thread, tmp_path: Path
+) -> None:
+    path = tmp_path / "progress.json"
+    path.write_text("{", encoding="utf-8")
+    session = store.session(thread, model=Scripted("ok", "ok", "ok"), learn="off", handoff_file=path)
+    (note,) = session.turn("Hello there.").notes
+    assert note.startswith("the handoff file was left alone:")
+    assert "not JSON" in note
+    assert session.turn("And now?").notes == (), "told once"
+    session.end()
+    assert path.read_text(encoding="utf-8") == "{", "nothing of a person is written over"
+
+
+def test_a_file_edited_while_the_handoff_changed_is_left_alone_and_told(
+    store: holdfast.Store, thread: holdfast.Thread, tmp_path: Path
+) -> None:
+    path = tmp_path / "PROGRESS.md"
+    thread.handoff.update(goal="a")
+    thread.handoff.write(path)
+    session = store.session(thread, model=Scripted("ok", "ok"), learn="off", handoff_file=path)
+    session.start()
+    thread.handoff.update(todo="from a tool")
+    edited = path.read_text(encoding="utf-8") + "\nA line of mine.\n"
+    path.write_text(edited, encoding="utf-8")
+    assert "written from revision 1" in session.turn("Hello there.").notes[0]
+    assert [step.text for step in thread.handoff.read().steps] == ["from a tool"]
+    assert path.read_text(encoding="utf-8") == edited
+
+
+def test_a_handoff_file_is_a_file(store: holdfast.Store, thread: holdfast.Thread, tmp_path: Path) -> None:
+    for wrong in (3, "", tmp_path, "agent.db"):
+        with pytest.raises(Invalid):
+            store.session(thread, handoff_file=wrong)  # type: ignore[arg-type]

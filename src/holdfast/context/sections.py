@@ -46,8 +46,36 @@ class ProgressStep(Protocol):
     def done(self) -> bool: ...
 
 
+class ProgressSection(Protocol):
+    """A part of a progress document that only its writer understands."""
+
+    @property
+    def heading(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def after(self) -> str: ...
+
+
 class ProgressDocument(Protocol):
     """A progress document, as far as it is shown."""
+
+    @property
+    def start(self) -> str: ...
+    @property
+    def opening(self) -> str: ...
+    @property
+    def remarks(self) -> str: ...
+    @property
+    def feature_remarks(self) -> str: ...
+    @property
+    def features(self) -> Sequence[ProgressStep]: ...
+    @property
+    def decisions(self) -> Sequence[str]: ...
+    @property
+    def data(self) -> dict[str, Any] | list[Any] | None: ...
+    @property
+    def extra(self) -> Sequence[ProgressSection]: ...
 
     @property
     def goal(self) -> str: ...
@@ -140,20 +168,52 @@ def trust(memory: Memory, before: str = " (") -> str:
 
 
 def handoff(document: ProgressDocument) -> list[Piece]:
-    """The progress document, what is to be done next first; on the page in the order of the document."""
-    parts: list[tuple[int, str]] = []
-    if document.goal:
-        parts.append((0, f"Goal: {line(document.goal)}"))
-    if document.next_action:
-        parts.append((4, f"Next: {line(document.next_action)}"))
-    parts += [(3, f"- Blocked: {line(blocker)}") for blocker in document.blockers]
-    parts += [(2, f"- [ ] {line(step.text)}") for step in document.steps if not step.done]
-    parts += [(5, text.rstrip()) for text in document.context.splitlines() if text.strip()]
-    parts += [(1, f"- [x] {line(step.text)}") for step in reversed(document.steps) if step.done]
+    """The progress document, what is to be done next first; on the page in the order of the document.
+
+    What is to be run first comes first, and what a person wrote under headings of their own comes too.
+    """
+    steps = [(step.done, f"- [{'x' if step.done else ' '}] {line(step.text)}") for step in document.steps]
+    features = [(one.done, f"- [{'x' if one.done else ' '}] {line(one.text)}") for one in document.features]
+    group = "Steps:" if features else ""
+    parts = _titled(0, "Run first", document.start)
+    parts += [(2, f"Goal: {line(document.goal)}", "")] if document.goal else []
+    parts += _titled(7, "Next", document.next_action)
+    parts += [(6, f"- Blocked: {line(blocker)}", "") for blocker in document.blockers]
+    parts += [(3, text, "Features:") for done, text in features if not done]
+    parts += [(5, text, group) for done, text in steps if not done]
+    parts += [(8, f"- Decided: {line(decision)}", "") for decision in document.decisions]
+    parts += [(9, text, "Context:") for text in (*_filled(document.context), *_data_lines(document.data))]
+    parts += [(1, text, "") for text in _filled(document.opening)]
+    for section in document.extra:
+        parts += _titled(10 if section.after else 1, line(section.heading), section.text, alone=True)
+    parts += [(10, text, "Remarks:") for text in _filled(f"{document.feature_remarks}\n{document.remarks}")]
+    parts += [(3, text, "Features:") for done, text in features if done]
+    parts += [(4, text, group) for done, text in reversed(steps) if done]
     return [
-        Piece(f"{place}.{number}", text, (place, -number if place == 1 else number), "Context:" if place == 5 else "")
-        for number, (place, text) in enumerate(parts)
+        Piece(f"{place}.{number}", text, (place, -number if place == 4 else number), group)
+        for number, (place, text, group) in enumerate(parts)
     ]
+
+
+def _filled(text: str) -> list[str]:
+    return [one.rstrip() for one in text.splitlines() if one.strip()]
+
+
+def _titled(place: int, title: str, text: str, *, alone: bool = False) -> list[tuple[int, str, str]]:
+    """A text below its title, or beside it when it is short; ``alone`` for a title that says something by itself."""
+    lines = [one for one in _filled(text) if not one.lstrip().startswith(("```", "~~~"))]
+    if not lines:
+        return [(place, title, "")] if alone and title else []
+    if len(lines) == 1 and title:
+        return [(place, f"{title}: {line(lines[0])}", "")]
+    return [(place, one, title and f"{title}:") for one in lines]
+
+
+def _data_lines(data: dict[str, Any] | list[Any] | None) -> list[str]:
+    """Structured data, a line for each field or item."""
+    if isinstance(data, dict):
+        return [_field(name, value, ()) for name, value in data.items()]
+    return [f"- {line(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False))}" for one in data or ()]
 
 
 def summaries(found: Sequence[tuple[int, int, str]]) -> list[Piece]:

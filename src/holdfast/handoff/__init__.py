@@ -1,8 +1,8 @@
 """The room of the handoff: the progress document that bridges two sessions of an agent.
 
-``document`` says what it holds, ``markdown`` how people read and write it, ``files`` and ``git`` where it goes, and
-``handoff`` keeps its revisions and is the handle that callers use. Deliberately absent: runs and steps (facts about
-them are passed in), and anything about models.
+``document`` says what it holds, ``markdown`` and ``progress_json`` how it is written, ``files`` and ``git`` where it
+goes, and ``handoff`` keeps its revisions and is the handle that callers use. Deliberately absent: runs and steps (facts
+about them are passed in), and anything about models.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
-from holdfast.errors import Invalid, NotFound, Unavailable, quoted
+from holdfast.errors import Invalid, NotFound, TooLarge, Unavailable, quoted
 
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 _TRIES = 1_000
@@ -36,7 +36,7 @@ def located(path: Any) -> Path:
     if mode is not None and not stat.S_ISREG(mode):
         raise Invalid(f"{target} is not a regular file", path=str(target))
     if target.suffix.lower() in _DATABASES or any(os.path.exists(f"{target}{end}") for end in ("-wal", "-shm")):
-        raise Invalid(f"{target} looks like a database; name a markdown file", path=str(target))
+        raise Invalid(f"{target} looks like a database; name a markdown or JSON file", path=str(target))
     return target
 
 
@@ -61,7 +61,7 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
 def to_text(data: bytes, limit: int, what: str) -> str:
     """The text in some bytes. What is not UTF-8 text, or too long, is ``Invalid`` and says where."""
     if len(data) > limit:
-        raise Invalid(f"{what} is longer than {limit:,} bytes; a handoff is short", limit_bytes=limit)
+        raise TooLarge(f"{what} is longer than {limit:,} bytes; a handoff is short", limit_bytes=limit)
     if (nul := data.find(b"\x00")) >= 0:
         line = data.count(b"\n", 0, nul) + 1
         raise Invalid(f"{what}, line {line}: a NUL character, so this is not text in UTF-8", line=line)

@@ -4,27 +4,27 @@ Each revision is an event in its own stream and holds the whole document as plai
 runs have done is not stored twice: it is added when the document is read. It is stored only when a file is written, so
 that what a person later removes from that file can be told from what was never in it.
 
-Deliberately absent: markdown, files and git (their modules), where facts of runs come from (passed in), and rewinding:
-a thread that is rewound keeps its handoff, which says how things are now.
+Deliberately absent: markdown, JSON, files and git (their modules), where facts of runs come from (passed in), and
+rewinding: a thread that is rewound keeps its handoff, which says how things are now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from holdfast.checks import check_flag, check_whole
+from holdfast.checks import check_choice, check_flag, check_whole
 from holdfast.clock import to_datetime
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import Append, Event, Guard, Mark, Op, Put, Record, Scope
 from holdfast.errors import Conflict, Corrupt, Invalid, NotFound, TooLarge, Unsupported, quoted
-from holdfast.handoff import files, git
+from holdfast.handoff import files, git, markdown, progress_json
 from holdfast.handoff.document import (
     EMPTY,
     HandoffChanges,
@@ -33,14 +33,16 @@ from holdfast.handoff.document import (
     from_plain,
     merge,
     revised,
+    same,
     to_plain,
 )
-from holdfast.handoff.markdown import MAX_BYTES, Parsed, parse, render
+from holdfast.handoff.markdown import MAX_BYTES, Parsed
 from holdfast.ids import check_id
 from holdfast.ledger.core import Core
 from holdfast.ledger.thread import check_count, refuse_other_owner
 
 KIND = "handoff"
+Format = Literal["markdown", "json"]
 _VERSION = 1
 _TRIES = 1_000  # of many concurrent updates, one gets through at a time
 _SUBJECT = 72
@@ -122,7 +124,7 @@ class Handoff:
     def markdown(self) -> str:
         """The current document as markdown, as ``write`` would write it."""
         page = self._page(self._record())
-        return render(self._merged(page.document), self._thread, page.number)
+        return markdown.render(self._merged(page.document), self._thread, page.number)
 
     def history(self, last: int | None = None) -> list[HandoffRevision]:
         """List stored revisions, oldest first: the ``last`` ones, or all."""
@@ -161,11 +163,14 @@ class Handoff:
         self,
         *,
         goal: str | None = None,
+        start: str | None = None,
+        features: str | Sequence[str | Mapping[str, Any]] | Mapping[str, bool] | None = None,
         done: str | Sequence[str] | None = None,
         todo: str | Sequence[str] | None = None,
         blockers: str | Sequence[str] | None = None,
         next_action: str | None = None,
-        context: str | None = None,
+        decisions: str | Sequence[str] | None = None,
+        context: str | dict[str, Any] | list[Any] | None = None,
         replace: bool = False,
         expect: int | None = None,
         by: str = "agent",
@@ -174,6 +179,8 @@ class Handoff:
 
         ``done`` and ``todo`` add steps, one or several; a ``done`` with the text of an open step ticks that step. With
         ``replace`` they replace all steps added by hand. ``blockers`` replaces the blockers; ``[]`` clears them.
+        ``decisions`` adds decisions, ``features`` features; ``{"it starts": True}`` says whether one passes. ``start``
+        is what the next session runs first. A text as ``context`` replaces its text, a dict or list its data.
         Concurrent changes by others are kept; an update that changes nothing adds no revision. With ``expect`` it
         raises ``Conflict`` unless that revision is still the newest; 0 means none.
         """
@@ -181,8 +188,8 @@ class Handoff:
         if expect is not None:
             check_count("expect", expect)
         changes = HandoffChanges.of(
-            goal=goal, done=done, todo=todo, blockers=blockers, next_action=next_action, context=context,
-            replace=replace,
+            goal=goal, start=start, features=features, done=done, todo=todo, blockers=blockers,
+            next_action=next_action, decisions=decisions, context=context, replace=replace,
         )  # fmt: skip
         if changes.blockers is not None:  # blockers of runs come and go with the runs
             ours = tuple(text for text in changes.blockers if text not in set(self._blockers()))
@@ -202,7 +209,7 @@ class Handoff:
                     thread=self._thread, expected=expect, actual=old.number,
                 )  # fmt: skip
             new = change(old)
-            if (new.document, new.shown) == (old.document, old.shown):
+            if same(new.document, old.document) and new.shown == old.shown:
                 return old
             try:
                 return new._replace(number=self._commit(record, new, by))
@@ -236,12 +243,7 @@ class Handoff:
             "source": page.source,
         }  # fmt: skip
         body = encode(plain, what)
-        size = len(render(page.document, self._thread, page.number).encode())
-        if size > MAX_BYTES:
-            raise TooLarge(
-                f"{what} takes {size:,} bytes as text; at most {MAX_BYTES:,} are accepted: keep details in the log",
-                size_bytes=size, limit_bytes=MAX_BYTES,
-            )  # fmt: skip
+        _sized(markdown.render(page.document, self._thread, page.number), what)
         return body
 
     # Files
@@ -250,13 +252,15 @@ class Handoff:
         self,
         path: str | PathLike[str],
         *,
+        format: Format | None = None,
         git: bool = False,
         message: str | None = None,
         force: bool = False,
         by: str = "agent",
     ) -> HandoffFile:
-        """Write the current document to a markdown file, whole or not at all; with ``git``, commit just that file.
+        """Write the current document to a file, whole or not at all; with ``git``, commit just that file.
 
+        Without ``format`` it is JSON if the name ends in .json or the file holds JSON already, otherwise markdown.
         Raises ``Conflict`` if a person edited the file since, or if it is not a handoff of this thread: ``load`` it
         first, or give ``force`` to overwrite it. A git failure is no error: the file is written, and ``why_not`` says
         what failed.
@@ -265,12 +269,14 @@ class Handoff:
         check_flag("git", git)
         target, subject = files.located(path), _checked_message(message)
         old = files.read_bytes(target, MAX_BYTES)
+        form = _form(format, target.suffix, (old or b"").decode(errors="replace"))
         if not check_flag("force", force) and old:
             self._refuse_to_lose(target, old)
         items, blockers = tuple(self._progress()), tuple(self._blockers())
         page = self._change(lambda page: _showing(page, items, blockers), by)
         document = merge(page.document, items, blockers)
-        text = render(document, self._thread, page.number)
+        render = progress_json.render if form == "json" else markdown.render
+        text = _sized(render(document, self._thread, page.number), f"handoff of thread {self._thread!r}")
         changed = old != text.encode()
         if changed:
             files.write_text(target, text)
@@ -283,16 +289,14 @@ class Handoff:
         """Refuse to replace a file with content that is stored nowhere else."""
         advice = "load it first, or give force=True to overwrite it"
         try:
-            found = parse(files.to_text(old, MAX_BYTES, str(target)), self._thread)
+            found = _parsed(files.to_text(old, MAX_BYTES, str(target)), None, target, self._thread)
         except Invalid as error:
             raise Conflict(f"{error}. Give force=True to overwrite it", path=str(target)) from error
-        if found.document == EMPTY and found.revision is None:
+        if self._has(found, old):
             return
         record = self._record()
         ours = found.revision is not None and found.thread == self._thread
         base = found.revision if ours and found.revision is not None else 0
-        if self._is_stored(record, base, found.document, _digest(old)):
-            return
         if not ours or base > (0 if record is None else record.head):
             what = _origin(found)
             raise Conflict(f"{target} is {what}, not of thread {self._thread!r} here; {advice}", path=str(target))
@@ -300,31 +304,44 @@ class Handoff:
             f"{target} was edited after revision {base} was written to it; {advice}", path=str(target), revision=base
         )
 
+    def _has(self, found: Parsed, data: bytes) -> bool:
+        """Whether nothing is in a file that is not stored."""
+        if found.document == EMPTY and found.revision is None:
+            return True
+        base = (found.revision or 0) if found.thread == self._thread else 0
+        return self._is_stored(self._record(), base, found.document, _digest(data))
+
     def _is_stored(self, record: Record | None, base: int, document: HandoffDocument, source: str) -> bool:
         """Whether a file says what its own revision says, or the newest one, or was loaded since."""
         if record is None or not record.head:
             return base == 0 and document == EMPTY
         for number in {record.head, min(base or record.head, record.head)}:
             page = self._page(record, number)
-            if _by_hand(document, page) == _by_hand(page.document, page):
+            if same(_by_hand(document, page), _by_hand(page.document, page)):
                 return True
         later = self._core.engine.read(self._core.tenant, record.mark, after=base)
         return any(_to_page(event).source == source for event in later)
 
     def load(
-        self, path_or_text: str | bytes | PathLike[str], *, by: str = "person", force: bool = False
+        self,
+        path_or_text: str | bytes | PathLike[str],
+        *,
+        format: Format | None = None,
+        by: str = "person",
+        force: bool = False,
     ) -> HandoffDocument:
-        """Load a markdown file that a person may have edited as the next revision, and return the document.
+        """Load a file that a person may have edited as the next revision, and return the document.
 
-        Give a path, or a text of several lines. Steps of runs that the person removed stay hidden from then on. Raises
-        ``Conflict`` if the file was written from another revision than the newest, unless you give ``force``.
+        Give a path, or a text: several lines, or JSON. Without ``format`` it is JSON if the name ends in .json or the
+        text begins with a brace, otherwise markdown. Steps of runs that the person removed stay hidden from then on.
+        Raises ``Conflict`` if the file was written from another revision than the newest, unless you give ``force``.
         """
         check_id(by, "by")
         check_flag("force", force)
-        text = _source(path_or_text)
+        text, path = _source(path_or_text)
         if not text.strip():
             raise Invalid("this text is empty; use update to clear a part of a handoff, erase to remove it")
-        found = parse(text, self._thread)
+        found = _parsed(text, format, path, self._thread)
         if found.thread not in (None, self._thread) and not force:
             raise Invalid(
                 f"this is the handoff of thread {found.thread!r}, not {self._thread!r}; use force=True to load it here",
@@ -333,6 +350,21 @@ class Handoff:
         source = _digest(text.encode(errors="surrogatepass"))
         self._change(lambda page: _followed(page, self._taken(page, found, force), source), by)
         return self.read()
+
+    def reload(self, path: str | PathLike[str], *, by: str = "person") -> bool:
+        """Load a file only if someone changed it since it was written or loaded, and say whether. No file is no change.
+
+        A session with a ``handoff_file`` does this before each turn. Raises what ``load`` raises.
+        """
+        check_id(by, "by")
+        target = files.located(path)
+        data = files.read_bytes(target, MAX_BYTES)
+        if not data or self._has(
+            _parsed(files.to_text(data, MAX_BYTES, str(target)), None, target, self._thread), data
+        ):
+            return False
+        before = self._page(self._record()).number
+        return self.load(target, by=by).revision != before
 
     def _taken(self, page: _HandoffText, found: Parsed, force: bool) -> HandoffDocument:
         """The next revision, from a person's text."""
@@ -401,13 +433,37 @@ def _origin(found: Parsed) -> str:
     return f"revision {found.revision} of the handoff of thread {found.thread!r}"
 
 
-def _source(given: Any) -> str:
-    """The text a caller means: several lines are the text itself, anything else names a file."""
+def _source(given: Any) -> tuple[str, Path | None]:
+    """The text a caller means, and its file: several lines or JSON are the text itself, anything else is a path."""
     if isinstance(given, bytes):
-        return files.to_text(given, MAX_BYTES, "the text")
-    if isinstance(given, str) and ("\n" in given or "\r" in given):
-        return given
-    return files.read_text(files.located(given), MAX_BYTES)
+        return files.to_text(given, MAX_BYTES, "the text"), None
+    if isinstance(given, str) and ("\n" in given or "\r" in given or given.strip("\ufeff ")[:1] == "{"):
+        return given, None
+    path = files.located(given)
+    return files.read_text(path, MAX_BYTES), path
+
+
+def _form(given: object, suffix: str, text: str) -> str:
+    """How a file is written: as a caller says, or as its name or what is in it tells."""
+    if given is not None:
+        return check_choice("format", given, get_args(Format))
+    is_json = suffix.lower() == ".json" or text.lstrip("\ufeff \t\r\n").startswith("{")
+    return "json" if is_json else "markdown"
+
+
+def _parsed(text: str, given: object, path: Path | None, thread: str) -> Parsed:
+    if _form(given, "" if path is None else path.suffix, text) == "json":
+        return progress_json.parse(text, "the text" if path is None else str(path))
+    return markdown.parse(text, thread)
+
+
+def _sized(text: str, what: str) -> str:
+    if (size := len(text.encode())) > MAX_BYTES:
+        raise TooLarge(
+            f"{what} takes {size:,} bytes as text; at most {MAX_BYTES:,} are accepted: keep details in the log",
+            size_bytes=size, limit_bytes=MAX_BYTES,
+        )  # fmt: skip
+    return text
 
 
 def _checked_message(message: object) -> str | None:
@@ -426,6 +482,9 @@ def _subject(thread: str, document: HandoffDocument) -> str:
     """The subject of a commit: how far things are, and what comes next."""
     done, all_of_them = len(document.done), len(document.steps)
     subject = f"Handoff of {' '.join(thread.split())}: {done} of {all_of_them} done"
+    if document.features:
+        passing = sum(feature.done for feature in document.features)
+        subject += f", {passing} of {len(document.features)} features pass"
     following = " ".join(document.next_action.split())
     if len(following) > _SUBJECT:
         following = following[: _SUBJECT - 1].rstrip() + "…"

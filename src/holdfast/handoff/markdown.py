@@ -1,15 +1,16 @@
 r"""A handoff as markdown that people know, and back, without loss in either direction.
 
 This is a small line-based reader and not a markdown library: it must give back exactly what was written, also after a
-person edited it, and it needs to know only headings of the first two levels, lists in two sections, and fenced code (in
-which nothing is a heading). Everything else is text, kept as it is. Two promises, both proved by generated cases:
-``parse(render(document))`` is the document, whatever text is in it; and no line that a person wrote is lost by
-``render(parse(text))``.
+person edited it, and it needs to know only headings, lists in four sections, and fenced code (in which nothing is a
+heading). Headings of the first two levels are structure, those of the third only in a file that has its parts there.
+Everything else is text, kept as it is. Two promises, both proved by generated cases: ``parse(render(document))`` is the
+document, whatever text is in it; and no line that a person wrote is lost by ``render(parse(text))``.
 
 Where text would be taken for structure, one backslash is put in front of it, and one more where there are backslashes
 already; the reader takes one away in exactly these places. So ``C:\new`` stays what it is everywhere, and ``## x``
 inside a goal is written ``\## x``, which every viewer shows as it was meant. A carriage return inside a text is written
-``&#13;``. Markers of a merge conflict count as structure too: a text with them holds two versions, and is refused.
+``&#13;``. A fence that says ``json data`` is the data of a context; any other fence is text. Markers of a merge
+conflict count as structure too: a text with them holds two versions, and is refused.
 
 Deliberately absent: headings underlined with === or ---, html (a comment with a heading inside is text and a heading),
 files, revisions, and the meaning of a ref.
@@ -19,30 +20,51 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Literal, NamedTuple
 
-from holdfast.errors import Invalid
-from holdfast.handoff.document import KINDS, HandoffDocument, HandoffItem, HandoffSection, Kind, Place
+from holdfast.errors import Invalid, TooLarge
+from holdfast.handoff.document import KINDS, HandoffDocument, HandoffItem, HandoffParts, HandoffSection, Kind, Place
+from holdfast.handoff.strict_json import data_block, read_json
 
 MAX_BYTES = 1_000_000
 _SHOWN = 40
 _BLANK = " \t"
 _HEADINGS: dict[Kind, str] = {
     "goal": "Goal",
+    "start": "Start",
+    "features": "Features",
     "steps": "Steps",
     "blockers": "Blockers",
     "next_action": "Next action",
+    "decisions": "Decisions",
     "context": "Context",
 }
+_WHEN_FILLED = ("start", "features", "decisions")  # the others are a form to fill in
 _NAMES: dict[Kind, str] = {
-    "goal": "goal|goals|objective|objectives|task|the goal",
-    "steps": "steps|step|progress|tasks|todo|todos|to do|to-do|remaining|remaining steps|open|open steps|steps left"
-    "|done|done so far|completed|completed steps|completed work|completed tasks|finished|what was done",
-    "blockers": "blockers|blocker|blocked|blocked by|blocked on",
-    "next_action": "next|next step|next steps|next action|next actions|up next|what is next|what's next",
-    "context": "context|notes|note|additional context|further context",
+    "goal": "goal|goals|the goal|current goal|main goal|overall goal|project goal|objective|objectives"
+    "|current objective|task|the task|current task",
+    "start": "start|start here|startup|start up|start-up|run first|start script|startup script|init|init script"
+    "|getting started|how to start|how to run",
+    "features": "features|feature list|feature status|acceptance criteria|acceptance tests",
+    "steps": "steps|step|progress|current progress|tasks|task list|checklist|todo|todos|to do|to-do|todo list"
+    "|to-do list|remaining|remaining steps|remaining tasks|remaining work|open|open steps|open tasks|pending"
+    "|pending tasks|in progress|steps left|done|done so far|steps done|completed|completed steps|completed work"
+    "|completed tasks|finished|accomplished|what was done|what's done|what has been done",
+    "blockers": "blockers|blocker|current blockers|current blocker|blocked|blocked by|blocked on|blocking"
+    "|blocking issues|issues|issue|known issues|current issues|open issues|problems|known problems",
+    "next_action": "next|next step|next steps|next action|next actions|next task|next tasks|next up|up next"
+    "|immediate next step|immediate next steps|what is next|what's next|what comes next",
+    "decisions": "decisions|decision|key decisions|important decisions|decisions made|design decisions"
+    "|technical decisions|decision log",
+    "context": "context|notes|note|key context|important context|current context|additional context|further context"
+    "|background|important notes|session notes",
 }
 _KNOWN: dict[str, Kind] = {name: kind for kind, names in _NAMES.items() for name in names.split("|")}
+_MIXED = ("steps", "step", "progress", "current progress")  # names that do not say whether what is listed is done
+_AROUND = re.compile(r"^(?:[^\w\\]|_|[0-9]+[.)\ufe0f\u20e3])+|(?:[^\w\\]|_)+$")
+_LONGEST = 60
+_DATA = "```json data"
 _HEADING = re.compile(r"(#{1,6})(?=[ \t]|$)(.*)$", re.DOTALL)
 _FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
 _MARKER = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])(?=[ \t]|$)")
@@ -70,19 +92,35 @@ def render(document: HandoffDocument, thread: str, revision: int) -> str:
     _put(out, _free_lines(document.opening))
     _put_sections(out, document, "")
     for kind in KINDS:
+        if kind in _WHEN_FILLED and not _is_filled(document, kind):
+            continue
         out.append(f"## {_HEADINGS[kind]}")
-        if kind == "steps":
-            _put(out, _free_lines(document.remarks, listed=True), list(_step_lines(document.steps)))
-        elif kind == "blockers":
-            _put(out, [line for text in document.blockers for line in _item_lines("-", text)])
-        else:
-            _put(out, _free_lines(getattr(document, kind)))
+        _put(out, *_blocks(document, kind))
         if out[-1]:
             out.append("")
         _put_sections(out, document, kind)
     out += [f"<!-- holdfast: hidden {_comment_text(ref)} -->" for ref in document.hidden]
     out.append(f"<!-- holdfast: thread {_comment_text(thread)}, revision {revision} -->")
     return "\n".join(out) + "\n"
+
+
+def _is_filled(document: HandoffDocument, kind: Kind) -> bool:
+    remarks = kind == "features" and document.feature_remarks
+    return bool(getattr(document, kind) or remarks or any(section.after == kind for section in document.extra))
+
+
+def _blocks(document: HandoffDocument, kind: Kind) -> list[list[str]]:
+    """The lines of one part, in blocks with a blank line between them."""
+    if kind == "steps":
+        return [_free_lines(document.remarks, listed=True), list(_step_lines(document.steps))]
+    if kind == "features":
+        return [_free_lines(document.feature_remarks, listed=True), list(_step_lines(document.features, "-"))]
+    if kind in ("blockers", "decisions"):
+        return [[line for text in getattr(document, kind) for line in _item_lines("-", text)]]
+    if kind != "context":
+        return [_free_lines(getattr(document, kind))]
+    text = re.sub(r"(?m)^(```json\\*)( data)$", r"\1\\\2", document.context)
+    return [_free_lines(text), [] if document.data is None else data_block(document.data).split("\n")]
 
 
 def _put(out: list[str], *blocks: list[str]) -> None:
@@ -94,15 +132,15 @@ def _put(out: list[str], *blocks: list[str]) -> None:
 def _put_sections(out: list[str], document: HandoffDocument, after: Place) -> None:
     for section in document.extra:
         if section.after == after:
-            out.append(f"{'#' * section.level} {_name(section.heading, after)}".rstrip(_BLANK))
+            out.append(f"{'#' * section.level} {_name(section.heading, section.level)}".rstrip(_BLANK))
             lines = _free_lines(section.text)
             out += [*lines, ""]
 
 
-def _step_lines(steps: tuple[HandoffItem, ...]) -> Iterator[str]:
+def _step_lines(steps: tuple[HandoffItem, ...], marker: str = "") -> Iterator[str]:
     for number, item in enumerate(steps, 1):
         ref = None if item.ref is None else f"<!-- {_comment_text(item.ref)} -->"
-        yield from _item_lines(f"{number}. [{'x' if item.done else ' '}]", item.text, ref)
+        yield from _item_lines(f"{marker or f'{number}.'} [{'x' if item.done else ' '}]", item.text, ref)
 
 
 def _item_lines(marker: str, text: str, ref: str | None = None) -> Iterator[str]:
@@ -148,43 +186,46 @@ class _MarkdownPart(NamedTuple):
     level: int
     name: str
     lines: list[_MarkdownLine]
+    heading: str = ""
 
 
-class _Pages:
-    """What was read so far. The first text of a kind fills its place; all lists of a kind are joined."""
+class _Pages(HandoffParts):
+    """What was read so far, and the part that it came to."""
 
-    def __init__(self) -> None:
-        self.opening: list[str] = []
-        self.texts: dict[str, str] = {}
-        self.steps: list[HandoffItem] = []
-        self.remarks: list[str] = []
-        self.blockers: list[str] = []
-        self.extra: list[HandoffSection] = []
-        self.place: Place = ""
-
-    def document(self, hidden: tuple[str, ...]) -> HandoffDocument:
-        return HandoffDocument(
-            self.texts.get("goal", ""), tuple(self.steps), tuple(self.blockers), self.texts.get("next_action", ""),
-            self.texts.get("context", ""), "\n\n".join(self.opening), "\n\n".join(self.remarks),
-            tuple(self.extra), hidden,
-        )  # fmt: skip
+    place: Place = ""
 
     def add(self, part: _MarkdownPart, kind: Kind | None) -> None:
-        if kind == "steps":
-            _read_steps(part, self)
-        elif kind == "blockers":
-            self.blockers += _read_blockers(part.lines)
-        elif kind is not None and kind not in self.texts:
-            self.texts[kind] = _free_text(part.lines)
+        if kind in self.items:
+            items, free = _read_items(part, kind)
+            self.items[kind] += items
+            self.say("remarks" if kind == "steps" else "feature_remarks", _free_text(free, listed=True))
+        elif kind in self.lists:
+            self.lists[kind] += _read_texts(part.lines)
+        elif kind == "context":
+            self.say("context", self._without_data(part.lines))
+        elif kind is not None:
+            self.say(kind, _free_text(part.lines))
         else:
-            after: Place = self.place if kind is None else kind
-            name, text = _unname(part.name), _free_text(part.lines)
-            self.extra.append(HandoffSection(name, text, after, 1 if part.level == 1 else 2))
+            level: Literal[1, 2] = 1 if part.level == 1 else 2
+            self.extra.append(HandoffSection(_unname(part.name, level), _free_text(part.lines), self.place, level))
         self.place = self.place if kind is None else kind
 
-    def open(self, lines: list[_MarkdownLine]) -> None:
-        if text := _free_text(lines):
-            self.opening.append(text)
+    def _without_data(self, lines: list[_MarkdownLine]) -> str:
+        """The text of a context. The first block of data in it that can be read is data; what cannot stays text."""
+        whole = [line.text for line in lines]
+        if _DATA in whole and "```" in whole[(start := whole.index(_DATA)) :]:
+            end = whole.index("```", start)
+            with suppress(Invalid):
+                data = read_json("\n".join(whole[start + 1 : end]))
+                if self.data is None and data and isinstance(data, dict | list):
+                    self.data = data
+                    texts = (_free_text(lines[:start]), _free_text(lines[end + 1 :]))
+                    return _undata("\n\n".join(text for text in texts if text))
+        return _undata(_free_text(lines))
+
+
+def _undata(text: str) -> str:
+    return re.sub(r"(?m)^(```json\\*)\\( data)$", r"\1\2", text)
 
 
 def parse(text: str, thread: str = "") -> Parsed:
@@ -196,12 +237,12 @@ def parse(text: str, thread: str = "") -> Parsed:
     lines = _split(text)
     found: dict[str, str] = {}
     hidden: list[str] = []
-    parts = list(_parts(lines, found, hidden))
+    parts = _at_their_level(list(_parts(lines, found, hidden)))
     pages = _Pages()
-    pages.open(parts[0].lines)
+    pages.say("opening", _free_text(parts[0].lines))
     rest = parts[1:]
     if rest and _is_title(rest[0], thread):
-        pages.open(rest[0].lines)
+        pages.say("opening", _free_text(rest[0].lines))
         rest = rest[1:]
     level = 2 if any(part.level == 2 and known(part.name) for part in rest) else 1
     for part in rest:
@@ -212,13 +253,33 @@ def parse(text: str, thread: str = "") -> Parsed:
 
 def known(name: str) -> Kind | None:
     """Which part of a handoff a heading means, as people word it."""
-    plain = re.sub(r"[ \t]+", " ", name.strip(" \t*_`:")).casefold()
-    return _KNOWN.get(plain)
+    return _KNOWN.get(_plain(name))
+
+
+def _plain(name: str) -> str:
+    """A heading without what people put around it: emoji, a number, bold, a colon."""
+    if len(name) > _LONGEST:
+        return ""
+    return re.sub(r"[ \t]+", " ", _AROUND.sub("", name)).replace("\u2019", "'").casefold()
+
+
+def _at_their_level(parts: list[_MarkdownPart]) -> list[_MarkdownPart]:
+    """Put headings of the third level back into the text, unless the parts of the handoff are there."""
+    levels = {part.level for part in parts if known(part.name)}
+    if 3 in levels and 2 not in levels:
+        return parts
+    found: list[_MarkdownPart] = []
+    for part in parts:
+        if part.level == 3:
+            found[-1].lines.extend([_MarkdownLine(part.heading), *part.lines])
+        else:
+            found.append(part)
+    return found
 
 
 def _split(text: str) -> list[str]:
     if (size := len(text.encode(errors="surrogatepass"))) > MAX_BYTES:
-        raise Invalid(f"a handoff is at most {MAX_BYTES:,} bytes long; this has {size:,}", size_bytes=size)
+        raise TooLarge(f"a handoff is at most {MAX_BYTES:,} bytes long; this has {size:,}", size_bytes=size)
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for number, line in enumerate(lines, 1):
         if "\x00" in line:
@@ -236,9 +297,9 @@ def _parts(lines: list[str], found: dict[str, str], hidden: list[str]) -> Iterat
         if fence is None and (comment := _COMMENT.match(line)):
             _note(comment, found, hidden)
             part.lines.append(_MarkdownLine(""))
-        elif heading and len(heading[1]) <= 2:
+        elif heading and len(heading[1]) <= 3:
             yield part
-            part = _MarkdownPart(len(heading[1]), _heading_name(heading[2]), [])
+            part = _MarkdownPart(len(heading[1]), _heading_name(heading[2]), [], line)
         else:
             part.lines.append(_MarkdownLine(line, fence))
     yield part
@@ -311,31 +372,47 @@ class _Entry:
         return _unshield("\n".join([self.first, *map(_unslashed, lines)]), "13")
 
 
-def _read_steps(part: _MarkdownPart, pages: _Pages) -> None:
-    default = _says_done(part.name)
-    entry: _Entry | None = None
-    base: int | None = None
+def _read_items(part: _MarkdownPart, kind: Kind) -> tuple[list[HandoffItem], list[_MarkdownLine]]:
+    """The items of a part, and its lines that belong to none. Deeper headings may say what is done."""
+    items: list[HandoffItem] = []
     free: list[_MarkdownLine] = []
-    entries: list[_Entry] = []
+    chunks = [part._replace(lines=[])]
     for line in part.lines:
         heading = _HEADING.match(line.text) if line.fence is None else None
-        width = _width(line.text)
-        if heading and known(_heading_name(heading[2])) == "steps":
-            default, entry = _says_done(_heading_name(heading[2])), None
-        elif line.fence is None and (base is None or width <= base + 1) and (begun := _begun(line.text, default)):
-            entry, base = begun, width if base is None else base
-            entries.append(begun)
-        elif entry is None:
-            free.append(line)
+        if heading and known(name := _heading_name(heading[2])) == kind:
+            chunks.append(_MarkdownPart(0, name, []))
         else:
-            entry.add(line)
-    pages.steps += [HandoffItem(entry.text(base or 0), entry.done, entry.ref) for entry in entries]
-    if remarks := _free_text(free, listed=True):
-        pages.remarks.append(remarks)
+            chunks[-1].lines.append(line)
+    for chunk in chunks:
+        entries, base, above = _entries(chunk.lines, says_done(chunk.name))
+        if not entries and kind == "steps" and _plain(chunk.name) not in _MIXED:
+            items += [HandoffItem(text, says_done(chunk.name)) for text in _read_texts(chunk.lines)]
+        else:
+            items += [HandoffItem(entry.text(base), entry.done, entry.ref) for entry in entries]
+            free += above
+    return items, free
 
 
-def _says_done(name: str) -> bool:
-    return re.search(r"\b(done|completed|finished)\b", name, re.IGNORECASE) is not None
+def _entries(lines: list[_MarkdownLine], default: bool) -> tuple[list[_Entry], int, list[_MarkdownLine]]:
+    """The list in some lines, how far it is indented, and the lines above it."""
+    entries: list[_Entry] = []
+    base: int | None = None
+    free: list[_MarkdownLine] = []
+    for line in lines:
+        width = _width(line.text)
+        if line.fence is None and (base is None or width <= base + 1) and (begun := _begun(line.text, default)):
+            base = width if base is None else base
+            entries.append(begun)
+        elif entries:
+            entries[-1].add(line)
+        else:
+            free.append(line)
+    return entries, base or 0, free
+
+
+def says_done(name: str) -> bool:
+    """Whether what is listed under a heading is done."""
+    return re.search(r"\b(done|completed|finished|accomplished)\b", name, re.IGNORECASE) is not None
 
 
 def _begun(line: str, default: bool) -> _Entry | None:
@@ -352,8 +429,8 @@ def _begun(line: str, default: bool) -> _Entry | None:
     return _Entry(_unedged(rest, _ends_a_text), done, ref)
 
 
-def _read_blockers(lines: list[_MarkdownLine]) -> list[str]:
-    """Each list line is a blocker, and each paragraph outside of the list."""
+def _read_texts(lines: list[_MarkdownLine]) -> list[str]:
+    """Each list line is a text, and each paragraph outside of the list."""
     entries: list[_Entry] = []
     base, gap = None, True
     for line in lines:
@@ -450,17 +527,14 @@ def _title(thread: str) -> str:
     return f"Handoff: {_edges(_shield(thread, '10|13'), _ends_a_name)}"
 
 
-def _name(text: str, after: Place = "") -> str:
+def _name(text: str, level: int) -> str:
     """A heading's name on one line, that is read back as this name and not as a known part."""
     line = _edges(_shield(text, "10|13"), _ends_a_name)
-    kind = known(line.lstrip("\\"))
-    if kind is None or (line[0] != "\\" and kind == after and kind not in ("steps", "blockers")):
-        return line  # a second section of a kind, behind the first one, is told apart by its place
-    return "\\" + line
+    return "\\" + line if level != 1 and known(line.lstrip("\\")) else line
 
 
-def _unname(line: str) -> str:
-    if line.startswith("\\") and known(line.lstrip("\\")):
+def _unname(line: str, level: int) -> str:
+    if level != 1 and line.startswith("\\") and known(line.lstrip("\\")):
         line = line[1:]
     return _unshield(_unedged(line, _ends_a_name), "10|13")
 

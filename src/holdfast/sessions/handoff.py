@@ -1,8 +1,8 @@
 """Handing over: what a session leaves for the next one, in the thread's handoff.
 
-A model is asked for goal, steps, blockers, next action and context; without one, the context is an extractive
-summary, and an unanswered question is the next action. What people wrote into the handoff stays. Deliberately
-absent: the document itself (``handoff``).
+A model is asked for goal, steps, blockers, next action, decisions and context; without one, the context is an
+extractive summary, and an unanswered question is the next action. What people wrote into the handoff stays.
+Deliberately absent: the document itself (``handoff``).
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ _LONG = 300
 _ASKED = (
     "You end a working session that another agent continues with no memory of it. From the conversation, and from the "
     "progress document as it is, say what it needs: the goal in one sentence, what was done, what is still to do, what "
-    "blocks it, the single next action, and context (decisions, facts, names, numbers, places of files) in short "
-    "sentences. Say nothing that is not in there. Leave a field empty where there is nothing to say."
+    "blocks it, the single next action, what was decided that the document does not say yet, and context (facts, "
+    "names, numbers, places of files) in short sentences. Say nothing that is not in there. Leave a field empty where "
+    "there is nothing to say."
 )
 
 
@@ -53,6 +54,7 @@ class Progress(msgspec.Struct, frozen=True):
     todo: list[str] = []
     blockers: list[str] = []
     next_action: str = ""
+    decisions: list[str] = []
     context: str = ""
 
 
@@ -105,6 +107,7 @@ def _update(
         todo=_items(progress.todo),
         blockers=_items(progress.blockers) if unchanged or before.blockers == seen.blockers else None,
         next_action=following if before.next_action == seen.next_action else None,
+        decisions=_items(progress.decisions),
         context=ours,
         expect=before.revision,
         by=BY,

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import msgspec
@@ -57,6 +58,7 @@ from holdfast.sessions.turn import (
     set_aside,
     unanswered,
 )
+from holdfast.sessions.watched_file import WatchedFile
 from holdfast.steps.journal import OWN
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class SessionSettings(Settings, total=False):
     learn: str
     summarise: bool
     hand_off: float | None
+    handoff_file: str | PathLike[str] | None
     rounds: int
     timeout_s: float | None
 
@@ -145,6 +148,7 @@ class Session:
             self._toolbox.add(lookup_tool(thread, self._results, self._elsewhere))
         _check(ways, model)
         check_settings(self._settings)
+        self._file = WatchedFile(ways.get("handoff_file"))
         self._reading = sibling(thread, thread.id, thread.logbook.scope)  # the caller has not seen these states
         self.opening: Opening | None = None
         self.answer: Answer | None = None
@@ -160,6 +164,7 @@ class Session:
 
     def start(self) -> Opening:
         """Read what the last session left: handoff, state, recent entries, and any unanswered question."""
+        self._file.take_in(self.thread.handoff)
         entries, marks, *_ = self._builder.recent(self.thread, self.budget, self._settings)
         question = unanswered(entries)
         name, begun = ("", False) if question is None else run_of(self.thread, question)
@@ -249,6 +254,7 @@ class Session:
 
     def _asked(self, input: Any, key: str | None) -> Exchange | Answer:
         """Record a question, unless it is recorded already, and prepare to answer it."""
+        self._file.take_in(self.thread.handoff)
         input = input.content if isinstance(input, Draft) else input
         content = input if isinstance(input, dict) else {"content": input}
         asked = Draft("message", {**content, "role": "user"}, key)
@@ -317,6 +323,7 @@ class Session:
 
     def _resumed(self) -> Exchange | None:
         """Prepare to answer the open question, if there is one."""
+        self._file.take_in(self.thread.handoff)
         question = unanswered(self._builder.entries(self.thread))
         while question is not None:
             run, _ = run_of(self.thread, question)
@@ -398,7 +405,7 @@ class Session:
 
     def _after(self, missed: Sequence[Entry], exchange: Exchange, answer: Answer) -> Answer:
         """Learn from a turn and keep the window small. The answer stands even if this fails."""
-        notes: list[str] = []
+        notes = self._file.notes()
         learned: list[Memory] = []
         self._try(
             self._tend,
@@ -534,6 +541,7 @@ class Session:
         return revision
 
     def _write_handoff(self) -> int:
+        self._file.take_in(self.thread.handoff)
         entries, marks, *_ = self._builder.recent(self.thread, self.budget, self._settings)
         earlier = [summary.text for summary in chain(marks, self.thread.entry)][::-1]
         recent = [entry for entry in entries if entry.number >= marks.start]
@@ -542,6 +550,7 @@ class Session:
             self._ways.get("timeout_s"),
         )  # fmt: skip
         self.usage += usage
+        self._file.put_out(self.thread.handoff, handoff.BY)
         return revision
 
     def _full(self) -> bool:

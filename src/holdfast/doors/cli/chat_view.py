@@ -45,6 +45,7 @@ def welcome(desk: Desk, screen: Screen, info: ThreadInfo | None, last: Entry | N
 def standing(screen: Screen, opening: Opening) -> None:
     """What the last session left: the goal, what comes next, what blocks it, and what is too old to act on."""
     handoff = opening.handoff
+    _labelled(screen, "first", "name", [handoff.start] if handoff.start else [])
     _labelled(screen, "goal", "name", [handoff.goal] if handoff.goal else [])
     _labelled(screen, "next", "name", [handoff.next_action] if handoff.next_action else [])
     _labelled(screen, "blocked", "warn", handoff.blockers)

@@ -28,14 +28,16 @@ def handoff(
 ) -> int:
     """Print the handoff of a thread, write it, or load it.
 
-    The handoff is a progress document: goal, steps, blockers, next action and context. It includes what runs have done.
-    You can write it to a file, edit that and load it again; neither side is overwritten silently.
+    The handoff is a progress document: goal, features, steps, blockers, next action, decisions and context. It includes
+    what runs have done. You can write it to a file, edit that and load it again; neither side is overwritten silently.
+    A file is JSON if its name ends in .json, otherwise markdown.
 
     \b
     Examples:
       holdfast handoff trip-42
       holdfast handoff trip-42 --write PROGRESS.md --git
       holdfast handoff trip-42 --load PROGRESS.md
+      holdfast handoff trip-42 --write progress.json
     """
     if sum((write is not None, load is not None, history)) > 1:
         raise Invalid("give one of --write, --load and --history")
