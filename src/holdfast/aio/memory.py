@@ -48,6 +48,11 @@ class AsyncMemories:
     async def link(self, subject: str, relation: str, object: str, **details: Any) -> Memory:
         return await self._offload.to_end(self._memories.link, subject, relation, object, **details)
 
+    async def decide(
+        self, decision: str, *, because: str | None = None, about: str | None = None, **details: Any
+    ) -> Memory:
+        return await self._offload.to_end(self._memories.decide, decision, because=because, about=about, **details)
+
     async def get(self, id: str) -> Memory:
         return await self._offload.run(self._memories.get, id)
 

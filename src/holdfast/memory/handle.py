@@ -14,17 +14,18 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 from holdfast.checks import check_flag, check_function, check_several
 from holdfast.engine.contract import Scope
-from holdfast.errors import Corrupt, Invalid, NotFound, Unsupported
+from holdfast.errors import Corrupt, Invalid, NotFound, Unsupported, quoted
 from holdfast.ids import check_id
 from holdfast.ledger.core import Core
 from holdfast.ledger.thread import check_count
 from holdfast.memory import tools
 from holdfast.memory.conflicts import Contradiction
 from holdfast.memory.drafts import Remembering
-from holdfast.memory.extraction import Extractor
+from holdfast.memory.extraction import DECISION, Extractor, decision_key
 from holdfast.memory.facts import FactVersion
 from holdfast.memory.graph import Link
 from holdfast.memory.learning import learn
+from holdfast.memory.metadata import check_metadata
 from holdfast.memory.rules import extract
 from holdfast.memory.visible import VisibleMemories
 from holdfast.records import Memory, Origin, Recalled
@@ -148,6 +149,22 @@ class Memories:
         """Remember that one thing is related to another: ``link("ana", "works at", "Acme", key="employer")``."""
         text = details.pop("text", "")  # the link's own text
         return self.remember(text, subject=subject, relation=relation, object=object, **details)
+
+    def decide(self, decision: str, *, because: str | None = None, about: str | None = None, **details: Any) -> Memory:
+        """Remember a decision with its reason: ``decide("Use Terraform", because="changes get a review")``.
+
+        It is a fact with the key ``decision:`` and what it is ``about`` (by default the decision itself): a later
+        decision about the same supersedes it. Its type is ``"decision"``, its reason is in its metadata and its text.
+        """
+        told = {"about": about, "reason": because}
+        for what, value in told.items():
+            if value is not None and not isinstance(value, str):
+                raise Invalid(f"{what} is text, not {quoted(value)}")
+        text = decision if because is None else f"{decision}, because {because}"
+        kept = {**check_metadata(details.pop("metadata", None)), **{name: one for name, one in told.items() if one}}
+        details.setdefault("key", decision_key({"about": about, "choice": decision}))
+        details.setdefault("importance", 0.7)
+        return self.remember(text, type=DECISION, metadata=kept, **details)
 
     # Looking up
 

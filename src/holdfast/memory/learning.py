@@ -21,13 +21,14 @@ from holdfast.ledger.core import Core
 from holdfast.ledger.speech import Speech
 from holdfast.ledger.thread import check_count, refuse_other_owner
 from holdfast.memory.drafts import Remembering
-from holdfast.memory.extraction import Extraction, Extractor
+from holdfast.memory.extraction import DECISION, Extraction, Extractor
 from holdfast.memory.names import folded, memory_id, once_number
 from holdfast.memory.rules import extract
 from holdfast.memory.visible import VisibleMemories
 from holdfast.records import EntryRef, Memory, Origin
 
 _LATELY = timedelta(days=62)
+_DECISIONS = 1_000
 _READ = 20_000
 """How many characters of a message are read for facts: a pasted log says nothing about its sender."""
 
@@ -92,7 +93,7 @@ def _draft(visible: VisibleMemories, found: Extraction, once: str, said: Speech,
         text=found.text,
         kind=found.kind,
         subject=found.subject,
-        key=found.key,
+        key=_same_decision(visible, found) if found.type == DECISION else found.key,
         tags=found.tags,
         importance=found.importance,
         origin=Origin(by=_speaker(said) or said.role or None, tool=f"rule:{found.rule}", entries=(ref,)),
@@ -104,7 +105,20 @@ def _draft(visible: VisibleMemories, found: Extraction, once: str, said: Speech,
         once=once,
         corrects=_wrong(visible, found),
         ended=found.ended,
+        type=found.type,
+        metadata=found.metadata,
     )
+
+
+def _same_decision(visible: VisibleMemories, found: Extraction) -> str | None:
+    """The key of an earlier decision on the same subject: what was chosen then is what this one is about, chooses or
+    turns down."""
+    named = {folded(name) for what in ("about", "choice", "instead_of") if (name := found.metadata.get(what))}
+    for earlier in visible.memories(type=DECISION, subject=found.subject, limit=_DECISIONS) if named else ():
+        chosen = {folded(str(earlier.metadata[what])) for what in ("about", "choice") if what in earlier.metadata}
+        if earlier.key is not None and chosen & named:
+            return earlier.key
+    return found.key
 
 
 def _about_what_is(visible: VisibleMemories, found: Extraction) -> Extraction:

@@ -41,6 +41,7 @@ from holdfast.ledger.files import FILE, text_of
 from holdfast.ledger.folder import Folder
 from holdfast.ledger.speech import Speech
 from holdfast.memory.drafts import check_trust
+from holdfast.memory.extraction import DECISION
 from holdfast.providers.tokens.choose import check_name
 from holdfast.records import Entry, EntryRef, Hit, Memory, Recalled
 from holdfast.sessions.cache import FactCache, LogCache, MemoryPosition
@@ -310,7 +311,8 @@ class ContextSource:
     def _facts(self) -> dict[str, list[Piece]]:
         return {
             "identity": sections.identity(self._user, self._agent, self._then),
-            "facts": sections.known(self._then, self._user),
+            # Decisions are many, and matter when their subject comes up: then they are recalled.
+            "facts": sections.known([fact for fact in self._then if fact.type != DECISION], self._user),
         }
 
     def _later(self) -> dict[str, Callable[[int, Packed], list[Piece]]]:
