@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.context.masking import mask
+from holdfast.context.masking import least, mask
 from holdfast.context.sections import Count
 from holdfast.context.window import clip, clip_arguments
 from holdfast.engine.codec import encode
@@ -185,7 +185,8 @@ class ModelLoop:
             before = self._cost(one)
             if one["role"] == "tool" and one["tool_call_id"] in self.results:
                 id, old = one["tool_call_id"], _content(one)
-                stand_in = clip(mask(self.results[id], fetch=id).text, self._room // _SHARE, self._count)
+                limit = max(self._room // _SHARE, least(id, self._count))
+                stand_in = mask(self.results[id], fetch=id, count=self._count, limit=limit).text
                 one["content"] = stand_in if len(stand_in) < len(old) else old
             for call in one.get("tool_calls", ()):
                 given = call["function"]
