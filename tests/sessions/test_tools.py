@@ -526,7 +526,9 @@ def test_a_once_call_that_is_repeated_after_a_crash_is_answered_and_not_done_aga
         again.resume()
     assert heard(again)[1].startswith("flight\n(This was done before an interruption")
     place.lapse()
-    last = session(place.open(own=True), call("pay", "3", what="flight"), call("pay", "4", what="hotel"), "paid", tools=[pay])
+    last = session(
+        place.open(own=True), call("pay", "3", what="flight"), call("pay", "4", what="hotel"), "paid", tools=[pay]
+    )
     assert last.resume().text == "paid"
     assert [text.partition("\n")[0] for text in heard(last)] == ["flight", "flight", "flight", "hotel"]
     assert [what for what, _ in world.done] == ["flight", "hotel"]

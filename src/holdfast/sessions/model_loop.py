@@ -39,7 +39,9 @@ _REPLY = re.compile(r"model-\d+")
 _ID = re.compile(r"[^A-Za-z0-9_-]+")
 _SHARE = 4
 _DONE_ONCE = ("once", "completed")
-_AGAIN = "\n(This was done before an interruption, and was not done again. Call it once more if it is to be done twice.)"
+_AGAIN = (
+    "\n(This was done before an interruption, and was not done again. Call it once more if it is to be done twice.)"
+)
 
 
 class ModelLoop:
