@@ -164,7 +164,7 @@ class _Later(SystemClock):
         return super().now() + self._shift
 
 
-class _Place(NamedTuple):
+class _KillPlace(NamedTuple):
     """Where the processes of one attempt meet."""
 
     folder: Path
@@ -190,7 +190,7 @@ def _killed(agent: Callable[[Store, Path], Any], url: str | None, at: int | None
     with TemporaryDirectory(prefix="holdfast-") as made:
         folder = Path(made)
         tenant = "default" if url is None else f"killed-{Ids().token()}"
-        place = _Place(folder, url or str(folder / "agent.db"), tenant)
+        place = _KillPlace(folder, url or str(folder / "agent.db"), tenant)
         place.world.mkdir()
         point = _lived(agent, place, 0, at)
         if point is not None:
@@ -200,7 +200,7 @@ def _killed(agent: Callable[[Store, Path], Any], url: str | None, at: int | None
             yield _Attempt(point, store, place.world)
 
 
-def _lived(agent: Callable[[Store, Path], Any], place: _Place, lives: int, at: int | None) -> str | None:
+def _lived(agent: Callable[[Store, Path], Any], place: _KillPlace, lives: int, at: int | None) -> str | None:
     """The life of an agent in a process of its own: where it was killed, or None."""
     died, failed = place.folder / "died", place.folder / "failed"
     with warnings.catch_warnings():  # about threads of the caller's: none of them has a part in this
