@@ -38,15 +38,17 @@ SHORT = 200
 
 _LONGEST_REFERENCE = 1_000
 _BESIDE = 100  # tokens, for what is told besides errors
-_CHARS = 8  # in a token, at the very most, of what is worth showing whole
+_CHARS = 8  # in a token; hardly a text has more
 _TRIES = 4
 _ROWS, _MANY = 8, 64
-_ROW = 32  # tokens, that an error line is worth
-_PIECE = 12  # characters; less of a line tells nothing
+_ROW = 48  # tokens, that an error line is worth
+_PIECE = 40  # characters; less of a line tells nothing
+_LEAST = 12
 _SUMS, _WIDEST = 5, 160
 _OPENS = "[masked"
 _BARRED = re.compile(r"(?:[\d,]+\u00d7 )?\| ")
 _MORE = re.compile(r"\[and [\d,]+ more error lines in the whole text\]")
+_STAMP = re.compile(r"\| \W?\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S* *")
 _DRAWN, _THREE = re.compile(r"([=_*#~-])\1{3,}"), r"\1\1\1"
 
 
@@ -79,7 +81,8 @@ def mask(text: str, *, fetch: str, count: Count, limit: int = LIMIT) -> Masked:
     """
     _check(fetch, count, limit)
     size = Masked(text, count_lines(text), len(text))
-    tokens = count(text) if len(text) <= limit * _CHARS else limit + 1
+    head = text[: limit * _CHARS]  # of a long text this tells, and counting all of it takes time
+    tokens = limit + 1 if count(head) > limit else count(text)
     if tokens <= min(limit, SHORT) or (tokens <= limit and _is_stand_in(text, fetch)):
         return size
     found = _stand_in(_read(text), size, fetch, limit, count)
@@ -156,13 +159,13 @@ class _Room:
     def __init__(self, tokens: int, count: Count) -> None:
         self.tokens, self._count, self._break = tokens, count, count("\n")
 
-    def take(self, row: str, most: int) -> str:
-        """The row, cut where it has more than so many tokens; empty where nothing of it that tells anything fits."""
+    def take(self, row: str, most: int, piece: int = _PIECE) -> str:
+        """The row, cut where it has more than so many tokens; empty where not even a piece of it fits."""
         room = min(most, self.tokens) - self._break
-        if self._count(row) > room:
-            row = _DRAWN.sub(_THREE, row)
+        if self._count(row) > room:  # first without what tells least
+            row = _STAMP.sub("| …", _DRAWN.sub(_THREE, row))
         text = cut_tokens(row, max(room, 0), self._count)
-        if not text or (text != row and len(text) < _PIECE):
+        if not text or (text != row and len(text) < piece):
             return ""
         self.tokens -= self._count(text) + self._break
         return text
@@ -176,11 +179,11 @@ class _Room:
             room, waiting = room - cost, waiting - 1
         return least if waiting else self.tokens
 
-    def taken(self, errors: Iterable[ErrorGroup], leave: int, most: int) -> list[str]:
-        """The rows from the first on that fit, with some room left over."""
+    def taken(self, errors: Iterable[ErrorGroup], leave: int, most: int, piece: int = _PIECE) -> list[str]:
+        """The rows from the first on that fit, with some room left over; of the first, a piece may do."""
         found: list[str] = []
         for row in errors:
-            if not (text := self.take(str(row), min(most, self.tokens - leave))):
+            if not (text := self.take(str(row), min(most, self.tokens - leave), _PIECE if found else piece)):
                 break
             found.append(text)
         return found
@@ -214,7 +217,7 @@ def _fitting(errors: list[ErrorGroup], room: _Room) -> tuple[list[str], list[str
     """The rows that are kept, the first and the last."""
     beside = min(_BESIDE, room.tokens // 4)
     most = room.share(errors, room.tokens - beside)
-    head = room.taken(errors, beside + (room.tokens // 5 if most < room.tokens else 0), most)
+    head = room.taken(errors, beside + (room.tokens // 5 if most < room.tokens else 0), most, _LEAST)
     tail = room.taken(errors[: len(head) - 1 if head else None : -1], beside, most)
     return head, tail[::-1]
 
