@@ -25,7 +25,7 @@ from holdfast.context import allowance, sections
 from holdfast.context import hits as cited
 from holdfast.context.allowance import Allowance, Cap
 from holdfast.context.budget import BESIDE, Share, checked_shares, shares, too_small
-from holdfast.context.masking import mask
+from holdfast.context.masking import LIMIT, least, mask
 from holdfast.context.pack import Material, Packed, measure, pack
 from holdfast.context.page import Dropped, Page
 from holdfast.context.report import Context, ContextReport, SectionReport
@@ -125,7 +125,7 @@ _PER_HIT = 32
 _QUERY = 2_000
 _SUMMARIES = 8
 _PROCEDURES = 200
-_MASKS, _LONG = 2_048, 4_000
+_MASKS = 2_048
 
 
 class Settings(TypedDict, total=False):
@@ -170,15 +170,14 @@ class SessionCache:
                 del self._told[name]
         return told.stretches
 
-    def stand_in(self, text: str, fetch: str) -> str:
+    def stand_in(self, text: str, fetch: str, count: Count) -> str:
         """The stand-in for a tool's output that is some turns old. Making it takes time."""
         name = blake2b(f"{fetch}\0{text}".encode(errors="surrogatepass"), digest_size=16).digest()
         with self._lock:
             made = self._masks.get(name)
-        if made is None:
-            made = mask(text, fetch=fetch).text
-            if len(made) > _LONG:
-                return made
+        limit = max(LIMIT, least(fetch, count))
+        if made is None or count(made) > limit:  # another counter counts otherwise
+            made = mask(text, fetch=fetch, count=count, limit=limit).text
             with self._lock:
                 self._masks[name] = made
                 while len(self._masks) > _MASKS:
@@ -258,7 +257,7 @@ class ContextSource:
         )
 
     def masked(self, text: str, number: int) -> str:
-        return self._kept.stand_in(text, f"{self._thread.id}#{number}")
+        return self._kept.stand_in(text, f"{self._thread.id}#{number}", self._count)
 
     # The log
 

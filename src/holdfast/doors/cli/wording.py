@@ -51,7 +51,7 @@ def moment(text: str, clock: Clock) -> datetime:
     """Read a time that someone typed: a date, words such as "yesterday", or ``2h`` or ``3d`` for that long ago."""
     now = to_datetime(clock.now())
     with suppress(Invalid, OverflowError):
-        return now - duration(text.strip())
+        return now - duration(text.strip().removesuffix(" ago"))
     found = read_moment(text, now)
     if found is None:
         raise Invalid(f"{text!r} is not a time; {_EXAMPLES}")
