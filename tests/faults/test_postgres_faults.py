@@ -22,6 +22,7 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.engine.contract import Append, Delete, Event, Op, Outcome, Put, Query, Receipt, Scope
 from holdfast.engine.postgres import PostgresEngine
+from holdfast.engine.postgres_options import PostgresOptions
 from holdfast.errors import Invalid, Misconfigured, NotFound, OutcomeUnknown, Unavailable
 from holdfast.ids import Ids
 from holdfast.testing.postgres import ROLE, Server
@@ -44,9 +45,10 @@ def keys(engine: PostgresEngine, tenant: str = TENANT) -> list[str | None]:
 
 @contextmanager
 def opened(url: str, *, busy_timeout_s: float = 20.0, pool_size: int = 10) -> Iterator[PostgresEngine]:
-    engine = PostgresEngine(
-        url, SystemClock(), Ids(), pool_size=pool_size, connect_timeout_s=0.5, busy_timeout_s=busy_timeout_s
-    )
+    options: PostgresOptions = {
+        "pool_size": pool_size, "pool_timeout": 0.5, "connect_timeout": 0.5, "lock_timeout": busy_timeout_s
+    }  # fmt: skip
+    engine = PostgresEngine(url, SystemClock(), Ids(), options)
     try:
         yield engine
     finally:

@@ -155,7 +155,11 @@ class Memories:
     ) -> list[Memory]:
         """List memories, latest first; with ``forgotten``, the forgotten ones instead."""
         check_flag("forgotten", forgotten)
-        return self.visible.memories(kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten)
+        return self.core.read(
+            lambda core: self.visible.by(core).memories(
+                kind=kind, subject=subject, tag=tag, limit=limit, forgotten=forgotten
+            )
+        )
 
     def facts(
         self,
@@ -207,7 +211,7 @@ class Memories:
 
         They are flagged, never merged.
         """
-        return self.visible.contradictions(subject=subject, limit=limit)
+        return self.core.read(lambda core: self.visible.by(core).contradictions(subject=subject, limit=limit))
 
     # Changing, correcting, forgetting
 

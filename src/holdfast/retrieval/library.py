@@ -56,14 +56,15 @@ class Indexes:
 
     def __init__(self, core: Core, ids: Ids, embedder: Embeds | None, cache: IndexCache | None = None) -> None:
         self._core, self._ids, self._wanted = core, ids, embedder
-        self._changes = ChangeTracker(core)
+        self._reading = core.reading
+        self._changes = ChangeTracker(self._reading)
         self._cache = cache or IndexCache()
 
     def index(self, place: IndexScope) -> Index:
         """The index of a place, made when it is first asked for."""
 
         def make() -> Index:
-            return Index(self._depot(place), StoredDocuments(self._core, place, self._changes), self.embedder)
+            return Index(self._depot(place), StoredDocuments(self._reading, place, self._changes), self.embedder)
 
         return self._cache.get(self._core.tenant, place, make)
 
@@ -117,6 +118,7 @@ class Indexes:
 
     def purge(self, scopes: Iterable[Scope]) -> None:
         """Remove what is gone from some scopes: words and vectors go with the data they were made from."""
+        self._core.settle()
         for scope in (scopes := set(scopes)):
             self._look(scope)
         for place in {place for scope in scopes for place in holding(scope)}:
