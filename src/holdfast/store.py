@@ -104,7 +104,7 @@ def open(  # noqa: PLR0913 - how a store is opened, each by name
         raise Misconfigured("a replica goes with a postgresql:// address: other stores have none")
     engine = open_engine(address, clock, ids, postgres)
     try:
-        follower = None if replica is None else open_replica(engine, replica, replica_lag_s, clock, ids)
+        follower = None if replica is None else open_replica(engine, replica, replica_lag_s, clock, ids, name)
     except BaseException:
         engine.close()
         raise

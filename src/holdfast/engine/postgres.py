@@ -130,6 +130,10 @@ class PostgresEngine(Reads):
     def __str__(self) -> str:
         return str(self._database)
 
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
     # Reading
 
     def feed(

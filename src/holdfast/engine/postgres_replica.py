@@ -22,7 +22,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast import atfork
-from holdfast.clock import Clock
 from holdfast.engine.contract import View
 from holdfast.engine.postgres import KEYS, PostgresEngine
 from holdfast.engine.relational import Reads, Row
@@ -48,9 +47,9 @@ class PostgresReplica:
     """A standby of a primary, and what is known about both. ``elapsed`` counts seconds."""
 
     def __init__(
-        self, primary: PostgresEngine, standby: PostgresEngine, lag_s: float, elapsed: Callable[[], float], clock: Clock
+        self, primary: PostgresEngine, standby: PostgresEngine, lag_s: float, elapsed: Callable[[], float], tenant: str
     ) -> None:
-        self.primary, self.standby, self.clock = primary, standby, clock
+        self.primary, self.standby = primary, standby
         self._lag_s, self._elapsed = lag_s, elapsed
         self._lock = atfork.lock()
         self._checks: dict[str, deque[_Check]] = {}
@@ -58,7 +57,7 @@ class PostgresReplica:
         self._rest_until: float | None = None
         self._troubled = False
         try:
-            self._recognise("")
+            self._recognise(tenant)
         except Misconfigured:
             raise
         except HoldfastError as error:
@@ -156,10 +155,9 @@ class PostgresReplica:
             raise Misconfigured(f"{self.standby} is not a replica: it accepts writes")
         if theirs.store != ours.store:
             raise Misconfigured(f"{self.standby} is a replica, but not of {self.primary}")
-        if tenant:
-            position, commit = self.standby.newest(tenant)
-            if position and self.primary.contradicts(tenant, position, commit):
-                raise Misconfigured(f"{self.standby} holds another history than {self.primary}")
+        position, commit = self.standby.newest(tenant)
+        if self.primary.contradicts(tenant, position, commit):
+            raise Misconfigured(f"{self.standby} holds another history than {self.primary}: it follows another server")
         with self._lock:
             self._recognised.add(tenant)
 
@@ -173,7 +171,7 @@ class ReplicaReader(Reads):
     durable = True
 
     def __init__(self, replica: PostgresReplica, tenant: str) -> None:
-        super().__init__(self._run_near, replica.clock, remember=True, keys=KEYS)
+        super().__init__(self._run_near, replica.primary.clock, remember=True, keys=KEYS)
         self._replica, self._tenant, self._primary = replica, tenant, replica.primary
         self.commit, self.erase = self._primary.commit, self._primary.erase
         self.check, self.close = self._primary.check, self._primary.close

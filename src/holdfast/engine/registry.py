@@ -43,8 +43,11 @@ def open_engine(url: str, clock: Clock, ids: Ids, postgres: PostgresOptions | No
         raise Unsupported(f'{scheme}: needs {lacks}: pip install "holdfast[{extra}]"', extra=extra) from error
 
 
-def open_replica(engine: Engine, url: object, lag_s: float, clock: Clock, ids: Ids) -> Replica:
-    """Open a streaming replica of an engine, for reads that may be up to ``lag_s`` seconds old."""
+def open_replica(engine: Engine, url: object, lag_s: float, clock: Clock, ids: Ids, tenant: str) -> Replica:
+    """Open a streaming replica of an engine, for reads that may be up to ``lag_s`` seconds old.
+
+    One that follows another engine, as the tenant's feed shows, is refused; one that does not answer is tried later.
+    """
     if not isinstance(url, str) or not url or scheme_of(url) not in POSTGRES:
         raise Misconfigured("a replica is a postgresql:// address")
     from holdfast.engine.postgres import PostgresEngine  # noqa: PLC0415 - engines load when they are asked for
@@ -55,7 +58,7 @@ def open_replica(engine: Engine, url: object, lag_s: float, clock: Clock, ids: I
     elapsed = monotonic if isinstance(clock, SystemClock) else lambda: clock.now() / 1_000_000
     standby = PostgresEngine(url, clock, ids, standby_of=engine)
     try:
-        return PostgresReplica(engine, standby, lag_s, elapsed, clock)
+        return PostgresReplica(engine, standby, lag_s, elapsed, tenant)
     except BaseException:
         standby.close()
         raise
