@@ -261,7 +261,7 @@ class Standby(Server):
     def pause(self) -> None:
         """Stop replaying: what is committed from now on does not appear here."""
         self._ask("SELECT pg_wal_replay_pause()")
-        self._wait("SELECT pg_get_wal_replay_pause_state() = 'paused'")
+        self._wait(sql.SQL("SELECT pg_get_wal_replay_pause_state() = 'paused'").format())
 
     def go_on(self) -> None:
         """Replay again."""
@@ -269,8 +269,8 @@ class Standby(Server):
 
     def catch_up(self) -> None:
         """Wait until everything that the primary has written so far appears here."""
-        ((position,),) = self._primary._admin(sql.SQL("SELECT pg_current_wal_lsn()::text"))
-        self._wait(f"SELECT pg_last_wal_replay_lsn() >= '{position}'")
+        ((position,),) = self._primary._admin(sql.SQL("SELECT pg_current_wal_lsn()::text").format())
+        self._wait(sql.SQL("SELECT pg_last_wal_replay_lsn() >= {}").format(position))
 
     def promote(self) -> None:
         """Become a server of its own."""
@@ -282,15 +282,14 @@ class Standby(Server):
     def _make_role(self) -> None:
         """The primary has it."""
 
-    def _ask(self, query: LiteralString) -> object:
-        rows = self._admin(sql.SQL(query).format())
-        return rows[0][0]
+    def _ask(self, query: LiteralString) -> None:
+        self._admin(sql.SQL(query).format())
 
-    def _wait(self, query: str) -> None:
+    def _wait(self, query: sql.Composed) -> None:
         deadline = time.monotonic() + _START_S
-        while not self._ask(query):  # type: ignore[arg-type]
+        while not self._admin(query)[0][0]:
             if time.monotonic() > deadline:
-                raise ServerUnavailable(f"the replica does not get there: {query}")
+                raise ServerUnavailable(f"the replica does not get there: {query.as_string()}")
             time.sleep(0.01)
 
 
