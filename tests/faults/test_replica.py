@@ -396,12 +396,12 @@ def test_no_answer_is_older_than_stated_while_processes_write_and_the_replica_st
     standby.catch_up()
     answers: list[tuple[float, dict[str, int]]] = []
     with holdfast.open(url, replica=standby.replica_of(url), replica_lag_s=lag_s, embedder="none") as reader:
-        paused = False
+        paused, turn = False, time.monotonic()
         while (began := time.monotonic()) < until:
             answers.append((began, {info.id: info.entries for info in reader.threads(limit=None)}))
-            if len(answers) % 60 == 0:
+            if began > turn:
                 (standby.go_on if paused else standby.pause)()
-                paused = not paused
+                paused, turn = not paused, began + 1.0
             if len(answers) % 20 == 0:
                 own = reader.thread("own").append({"role": "user", "content": "mine"})
                 assert {info.id: info.entries for info in reader.threads()}["own"] == own.number

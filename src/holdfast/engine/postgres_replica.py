@@ -81,8 +81,9 @@ class PostgresReplica:
         """
         if not self._is_due():
             return None
-        bound = self._bound(tenant)
-        must = max(bound, self.primary.reached.get(tenant, 0))
+        began = self._elapsed()
+        bound = self._bound(tenant, began)
+        must = max(bound.position, self.primary.reached.get(tenant, 0))
         try:
             self._recognise(tenant)
             (follows, position), found = ask()
@@ -91,8 +92,8 @@ class PostgresReplica:
             return None
         if not follows:
             self._rest(f"{self.standby} accepts writes, so it is no replica any more", RETRY_S)
-        elif position < bound:
-            self._rest(f"{self.standby} is more than {self._lag_s:g} s behind", _PAUSE_S)
+        elif position < bound.position and (behind_s := began - bound.asked) >= self._lag_s / 2:
+            self._rest(f"{self.standby} is at least {behind_s:.1f} s behind", _PAUSE_S)
         if not follows or position < must:
             return None
         self._end_rest()
@@ -101,9 +102,8 @@ class PostgresReplica:
 
     # How fresh it must be
 
-    def _bound(self, tenant: str) -> int:
+    def _bound(self, tenant: str, now: float) -> _Check:
         """Where the primary was at most ``lag_s`` seconds ago; of several such answers the oldest is enough."""
-        now = self._elapsed()
         with self._lock:
             if len(self._checks) > _TENANTS:
                 self._checks.clear()
@@ -116,7 +116,7 @@ class PostgresReplica:
         with self._lock:
             while not 0 <= now - checks[0].asked <= self._lag_s and len(checks) > 1:
                 checks.popleft()
-            return checks[0].position
+            return checks[0]
 
     # Whether it can be used
 
