@@ -21,7 +21,7 @@ import pytest
 
 import holdfast
 from holdfast.engine.contract import Query, Scope
-from holdfast.engine.postgres_replica import RETRY_S
+from holdfast.engine.postgres_replica import RETRY_S, PostgresReplica
 from holdfast.errors import Misconfigured
 from holdfast.retrieval.documents import IndexScope
 from holdfast.testing import ManualClock
@@ -166,6 +166,20 @@ def test_a_store_reads_its_own_writes_at_once(listing: str, reader: holdfast.Sto
         before = ask(reader)
 
 
+def test_what_was_seen_once_is_not_unseen(
+    reader: holdfast.Store, writer: holdfast.Store, standby: Standby, clock: ManualClock
+) -> None:
+    """Not even within the bound: an agent must not see its world go back."""
+    assert len(reader.threads(user="ana")) == 1
+    standby.pause()
+    furnish(writer, 2)
+    assert isinstance(reader.core.replica, PostgresReplica)
+    reader.core.replica._rest("a hiccup", 1.0)
+    assert len(reader.threads(user="ana")) == 2
+    clock.advance(2)
+    assert len(reader.threads(user="ana")) == 2
+
+
 def test_tenants_are_fresh_each_by_itself(
     reader: holdfast.Store, writer: holdfast.Store, standby: Standby, clock: ManualClock
 ) -> None:
@@ -215,6 +229,8 @@ def test_what_another_process_erased_is_gone_within_the_bound(
 def test_what_this_process_erased_is_gone_at_once(reader: holdfast.Store, standby: Standby) -> None:
     assert LISTINGS["recall"](reader) == 1
     standby.pause()
+    reader.core.engine.erase("default", Scope(user="user-1"), time=1)  # and nothing is committed after it yet
+    assert [info.user for info in reader.threads()] == ["ana"]
     reader.erase(user="ana")
     assert [ask(reader) for name, ask in LISTINGS.items() if name not in ("users", "expired")] == [0] * 7
 

@@ -257,20 +257,22 @@ class PostgresEngine(Reads):
             return lineage.removed(relational.inside(self._run_outside, tenant, tenant, scope))
         lineage.refuse_empty(scope)
 
-        def work(session: _Session) -> tuple[Removed, bool]:
+        def work(session: _Session) -> tuple[tuple[Removed, psycopg.Cursor[Row] | None], bool]:
+            called = None
             made = session.run(tenant, _TAKE, (tenant,))[0][0]
             removed, told = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury, free=free)
             if told:
                 changes = Changes()
                 changes.feed.append(Published(time, lineage.actor_of(actor, scope), told))
-                session.call(tenant, LoadedRows(session.run, self._clock, KEYS, NeededRows()), changes)
+                called = session.call(tenant, LoadedRows(session.run, self._clock, KEYS, NeededRows()), changes)
             elif made:  # to be held, and there is nothing in it
                 session.run(tenant, f"{_DROP} RETURNING 1", (tenant,))
-            return removed, True
+            return (removed, called), True
 
-        removed = self._insist(lambda connection: self._transact(connection, work), _WRITE_TRIES)
+        removed, called = self._insist(lambda connection: self._transact(connection, work), _WRITE_TRIES)
         self._memory.clear()
-        self.reach(tenant, self.head(tenant))
+        if called is not None:
+            self.reach(tenant, called.fetchall()[0][0])
         self._waiters.announce()
         return removed
 
