@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -179,3 +181,23 @@ def test_tls_that_is_asked_for_is_not_done_without(by: str) -> None:
         options: PostgresOptions = {"sslmode": "require"} if by == "parameter" else {}
         with pytest.raises(Misconfigured, match="SSL was required"):
             holdfast.open(url if options else f"{url}?sslmode=require", postgres=options)
+
+
+# The command
+
+
+def test_the_command_takes_options_in_the_address(server: Server) -> None:
+    url = server.create()
+    with holdfast.open(f"{url}&schema=agents", embedder="none") as store:
+        store.thread("trip-42").append(HELLO)
+
+    def listed(address: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "holdfast", "--db", address, "threads", "--json"]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    assert "trip-42" in listed(f"{url}&schema=agents&pool_size=2").stdout
+    assert "trip-42" not in listed(f"{url}&pool_size=2").stdout
+    refused = listed(f"{url}&pool_size=many")
+    assert refused.returncode
+    assert "pool_size is a whole number" in refused.stderr
+    server.drop(url)
