@@ -299,6 +299,27 @@ def test_a_replica_that_is_down_at_first_is_used_when_it_is_there(
     ]
 
 
+def test_a_replica_that_does_not_have_the_tables_yet_is_waited_for(
+    primary: Server, standby: Standby, clock: ManualClock
+) -> None:
+    url = primary.create()
+    standby.catch_up()
+    standby.pause()
+    with opened(url, standby, clock) as reader:
+        furnish(reader)
+        assert len(reader.threads(user="ana")) == 1
+        standby.go_on()
+        standby.catch_up()
+        clock.advance(RETRY_S + 1)
+        assert len(reader.threads(user="ana")) == 1
+        standby.pause()
+        with holdfast.open(url, clock=clock, embedder="none") as writer:
+            furnish(writer, 2)
+        assert len(reader.threads(user="ana")) == 1
+    standby.go_on()
+    primary.drop(url)
+
+
 @pytest.mark.parametrize("end", ["fast", "immediate", "kill"])
 def test_a_replica_that_dies_in_the_middle_of_an_answer_is_replaced(
     end: Any, url: str, writer: holdfast.Store, own_standby: Standby, clock: ManualClock, tmp_path: Path
@@ -352,7 +373,7 @@ def test_what_is_no_replica_of_this_store_is_refused(url: str, primary: Server, 
     for replica, said in (
         (url, "is not a replica"),
         (standby.replica_of(other), "but not of"),
-        (f"{standby.replica_of(url)}&schema=agents", "does not exist"),
+        (f"{standby.replica_of(url)}&schema=agents", "but not of"),
         ("agent.db", "a replica is a postgresql:// address"),
     ):
         with pytest.raises(Misconfigured, match=said):

@@ -64,9 +64,7 @@ _DROP = "DELETE FROM tenants WHERE name = ?"
 _HEAD = b"SELECT name, feed FROM tenants WHERE name = %s"
 _POSITION = "SELECT pg_is_in_recovery(), coalesce((SELECT feed FROM tenants WHERE name = ?), 0)"
 _COMMIT_AT = "SELECT time, changes FROM feed WHERE tenant = ? AND position = ?"
-_STORE = (
-    "SELECT pg_is_in_recovery(), current_database(), 'holdfast_meta'::regclass::oid::bigint, version FROM holdfast_meta"
-)
+_STORE = "SELECT pg_is_in_recovery(), to_regclass('holdfast_meta')::oid::bigint, current_database()"
 _SYSTEM = "SELECT system_identifier FROM pg_control_system()"
 _STANDBY_S = 1.0  # a replica is given up sooner than a primary, which can answer in its place
 _UNCHECKED = (False, None, None, None, None)
@@ -92,9 +90,10 @@ KEYS = _ServerKeys()
 
 
 class ServerIdentity(NamedTuple):
-    """Whether an engine's server is a replica, and what it has in common with its primary."""
+    """Whether an engine's server is a replica, what it has in common with its primary, and, once it has it, a table."""
 
     follows: bool
+    table: int | None
     store: tuple[Any, ...]
 
 
@@ -213,12 +212,12 @@ class PostgresEngine(Reads):
 
     def identity(self) -> ServerIdentity:
         """Which store of which server this is, and whether it is a replica."""
-        follows, *store = self._run_outside("", _STORE)[0]
+        follows, table, database = self._run_outside("", _STORE)[0]
         try:
-            store += self._run_outside("", _SYSTEM)[0]
+            ((system,),) = self._run_outside("", _SYSTEM)
         except Misconfigured:  # this role may not ask
-            store.append(None)
-        return ServerIdentity(follows, tuple(store))
+            system = None
+        return ServerIdentity(follows, table, (system, database, self._database.settings.schema))
 
     def newest(self, tenant: str) -> tuple[int, list[Row]]:
         """The newest commit of a tenant: its position, and what the feed says of it."""

@@ -25,7 +25,7 @@ from holdfast import atfork
 from holdfast.engine.contract import View
 from holdfast.engine.postgres import KEYS, PostgresEngine
 from holdfast.engine.relational import Reads, Row
-from holdfast.errors import HoldfastError, Misconfigured
+from holdfast.errors import HoldfastError, Misconfigured, Unavailable
 
 T = TypeVar("T")
 
@@ -153,8 +153,10 @@ class PostgresReplica:
         theirs, ours = self.standby.identity(), self.primary.identity()
         if not theirs.follows:
             raise Misconfigured(f"{self.standby} is not a replica: it accepts writes")
-        if theirs.store != ours.store:
-            raise Misconfigured(f"{self.standby} is a replica, but not of {self.primary}")
+        if theirs.table is None and theirs.store == ours.store:
+            raise Unavailable(f"{self.standby} does not have the tables yet")
+        if theirs[1:] != ours[1:]:
+            raise Misconfigured(f"{self.standby} is a replica, but not of this store, {self.primary}")
         position, commit = self.standby.newest(tenant)
         if self.primary.contradicts(tenant, position, commit):
             raise Misconfigured(f"{self.standby} holds another history than {self.primary}: it follows another server")
