@@ -76,6 +76,8 @@ class Wiring:
             runs.close()
         if self._root is self:
             self.core.engine.close()
+            if self.core.replica is not None:
+                self.core.replica.close()
 
     # Handles
 
@@ -104,7 +106,7 @@ class Wiring:
                 from holdfast.retrieval import library, recall  # noqa: PLC0415
 
                 indexes = library.Indexes(self.core, self.ids, self.embedder, self._root._index_cache())
-                self._recaller = recall.Recaller(self.core, indexes)
+                self._recaller = recall.Recaller(self.core.reading, indexes)
             return self._recaller
 
     def _index_cache(self) -> IndexCache:

@@ -417,6 +417,22 @@ class Engine(View, Protocol):
         ...
 
 
+class Replica(Protocol):
+    """A copy that follows an engine, to read from where an answer may be some seconds old; the engine says how many."""
+
+    def reader(self, tenant: str) -> Engine:
+        """Return an engine that reads a tenant from the copy while it is fresh enough, and does all else itself."""
+        ...
+
+    def require(self, tenant: str) -> None:
+        """Have every read of a reader that begins after this see what was committed before it."""
+        ...
+
+    def close(self) -> None:
+        """Release everything that is the replica's own."""
+        ...
+
+
 Outcome = tuple[object, Receipt | None, BaseException | None]
 """The outcome of a submitted batch: the caller's ticket, and either the receipt or the error."""
 

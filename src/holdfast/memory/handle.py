@@ -189,9 +189,12 @@ class Memories:
         ``where`` asks for equal values in the metadata. For the next page, give the id of the last memory you got as
         ``before``.
         """
-        return self.visible.memories(
-            kind=kind, subject=subject, tag=tag, type=type, where=where, limit=limit,
-            before=None if before is None else self.visible.get(before), forgotten=forgotten,
+        last = None if before is None else self.visible.get(before)
+        return self.core.read(
+            lambda core: self.visible.by(core).memories(
+                kind=kind, subject=subject, tag=tag, type=type, where=where, limit=limit, before=last,
+                forgotten=forgotten,
+            )
         )  # fmt: skip
 
     def recent(
@@ -204,7 +207,7 @@ class Memories:
     ) -> list[Memory]:
         """The newest memories that are true now, latest first."""
         check_count("limit", limit)
-        return self.visible.recent(limit, kind=kind, type=type, where=where)
+        return self.core.read(lambda core: self.visible.by(core).recent(limit, kind=kind, type=type, where=where))
 
     def facts(
         self,
@@ -256,7 +259,7 @@ class Memories:
 
         They are flagged, never merged.
         """
-        return self.visible.contradictions(subject=subject, limit=limit)
+        return self.core.read(lambda core: self.visible.by(core).contradictions(subject=subject, limit=limit))
 
     # Changing, correcting, forgetting
 
