@@ -542,7 +542,7 @@ class _Account(NamedTuple):
     def report(self, before: Page | None, recalled: Recalled | None, began: float) -> ContextReport:
         count, window = self.counter.count, self.packed.window
         notes = () if recalled is None else recalled.report.notes
-        if self.earlier.tokens != self.allowed.tokens:
+        if self.earlier.tokens != self.allowed.tokens and not self.allowed.asked:
             notes = (f"the budget was {self.earlier.why}; now it is {self.allowed.why}", *notes)
         return ContextReport(
             budget=self.allowed.tokens,
