@@ -528,6 +528,10 @@ class Fetches(Protocol):
         """Return those of the named records that exist, in any order."""
         ...
 
+    def ids_tagged(self, tenant: str, kind: str, tags: Sequence[str], limit: int) -> list[tuple[str, str]]:
+        """Return at most so many pairs of one of these tags and the id of a record that has it, expired or not."""
+        ...
+
     def events_at(self, tenant: str, marks: Sequence[Mark]) -> list[tuple[Mark, Event]]:
         """Return the existing events at these places, each by the stream that stores it, in any order."""
         ...

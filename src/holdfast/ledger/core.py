@@ -55,6 +55,20 @@ def fetch(view: View, tenant: str, kind: str, ids: Sequence[str]) -> dict[str, R
     return {record.id: record for record in found}
 
 
+def fetch_tagged(view: View, tenant: str, kind: str, tags: Sequence[str], limit: int) -> dict[str, list[Record]]:
+    """Some of the records that have one of these tags, by tag, in one or two queries if the engine can do that."""
+    if isinstance(view, Fetches):
+        pairs = view.ids_tagged(tenant, kind, tags, limit)
+        records = fetch(view, tenant, kind, [id for _, id in pairs]) if pairs else {}
+        found = [(tag, records[id]) for tag, id in pairs if id in records]
+    else:
+        found = [(tag, record) for tag in tags for record in view.scan(tenant, Query(kind, tag=tag, limit=limit))]
+    by_tag: dict[str, list[Record]] = {}
+    for tag, record in found:
+        by_tag.setdefault(tag, []).append(record)
+    return by_tag
+
+
 def fetch_events(view: View, tenant: str, marks: Sequence[Mark]) -> dict[Mark, Event]:
     """The existing events at these places, in one query if the engine can do that."""
     if isinstance(view, Fetches):
