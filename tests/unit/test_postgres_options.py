@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast.engine.postgres_options import PostgresOptions, PostgresSettings, apart, settled
+from holdfast.engine.registry import scheme_of
 from holdfast.errors import Misconfigured
 
 HOST = "postgresql://u:hush@h:5432/db"
@@ -138,3 +139,11 @@ def test_every_option_is_read() -> None:
         "sslcert",
         "sslkey",
     } == (set(PostgresSettings.__struct_fields__) - {"libpq"})
+
+
+@pytest.mark.parametrize("scheme", ["postgresql+psycopg", "postgres+asyncpg", "POSTGRESQL+psycopg2"])
+def test_a_driver_in_the_scheme_is_left_out(scheme: str) -> None:
+    assert scheme_of(f"{scheme}://db/agents") in ("postgresql", "postgres")
+    address, ours = apart(f"{scheme}://user:a+b@db/agents?pool_size=3")
+    assert (address.lower().split("+")[0].split(":")[0], ours) == (scheme.lower().split("+")[0], {"pool_size": "3"})
+    assert address.endswith("://user:a+b@db/agents")

@@ -25,6 +25,7 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|min|)")
 _SCHEMA_BYTES = 63
 _CONNECTIONS = ("pool_size", "pool_min")
 _TIMES = ("pool_timeout", "connect_timeout", "statement_timeout", "lock_timeout")
+_DRIVER = re.compile(r"^(postgres(?:ql)?)\+\w+:", re.IGNORECASE)
 _PASSED_ON = ("application_name", "sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
@@ -60,8 +61,11 @@ class PostgresSettings(msgspec.Struct, frozen=True):
 
 
 def apart(url: str) -> tuple[str, dict[str, str]]:
-    """The address without our options, and those. What is libpq's own is left where it is."""
-    place, mark, query = url.partition("?")
+    """The address without our options, and those. What is libpq's own is left where it is.
+
+    SQLAlchemy names a driver in the scheme, as in ``postgresql+psycopg://``; ours is psycopg anyway.
+    """
+    place, mark, query = _DRIVER.sub(r"\1:", url).partition("?")
     ours: dict[str, str] = {}
     rest = []
     for part in query.split("&") if mark else ():

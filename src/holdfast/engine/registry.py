@@ -74,7 +74,8 @@ def scheme_of(url: str) -> str:
     # One letter before a colon is a drive, not a scheme; a path separator before it means a file name with a colon.
     if not colon or len(head) == 1 or "/" in head or "\\" in head:
         return "sqlite"
-    return head.lower()
+    scheme, _, driver = head.lower().partition("+")
+    return scheme if driver and scheme in POSTGRES else head.lower()
 
 
 def _third_party(scheme: str) -> Factory:
