@@ -286,7 +286,7 @@ class Store:
         and you call your own model. Besides the settings of ``context``: ``budget``, ``tools`` (functions declared
         with ``@holdfast.step``, or a memory handle), ``learn`` ("auto", "model", "rules", "off"), ``summarise``,
         ``hand_off`` (the share of the budget at which to start afresh), ``handoff_file`` (a file that people read and
-        edit), ``rounds`` of tool calls, and ``timeout_s``.
+        edit), ``touch`` (record which memories were recalled), ``rounds`` of tool calls, and ``timeout_s``.
         """
         from holdfast.providers.models.choose import choose as choose_model  # noqa: PLC0415
         from holdfast.sessions.session import Session  # noqa: PLC0415
@@ -474,7 +474,7 @@ class Store:
             check_count("limit", limit)
         now = self.core.clock.now()
         moment = now if before is None else min(now, to_micros(before))
-        return self.core.read(lambda core: expiry.expired(core, moment, limit))
+        return expiry.expired(self.core, moment, limit)  # never from a replica: what is listed here is deleted next
 
     def erase(
         self,

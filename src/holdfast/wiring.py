@@ -154,9 +154,11 @@ class Wiring:
         self.forget_contexts()
 
     def forget_contexts(self) -> None:
-        """Something was erased: no store of this tenant keeps anything of it for the next context."""
+        """Something was erased: no store of this tenant keeps anything of it for the next context or search."""
         with self._root._lock:
-            builders = [one._builder for one in self._root._family if one.core.tenant == self.core.tenant]
-        for builder in builders:
-            if builder is not None:
-                builder.forget()
+            family = [one for one in self._root._family if one.core.tenant == self.core.tenant]
+        for one in family:
+            if one._builder is not None:
+                one._builder.forget()
+            if one._recaller is not None:
+                one._recaller.indexes.own_vectors.forget()

@@ -121,6 +121,7 @@ class PostgresEngine(Reads):
         if standby_of is None:
             self._database.prepare()
         self.reached: dict[str, int] = {}
+        self._reaching = atfork.lock()
         self._opening, self._lent = atfork.lock(), set[Connection]()
         self._pool: ConnectionPool[Connection] | None = self._database.pool()
         self._group = GroupCommit(self._commit_jobs)
@@ -186,8 +187,8 @@ class PostgresEngine(Reads):
 
     def reach(self, tenant: str, position: int) -> None:
         """Note a position that this process committed or saw; ``reached`` has the newest of each tenant."""
-        if position > self.reached.get(tenant, 0):
-            self.reached[tenant] = position
+        with self._reaching:  # of two threads, the later one must not take back what the other reached
+            self.reached[tenant] = max(position, self.reached.get(tenant, 0))
 
     def ask_at(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> tuple[Row, list[Row]]:
         """Run one query; say first whether this is a replica and up to which position of the feed the query sees."""

@@ -1,7 +1,8 @@
 """What one call to remember writes: new memories, and notes that are here already, counted once more.
 
-A note is a memory with no key, name or period of its own. Of two that are the same in every respect, origin and
-metadata included, the second adds nothing but that it was said again. Deliberately absent: committing it.
+A note is a memory with no key, name or period of its own, and no event: two events are two. Of two notes that are the
+same in every respect, origin and metadata included, the second adds nothing but that it was said again. Deliberately
+absent: committing it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Plain = dict[str, Any]
 
 def note_tag(collection: str, draft: Remembering, plain: Plain) -> str | None:
     """The tag that a note shares with what says the same; None for what is no note."""
-    if any(getattr(draft, what) is not None for what in _NOT_A_NOTE):
+    if draft.kind == "episodic" or any(getattr(draft, what) is not None for what in _NOT_A_NOTE):
         return None
     return same_tag(collection, json.dumps(as_remembered(plain), sort_keys=True))
 

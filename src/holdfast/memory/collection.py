@@ -244,12 +244,11 @@ class MemoryCollection:
         """The memories with a vector of their caller's; those of one model when it is named."""
         return self._listed([vector_tag(self.id, model)], lambda memory: memory.vector is not None, limit, view)
 
-    def since(self, position: int) -> list[Memory]:
-        """What was remembered after a position of the collection's stream."""
-        collection = self.record()
-        if collection is None or collection.head <= position:
-            return []
-        events = self._core.engine.read(self._core.tenant, collection.mark, after=position)
+    def since(self, position: int, mark: Mark) -> list[Memory] | None:
+        """What was remembered after a position of the stream, up to a mark; None if something was erased since."""
+        events = self._core.engine.read(self._core.tenant, mark, after=position)
+        if any(event.kind == "erase" for event in events):
+            return None
         return list(self._remembered(events, self._core.engine))
 
     def values(

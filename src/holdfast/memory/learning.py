@@ -28,6 +28,7 @@ from holdfast.memory.visible import VisibleMemories
 from holdfast.records import EntryRef, Memory, Origin
 
 _LATELY = timedelta(days=62)
+_DECIDED = ("about", "choice", "instead_of")
 _DECISIONS = 1_000
 _READ = 20_000
 """How many characters of a message are read for facts: a pasted log says nothing about its sender."""
@@ -111,14 +112,17 @@ def _draft(visible: VisibleMemories, found: Extraction, once: str, said: Speech,
 
 
 def _same_decision(visible: VisibleMemories, found: Extraction) -> str | None:
-    """The key of an earlier decision on the same subject: what was chosen then is what this one is about, chooses or
-    turns down."""
-    named = {folded(name) for what in ("about", "choice", "instead_of") if (name := found.metadata.get(what))}
-    for earlier in visible.memories(type=DECISION, subject=found.subject, limit=_DECISIONS) if named else ():
-        chosen = {folded(str(earlier.metadata[what])) for what in ("about", "choice") if what in earlier.metadata}
-        if earlier.key is not None and chosen & named:
-            return earlier.key
-    return found.key
+    """The key of the earlier decision that this one takes the place of: about the same, or, where no subject is named,
+    for what this one chooses or turns down. Choosing one thing for two purposes is two decisions."""
+    about, choice, instead_of = (folded(str(found.metadata.get(what, ""))) for what in _DECIDED)
+    keys = set[str]()
+    for earlier in visible.memories(type=DECISION, subject=found.subject, limit=_DECISIONS):
+        of, chosen, _ = (folded(str(earlier.metadata.get(what, ""))) for what in _DECIDED)
+        turned_down = bool(instead_of) and chosen == instead_of and (not about or not of or of == about)
+        again = bool(choice) and chosen == choice and not about and not of
+        if earlier.key is not None and ((about and of == about) or turned_down or again):
+            keys.add(earlier.key)
+    return keys.pop() if len(keys) == 1 else found.key
 
 
 def _about_what_is(visible: VisibleMemories, found: Extraction) -> Extraction:

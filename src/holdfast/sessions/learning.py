@@ -37,7 +37,7 @@ from holdfast.ids import check_id
 from holdfast.ledger.speech import Speech
 from holdfast.memory import learning as rules
 from holdfast.memory.drafts import Remembering, checked
-from holdfast.memory.extraction import DECISION
+from holdfast.memory.extraction import DECISION, decision_key
 from holdfast.memory.facts import rank
 from holdfast.memory.names import folded, memory_id, once_number
 from holdfast.memory.tools import subject_of
@@ -512,7 +512,7 @@ class _Lesson:
             valid_from=since,
             valid_to=until,
             once=_once(heard.entry, fact.decision == "end", subject, key, text),
-            type=DECISION if reason or (key or "").startswith(DECISION) else None,
+            type=DECISION if (key or "").startswith(f"{DECISION}:") else None,
             metadata={"reason": reason} if reason else None,
         )
         checked(draft, self.visible.subject)
@@ -523,6 +523,9 @@ class _Lesson:
         if len(given) > _KEY_CHARS:
             raise Invalid(f"its key has more than {_KEY_CHARS} characters")
         loose = _loose(given)
+        subject_of_decision = loose.removeprefix(f"{DECISION}_")
+        if loose != subject_of_decision and subject_of_decision:
+            return decision_key({"about": subject_of_decision.replace("_", " ")})
         known = self._values.get((folded(subject or self.visible.subject), loose))
         return known.key if known is not None else loose or None
 

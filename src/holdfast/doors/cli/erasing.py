@@ -70,6 +70,7 @@ def thread(
     if bool(ids) == (tag is not None):
         raise Invalid("name the threads: their ids, or --tag")
     with desk.open() as store:
+        store.core.settle()  # what a replica lists is about to be erased
         found = store.threads(tag=tag, limit=None) if tag is not None else [store.thread(id).info() for id in ids or ()]
         if not found:
             raise NotFound(f"there is no thread with the tag {tag!r}")

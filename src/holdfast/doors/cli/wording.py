@@ -43,7 +43,9 @@ def named_values(pairs: Collection[str] | None) -> dict[str, Any] | None:
             raise Invalid(f"{pair!r} is not NAME=VALUE, as in project=apollo")
         found[name] = text
         with suppress(ValueError):
-            found[name] = json.loads(text)
+            value = json.loads(text)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            found[name] = text if number and json.dumps(value) != text else value  # 1.10 is a version
     return found
 
 

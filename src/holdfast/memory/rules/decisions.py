@@ -31,7 +31,7 @@ _DECISION = Pattern(
     rf"(?i:\b(?:the|our|my){S}(?:final{S})?decision{S}is{S}(?:to|that|on){S}{_REST}|^(?:final{S})?decision:{S}{_REST})"
 )
 _PRONOUN = Pattern(
-    r"(?i:(?:chosen|chose|picked|selected|use|go with|stick with|stick to)[ \t]+(?:it|that|this|them|these|those|my|"
+    r"(?i:\b(?:chosen|chose|picked|selected|use|go with|stick with|stick to)[ \t]+(?:it|that|this|them|these|those|my|"
     r"our|him|her|us|me|you|up|my nose|\w{2,20}ly$)\b|\bchose wisely)"
 )
 _LEADING = Pattern(r"(?i:(?:[\s,\u2014\u2013]|(?:so|ok|okay|then|and)\b){0,6})")
@@ -48,10 +48,10 @@ _ABOUT_BEFORE = Pattern(rf"(?i:^(?P<how>for|as){S}(?:(?:the|our|my|a|an){S})?(?P
 _CHOSEN = Pattern(
     rf"(?i:\b(?:chosen|chose|picked|selected|opted{S}for|settled{S}on|decided{S}on|agreed{S}on|go(?:ing)?{S}with|"
     rf"stick{S}(?:with|to)|stay{S}with|use|adopt|move{S}to|switch{S}to|in{S}favou?r{S}of|"
-    rf"(?:replaced|switched)\b[^\n]{{0,80}}?{S}(?:with|to)){S}(?P<choice>[^\n]{{2,120}}))"
+    rf"(?:replaced|switched|dropped|abandoned)\b[^\n]{{0,80}}?{S}(?:with|to|for)){S}(?P<choice>[^\n]{{2,120}}))"
 )
 _STOP = Pattern(
-    rf"(?i:,|{S}(?:{_BECAUSE}|as|for|over|instead|rather|in{S}place|and{S}not|to|in{S}favou?r|until|when|if|from|on|at|"
+    rf"(?i:,|{S}(?:{_BECAUSE}|as|for|with|over|instead|rather|in{S}place|and{S}not|to|in{S}favou?r|until|when|if|from|on|at|"
     rf"tonight|today|tomorrow|now)\b)"
 )
 _INSTEAD = Pattern(
@@ -112,7 +112,7 @@ def _details(quote: str) -> dict[str, Any]:
     if old is not None and (name := _until_stop(old["old"])) and name != found.get("choice"):
         found["instead_of"] = name
     about = _FOR.search(quote) or _AMOUNT.search(quote)
-    if about is not None:
+    if about is not None and about["about"].strip() != found.get("choice"):
         found["about"] = about["about"].strip()
     return found
 
