@@ -104,7 +104,7 @@ def test_replace_leaves_steps_of_runs_where_they_are() -> None:
         ({"blockers": [None]}, r"blockers\[0\] is text, not None"),
         ({"goal": "a\0"}, "goal contains a NUL"),
         ({"replace": "yes", "done": []}, "replace is True or False, not 'yes'"),
-        ({"replace": True}, "give done or todo"),
+        ({"replace": True}, "replaces what you give"),
     ],
 )
 def test_wrong_types_are_refused_with_a_sentence(given: dict[str, object], sentence: str) -> None:
@@ -152,3 +152,14 @@ def test_a_ref_names_a_run_and_a_step() -> None:
 def test_sections_are_in_the_order_in_which_they_are_shown() -> None:
     last, first = HandoffSection("b", after="context"), HandoffSection("a", after="goal")
     assert HandoffDocument(extra=(last, first)) == HandoffDocument(extra=(first, last))
+
+
+def test_decisions_and_features_are_replaced_only_where_that_is_asked_for() -> None:
+    first = revised(HandoffDocument(), HandoffChanges.of(decisions=["use pg"], features=["it starts", "it stops"]))
+    added = revised(first, HandoffChanges.of(decisions=["ship"], features={"it starts": True}))
+    assert (added.decisions, [(one.text, one.done) for one in added.features]) == (
+        ("use pg", "ship"), [("it starts", True), ("it stops", False)],
+    )  # fmt: skip
+    gone = revised(added, HandoffChanges.of(decisions=[], features=["it runs"], replace=True))
+    assert (gone.decisions, [one.text for one in gone.features]) == ((), ["it runs"])
+    assert revised(added, HandoffChanges.of(decisions=[], features=[])) == added

@@ -142,6 +142,9 @@ def merge(document: HandoffDocument, items: Sequence[HandoffItem], blockers: Seq
 # Changes by hand
 
 
+_REPLACED = ("done", "todo", "decisions", "features")
+
+
 class HandoffChanges(msgspec.Struct, frozen=True):
     """What an update asks for, checked. None leaves a part alone."""
 
@@ -154,7 +157,7 @@ class HandoffChanges(msgspec.Struct, frozen=True):
     data: Data | None = None
     start: str | None = None
     decisions: tuple[str, ...] | None = None
-    features: tuple[tuple[str, bool | None], ...] = ()
+    features: tuple[tuple[str, bool | None], ...] | None = None
     replace: bool = False
 
     @classmethod
@@ -162,8 +165,8 @@ class HandoffChanges(msgspec.Struct, frozen=True):
         """Check what a caller gave. A sentence says what is wrong with it."""
         if type(replace) is not bool:
             raise Invalid(f"replace is True or False, not {quoted(replace)}")
-        if replace and given.get("done") is None and given.get("todo") is None:
-            raise Invalid("replace=True replaces the steps added by hand: give done or todo, [] for none")
+        if replace and all(given.get(name) is None for name in _REPLACED):
+            raise Invalid("replace=True replaces what you give: done, todo, decisions or features, [] for none")
         context = given.pop("context", None)
         if isinstance(context, dict | list):
             given["data"] = decode(encode(context, "context"))
@@ -204,10 +207,10 @@ def _texts(name: str, value: object) -> tuple[str, ...] | None:
     return tuple(found)
 
 
-def _features(value: object) -> tuple[tuple[str, bool | None], ...]:
+def _features(value: object) -> tuple[tuple[str, bool | None], ...] | None:
     """Names of features, each with whether it passes, or None where that is not said."""
     if value is None:
-        return ()
+        return None
     if isinstance(value, dict):
         value = [{"name": name, "passes": passes} for name, passes in value.items()]
     if isinstance(value, str):
@@ -272,10 +275,11 @@ def revised(document: HandoffDocument, changes: HandoffChanges) -> HandoffDocume
         if (value := getattr(changes, name)) is not None
     }
     if changes.decisions is not None:
-        new = dict.fromkeys(text for text in changes.decisions if text not in document.decisions)
-        named["decisions"] = (*document.decisions, *new)
-    if changes.features:
-        named["features"] = tuple(_revised_features(document.features, changes.features))
+        before = () if changes.replace else document.decisions
+        named["decisions"] = tuple(dict.fromkeys((*before, *changes.decisions)))
+    if changes.features is not None:
+        before_them = () if changes.replace else document.features
+        named["features"] = tuple(_revised_features(before_them, changes.features))
     if changes.done is not None or changes.todo is not None:
         named["steps"] = tuple(_revised_steps(document.steps, changes))
     return msgspec.structs.replace(document, **named)

@@ -177,10 +177,11 @@ class Handoff:
     ) -> int:
         """Change parts of the document, store it as the next revision, and return its number. None leaves a part alone.
 
-        ``done`` and ``todo`` add steps, one or several; a ``done`` with the text of an open step ticks that step. With
-        ``replace`` they replace all steps added by hand. ``blockers`` replaces the blockers; ``[]`` clears them.
-        ``decisions`` adds decisions, ``features`` features; ``{"it starts": True}`` says whether one passes. ``start``
-        is what the next session runs first. A text as ``context`` replaces its text, a dict or list its data.
+        ``done`` and ``todo`` add steps, one or several; a ``done`` with the text of an open step ticks that step.
+        ``decisions`` adds decisions, ``features`` features; ``{"it starts": True}`` says whether one passes. With
+        ``replace`` these replace what was there, steps as far as they were added by hand. ``blockers`` always does;
+        ``[]`` clears them. ``start`` is what the next session runs first. A text as ``context`` replaces its text, a
+        dict or list its data.
         Concurrent changes by others are kept; an update that changes nothing adds no revision. With ``expect`` it
         raises ``Conflict`` unless that revision is still the newest; 0 means none.
         """
@@ -437,7 +438,7 @@ def _source(given: Any) -> tuple[str, Path | None]:
     """The text a caller means, and its file: several lines or JSON are the text itself, anything else is a path."""
     if isinstance(given, bytes):
         return files.to_text(given, MAX_BYTES, "the text"), None
-    if isinstance(given, str) and ("\n" in given or "\r" in given or given.strip("\ufeff ")[:1] == "{"):
+    if isinstance(given, str) and ("\n" in given or "\r" in given or given.strip("\ufeff ")[:1] in ("{", "[")):
         return given, None
     path = files.located(given)
     return files.read_text(path, MAX_BYTES), path
@@ -447,7 +448,7 @@ def _form(given: object, suffix: str, text: str) -> str:
     """How a file is written: as a caller says, or as its name or what is in it tells."""
     if given is not None:
         return check_choice("format", given, get_args(Format))
-    is_json = suffix.lower() == ".json" or text.lstrip("\ufeff \t\r\n").startswith("{")
+    is_json = suffix.lower() == ".json" or text.lstrip("\ufeff \t\r\n").startswith(("{", "[{"))
     return "json" if is_json else "markdown"
 
 
