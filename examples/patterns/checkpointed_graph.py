@@ -4,24 +4,23 @@ Needs `pip install 'holdfast[langgraph]'`. What was said is also in the thread's
 """
 
 import sys
-import tempfile
-from typing import Any
+from tempfile import TemporaryDirectory
 
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 import holdfast
 from holdfast.adapters.langgraph import HoldfastSaver
 
-CONFIG: Any = {"configurable": {"thread_id": "berth-12", "user_id": "ana"}}
+CONFIG = {"configurable": {"thread_id": "berth-12", "user_id": "ana"}}
 
 
-def answer(state: MessagesState) -> dict[str, Any]:
+def answer(state: MessagesState) -> dict:
     return {"messages": [("ai", f"Noted, {len(state['messages'])} messages so far.")]}
 
 
 graph = StateGraph(MessagesState).add_node("answer", answer).add_edge(START, "answer").add_edge("answer", END)
 
-with tempfile.TemporaryDirectory() as folder:
+with TemporaryDirectory() as folder:
     address = sys.argv[1] if sys.argv[1:] else f"{folder}/agent.db"
     for text in ("A berth for the Petrel, please.", "From May on."):
         with holdfast.open(address) as store:  # a process of its own, as it were

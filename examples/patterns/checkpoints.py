@@ -4,11 +4,11 @@ A rewind or a fork copies nothing and deletes nothing, and the state goes along.
 """
 
 import sys
-import tempfile
+from tempfile import TemporaryDirectory
 
 import holdfast
 
-with tempfile.TemporaryDirectory() as folder:
+with TemporaryDirectory() as folder:
     address = sys.argv[1] if sys.argv[1:] else f"{folder}/agent.db"
     with holdfast.open(address) as store:
         thread = store.thread("refit-9", user="ana")

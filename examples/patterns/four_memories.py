@@ -4,7 +4,7 @@
 """
 
 import sys
-import tempfile
+from tempfile import TemporaryDirectory
 
 import holdfast
 from holdfast.testing.models import Scripted  # stands for "anthropic:…", "openai:…" or your own function
@@ -16,19 +16,18 @@ def process_turn(store: holdfast.Store, text: str, model: Scripted) -> holdfast.
         return session.turn(text)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    with holdfast.open(sys.argv[1] if sys.argv[1:] else f"{folder}/agent.db") as store:
-        store.memory(agent="harbour").remember("Name the price before you book", kind="procedural")
-        store.memory("ana").remember("The Petrel has a draught of 1.8 metres")  # semantic
-        process_turn(store, "I live in Porto. Is berth 12 free?", Scripted("It is, for 40 euros."))
+with TemporaryDirectory() as folder, holdfast.open(sys.argv[1] if sys.argv[1:] else f"{folder}/agent.db") as store:
+    store.memory(agent="harbour").remember("Name the price before you book", kind="procedural")
+    store.memory("ana").remember("The Petrel has a draught of 1.8 metres")  # semantic
+    process_turn(store, "I live in Porto. Is berth 12 free?", Scripted("It is, for 40 euros."))
 
-        model = Scripted("Yes, berth 12 is 2.5 metres deep.")
-        answer = process_turn(store, "Is it deep enough for the Petrel?", model)
-        system, *earlier, asked = model.asked[0]  # the working memory, as the model got it
-        print("procedural:", "Name the price" in system["content"])
-        print("semantic:", "draught of 1.8 metres" in asked["content"], "learned:", "Porto" in system["content"])
-        print("episodic:", [message["content"] for message in earlier])
-        print("working:", answer.context.tokens <= answer.context.report.budget, answer.text)
+    model = Scripted("Yes, berth 12 is 2.5 metres deep.")
+    answer = process_turn(store, "Is it deep enough for the Petrel?", model)
+    system, *earlier, asked = model.asked[0]  # the working memory, as the model got it
+    print("procedural:", "Name the price" in system["content"])
+    print("semantic:", "draught of 1.8 metres" in asked["content"], "learned:", "Porto" in system["content"])
+    print("episodic:", [message["content"] for message in earlier])
+    print("working:", answer.context.tokens <= answer.context.report.budget, answer.text)
 
 # prints:
 # procedural: True

@@ -4,12 +4,12 @@ The file has everything: numbers, times, keys, state, forks. Its name chooses th
 """
 
 import sys
-import tempfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import holdfast
 
-with tempfile.TemporaryDirectory() as folder:
+with TemporaryDirectory() as folder:
     with holdfast.open(sys.argv[1] if sys.argv[1:] else f"{folder}/agent.db") as store:
         thread = store.thread("berth-12", user="ana")
         with thread.turn() as turn:

@@ -1,42 +1,42 @@
 """Intent and completion: a process is killed after it acted and before it recorded that; nothing is done twice.
 
-The child books a crane and kills itself with SIGKILL. The parent finds the recorded intent and asks the probe.
+The next process finds the intent without a completion, and asks the probe.
 """
 
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import holdfast
 
-bookings = Path(os.environ.setdefault("BOOKINGS", f"{tempfile.mkdtemp()}/crane.txt"))  # someone else's system
-address = sys.argv[1] if sys.argv[1:] else f"{bookings.parent}/agent.db"
+
+def refit(address: str, crane: Path, die: bool) -> None:
+    def book(day: str) -> str:
+        with crane.open("a") as bookings:  # someone else's system
+            bookings.write(f"{holdfast.current_step().key} {day}\n")
+        if die:
+            os.kill(os.getpid(), signal.SIGKILL)  # booked, and not recorded
+        return day
+
+    def find(day: str) -> str | None:  # the probe: did it happen?
+        return day if holdfast.current_step().key in crane.read_text() else None
+
+    with holdfast.open(address) as store, store.thread("refit-9").run("crane") as run:
+        day = run.step("book", book, "3 May", effect="once", probe=find)
+        print(f"{day}, {run.steps[0].how}, bookings: {len(crane.read_text().splitlines())}")
 
 
-def book(day: str) -> str:
-    with bookings.open("a") as file:
-        file.write(f"{holdfast.current_step().key} {day}\n")
-    if "die" in sys.argv:
-        os.kill(os.getpid(), signal.SIGKILL)  # booked, but not recorded
-    return day
-
-
-def find(day: str) -> str | None:  # the probe: did it happen?
-    print("asking the crane")
-    return day if holdfast.current_step().key in bookings.read_text() else None
-
-
-if "die" not in sys.argv:
-    died = subprocess.run([sys.executable, __file__, address, "die"]).returncode
-    print("the child was killed:", died == -signal.SIGKILL)
-with holdfast.open(address) as store, store.thread("refit-9").run("crane") as run:
-    run.step("book", book, "3 May", effect="once", probe=find)
-    print("step:", run.steps[0].how, "bookings:", len(bookings.read_text().splitlines()))
+with TemporaryDirectory() as folder:
+    address, crane = sys.argv[1] if sys.argv[1:] else f"{folder}/agent.db", Path(folder, "crane.txt")
+    child = multiprocessing.get_context("fork").Process(target=refit, args=(address, crane, True))
+    child.start()
+    child.join()
+    print("killed:", child.exitcode == -signal.SIGKILL)
+    refit(address, crane, die=False)
 
 # prints:
-# the child was killed: True
-# asking the crane
-# step: probed bookings: 1
+# killed: True
+# 3 May, probed, bookings: 1

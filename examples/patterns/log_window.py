@@ -4,7 +4,7 @@ Reading the newest touches no older history. With a token budget, `store.context
 """
 
 import sys
-import tempfile
+from tempfile import TemporaryDirectory
 
 import holdfast
 
@@ -15,7 +15,7 @@ def arrivals(first: int, last: int) -> list[dict[str, str]]:
     return [{"role": "user", "content": f"Boat {number} arrived."} for number in range(first, last + 1)]
 
 
-with tempfile.TemporaryDirectory() as folder:
+with TemporaryDirectory() as folder:
     address = sys.argv[1] if sys.argv[1:] else f"{folder}/agent.db"
     with holdfast.open(address) as store:
         store.thread("arrivals").append(*arrivals(1, 500))  # one commit

@@ -4,15 +4,15 @@
 """
 
 import sys
-import tempfile
+from tempfile import TemporaryDirectory
 
 import holdfast
 
-with tempfile.TemporaryDirectory() as folder:
+with TemporaryDirectory() as folder:
     address = sys.argv[1] if sys.argv[1:] else f"{folder}/agent.db"
     with holdfast.open(address) as store:
         files = store.folder("notes", agent="harbour")
-        files.write("SOUL.md", "You are the harbour master's calm assistant.")
+        files.write("SOUL.md", "You are calm and brief.")
         files.write("MEMORY.md", "- Berth 12 is 2.5 metres deep\n")
         files.write("memory/2026-05-02.md", "The crane broke at noon. Jorge repairs it.")
         files.write("memory/2026-05-03.md", "The Petrel arrived with a broken mast.")
@@ -31,6 +31,6 @@ with tempfile.TemporaryDirectory() as folder:
         print([hit.id for hit in found])
 
 # prints:
-# ["You are the harbour master's calm assistant.", '- Berth 12 is 2.5 metres deep'] ['memory/2026-05-02.md', 'memory/2026-05-03.md']
+# ['You are calm and brief.', '- Berth 12 is 2.5 metres deep'] ['memory/2026-05-02.md', 'memory/2026-05-03.md']
 # versions: [1, 2]
 # ['notes/memory/2026-05-02.md@1', 'notes/MEMORY.md@2']

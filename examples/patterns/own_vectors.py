@@ -1,7 +1,7 @@
 """Database-backed memory with vectors of your own: search by cosine, newest by type, filters on metadata."""
 
 import sys
-import tempfile
+from tempfile import TemporaryDirectory
 
 import holdfast
 
@@ -17,18 +17,17 @@ NOTES = [
     ("Invoice 89 was paid", "event", {"boat": "Kittiwake"}),
 ]
 
-with tempfile.TemporaryDirectory() as folder:
-    with holdfast.open(sys.argv[1] if sys.argv[1:] else f"{folder}/agent.db") as store:
-        memory = store.memory(agent="yard")
-        for text, type_, metadata in NOTES:
-            memory.remember(text, type=type_, metadata=metadata, vector=embed(text), model="letters")
+with TemporaryDirectory() as folder, holdfast.open(sys.argv[1] if sys.argv[1:] else f"{folder}/agent.db") as store:
+    memory = store.memory(agent="yard")
+    for text, type_, metadata in NOTES:
+        memory.remember(text, type=type_, metadata=metadata, vector=embed(text), model="letters")
 
-        near = memory.nearest(embed("invoice paid"), k=5, model="letters", min_score=0.7)
-        print([(hit.text, round(hit.score, 2)) for hit in near])
-        print([one.text for one in memory.recent(1, type="event")])
-        print([one.text for one in memory.memories(where={"boat": "Petrel"})])
-        only = memory.nearest(embed("mast"), k=1, model="letters", type="insight", where={"boat": "Petrel"})
-        print([hit.text for hit in only])
+    near = memory.nearest(embed("invoice paid"), k=5, model="letters", min_score=0.7)
+    print([(hit.text, round(hit.score, 2)) for hit in near])
+    print([one.text for one in memory.recent(1, type="event")])
+    print([one.text for one in memory.memories(where={"boat": "Petrel"})])
+    only = memory.nearest(embed("mast"), k=1, model="letters", type="insight", where={"boat": "Petrel"})
+    print([hit.text for hit in only])
 
 # prints:
 # [('Invoice 88 was paid', 0.93), ('Invoice 89 was paid', 0.93)]
