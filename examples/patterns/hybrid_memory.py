@@ -11,7 +11,7 @@ import holdfast
 
 
 def load_context(store: holdfast.Store, thread: holdfast.Thread, text: str) -> dict[str, Any]:
-    found = store.memory("ana").recall(text, k=2, log=False)
+    found = store.memory("ana").recall(text, k=1, log=False)
     return {**thread.state(dict).value, "memories": [hit.text for hit in found] if found.relevant else []}
 
 
@@ -29,7 +29,7 @@ with TemporaryDirectory() as folder, holdfast.open(sys.argv[1] if sys.argv[1:] e
     print("packed:", "epoxy" in ctx.section("recalled"), "hull" in ctx.section("state"), "Kittiwake" in ctx.system)
 
 # prints:
-# {'task': 'repair the hull', 'step': 2, 'memories': ['Sails the Kittiwake', 'Prefers calls before nine']}
-# {'task': 'repair the hull', 'step': 2, 'memories': ['Allergic to epoxy', 'Sails the Kittiwake']}
+# {'task': 'repair the hull', 'step': 2, 'memories': ['Sails the Kittiwake']}
+# {'task': 'repair the hull', 'step': 2, 'memories': ['Allergic to epoxy']}
 # {'task': 'repair the hull', 'step': 2, 'memories': []}
 # packed: True True True

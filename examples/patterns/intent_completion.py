@@ -1,7 +1,4 @@
-"""Intent and completion: a process is killed after it acted and before it recorded that; nothing is done twice.
-
-The next process finds the intent without a completion, and asks the probe.
-"""
+"""Intent and completion: a process is killed after it acted and before it recorded that; nothing is done twice."""
 
 import multiprocessing
 import os
@@ -35,7 +32,7 @@ with TemporaryDirectory() as folder:
     child.start()
     child.join()
     print("killed:", child.exitcode == -signal.SIGKILL)
-    refit(address, crane, die=False)
+    refit(address, crane, die=False)  # finds an intent without a completion: asks the probe
 
 # prints:
 # killed: True

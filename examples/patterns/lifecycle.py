@@ -26,7 +26,7 @@ with TemporaryDirectory() as folder, holdfast.open(sys.argv[1] if sys.argv[1:] e
         store.set_quota(memories=5)
         memory.remember_all(["One more", "and another"])
     except holdfast.errors.QuotaExceeded as error:
-        print("limited:", error)
+        print(f"limited: {error.used} of {error.most}, corrections and ends included")
     print("erased:", store.erase(user="ana").counts["memory"], "users:", len(store.users()))
 
 # prints:
@@ -35,5 +35,5 @@ with TemporaryDirectory() as folder, holdfast.open(sys.argv[1] if sys.argv[1:] e
 # ended: None
 # forgotten: False and back: The gate code is 4711
 # expired: [] ['offer.md']
-# limited: tenant 'default' may hold 5 memory records and holds 6; this would add 2
+# limited: 6 of 5, corrections and ends included
 # erased: 6 users: 0

@@ -21,7 +21,7 @@ with TemporaryDirectory() as folder, holdfast.open(sys.argv[1] if sys.argv[1:] e
     )
     whole = store.context(thread, "What do we repair?", budget=100_000, recall=False)
     masked = store.context(thread, "What do we repair?", budget=100_000, recall=False, verbatim=0)
-    print("tokens:", whole.tokens > 20_000, masked.tokens < 400, "masked:", masked.report.masked)
+    print("tokens:", whole.tokens > 5_000, masked.tokens < 400, "masked:", masked.report.masked)
     call, shown, said = masked.messages("openai")[-4:-1]
     print("the error is there:", "ERROR frame 1127: crack of 4 mm" in shown["content"])
     print("what was said is whole:", said["content"])

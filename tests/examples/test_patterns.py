@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import pattern_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 PATTERNS = ROOT / "examples" / "patterns"
@@ -46,3 +48,35 @@ def test_a_pattern_prints_what_it_says(
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_pattern_is_short(name: str) -> None:
     assert len((PATTERNS / name).read_text(encoding="utf-8").splitlines()) < 40
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in PLAIN.glob("[a-z]*.py")))
+def test_the_plain_way_prints_the_same(name: str, tmp_path: Path) -> None:
+    wanted = promised(PATTERNS / name)
+    if name == "full_serialisation.py":
+        wanted = [line for line in wanted if "msgpack" not in line]  # the standard library has none
+    assert "holdfast" not in (PLAIN / name).read_text(encoding="utf-8")
+    assert printed(PLAIN / name, folder=tmp_path) == wanted
+
+
+def test_the_readme_has_every_program_and_the_counted_lines() -> None:
+    readme = (PATTERNS / "README.md").read_text(encoding="utf-8")
+    assert [name for name in PROGRAMS if f"[{name}]({name})" not in readme] == []
+    assert pattern_lines.table() in readme
+
+
+def test_lines_with_code_are_counted() -> None:
+    source = (
+        '"""Two\nlines."""\n\nimport os  # why\n# note\n\n\ndef f():\n    """Doc."""\n    return (\n        os\n    )\n'
+    )
+    assert pattern_lines.code_lines(source) == 5
+    assert pattern_lines.code_lines('text = """one\n\nthree"""\n') == 3
+
+
+def test_the_readme_tells_how_much_longer_the_plain_way_is() -> None:
+    ratios = [
+        pattern_lines.code_lines(path.read_text(encoding="utf-8"))
+        / pattern_lines.code_lines((PATTERNS / path.name).read_text(encoding="utf-8"))
+        for path in PLAIN.glob("[a-z]*.py")
+    ]
+    assert f"{statistics.median(ratios):.1f} times" in (PATTERNS / "README.md").read_text(encoding="utf-8")
