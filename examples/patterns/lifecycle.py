@@ -4,7 +4,7 @@ Nothing fades or is merged by itself: decay, consolidation and eviction by relev
 """
 
 import sys
-import time
+from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 
 import holdfast
@@ -20,7 +20,7 @@ with TemporaryDirectory() as folder, holdfast.open(sys.argv[1] if sys.argv[1:] e
     print("ended:", memory.fact("boat"))
     [code] = memory.forget(memory.remember("The gate code is 4711").id)
     print("forgotten:", memory.recall("gate code").relevant, "and back:", memory.unforget(code.id).text)
-    files.write("offer.md", "40 euros", expires=time.time_ns() // 1000)
+    files.write("offer.md", "40 euros", expires=datetime.now(UTC))
     print("expired:", files.paths(), [gone.id for gone in store.expired()])
     try:
         store.set_quota(memories=5)
