@@ -268,10 +268,16 @@ def _in_a_turn(thread: holdfast.Thread) -> None:
         turn.save({"stops": ["LIS"]})
 
 
+def _in_a_step(thread: holdfast.Thread) -> None:
+    with thread.run("book") as run:
+        run.step("stop", lambda: holdfast.current_step().patch("stops[0]", "LIS"), effect="pure")
+
+
 WRITES: dict[str, Callable[[holdfast.Thread], Any]] = {
     "save": lambda thread: thread.save({"stops": ["LIS"]}),
     "save over any": lambda thread: thread.save({"stops": ["LIS"]}, expect="any"),
     "turn": _in_a_turn,
+    "step": _in_a_step,
     "patch": lambda thread: thread.patch("stops[0]", "LIS"),
     "confirm": lambda thread: thread.confirm("stops"),
 }

@@ -169,7 +169,7 @@ class StateBook:
             self._latest = base
         if base.document is None:
             return Basis(base, {} if plainly else default, None if plainly else type)
-        current = self._brought(base.document, base.revision, 0, None if plainly else type)
+        current = self._brought(base.document, base.revision, 0, self._type(base.document) if plainly else type)
         if plainly:
             return Basis(base, current.value, None if current.schema is PLAIN else current.schema.type)
         return Basis(base, schemas.revive(current.schema, current.value, Where(self._thread, base.revision)), type)
