@@ -292,7 +292,7 @@ def _masking() -> list[dict[str, Any]]:
         before, after, spent, lost = 0, 0, [], 0
         for number, (text, errors) in enumerate(made, 1):
             begin = time.process_time()
-            told = mask(text, fetch=f"{THREAD}#{number}").text
+            told = mask(text, fetch=f"{THREAD}#{number}", count=count).text
             spent.append((time.process_time() - begin) * 1e3)
             before, after = before + count(text), after + count(told)
             lost += sum(not is_told(error, told) for error in errors)

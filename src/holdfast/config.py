@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 DATABASE_VARIABLE = "HOLDFAST_DB"
+REPLICA_VARIABLE = "HOLDFAST_REPLICA"
 TENANT_VARIABLE = "HOLDFAST_TENANT"
 EMBEDDER_VARIABLE = "HOLDFAST_EMBEDDER"
 MODEL_VARIABLE = "HOLDFAST_MODEL"
@@ -25,6 +26,11 @@ DEFAULT_TENANT = "default"
 def database() -> str | None:
     """The database to open when none is named."""
     return os.environ.get(DATABASE_VARIABLE) or None
+
+
+def replica(url: object) -> str | None:
+    """The replica to read from when none is named. It belongs to ``HOLDFAST_DB``, and to no other database."""
+    return os.environ.get(REPLICA_VARIABLE) or None if url == database() else None
 
 
 def tenant() -> str:

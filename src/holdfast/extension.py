@@ -30,7 +30,7 @@ from holdfast.aio.offload import to_end
 from holdfast.aio.store import AsyncStore
 from holdfast.archive.contents import KINDS, LEASE
 from holdfast.clock import to_datetime, to_micros
-from holdfast.context.masking import mask
+from holdfast.context import masking
 from holdfast.engine.codec import decode, encode
 from holdfast.engine.contract import (
     Append,
@@ -65,6 +65,7 @@ from holdfast.memory.collection import MemoryCollection
 from holdfast.memory.drafts import Remembering, checked
 from holdfast.memory.names import MEMORY, collection_id, memory_id, once_number, subject_of
 from holdfast.memory.stored import as_remembered, read_plain, to_plain
+from holdfast.providers.tokens.choose import counter_for
 from holdfast.records import MEMORY_KINDS, Draft
 from holdfast.retrieval.recall import MAX_HITS
 from holdfast.steps.hold import HOLD
@@ -228,6 +229,17 @@ class ThreadHold(AsyncHold):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._hold.__exit__(kind, error, trace)
+
+
+def mask(
+    text: str, *, fetch: str, limit: int = masking.LIMIT, tokens: str | Callable[[str], int] | None = None
+) -> masking.Masked:
+    """A stand-in of at most ``limit`` tokens for a long tool output, or the text itself where that is as short.
+
+    ``fetch`` is the reference by which the whole text can be had, such as "trip-42#17"; it is part of the limit and
+    always there. ``tokens`` says how to count, as for a context: a model, an encoding or a function.
+    """
+    return masking.mask(text, fetch=fetch, limit=limit, count=counter_for(tokens).count)
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -180,7 +180,7 @@ class OwnVector(msgspec.Struct, frozen=True):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """One thing remembered. It never changes: later knowledge is another memory.
+    """One thing remembered. What it says never changes: later knowledge is another memory.
 
     ``valid_from`` and ``valid_to`` say when it is true, ``recorded_at`` since when it is known. With a ``key`` it is
     one value of a fact about its subject. With ``relation`` and ``object`` it links its subject to something else.

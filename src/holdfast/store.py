@@ -20,7 +20,8 @@ from holdfast import config
 from holdfast.checks import check_flag, check_function, check_part, is_seconds
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.contract import Commit, Copies, Query, Record, Scope
-from holdfast.engine.registry import open_engine, scheme_of, sqlite_path
+from holdfast.engine.postgres_options import PostgresOptions
+from holdfast.engine.registry import POSTGRES, open_engine, open_replica, scheme_of, sqlite_path
 from holdfast.errors import Conflict, Invalid, Misconfigured, quoted
 from holdfast.ids import Ids, check_id
 from holdfast.ledger import expiry, feed, quotas
@@ -57,7 +58,10 @@ if TYPE_CHECKING:
     from holdfast.sessions.session import Session, SessionSettings
 
 
-def open(  # noqa: PLR0913 - each is a setting of a store
+REPLICA_LAG_S = 5.0
+
+
+def open(  # noqa: PLR0913 - how a store is opened, each by name
     url: str | Path | None = None,
     *,
     tenant: str | None = None,
@@ -68,6 +72,9 @@ def open(  # noqa: PLR0913 - each is a setting of a store
     embedder: Spec = AUTO,
     actor: str | None = None,
     max_context: int | str | None = None,
+    postgres: PostgresOptions | None = None,
+    replica: str | None = None,
+    replica_lag_s: float = REPLICA_LAG_S,
 ) -> Store:
     """Open a store: a file path for SQLite, ``postgresql://…``, or ``ram:``. The default is ``HOLDFAST_DB``.
 
@@ -76,6 +83,9 @@ def open(  # noqa: PLR0913 - each is a setting of a store
     recall compares: "auto" (WordLlama if it is installed), "none", "minilm", "openai:MODEL", a function or an
     object. ``actor`` is recorded in the feed as the author of each change: a person, a service, a key.
     ``max_context`` caps every context and session: a number of tokens, or money such as "$0.05" for each call.
+    ``postgres`` has options such as ``{"pool_size": 20, "schema": "agents"}``; the address may have them too.
+    ``replica`` is a Postgres replica to recall, list and export from, while it is at most ``replica_lag_s`` seconds
+    behind. The default is ``HOLDFAST_REPLICA``, for the database of ``HOLDFAST_DB``.
     """
     url = config.database() if url is None else url
     if url is None:
@@ -86,8 +96,23 @@ def open(  # noqa: PLR0913 - each is a setting of a store
     clock = check_part("clock", SystemClock() if clock is None else clock, "now")
     ids = check_part("ids", Ids() if ids is None else ids, "stream", "token")
     schemas = check_part("schemas", DEFAULT if schemas is None else schemas, "schema", "named")
-    vectors, cap = _embedder(embedder), None if max_context is None else _cap(max_context)
-    core = Core(open_engine(_address(url), clock, ids), name, clock, schemas, _actor(actor))
+    if not (is_seconds(replica_lag_s) and 0 < replica_lag_s <= 3_600):
+        raise Misconfigured(
+            f"replica_lag_s is a number of seconds over 0, at most an hour, not {quoted(replica_lag_s)}"
+        )
+    vectors, author = _embedder(embedder), _actor(actor)
+    cap = None if max_context is None else _cap(max_context)
+    address = _address(url)
+    replica = config.replica(url) if replica is None else replica
+    if replica is not None and scheme_of(address) not in POSTGRES:
+        raise Misconfigured("a replica goes with a postgresql:// address: other stores have none")
+    engine = open_engine(address, clock, ids, postgres)
+    try:
+        follower = None if replica is None else open_replica(engine, replica, replica_lag_s, clock, ids, name)
+    except BaseException:
+        engine.close()
+        raise
+    core = Core(engine, name, clock, schemas, author, follower)
     return Store(Wiring(core, RunBook(core, ids, lease_s), ids=ids, embedder=vectors, cap=cap))
 
 
@@ -217,7 +242,8 @@ class Store:
 
     def folders(self, *, user: str | None = None, agent: str | None = None) -> list[FolderInfo]:
         """List the folders that hold files, by name, without reading the files."""
-        return folders(self.core, _scope(user, agent))
+        scope = _scope(user, agent)
+        return self.core.read(lambda core: folders(core, scope))
 
     def context(
         self,
@@ -260,7 +286,7 @@ class Store:
         and you call your own model. Besides the settings of ``context``: ``budget``, ``tools`` (functions declared
         with ``@holdfast.step``, or a memory handle), ``learn`` ("auto", "model", "rules", "off"), ``summarise``,
         ``hand_off`` (the share of the budget at which to start afresh), ``handoff_file`` (a file that people read and
-        edit), ``rounds`` of tool calls, and ``timeout_s``.
+        edit), ``touch`` (record which memories were recalled), ``rounds`` of tool calls, and ``timeout_s``.
         """
         from holdfast.providers.models.choose import choose as choose_model  # noqa: PLC0415
         from holdfast.sessions.session import Session  # noqa: PLC0415
@@ -281,7 +307,7 @@ class Store:
 
     def users(self) -> list[UserInfo]:
         """List everyone who owns a thread or a memory, latest activity first."""
-        return users(self.core)
+        return self.core.read(users)
 
     def threads(
         self,
@@ -305,8 +331,11 @@ class Store:
             since=None if since is None else to_micros(since),
             until=None if until is None else to_micros(until),
         )
-        records = scan_all(self.core.engine, self.core.tenant, wanted, limit)
-        return [to_info(record) for record in islice(records, limit)]
+
+        def listed(core: Core) -> list[ThreadInfo]:
+            return [to_info(record) for record in islice(scan_all(core.engine, core.tenant, wanted, limit), limit)]
+
+        return self.core.read(listed)
 
     def runs(
         self,
@@ -444,7 +473,8 @@ class Store:
         if limit is not None:
             check_count("limit", limit)
         now = self.core.clock.now()
-        return expiry.expired(self.core, now if before is None else min(now, to_micros(before)), limit)
+        moment = now if before is None else min(now, to_micros(before))
+        return expiry.expired(self.core, moment, limit)  # never from a replica: what is listed here is deleted next
 
     def erase(
         self,
@@ -508,8 +538,13 @@ class Store:
         scope = _scope(user, None, thread)
         selection = archive.Selection(self.core.tenant, thread=scope.thread, user=scope.user)
         now = self.core.clock.now()
-        with archive.written(target) as out, self.core.engine.snapshot() as view:
-            return archive.export(view, selection, out, chosen, time=now, progress=progress)
+
+        def written(core: Core) -> ArchiveManifest:
+            with archive.written(target) as out, core.engine.snapshot() as view:
+                return archive.export(view, selection, out, chosen, time=now, progress=progress)
+
+        # A stream cannot be begun again, should a replica give out.
+        return self.core.read(written) if isinstance(target, Path) else written(self.core)
 
     def import_(
         self, source: str | Path | bytes | BinaryIO, *, dry_run: bool = False, progress: Progress | None = None

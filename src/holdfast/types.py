@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from holdfast.engine.contract import Change, Commit, Problem
+from holdfast.engine.postgres_options import PostgresOptions
 from holdfast.handoff import HandoffDocument, HandoffFile, HandoffItem, HandoffRevision, HandoffSection
 from holdfast.ledger.expiry import Expired
 from holdfast.ledger.feed import FollowerInfo
@@ -94,6 +95,7 @@ __all__ = [
     "Moment",
     "Opening",
     "OwnVector",
+    "PostgresOptions",
     "Problem",
     "QuotaUsage",
     "RecallReport",

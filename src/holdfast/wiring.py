@@ -76,6 +76,8 @@ class Wiring:
             runs.close()
         if self._root is self:
             self.core.engine.close()
+            if self.core.replica is not None:
+                self.core.replica.close()
 
     # Handles
 
@@ -104,7 +106,7 @@ class Wiring:
                 from holdfast.retrieval import library, recall  # noqa: PLC0415
 
                 indexes = library.Indexes(self.core, self.ids, self.embedder, self._root._index_cache())
-                self._recaller = recall.Recaller(self.core, indexes)
+                self._recaller = recall.Recaller(self.core.reading, indexes)
             return self._recaller
 
     def _index_cache(self) -> IndexCache:
@@ -152,9 +154,11 @@ class Wiring:
         self.forget_contexts()
 
     def forget_contexts(self) -> None:
-        """Something was erased: no store of this tenant keeps anything of it for the next context."""
+        """Something was erased: no store of this tenant keeps anything of it for the next context or search."""
         with self._root._lock:
-            builders = [one._builder for one in self._root._family if one.core.tenant == self.core.tenant]
-        for builder in builders:
-            if builder is not None:
-                builder.forget()
+            family = [one for one in self._root._family if one.core.tenant == self.core.tenant]
+        for one in family:
+            if one._builder is not None:
+                one._builder.forget()
+            if one._recaller is not None:
+                one._recaller.indexes.own_vectors.forget()

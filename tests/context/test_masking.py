@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from holdfast.context.masking import ERROR_CHARS, ERROR_LINES, SHORT, Masked, mask
+from holdfast.context import masking
+from holdfast.context.masking import LIMIT, SHORT, Masked, least
 from holdfast.context.masking.errors import is_error
 from holdfast.errors import Invalid
+from holdfast.providers.tokens.choose import counter_for
 
+count = counter_for("o200k_base").count
 HERE = "trip-42#17"
 TIMES = "\u00d7"
 
 
+def mask(text: str, fetch: str = HERE, limit: int = LIMIT) -> Masked:
+    return masking.mask(text, fetch=fetch, count=count, limit=limit)
+
+
 def masked(text: str) -> Masked:
-    found = mask(text, fetch=HERE)
+    found = mask(text)
+    assert count(found.text) <= LIMIT
     assert found.masked, "this text was to be long enough"
     assert found.text.startswith("[masked: ")
     assert HERE in found.text.split("\n")[0]
@@ -214,9 +223,9 @@ def test_what_only_looks_like_an_error_is_not_kept(line: str) -> None:
 
 
 def test_short_texts_come_back_as_they_are() -> None:
-    for text in ("", "ok", "\x1b[31merror\x1b[0m\r\n", "x" * SHORT):
-        assert mask(text, fetch=HERE) == Masked(text, 1, len(text))
-        assert not mask(text, fetch=HERE).masked
+    for text in ("", "ok", "\x1b[31merror\x1b[0m\r\n", "step is " * (SHORT // 3)):
+        assert mask(text) == Masked(text, 1, len(text))
+        assert not mask(text).masked
 
 
 def test_the_frame_tells_kind_and_size() -> None:
@@ -334,16 +343,24 @@ def test_a_few_alike_stay_as_they_are_and_names_are_never_merged() -> None:
     assert all(f"| {line}" in found.text for line in lines + names)
 
 
-def test_thousands_of_errors_are_kept_up_to_the_cap_and_the_rest_is_counted() -> None:
+@pytest.mark.parametrize("limit", [80, 100, 400, LIMIT, 18_000])
+def test_of_thousands_of_errors_the_first_and_the_last_are_kept_and_the_rest_is_counted(limit: int) -> None:
     words = ("aisle", "window", "middle", "front", "rear", "wing", "exit", "crew", "bulk", "upper")
     names = [f"{a}_{b}_{c}_{d}" for a in words for b in words for c in words for d in words[:5]]
-    found = masked("\n".join(f"error: no seat {name}" for name in names))
-    assert ERROR_LINES * 0.9 < found.kept <= ERROR_LINES
+    found = mask("\n".join(f"error: no seat {name}" for name in names), limit=limit)
+    assert limit // 2 < count(found.text) <= limit
     assert found.kept + found.left == len(names)
     assert found.text.endswith(f"\n[and {found.left:,} more error lines in the whole text]")
     assert f"| error: no seat {names[0]}\n" in found.text
-    assert f"| error: no seat {names[-1]}\n" in found.text
-    assert len(found.text) < ERROR_CHARS * 1.1
+    assert limit <= 100 or f"| error: no seat {names[-1]}\n" in found.text
+
+
+def test_a_long_row_is_cut_and_the_others_are_not() -> None:
+    lines = [f"error: {name} is lost" for name in ("aisle", "window", "wing")]
+    found = mask(filler() + "\n".join(["fatal: " + "lost seat, " * 80, *lines, "error: " + "x " * 400]), limit=300)
+    assert all(f"| {line}\n" in found.text for line in lines)
+    assert (found.kept, found.left) == (5, 0)
+    assert len(re.findall(r"^\| (?:fatal|error): .*…$", found.text, re.MULTILINE)) == 2
 
 
 # Places that other lines tell
@@ -527,8 +544,8 @@ def test_names_in_a_document_begin_no_line() -> None:
 
 def test_a_long_stand_in_comes_back_as_it_is() -> None:
     found = masked(filler() + "\n".join(f"error: no seat x{n}" for n in range(900)))
-    assert len(found.text) > SHORT
-    assert mask(found.text, fetch=HERE).text == found.text
+    assert count(found.text) > SHORT
+    assert mask(found.text).text == found.text
 
 
 @pytest.mark.parametrize("fetch", ["", " ", "a\nb", "a\x1b[0m", "x" * 2_000])
@@ -537,11 +554,14 @@ def test_a_reference_is_one_line(fetch: str) -> None:
         mask("x", fetch=fetch)
 
 
-def test_a_limit_is_not_negative() -> None:
-    with pytest.raises(Invalid, match="limit"):
-        mask("x", fetch=HERE, limit=-1)
-    assert mask(filler() + "error: no seats\n", fetch=HERE, limit=0).text.split("\n")[1:] == ["| error: no seats"]
-    assert len(mask(filler(), fetch=HERE, limit=4_000).text) < 4_000
+def test_the_smallest_limit_holds_the_reference_alone() -> None:
+    text = filler() + "error: no seats\n"
+    smallest = least(HERE, count)
+    for limit in (-1, 0, smallest - 1):
+        with pytest.raises(Invalid, match=f"limit .* {smallest} or more"):
+            mask(text, limit=limit)
+    assert mask(text, limit=smallest) == Masked(f"[masked; the whole text: {HERE}]", 401, len(text), 0, 1, "text")
+    assert mask("ok", limit=smallest).text == "ok"
 
 
 # Real tools

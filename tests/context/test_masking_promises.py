@@ -8,7 +8,10 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.context.masking import SHORT, mask
+from holdfast.context import masking
+from holdfast.context.masking import LIMIT, SHORT, Masked, least
+from holdfast.context.sentences import Count
+from holdfast.providers.tokens.choose import counter_for
 
 FETCH = "trip-42#17"
 
@@ -35,32 +38,57 @@ plain = st.recursive(
 OURS = re.compile(r"(?:[\d,]+\u00d7 )?\| .*|\[and [\d,]+ more error lines in the whole text\]")
 
 
-@given(texts, st.integers(0, 2_000))
-def test_any_text(text: str, limit: int) -> None:
-    found = mask(text, fetch=FETCH, limit=limit)
-    assert len(found.text) <= len(text)
+estimate = counter_for().count
+# A model's own, an estimate, and functions that callers may bring: too coarse, too fine, and more for the whole.
+counters = st.sampled_from((
+    counter_for("o200k_base").count,
+    estimate,
+    len,
+    lambda text: len(text) // 4,
+    lambda text: len(text.split()),
+    lambda text: len(text.encode(errors="surrogatepass")) ** 2 // 1_000,
+))  # fmt: skip
+
+
+def mask(text: str, count: Count = estimate, limit: int = LIMIT) -> Masked:
+    return masking.mask(text, fetch=FETCH, count=count, limit=limit)
+
+
+@given(texts, st.integers(0, 500), counters)
+def test_any_text(text: str, more: int, count: Count) -> None:
+    limit = least(FETCH, count) + more
+    found = mask(text, count, limit)
+    assert count(found.text) <= limit
     assert found.chars == len(text)
-    assert found == mask(text, fetch=FETCH, limit=limit)
-    again = mask(found.text, fetch=FETCH, limit=limit)
+    assert found == mask(text, count, limit)
+    again = mask(found.text, count, limit)
     assert again.text == found.text
     assert not again.masked or not found.masked
-    if len(text) <= SHORT or not found.masked:
+    if count(text) <= min(SHORT, limit):
         assert found.text == text
-    else:
+    if found.masked:
         first, *rest = found.text.split("\n")
-        assert first.startswith("[masked: ")
+        assert first.startswith("[masked")
         assert first.endswith(f"; the whole text: {FETCH}]")
         assert all(OURS.fullmatch(row) for row in rest)
         assert found.text.splitlines() == [first, *rest]  # no other line break in it
         found.text.encode()
 
 
+@given(texts, st.integers(0, 60), st.sampled_from((None, "o200k_base")), st.integers(0, 300))
+def test_an_error_is_told_where_there_is_room_for_one(text: str, more: int, name: str | None, at: int) -> None:
+    count = counter_for(name).count
+    said = text[:at] + "\nERROR no seats\n" + text[at:]
+    found = mask(said, count, least(FETCH, count) + 48 + more)
+    assert count(found.text) <= least(FETCH, count) + 48 + more
+    assert not found.masked or found.kept or not mask(said, count, 100_000).kept
+
+
 @given(plain, st.booleans())
 def test_any_document(value: object, pretty: bool) -> None:
     text = json.dumps([value] * 40, indent=2 if pretty else None, ensure_ascii=pretty)
-    found = mask(text, fetch=FETCH)
-    assert len(found.text) <= len(text)
-    assert mask(found.text, fetch=FETCH).text == found.text
+    found = mask(text)
+    assert mask(found.text).text == found.text
     assert found.kind in ("", "JSON document") or "\\ud" in text
 
 
@@ -92,7 +120,7 @@ def test_every_error_of_a_log_is_kept(wrong: list[str], well: list[str], random:
     lines = [*wrong, *well, *well]
     random.shuffle(lines)  # type: ignore[attr-defined]
     text = "\n".join(lines)
-    found = mask(text, fetch=FETCH)
+    found = mask(text, limit=4_000)
     if not found.masked:
         return
     rows = found.text.split("\n")

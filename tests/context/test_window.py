@@ -28,7 +28,7 @@ def entries(*items: Any) -> list[Entry]:
 
 @cache
 def masked(text: str, number: int) -> str:
-    return mask(text, fetch=f"t#{number}").text
+    return mask(text, fetch=f"t#{number}", count=words).text
 
 
 def chosen(stretches: list[Stretch], room: int, verbatim: int = 3, count: Any = words) -> RecentTurns:

@@ -23,13 +23,15 @@ from holdfast.testing.postgres import Server
 
 pytestmark = pytest.mark.slow
 
+SCHEMA = "agents of ours"
+
 
 class _Database:
     """The database that the tests of this file use one after the other. It starts with the first that asks."""
 
     def __init__(self) -> None:
         self._server: Server | None = None
-        self._url = ""
+        self._url, self._has_schema = "", False
 
     def emptied(self) -> str:
         if self._server is None:
@@ -37,6 +39,16 @@ class _Database:
             self._url = self._server.clone()
         self._server.empty(self._url)
         return self._url
+
+    def emptied_schema(self) -> str:
+        """The address of a schema in the same database, beside tables of the same names."""
+        url = f"{self.emptied()}&schema={SCHEMA}&statement_timeout=30s"
+        if not self._has_schema:
+            PostgresEngine(url, ManualClock(), Ids()).close()
+            self._has_schema = True
+        assert self._server is not None
+        self._server.empty(self._url, SCHEMA)
+        return url
 
     def close(self) -> None:
         if self._server is not None:
@@ -75,6 +87,14 @@ class TestPostgresEngine(EngineContract):
         yield again
         for one in opened:
             one.close()
+
+
+class TestPostgresEngineInASchema(TestPostgresEngine):
+    """The same with all that is set for each transaction."""
+
+    @pytest.fixture
+    def url(self) -> str:
+        return _database.emptied_schema()
 
 
 def _open(path: Path, clock: Clock, ids: Ids) -> Engine:

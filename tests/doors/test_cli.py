@@ -22,6 +22,7 @@ import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.testing import ManualClock
 
 typer = pytest.importorskip("typer", reason="the command's extra is not installed")
 
@@ -335,6 +336,25 @@ def test_rewind_asks_on_a_terminal(db: Path, answer: str, code: int, entries: in
         assert store.thread("trip-42").logbook.head() == entries
 
 
+def test_a_log_since_some_time(call: Call, tmp_path: Path) -> None:
+    """Times never go back in a log: what is appended while a clock is wrong counts as said after what is before it."""
+    path, start = tmp_path / "timed.db", datetime(2026, 5, 1, tzinfo=UTC)
+    clock = ManualClock(start)
+    with holdfast.open(path, clock=clock) as store:
+        for hour, many in ((0, 600), (5, 2), (1, 1), (6, 1)):
+            clock.set(start + timedelta(hours=hour))
+            store.thread("t").append(*[holdfast.note(f"hour {hour}")] * many)
+
+    def told(*options: str) -> list[int]:
+        return [entry["number"] for entry in call("log", "t", "--db", path, "--json", *options).data["entries"]]
+
+    assert told("--since", "2026-05-01T05:00") == [601, 602, 603, 604]
+    assert told("--since", "2026-05-01T00:30", "--limit", "2") == [601, 602]
+    assert told("--since", "2026-05-01T05:00", "--after", "603") == [604]
+    assert told("--since", "2h ago") == []
+    assert len(told("--since", "2026-05-01")) == 604
+
+
 @pytest.mark.parametrize("name", ["all.json", "all.yaml", "all.yml", "all.msgpack", "all.holdfast"])
 def test_export_and_import_again(call: Call, db: Path, tmp_path: Path, name: str) -> None:
     if name.endswith((".yaml", ".yml")):
@@ -361,6 +381,16 @@ def test_export_does_not_overwrite_a_file_without_force(call: Call, db: Path, tm
     assert file.read_text() == "mine"
     assert call("export", file, "--db", db, "--force").code == exits.OK
     assert json.loads(file.read_text())
+
+
+def test_export_to_a_file_whose_format_nobody_knows_names_those_there_are(call: Call, db: Path, tmp_path: Path) -> None:
+    formats = "json (.json), yaml (.yaml, .yml), msgpack (.msgpack, .holdfast)"
+    done = call("export", tmp_path / "all.csv", "--db", db)
+    assert done.code == exits.USAGE
+    assert f"{formats}, or give --format" in " ".join(done.err.split())
+    with holdfast.open(db) as store, pytest.raises(errors.Invalid, match=re.escape(f"{formats}, or give format=")):
+        store.export(tmp_path / "all.csv")
+    assert call("export", tmp_path / "all.csv", "--format", "json", "--db", db).code == exits.OK
 
 
 def test_export_as_json_tells_what_is_in_the_file(call: Call, db: Path, tmp_path: Path) -> None:
@@ -488,6 +518,8 @@ def test_a_thread_that_is_not_there(call: Call, db: Path, command: list[str]) ->
         ["threads", "--since", "soon"],
         ["log", "trip-42", "--last", "0"],
         ["log", "trip-42", "--last", "2", "--after", "1"],
+        ["log", "trip-42", "--last", "2", "--since", "2h"],
+        ["log", "trip-42", "--since", "soon"],
         ["state", "trip-42", "--history", "--revision", "1"],
         ["checkpoint", "trip-42"],
         ["checkpoint", "trip-42", "x", "--list"],
@@ -825,6 +857,7 @@ def test_moments_are_utc_unless_they_say_otherwise() -> None:
     assert wording.moment("2026-05-01T09:30+02:00", Noon()) == datetime(2026, 5, 1, 7, 30, tzinfo=UTC)
     assert wording.moment("1d12h", Noon()) == datetime(2026, 5, 1, 12, tzinfo=UTC) - timedelta(hours=36)
     assert wording.moment("36 hours ago", Noon()) == wording.moment("1d12h", Noon())
+    assert wording.moment("36h ago", Noon()) == wording.moment("1d12h ago", Noon()) == wording.moment("1d12h", Noon())
     assert wording.moment("yesterday", Noon()) == datetime(2026, 4, 30, tzinfo=UTC)
     assert wording.moment("last monday", Noon()) == datetime(2026, 4, 27, tzinfo=UTC)
     with pytest.raises(errors.Invalid, match=r"'soon' is not a time; write a date .* '3 days ago'.* .yesterday"):

@@ -81,6 +81,16 @@ def test_threads_go_by_tag_and_their_ids_may_be_used_again(call: Call, db: Path)
         store.thread("trip-1").append(holdfast.note("again"))
 
 
+@pytest.mark.parametrize("how", ["--yes", "--dry-run"])
+def test_an_unknown_user_or_agent_is_told_who_there_is(call: Call, how: str) -> None:
+    for args, told in ((("user", "anna"), "it has the users"), (("agent", "trvael"), "it has the agents travel")):
+        done = call("erase", *args, how)
+        assert done.code == exits.NOT_FOUND
+        assert told in " ".join(done.err.split())
+    names = " ".join(call("erase", "user", "anna", how).err.split()).partition("it has the users ")[2]
+    assert sorted(names.rstrip(".").split(", ")) == ["ana", "ben"]
+
+
 def test_nothing_goes_when_one_of_the_threads_is_not_there(call: Call, db: Path) -> None:
     assert call("erase", "thread", "trip-1", "trip-9", "--yes").code == exits.NOT_FOUND
     assert left(db) == ["trip-1", "trip-2", "visit"]

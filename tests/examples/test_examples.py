@@ -72,6 +72,15 @@ def test_every_example_is_tried_and_says_how_to_try_it() -> None:
         assert f"python examples/{file.name}" in file.read_text(encoding="utf-8").split('"""')[1]
 
 
+@pytest.mark.parametrize("on", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def test_an_agent_is_tested_by_killing_it(on: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    url = {} if on == "sqlite" else {"HOLDFAST_DB": request.getfixturevalue("postgres").clone()}
+    command = [sys.executable, str(EXAMPLES / "test_my_agent.py")]
+    out = finished(subprocess.Popen(command, cwd=tmp_path, env=ENV | url, stdout=-1, stderr=-1, text=True))
+    assert "2 passed" in out
+    assert not list(tmp_path.iterdir())
+
+
 def test_examples_leave_nothing_in_the_folder_they_are_run_from(tmp_path: Path) -> None:
     here, elsewhere = tmp_path / "checkout", tmp_path / "temporary"
     here.mkdir()
@@ -80,7 +89,7 @@ def test_examples_leave_nothing_in_the_folder_they_are_run_from(tmp_path: Path) 
         command = [sys.executable, str(EXAMPLES / name)]
         subprocess.run(command, cwd=here, env={**ENV, "TMPDIR": str(elsewhere)}, capture_output=True, check=True)
     assert not list(here.iterdir())
-    for file in EXAMPLES.rglob("*.py"):
+    for file in set(EXAMPLES.rglob("*.py")) - {EXAMPLES / "test_my_agent.py"}:  # whose stores the kit makes
         text = file.read_text(encoding="utf-8")
         assert "tempfile.gettempdir()" in text or "TemporaryDirectory()" in text, f"{file.name} keeps its store here"
 

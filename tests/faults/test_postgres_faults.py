@@ -22,6 +22,7 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.engine.contract import Append, Delete, Event, Op, Outcome, Put, Query, Receipt, Scope
 from holdfast.engine.postgres import PostgresEngine
+from holdfast.engine.postgres_options import PostgresOptions
 from holdfast.errors import Invalid, Misconfigured, NotFound, OutcomeUnknown, Unavailable
 from holdfast.ids import Ids
 from holdfast.testing.postgres import ROLE, Server
@@ -44,9 +45,10 @@ def keys(engine: PostgresEngine, tenant: str = TENANT) -> list[str | None]:
 
 @contextmanager
 def opened(url: str, *, busy_timeout_s: float = 20.0, pool_size: int = 10) -> Iterator[PostgresEngine]:
-    engine = PostgresEngine(
-        url, SystemClock(), Ids(), pool_size=pool_size, connect_timeout_s=0.5, busy_timeout_s=busy_timeout_s
-    )
+    options: PostgresOptions = {
+        "pool_size": pool_size, "pool_timeout": 0.5, "connect_timeout": 0.5, "lock_timeout": busy_timeout_s
+    }  # fmt: skip
+    engine = PostgresEngine(url, SystemClock(), Ids(), options)
     try:
         yield engine
     finally:
@@ -249,7 +251,7 @@ def test_a_stopped_server_is_unavailable_and_the_same_engine_goes_on_after_it(
     with suppress(Unavailable):
         while True:  # a backend whose server was killed may go on for a moment
             engine.get(TENANT, "thread", "t")
-    with pytest.raises(Unavailable) as refusal:
+    with pytest.raises(Unavailable, match="cannot be reached") as refusal:
         engine.commit(TENANT, [say("b")], 2)
     assert not isinstance(refusal.value, OutcomeUnknown)
     server.start()
@@ -262,10 +264,16 @@ def test_a_stopped_server_is_unavailable_and_the_same_engine_goes_on_after_it(
 
 def once_it_is_back(ask: Callable[[], Any]) -> Any:
     """What is answered after an outage. A pool that tried in vain waits longer each time before it tries again."""
-    for _ in range(5):
-        with suppress(Unavailable):
-            return ask()
-    return ask()
+    said = []
+    for _ in range(6):
+        try:
+            answer = ask()
+        except Unavailable as error:
+            said.append(str(error))
+        else:
+            assert not [text for text in said if "in use" in text]  # nobody had a connection
+            return answer
+    pytest.fail(f"it is not back: {said}")
 
 
 def test_a_restarted_server_is_not_even_noticed(server: Server, engine: PostgresEngine) -> None:
@@ -362,7 +370,10 @@ def test_a_full_disk_is_unavailable_and_nothing_is_written(database: str, engine
 
 def test_when_all_connections_are_in_use_the_next_caller_is_told(database: str) -> None:
     with opened(database, pool_size=1) as engine:
-        with engine.snapshot(), pytest.raises(Unavailable, match="in use"):
+        with (
+            engine.snapshot(),
+            pytest.raises(Unavailable, match=r"all 1 connections .* in use for 0.5 s; raise pool_size"),
+        ):
             engine.tenants()
         assert engine.tenants() == []
 

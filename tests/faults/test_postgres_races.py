@@ -476,8 +476,9 @@ def pooler(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     pooler.close()
 
 
-def test_every_transaction_may_have_a_backend_of_its_own(pooler: Pooler, database: str) -> None:
-    url = f"postgresql://{ROLE}@/{urlsplit(database).path[1:]}?host={pooler.folder}"
+@pytest.mark.parametrize("options", ["", "&schema=agents&statement_timeout=30s"])
+def test_every_transaction_may_have_a_backend_of_its_own(pooler: Pooler, database: str, options: str) -> None:
+    url = f"postgresql://{ROLE}@/{urlsplit(database).path[1:]}?host={pooler.folder}{options}"
     engine = PostgresEngine(url, SystemClock(), Ids())
     try:
         for number in range(5):
@@ -490,6 +491,7 @@ def test_every_transaction_may_have_a_backend_of_its_own(pooler: Pooler, databas
         with engine.snapshot() as view:
             assert view.tenants() == [TENANT, "globex"]
         engine.erase(TENANT, ANA, time=9)
+        engine.scrub()
         consistent(engine)
     finally:
         engine.close()

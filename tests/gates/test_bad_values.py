@@ -131,7 +131,7 @@ GOOD: dict[str, Any] = {
     "Memories.remember_all.items": ["a text"], "Folder.move.to": "b.txt", "Memories.use.name": "recall",
     "args": (), "at": datetime.now(UTC), "Run.subtask.fn": lambda *given: 1, "amounts": {},
     "Thread.fork.id": "other", "Store.thread.id": "t", "Thread.replay.name": "done", "Thread.timeline.name": "done",
-    "tenant": "acme", "actor": "bob", "position": 0, "vector": [1.0, 0.5],
+    "tenant": "acme", "actor": "bob", "position": 0, "vector": [1.0, 0.5], "decision": "use it",
 }  # fmt: skip
 """What is given for parameters that must be, by their names, or by the names of their methods too."""
 STOPPED = threading.Event()

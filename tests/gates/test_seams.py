@@ -14,6 +14,7 @@ from collections.abc import Iterator
 # Where another one's private name is used, each with the reason.
 REASONS = {
     ("atfork.py", "_at_fork_reinit"): "a lock's own way to begin anew in a forked child",
+    ("testing/restarting.py", "_exit"): "the one way out of a forked child that never returns to its parent's program",
 }
 OF_A_TUPLE = {"_replace", "_asdict", "_fields"}
 

@@ -38,6 +38,7 @@ def test_metadata_comes_back_and_filters_listings_and_recalls(memory: holdfast.M
     apollo = memory.memories(where={"project": "apollo"})
     assert (texts(apollo), apollo[0].metadata, apollo[0].type) == (["the build of apollo broke"], kept, "incident")
     assert len(memory.memories(where={"build": 7})) == 2  # 7 and 7.0
+    assert len(memory.memories(where={"deep": {"a": [1.0, None]}})) == 1
     assert texts(memory.memories(where={"labels": "blue"})) == ["the build of apollo broke"]
     assert texts(memory.memories(where={"labels": ["red", "blue"], "deep": {"a": [1, None]}})) == texts(apollo)
     assert memory.memories(where={"labels": ["blue", "red"]}) == memory.memories(where={"absent": None}) == []
@@ -192,6 +193,35 @@ def test_where_there_are_no_vectors_nothing_is_near(memory: holdfast.Memories) -
     assert not memory.nearest([1, 0]).relevant
 
 
+@pytest.mark.every_engine
+def test_erasing_takes_vectors_out_of_memory_too(store: holdfast.Store) -> None:
+    memory, other = store.memory("ana"), store.acting_as("bob").memory("ana")
+    memory.remember_all([{"text": f"old {number}", "vector": [number, 1]} for number in range(3)])
+    assert len(memory.nearest([0, 1])) == len(other.nearest([0, 1])) == 3
+    store.erase(user="ana")
+    memory.remember_all([{"text": f"new {number}", "vector": [number, 1, 1]} for number in range(4)])
+    for handle in (memory, other):
+        assert {*texts(handle.nearest([0, 1, 1]))} == {f"new {number}" for number in range(4)}
+    gone = memory.nearest([0, 1, 1], k=1)[0]
+    other.forget(gone.id, erase=True)
+    assert gone.text not in texts(memory.nearest([0, 1, 1]))
+
+
+def test_an_event_that_happens_again_is_another_event(memory: holdfast.Memories, clock: ManualClock) -> None:
+    first = memory.remember("the backup failed", kind="episodic")
+    clock.advance(86_400)
+    assert memory.remember("the backup failed", kind="episodic").id != first.id
+
+
+def test_vectors_of_another_length_in_another_collection_are_passed_over(store: holdfast.Store) -> None:
+    store.memory().remember("common", vector=[1, 0])
+    store.memory("ana").remember("hers", vector=[1, 0, 0])
+    assert texts(store.memory("ana").nearest([1, 0, 0])) == ["hers"]
+    assert texts(store.memory("ana").nearest([1, 0])) == ["common"]
+    with pytest.raises(Invalid, match="2 or 3 numbers, not 1"):
+        store.memory("ana").nearest([1])
+
+
 # Counts
 
 
@@ -205,7 +235,7 @@ def test_the_same_note_again_is_one_memory_with_a_count(memory: holdfast.Memorie
     assert second.repeated_at > first.recorded_at
     others = [
         memory.remember("likes tea", tags=["drinks"]), memory.remember("likes tea", origin="ana"),
-        memory.remember("likes tea", metadata={"a": 1}), memory.remember("likes tea", kind="episodic"),
+        memory.remember("likes tea", metadata={"a": 1}), memory.remember("likes tea", kind="procedural"),
         memory.remember("likes tea", key="drink"), memory.remember("likes tea", once="mine"),
     ]  # fmt: skip
     assert len({first.id, *(one.id for one in others)}) == 7
@@ -279,12 +309,11 @@ def test_the_newest_that_are_true(memory: holdfast.Memories, clock: ManualClock)
     assert memory.recent(0) == []
 
 
-def test_a_least_score_leaves_the_rest_out(memory: holdfast.Memories) -> None:
-    memory.remember_all(["likes green tea", "likes green paint", "has a car"])
-    found = memory.recall("green tea")
-    least = found[0].score
-    assert texts(memory.recall("green tea", min_score=least)) == ["likes green tea"]
-    assert not memory.recall("green tea", min_score=least + 1).relevant
+def test_scores_of_a_recall_have_no_least_and_the_error_says_what_to_do(memory: holdfast.Memories) -> None:
+    with pytest.raises(Invalid, match="nearest"):
+        memory.recall("green tea", min_score=0.7)  # type: ignore[call-arg]
+    with pytest.raises(Invalid, match="nearest has no filter thread"):
+        memory.nearest([1, 0], thread="t")  # type: ignore[call-arg]
 
 
 # What passed the filters decides

@@ -430,6 +430,18 @@ def test_building_writes_nothing_and_sees_nothing_for_the_caller(store: holdfast
 # Recall
 
 
+@pytest.mark.parametrize("tokens", [None, lambda text: 2 * len(text)])
+def test_output_of_a_thread_with_a_very_long_id_is_masked_too(store: holdfast.Store, tokens: Any) -> None:
+    """The way to the whole is longer there than a stand-in may be otherwise."""
+    long = store.thread("q7Zk9XvB" * 64, user="ana")
+    long.append(holdfast.tool_call("run", {}, id="c1"), holdfast.observation("E   assert 1 == 2\n" * 2_000, of="c1"))
+    for number in range(8):
+        long.append({"role": "user", "content": f"question {number}"}, {"role": "assistant", "content": "answer"})
+    context = store.context(long, "why?", budget=40_000, tokens=tokens)
+    assert context.report.masked == 1
+    assert f"the whole text: {long.id}#2]" in context.text
+
+
 def test_what_is_masked_or_clipped_can_be_recalled(store: holdfast.Store, thread: Any) -> None:
     output = [f"line {number} is fine" for number in range(400)]
     output[200] = "the harbour master is Oleg"

@@ -486,9 +486,6 @@ def test_tools_that_are_gone_on_resume_keep_their_results(store: holdfast.Store)
 
 @pytest.mark.every_engine
 def test_a_once_tool_is_asked_for_by_its_probe_after_a_crash(place: Any, world: World) -> None:
-    class Died(BaseException):
-        """The end of a process."""
-
     @holdfast.step(effect="once", probe=world.find)
     def pay(what: str) -> str:
         world.do(what)
@@ -504,6 +501,71 @@ def test_a_once_tool_is_asked_for_by_its_probe_after_a_crash(place: Any, world: 
     assert asking.resume().text == "paid"
     assert heard(asking) == ["flight"]
     assert len(world.done) == 1
+
+
+class Died(BaseException):
+    """The end of a process."""
+
+
+def paying(world: World) -> Any:
+    @holdfast.step(effect="once", probe=world.find)
+    def pay(what: str) -> str:
+        return str(world.do(what))
+
+    return pay
+
+
+@pytest.mark.every_engine
+def test_a_once_call_that_is_repeated_after_a_crash_is_answered_and_not_done_again(place: Any, world: World) -> None:
+    pay, flight = paying(world), call("pay", what="flight")
+    with pytest.raises(Died):
+        session(place.open(own=True), flight, Died, tools=[pay]).turn("q")
+    place.lapse()
+    again = session(place.open(own=True), call("pay", "2", what="flight"), Died, tools=[pay])
+    with pytest.raises(Died):
+        again.resume()
+    assert heard(again)[1].startswith("flight\n(This was done before an interruption")
+    place.lapse()
+    last = session(
+        place.open(own=True), call("pay", "3", what="flight"), call("pay", "4", what="hotel"), "paid", tools=[pay]
+    )
+    assert last.resume().text == "paid"
+    assert [text.partition("\n")[0] for text in heard(last)] == ["flight", "flight", "flight", "hotel"]
+    assert [what for what, _ in world.done] == ["flight", "hotel"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "done"),
+    [
+        ([call("pay", what="flight")] * 2, [call("pay", what="flight")] * 2, 2),  # two on purpose, both repeated
+        ([call("pay", what="flight")], [call("pay", what="flight")] * 2, 2),  # two on purpose, one was done
+        ([call("pay", what="flight")], [call("pay", what="hotel")], 2),
+        ([call("look", what="flight")], [call("look", what="flight")], 2),  # may be done as often as one likes
+    ],
+)
+def test_only_what_was_done_once_is_not_repeated(
+    store: holdfast.Store, world: World, before: Any, after: Any, done: int
+) -> None:
+    @holdfast.step(effect="pure")
+    def look(what: str) -> str:
+        return str(world.do(what))
+
+    asking = session(store, before, RuntimeError("down"), after, "paid", tools=[paying(world), look])
+    with pytest.raises(ModelFailed):
+        asking.turn("q")
+    assert asking.resume().text == "paid"
+    assert len(world.done) == done
+
+
+def test_a_model_that_insists_or_was_not_interrupted_does_it_twice(store: holdfast.Store, world: World) -> None:
+    pay = call("pay", what="flight")
+    session(store, pay, pay, "paid", tools=[paying(world)]).turn("q")
+    assert len(world.done) == 2
+    asking = session(store, pay, RuntimeError("down"), pay, pay, "paid", tools=[paying(world)])
+    with pytest.raises(ModelFailed):
+        asking.turn("once more")
+    assert asking.resume().text == "paid"
+    assert len(world.done) == 4
 
 
 def test_what_nobody_can_say_stops_and_goes_on_once_it_is_settled(store: holdfast.Store, world: World) -> None:

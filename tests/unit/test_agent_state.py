@@ -120,7 +120,8 @@ def test_a_document_with_a_list_of_facts_loads_as_people_write_it() -> None:
     state = schemas.revive(schema, document, HERE)
     plain = schemas.prepare(schema, state, HERE)
     assert plain["confirmed_facts"] == document["confirmed_facts"]
-    assert state.fact("prefers pgvector") is None
+    with pytest.raises(Invalid, match="list"):
+        state.fact("prefers pgvector")
     marks = freshness.carry(schema, None, {}, plain, now=to_micros(MORNING), by="agent")
     assert freshness.report(schema, plain, marks, to_micros(MORNING)).must_verify == ("confirmed_facts[1]",)
     with pytest.raises(Invalid, match="append"):

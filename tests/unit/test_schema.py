@@ -857,6 +857,7 @@ def test_a_hole_in_the_chain_is_found_before_anything_runs() -> None:
     error = failing(registry, 1, MigrationMissing)
     assert (error.from_version, error.to_version) == (2, 3)
     assert "2 → 3" in str(error)
+    assert 'write one: @holdfast.migration("trip", 2, 3) over a function' in str(error)
     assert not ran
 
 

@@ -268,13 +268,23 @@ def test_a_stamp_without_a_year_needs_today() -> None:
         ("a month ago", "2023-08-13T15:00"),
         ("2 years ago", "2021-09-13T15:00"),
         ("3 days from now", "2023-09-16T15:00"),
+        ("2h ago", "2023-09-13T13:00"),
+        ("2 hrs ago", "2023-09-13T13:00"),
+        ("90 min ago", "2023-09-13T13:30"),
+        ("30s ago", "2023-09-13T14:59:30"),
+        ("3D ago", "2023-09-10T15:00"),
+        ("1w from now", "2023-09-20T15:00"),
+        ("2mo ago", "2023-07-13T15:00"),
+        ("an hour ago", "2023-09-13T14:00"),
     ],
 )
 def test_what_someone_types_as_a_time(typed: str, moment: str) -> None:
     assert when.read_moment(typed, NOW) == _moment(moment)
 
 
-@pytest.mark.parametrize("typed", ["", "soon", "3 days", "9999 years ago", "before yesterday", "x" * 100_000])
+@pytest.mark.parametrize(
+    "typed", ["", "soon", "3 days", "9999 years ago", "2x ago", "anh ago", "h ago", "before yesterday", "x" * 100_000]
+)
 def test_what_is_no_time_to_type(typed: str) -> None:
     assert when.read_moment(typed, NOW) is None
 

@@ -15,7 +15,7 @@ from holdfast.memory.conflicts import Contradiction
 from holdfast.memory.extraction import Extractor
 from holdfast.memory.facts import FactVersion
 from holdfast.memory.graph import Link
-from holdfast.memory.handle import Details, Memories, Only, Progress
+from holdfast.memory.handle import Details, Memories, NearFilters, Only, Progress
 from holdfast.records import Memory, Origin, Recalled
 
 
@@ -47,6 +47,20 @@ class AsyncMemories:
 
     async def link(self, subject: str, relation: str, object: str, **details: Any) -> Memory:
         return await self._offload.to_end(self._memories.link, subject, relation, object, **details)
+
+    async def decide(
+        self,
+        decision: str,
+        *,
+        because: str | None = None,
+        about: str | None = None,
+        subject: str | None = None,
+        origin: str | dict[str, Any] | Origin | None = None,
+        **details: Unpack[Details],
+    ) -> Memory:
+        return await self._offload.to_end(
+            self._memories.decide, decision, because=because, about=about, subject=subject, origin=origin, **details
+        )
 
     async def get(self, id: str) -> Memory:
         return await self._offload.run(self._memories.get, id)
@@ -172,10 +186,13 @@ class AsyncMemories:
         k: int = 10,
         *,
         model: str | None = None,
+        min_score: float | None = None,
         touch: bool = False,
-        **only: Unpack[Only],
+        **only: Unpack[NearFilters],
     ) -> Recalled:
-        return await self._offload.run(self._memories.nearest, vector, k, model=model, touch=touch, **only)
+        return await self._offload.run(
+            self._memories.nearest, vector, k, model=model, min_score=min_score, touch=touch, **only
+        )
 
     async def learn(self, thread: str, *, after: int = 0, extractor: Extractor | None = None) -> list[Memory]:
         return await self._offload.to_end(self._memories.learn, thread, after=after, extractor=extractor)

@@ -28,6 +28,7 @@ from holdfast.aio.thread import AsyncThread
 from holdfast.checks import check_function
 from holdfast.clock import Clock
 from holdfast.engine.contract import Commit
+from holdfast.engine.postgres_options import PostgresOptions
 from holdfast.ids import Ids
 from holdfast.ledger import feed
 from holdfast.ledger.expiry import Expired
@@ -43,6 +44,7 @@ from holdfast.steps.resume import Handlers, Resumed
 from holdfast.steps.run import Run
 from holdfast.steps.runs import LEASE_S
 from holdfast.steps.timeline import RunInfo
+from holdfast.store import REPLICA_LAG_S
 
 if TYPE_CHECKING:
     from holdfast.aio.session import AsyncSession
@@ -94,7 +96,7 @@ class StoreOpening:
         await self._store.close()
 
 
-def open(  # noqa: PLR0913 - each is a setting of a store
+def open(  # noqa: PLR0913 - how a store is opened, each by name
     url: str | Path | None = None,
     *,
     tenant: str | None = None,
@@ -105,6 +107,9 @@ def open(  # noqa: PLR0913 - each is a setting of a store
     embedder: Spec = AUTO,
     actor: str | None = None,
     max_context: int | str | None = None,
+    postgres: PostgresOptions | None = None,
+    replica: str | None = None,
+    replica_lag_s: float = REPLICA_LAG_S,
 ) -> StoreOpening:
     """Open a store for async use: ``store = await aio.open("agent.db")`` or ``async with aio.open(…) as store``."""
     return StoreOpening(
@@ -119,6 +124,9 @@ def open(  # noqa: PLR0913 - each is a setting of a store
             embedder=embedder,
             actor=actor,
             max_context=max_context,
+            postgres=postgres,
+            replica=replica,
+            replica_lag_s=replica_lag_s,
         )
     )
 

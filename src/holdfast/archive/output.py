@@ -20,10 +20,18 @@ def format_of(target: str | Path | BinaryIO) -> str:
     """The format that a file's suffix names; a stream has none, so its format must be given."""
     if not isinstance(target, str | Path):
         raise Invalid("say which format to write to a stream: json, yaml or msgpack")
-    suffix = Path(target).suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise Invalid(f"{target}: the suffix names no format; use {', '.join(_SUFFIXES)}, or give format=")
-    return _SUFFIXES[suffix]
+    if wrong := no_format(target, "format="):
+        raise Invalid(wrong)
+    return _SUFFIXES[Path(target).suffix.lower()]
+
+
+def no_format(target: str | Path, option: str) -> str:
+    """What to say of a file whose suffix names none of the formats; empty where it does."""
+    if Path(target).suffix.lower() in _SUFFIXES:
+        return ""
+    known = {format: [end for end, one in _SUFFIXES.items() if one == format] for format in _SUFFIXES.values()}
+    formats = ", ".join(f"{format} ({', '.join(ends)})" for format, ends in known.items())
+    return f"{target}: the suffix names no format; use one of {formats}, or give {option}"
 
 
 def _refuse_a_store(target: Path) -> None:

@@ -141,7 +141,10 @@ def reach(view: View, selection: Selection) -> list[TenantSelection]:
     found = _reach(view, selection.tenant, selection)
     for what, wanted in (("thread", selection.thread), ("user", selection.user)):
         if wanted is not None and not len(found):
-            raise NotFound(f"tenant {selection.tenant!r} holds nothing of {what} {wanted!r}", id=wanted, kind=what)
+            listed = f"; store.{what}s() and `holdfast {what}s` list what there is"
+            raise NotFound(
+                f"tenant {selection.tenant!r} holds nothing of {what} {wanted!r}{listed}", id=wanted, kind=what
+            )
     return [found]
 
 

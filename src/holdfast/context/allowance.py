@@ -36,11 +36,15 @@ class Cap(msgspec.Struct, frozen=True):
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """The tokens of a context, why they are so many, and how their sections share them, where that is not as usual."""
+    """The tokens of a context, why they are so many, and how their sections share them, where that is not as usual.
+
+    ``asked``: the caller named the number.
+    """
 
     tokens: int
     why: str
     shares: Mapping[str, Share] = {}
+    asked: bool = False
 
 
 def check_cap(given: object) -> Cap | None:
@@ -58,7 +62,7 @@ def check_cap(given: object) -> Cap | None:
 def given(budget: object) -> Allowance:
     """What a caller asked for."""
     tokens = check_budget(budget)
-    return Allowance(tokens, f"{tokens:,} tokens, as given")
+    return Allowance(tokens, f"{tokens:,} tokens, as given", asked=True)
 
 
 def by_window(model: str | None, window: int | None, output: int | None = None) -> Allowance:
@@ -86,4 +90,4 @@ def capped(allowance: Allowance, cap: Cap | None, affordable: Callable[[float], 
         return allowance
     most = f"{tokens:,} tokens" if cap.dollars is None else f"${cap.dollars:g}, which buys {tokens:,} tokens"
     why = f"{tokens:,} tokens: the store's cap is {most} (it would be {allowance.why})"
-    return msgspec.structs.replace(allowance, tokens=tokens, why=why)
+    return msgspec.structs.replace(allowance, tokens=tokens, why=why, asked=False)

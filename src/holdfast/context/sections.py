@@ -167,6 +167,10 @@ def trust(memory: Memory, before: str = " (") -> str:
     return "" if mark is None else f"{before}{mark}{')' if before == ' (' else ''}"
 
 
+_NO_BLOCKER = frozenset({"", "none", "no", "nothing", "n/a", "no blockers", "none at the moment", "none so far"})
+"""What people write under a heading that they leave empty."""
+
+
 def handoff(document: ProgressDocument) -> list[Piece]:
     """The progress document, what is to be done next first; on the page in the order of the document.
 
@@ -178,7 +182,8 @@ def handoff(document: ProgressDocument) -> list[Piece]:
     parts = _titled(0, "Run first", document.start)
     parts += [(2, f"Goal: {line(document.goal)}", "")] if document.goal else []
     parts += _titled(7, "Next", document.next_action)
-    parts += [(6, f"- Blocked: {line(blocker)}", "") for blocker in document.blockers]
+    blockers = [one for one in document.blockers if one.strip(" .!-").casefold() not in _NO_BLOCKER]
+    parts += [(6, f"- Blocked: {line(blocker)}", "") for blocker in blockers]
     parts += [(3, text, "Features:") for done, text in features if not done]
     parts += [(5, text, group) for done, text in steps if not done]
     parts += [(8, f"- Decided: {line(decision)}", "") for decision in document.decisions]

@@ -417,6 +417,22 @@ class Engine(View, Protocol):
         ...
 
 
+class Replica(Protocol):
+    """A copy that follows an engine, to read from where an answer may be some seconds old; the engine says how many."""
+
+    def reader(self, tenant: str) -> Engine:
+        """Return an engine that reads a tenant from the copy while it is fresh enough, and does all else itself."""
+        ...
+
+    def require(self, tenant: str) -> None:
+        """Have every read of a reader that begins after this see what was committed before it."""
+        ...
+
+    def close(self) -> None:
+        """Release everything that is the replica's own."""
+        ...
+
+
 Outcome = tuple[object, Receipt | None, BaseException | None]
 """The outcome of a submitted batch: the caller's ticket, and either the receipt or the error."""
 
@@ -510,6 +526,10 @@ class Fetches(Protocol):
 
     def get_many(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Record]:
         """Return those of the named records that exist, in any order."""
+        ...
+
+    def ids_tagged(self, tenant: str, kind: str, tags: Sequence[str], limit: int) -> list[tuple[str, str]]:
+        """Return at most so many pairs of one of these tags and the id of a record that has it, expired or not."""
         ...
 
     def events_at(self, tenant: str, marks: Sequence[Mark]) -> list[tuple[Mark, Event]]:

@@ -23,11 +23,12 @@ import select
 import time as _time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
@@ -40,6 +41,7 @@ from holdfast.engine.group import GroupCommit, Job
 from holdfast.engine.plan import MISTAKES, Changes, Plan, Published
 from holdfast.engine.postgres_commit import CALL, LOAD, FreshIds, LoadedRows, NeededRows, RowCache
 from holdfast.engine.postgres_database import BECOME_WRITER, RACES, Connection, PostgresDatabase, refused
+from holdfast.engine.postgres_options import PostgresOptions, PostgresSettings
 from holdfast.engine.relational import Keys, Reads, Row, RunStatement, Tending
 from holdfast.engine.waiting import Waiters
 from holdfast.errors import HoldfastError, Invalid, Misconfigured, OutcomeUnknown, Unavailable
@@ -60,7 +62,11 @@ _BECOME = b"SELECT set_config('holdfast.tenant', %s, true)"
 _TAKE = "SELECT holdfast_take(?)"
 _DROP = "DELETE FROM tenants WHERE name = ?"
 _HEAD = b"SELECT name, feed FROM tenants WHERE name = %s"
-_VACUUM = b"VACUUM records, tags, strands, events, feed"
+_POSITION = "SELECT pg_is_in_recovery(), coalesce((SELECT feed FROM tenants WHERE name = ?), 0)"
+_COMMIT_AT = "SELECT time, changes FROM feed WHERE tenant = ? AND position = ?"
+_STORE = "SELECT pg_is_in_recovery(), to_regclass('holdfast_meta')::oid::bigint, current_database()"
+_SYSTEM = "SELECT system_identifier FROM pg_control_system()"
+_STANDBY_S = 1.0  # a replica is given up sooner than a primary, which can answer in its place
 _UNCHECKED = (False, None, None, None, None)
 _NOT_BY_ITSELF = {"25001", "25006"}  # by default transactions are not READ COMMITTED here, or read only
 
@@ -80,7 +86,15 @@ class _ServerKeys(Keys):
         return list(names)
 
 
-_KEYS = _ServerKeys()
+KEYS = _ServerKeys()
+
+
+class ServerIdentity(NamedTuple):
+    """Whether an engine's server is a replica, what it has in common with its primary, and, once it has it, a table."""
+
+    follows: bool
+    table: int | None
+    store: tuple[Any, ...]
 
 
 class PostgresEngine(Reads):
@@ -93,23 +107,32 @@ class PostgresEngine(Reads):
         url: str,
         clock: Clock,
         ids: Ids,
+        options: PostgresOptions | None = None,
         *,
-        pool_size: int = 10,
-        connect_timeout_s: float = 10.0,
-        busy_timeout_s: float = 60.0,
+        standby_of: PostgresEngine | None = None,
     ) -> None:
-        super().__init__(self._run_outside, clock, remember=True, keys=_KEYS)
+        super().__init__(self._run_outside, clock, remember=True, keys=KEYS)
         self._ids = ids
-        self._database = PostgresDatabase(url, connect_timeout_s, busy_timeout_s)
+        self._database = PostgresDatabase(url, options, None if standby_of is None else standby_of.for_standby())
         self._closed = False
         self._memory = RowCache()
-        self._explicit = False
+        self._explicit = self._database.settings.schema is not None  # what is set for a transaction needs one
         self._waiters = Waiters(self, self._heads, _NAPS_S)
-        self._database.prepare()
-        self._pool_size, self._opening = pool_size, atfork.lock()
-        self._pool: ConnectionPool[Connection] | None = self._database.pool(pool_size)
+        if standby_of is None:
+            self._database.prepare()
+        self.reached: dict[str, int] = {}
+        self._reaching = atfork.lock()
+        self._opening, self._lent = atfork.lock(), set[Connection]()
+        self._pool: ConnectionPool[Connection] | None = self._database.pool()
         self._group = GroupCommit(self._commit_jobs)
         atfork.join(in_child=self._begin_anew)
+
+    def __str__(self) -> str:
+        return str(self._database)
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
 
     # Reading
 
@@ -133,6 +156,7 @@ class PostgresEngine(Reads):
 
         def ask(connection: Connection) -> dict[str, int]:
             with connection.pipeline():
+                self._set_up(connection)
                 cursors = []
                 for tenant in tenants:
                     connection.execute(_BECOME, (tenant,))
@@ -148,7 +172,63 @@ class PostgresEngine(Reads):
     @contextmanager
     def snapshot(self) -> Iterator[View]:
         with self._frozen() as run:
-            yield Reads(run, self._clock, remember=True, keys=_KEYS)
+            yield Reads(run, self._clock, remember=True, keys=KEYS)
+
+    # Reading beside a replica
+
+    def for_standby(self) -> PostgresSettings:
+        """The settings of a replica where its own address says nothing else."""
+        own = self._database.settings
+        waits = {
+            "pool_timeout": min(own.pool_timeout, _STANDBY_S),
+            "connect_timeout": min(own.connect_timeout, _STANDBY_S),
+        }
+        return msgspec.structs.replace(own, **waits)
+
+    def reach(self, tenant: str, position: int) -> None:
+        """Note a position that this process committed or saw; ``reached`` has the newest of each tenant."""
+        with self._reaching:  # of two threads, the later one must not take back what the other reached
+            self.reached[tenant] = max(position, self.reached.get(tenant, 0))
+
+    def ask_at(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> tuple[Row, list[Row]]:
+        """Run one query; say first whether this is a replica and up to which position of the feed the query sees."""
+
+        def ask(connection: Connection) -> tuple[Row, list[Row]]:
+            with connection.pipeline():
+                connection.execute(_FREEZE)
+                self._set_up(connection)
+                connection.execute(_BECOME, (tenant,))
+                seen = connection.execute(_dialect(_POSITION), (tenant,), binary=True)
+                cursor = connection.execute(_dialect(sql), values, binary=True)
+                connection.execute(b"COMMIT")
+            return seen.fetchall()[0], cursor.fetchall()
+
+        return self._insist(ask, _READ_TRIES)
+
+    @contextmanager
+    def snapshot_at(self, tenant: str) -> Iterator[tuple[Row, View]]:
+        """A snapshot, with what ``ask_at`` says of it."""
+        with self._frozen() as run:
+            yield run(tenant, _POSITION, (tenant,))[0], Reads(run, self._clock, remember=True, keys=KEYS)
+
+    def identity(self) -> ServerIdentity:
+        """Which store of which server this is, and whether it is a replica."""
+        follows, table, database = self._run_outside("", _STORE)[0]
+        try:
+            ((system,),) = self._run_outside("", _SYSTEM)
+        except Misconfigured:  # this role may not ask
+            system = None
+        return ServerIdentity(follows, table, (system, database, self._database.settings.schema))
+
+    def newest(self, tenant: str) -> tuple[int, list[Row]]:
+        """The newest commit of a tenant: its position, and what the feed says of it."""
+        position = self.head(tenant)
+        return position, self._run_outside(tenant, _COMMIT_AT, (tenant, position))
+
+    def contradicts(self, tenant: str, position: int, commit: list[Row]) -> bool:
+        """Whether a replica cannot have this commit from here. One that was trimmed meanwhile says nothing."""
+        mine = self._run_outside(tenant, _COMMIT_AT, (tenant, position))
+        return self.head(tenant) < position or bool(mine and commit and mine != commit)
 
     # Writing
 
@@ -177,19 +257,22 @@ class PostgresEngine(Reads):
             return lineage.removed(relational.inside(self._run_outside, tenant, tenant, scope))
         lineage.refuse_empty(scope)
 
-        def work(session: _Session) -> tuple[Removed, bool]:
+        def work(session: _Session) -> tuple[tuple[Removed, psycopg.Cursor[Row] | None], bool]:
+            called = None
             made = session.run(tenant, _TAKE, (tenant,))[0][0]
             removed, told = Tending(session.run, session.run_many).erase(tenant, scope, bury=bury, free=free)
             if told:
                 changes = Changes()
                 changes.feed.append(Published(time, lineage.actor_of(actor, scope), told))
-                session.call(tenant, LoadedRows(session.run, self._clock, _KEYS, NeededRows()), changes)
+                called = session.call(tenant, LoadedRows(session.run, self._clock, KEYS, NeededRows()), changes)
             elif made:  # to be held, and there is nothing in it
                 session.run(tenant, f"{_DROP} RETURNING 1", (tenant,))
-            return removed, True
+            return (removed, called), True
 
-        removed = self._insist(lambda connection: self._transact(connection, work), _WRITE_TRIES)
+        removed, called = self._insist(lambda connection: self._transact(connection, work), _WRITE_TRIES)
         self._memory.clear()
+        if called is not None:
+            self.reach(tenant, called.fetchall()[0][0])
         self._waiters.announce()
         return removed
 
@@ -207,6 +290,7 @@ class PostgresEngine(Reads):
         for job, end in zip(jobs, ends, strict=True):
             if isinstance(end, Receipt):
                 job.receipt = end
+                self.reach(job.tenant, end.feed)
             else:
                 job.error = end
         self._waiters.announce()
@@ -255,14 +339,15 @@ class PostgresEngine(Reads):
         known: Mapping[str, Any],
     ) -> _Decided:
         def run(tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-            return _ask(connection, tenant, sql, values)
+            return self._ask(connection, tenant, sql, values)
 
-        sources = {tenant: LoadedRows(run, self._clock, _KEYS, names, ids) for tenant, names in wanted.items()}
+        sources = {tenant: LoadedRows(run, self._clock, KEYS, names, ids) for tenant, names in wanted.items()}
         if known:
             for tenant, source in sources.items():
                 source.remembered(known[tenant], self._memory.limits(tenant))
         else:
-            with _pipelined(connection, len(wanted)):
+            with nullcontext() if len(wanted) == 1 and not self._database.for_reading else connection.pipeline():
+                self._set_up(connection)
                 found = {
                     tenant: connection.execute(LOAD, names.values(tenant), binary=True)
                     for tenant, names in wanted.items()
@@ -304,6 +389,7 @@ class PostgresEngine(Reads):
             return {tenant: connection.execute(CALL, values, binary=True).fetchall()[0]}
         with connection.pipeline():
             connection.execute(_BEGIN)
+            connection.execute(self._database.for_writing)
             found = {tenant: connection.execute(CALL, values, binary=True) for tenant, values in calls.items()}
             end = connection.execute(b"COMMIT")
         if end.statusmessage != "COMMIT":
@@ -317,7 +403,7 @@ class PostgresEngine(Reads):
         """
         wanted = _wanted(jobs)
         taken = {tenant: session.ask(tenant, _TAKE, (tenant,)) for tenant in sorted(wanted)}
-        sources = {tenant: LoadedRows(session.run, self._clock, _KEYS, names) for tenant, names in wanted.items()}
+        sources = {tenant: LoadedRows(session.run, self._clock, KEYS, names) for tenant, names in wanted.items()}
         found = {tenant: session.load(tenant, names) for tenant, names in wanted.items()}
         session.sync()
         for tenant, cursor in found.items():
@@ -341,7 +427,7 @@ class PostgresEngine(Reads):
             said: list[str] = []
             connection.add_notice_handler(hear := lambda notice: said.append(str(notice.message_primary)))
             try:
-                connection.execute(_VACUUM)
+                connection.execute(b"VACUUM " + self._database.tables)
             finally:
                 connection.remove_notice_handler(hear)
             return tuple(f"{self._database}: {text}" for text in said)
@@ -349,8 +435,8 @@ class PostgresEngine(Reads):
         return self._insist(vacuum, _READ_TRIES)
 
     def check(self, tenant: str | None = None) -> list[Problem]:
-        with self._frozen() as run:
-            return relational.check(Reads(run, self._clock, remember=True, keys=_KEYS), run, _KEYS, tenant)
+        with self._frozen(patient=True) as run:
+            return relational.check(Reads(run, self._clock, remember=True, keys=KEYS), run, KEYS, tenant)
 
     def close(self) -> None:
         if self._closed:
@@ -368,9 +454,11 @@ class PostgresEngine(Reads):
     def _borrowed(self) -> Iterator[Connection]:
         pool, process = self._pool_here(), os.getpid()
         connection = self._borrow(pool)
+        self._lent.add(connection)
         try:
             yield connection
         finally:
+            self._lent.discard(connection)
             if process == os.getpid():  # otherwise it is the parent's, who goes on with it
                 _settle(connection)
                 lost = connection.closed
@@ -385,7 +473,7 @@ class PostgresEngine(Reads):
             if self._closed:
                 raise Misconfigured("this store is closed")
             with self._opening:
-                self._pool = self._pool or self._database.pool(self._pool_size)
+                self._pool = self._pool or self._database.pool()
         return self._pool
 
     def _begin_anew(self) -> None:
@@ -395,7 +483,7 @@ class PostgresEngine(Reads):
         """
         self._database.cut_off()
         atfork.keep_for_ever(self._pool)
-        self._pool = None
+        self._pool, self._lent = None, set()
         self._group.begin_anew()
 
     def _forked(self) -> Misconfigured:
@@ -408,9 +496,19 @@ class PostgresEngine(Reads):
         except PoolClosed:
             raise Misconfigured("this store is closed") from None
         except PoolTimeout:
-            # The pool does not say why it could not connect. Asking again does, or shows that all are in use.
+            settings = self._database.settings
+            if len(self._lent) >= settings.pool_size:
+                raise Unavailable(
+                    f"all {settings.pool_size} connections to {self._database} stayed in use for "
+                    f"{settings.pool_timeout:g} s; raise pool_size, or wait longer with pool_timeout",
+                    place=str(self._database), pool_size=settings.pool_size,
+                ) from None  # fmt: skip
+            # The pool does not say why it could not connect. Asking again does, unless the server is back.
             with self._database.connected():
-                raise Unavailable(f"all connections to {self._database} stayed in use for too long") from None
+                raise Unavailable(
+                    f"{self._database} could not be reached for {settings.pool_timeout:g} s; it answers now: try again",
+                    place=str(self._database),
+                ) from None
 
     def _insist(self, attempt: Callable[[Connection], T], tries: int) -> T:
         """Run something repeatable until it succeeds, again if it lost a race or its connection."""
@@ -429,10 +527,23 @@ class PostgresEngine(Reads):
             _time.sleep(random.uniform(0.0, nap))
 
     def _run_outside(self, tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        return self._insist(lambda connection: _ask(connection, tenant, sql, values), _READ_TRIES)
+        return self._insist(lambda connection: self._ask(connection, tenant, sql, values), _READ_TRIES)
+
+    def _ask(self, connection: Connection, tenant: str, sql: str, values: Sequence[Any]) -> list[Row]:
+        """Run one query. Statements of a pipeline share a transaction, so the tenant holds for it and no longer."""
+        with connection.pipeline():
+            self._set_up(connection)
+            connection.execute(_BECOME, (tenant,))
+            cursor = connection.execute(_dialect(sql), values, binary=True)
+        return cursor.fetchall()
+
+    def _set_up(self, connection: Connection) -> None:
+        """Set what the options ask for, until the transaction ends."""
+        if self._database.for_reading:
+            connection.execute(self._database.for_reading)
 
     @contextmanager
-    def _frozen(self) -> Iterator[RunStatement]:
+    def _frozen(self, *, patient: bool = False) -> Iterator[RunStatement]:
         """Lend a transaction in which nothing changes. Its first query fixes what it sees."""
         self._run_outside("", "SELECT 1")  # dead connections show here, where another can be tried
         with self._borrowed() as connection:
@@ -446,6 +557,10 @@ class PostgresEngine(Reads):
 
             with self._database.translated(), connection.pipeline():
                 connection.execute(_FREEZE)
+                if patient:
+                    connection.execute(self._database.for_writing)
+                else:
+                    self._set_up(connection)
                 connection.execute(b"SELECT 1 FROM tenants LIMIT 1")
             yield run
 
@@ -455,6 +570,7 @@ class PostgresEngine(Reads):
         try:
             with connection.pipeline() as pipeline:
                 connection.execute(_BEGIN)
+                connection.execute(self._database.for_writing)
                 result, committing = work(_Session(connection, pipeline, self._database.bounds))
                 end = connection.execute(b"COMMIT" if committing else b"ROLLBACK")
         except Exception as error:
@@ -583,18 +699,6 @@ def _wanted(jobs: list[Job]) -> dict[str, NeededRows]:
     for job in jobs:
         wanted[job.tenant].add(job.ops)
     return wanted
-
-
-def _ask(connection: Connection, tenant: str, sql: str, values: Sequence[Any]) -> list[Row]:
-    """Run one query. Statements of a pipeline share a transaction, so the tenant holds for it and no longer."""
-    with connection.pipeline():
-        connection.execute(_BECOME, (tenant,))
-        cursor = connection.execute(_dialect(sql), values, binary=True)
-    return cursor.fetchall()
-
-
-def _pipelined(connection: Connection, statements: int) -> AbstractContextManager[object]:
-    return nullcontext() if statements == 1 else connection.pipeline()
 
 
 def _is_silent(connection: Connection) -> bool:

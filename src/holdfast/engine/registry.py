@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from time import monotonic
 from urllib.parse import unquote, urlsplit
 
-from holdfast.clock import Clock
-from holdfast.engine.contract import Engine
+from holdfast.clock import Clock, SystemClock
+from holdfast.engine.contract import Engine, Replica
+from holdfast.engine.postgres_options import PostgresOptions
 from holdfast.errors import Misconfigured, Unsupported, quoted
 from holdfast.ids import Ids
 
@@ -21,10 +24,14 @@ Factory = Callable[[str, Clock, Ids], Engine]
 _MEANT_A_SERVER = re.compile(r"(^|\s)password\s*=|^postgres(ql)?/")
 
 
-def open_engine(url: str, clock: Clock, ids: Ids) -> Engine:
+def open_engine(url: str, clock: Clock, ids: Ids, postgres: PostgresOptions | None = None) -> Engine:
     """Open the engine that a URL or a plain file path names."""
     scheme = scheme_of(url)
     factory = _FACTORIES.get(scheme) or _third_party(scheme)
+    if postgres is not None:
+        if scheme not in POSTGRES:
+            raise Misconfigured("postgres={…} goes with a postgresql:// address", scheme=scheme)
+        factory = partial(_open_postgres, options=postgres)
     try:
         return factory(url, clock, ids)
     except ImportError as error:
@@ -34,6 +41,27 @@ def open_engine(url: str, clock: Clock, ids: Ids) -> Engine:
         # A driver may be installed without the library it needs; then its own message is better.
         lacks = f"{error.name}, which is not installed" if isinstance(error, ModuleNotFoundError) else str(error)
         raise Unsupported(f'{scheme}: needs {lacks}: pip install "holdfast[{extra}]"', extra=extra) from error
+
+
+def open_replica(engine: Engine, url: object, lag_s: float, clock: Clock, ids: Ids, tenant: str) -> Replica:
+    """Open a streaming replica of an engine, for reads that may be up to ``lag_s`` seconds old.
+
+    One that follows another engine, as the tenant's feed shows, is refused; one that does not answer is tried later.
+    """
+    if not isinstance(url, str) or not url or scheme_of(url) not in POSTGRES:
+        raise Misconfigured("a replica is a postgresql:// address")
+    from holdfast.engine.postgres import PostgresEngine  # noqa: PLC0415 - engines load when they are asked for
+    from holdfast.engine.postgres_replica import PostgresReplica  # noqa: PLC0415
+
+    assert isinstance(engine, PostgresEngine)
+    # A clock of its own time, as tests have one, also says how long ago something was.
+    elapsed = monotonic if isinstance(clock, SystemClock) else lambda: clock.now() / 1_000_000
+    standby = PostgresEngine(url, clock, ids, standby_of=engine)
+    try:
+        return PostgresReplica(engine, standby, lag_s, elapsed, tenant)
+    except BaseException:
+        standby.close()
+        raise
 
 
 def scheme_of(url: str) -> str:
@@ -46,7 +74,8 @@ def scheme_of(url: str) -> str:
     # One letter before a colon is a drive, not a scheme; a path separator before it means a file name with a colon.
     if not colon or len(head) == 1 or "/" in head or "\\" in head:
         return "sqlite"
-    return head.lower()
+    scheme, _, driver = head.lower().partition("+")
+    return scheme if driver and scheme in POSTGRES else head.lower()
 
 
 def _third_party(scheme: str) -> Factory:
@@ -103,10 +132,10 @@ def _open_sqlite(url: str, clock: Clock, ids: Ids) -> Engine:
     return SqliteEngine(sqlite_path(url), clock, ids)
 
 
-def _open_postgres(url: str, clock: Clock, ids: Ids) -> Engine:
+def _open_postgres(url: str, clock: Clock, ids: Ids, options: PostgresOptions | None = None) -> Engine:
     from holdfast.engine.postgres import PostgresEngine  # noqa: PLC0415 - engines load when they are asked for
 
-    return PostgresEngine(url, clock, ids)
+    return PostgresEngine(url, clock, ids, options)
 
 
 _FACTORIES: dict[str, Factory] = {
@@ -115,4 +144,5 @@ _FACTORIES: dict[str, Factory] = {
     "postgresql": _open_postgres,
     "postgres": _open_postgres,
 }
-_EXTRAS = {"postgresql": "postgres", "postgres": "postgres"}
+POSTGRES = ("postgresql", "postgres")
+_EXTRAS = dict.fromkeys(POSTGRES, "postgres")

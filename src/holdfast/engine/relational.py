@@ -170,6 +170,15 @@ class Reads:
             found += [record_from(row) for row in rows]
         return found
 
+    def ids_tagged(self, tenant: str, kind: str, tags: Sequence[str], limit: int) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        for at in range(0, len(tags), _PAGE):
+            some = tags[at : at + _PAGE]
+            marks = ", ".join("?" * len(some))
+            sql = f"SELECT tag, id FROM tags WHERE tenant = ? AND kind = ? AND tag IN ({marks}) LIMIT ?"
+            found += self._run(tenant, sql, (self._keys.tenant(tenant), kind, *some, limit - len(found)))
+        return [(tag, id) for tag, id in found]
+
     def events_at(self, tenant: str, marks: Sequence[Mark]) -> list[tuple[Mark, Event]]:
         # Stream by stream, each with its own search in the index: of a long OR some planners make a scan of everything.
         wanted: dict[int, list[int]] = {}

@@ -50,13 +50,15 @@ class AgentState(msgspec.Struct):
     unresolved_issues: list[str] = []
 
     def fact(self, name: str) -> Fact | None:
-        """The fact of this name; None if there is none, or if the facts are a list."""
-        check_id(name, "the name of a fact")
-        return self.confirmed_facts.get(name) if isinstance(self.confirmed_facts, dict) else None
+        """The fact of this name, or None."""
+        return self._by_name().get(check_id(name, "the name of a fact"))
 
     def with_fact(self, name: str, value: Any, *, at: datetime, by: str = "") -> Self:
         """Return this state with one fact confirmed at a moment, which must have a time zone."""
-        if isinstance(self.confirmed_facts, list):
-            raise Invalid('these facts are a list without names; append {"fact": …, "confirmed_at": …} to it')
-        facts = {**self.confirmed_facts, check_id(name, "the name of a fact"): Fact(value, at, by)}
+        facts = {**self._by_name(), check_id(name, "the name of a fact"): Fact(value, at, by)}
         return msgspec.structs.replace(self, confirmed_facts=facts)
+
+    def _by_name(self) -> dict[str, Fact]:
+        if isinstance(self.confirmed_facts, list):
+            raise Invalid('these facts are a list without names; read it, or append {"fact": …, "confirmed_at": …}')
+        return self.confirmed_facts

@@ -6,13 +6,14 @@ Deliberately absent: which engine, clock or schemas these are. ``store.py`` choo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from holdfast.clock import Clock
-from holdfast.engine.contract import Engine, Event, Fetches, Mark, Op, Query, Receipt, Record, View
-from holdfast.errors import Conflict
+from holdfast.engine.contract import Engine, Event, Fetches, Mark, Op, Query, Receipt, Record, Replica, View
+from holdfast.errors import Conflict, Unavailable
 from holdfast.ledger.schema import Registry
 
 P = TypeVar("P")
@@ -54,6 +55,20 @@ def fetch(view: View, tenant: str, kind: str, ids: Sequence[str]) -> dict[str, R
     return {record.id: record for record in found}
 
 
+def fetch_tagged(view: View, tenant: str, kind: str, tags: Sequence[str], limit: int) -> dict[str, list[Record]]:
+    """Some of the records that have one of these tags, by tag, in one or two queries if the engine can do that."""
+    if isinstance(view, Fetches):
+        pairs = view.ids_tagged(tenant, kind, tags, limit)
+        records = fetch(view, tenant, kind, [id for _, id in pairs]) if pairs else {}
+        found = [(tag, records[id]) for tag, id in pairs if id in records]
+    else:
+        found = [(tag, record) for tag in tags for record in view.scan(tenant, Query(kind, tag=tag, limit=limit))]
+    by_tag: dict[str, list[Record]] = {}
+    for tag, record in found:
+        by_tag.setdefault(tag, []).append(record)
+    return by_tag
+
+
 def fetch_events(view: View, tenant: str, marks: Sequence[Mark]) -> dict[Mark, Event]:
     """The existing events at these places, in one query if the engine can do that."""
     if isinstance(view, Fetches):
@@ -70,6 +85,24 @@ class Core(NamedTuple):
     clock: Clock
     schemas: Registry
     actor: str | None = None
+    replica: Replica | None = None
+
+    @property
+    def reading(self) -> Core:
+        """The same, for reads that may be some seconds old: from the replica, if there is a fresh one."""
+        return self if self.replica is None else self._replace(engine=self.replica.reader(self.tenant))
+
+    def read(self, work: Callable[[Core], T]) -> T:
+        """Do ``work``, which only reads, with ``reading``; from the start with the engine if the replica gives out."""
+        if self.replica is not None:
+            with suppress(Unavailable):
+                return work(self.reading)
+        return work(self)
+
+    def settle(self) -> None:
+        """Have what ``reading`` reads from here on include everything committed so far."""
+        if self.replica is not None:
+            self.replica.require(self.tenant)
 
     def write(self, ops: Sequence[Op], time: int) -> Receipt:
         """Commit operations of this tenant, in the name of this store's actor."""

@@ -469,7 +469,11 @@ def _chain(registry: Registry, schema: Schema, version: int, where: Where) -> li
     while version < schema.version:
         step = registry.step(schema.name, version)
         if step is None or step[0] > schema.version:
-            detail = "" if step is None else f"; the one from {version} goes to {step[0]}, past the code's version"
+            needed = (
+                f'; write one: @holdfast.migration("{schema.name}", {version}, {version + 1}) over a function that '
+            )
+            needed += "takes the old document and returns the new one"
+            detail = needed if step is None else f"; the one from {version} goes to {step[0]}, past the code's version"
             raise MigrationMissing(
                 f"{where}: no migration of {schema.name!r} {version} → {version + 1} on the way to version "
                 f"{schema.version}{detail}",

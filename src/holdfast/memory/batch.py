@@ -1,13 +1,14 @@
 """What one call to remember writes: new memories, and notes that are here already, counted once more.
 
-A note is a memory with no key, name or period of its own. Of two that are the same in every respect, origin and
-metadata included, the second adds nothing but that it was said again. Deliberately absent: committing it.
+A note is a memory with no key, name or period of its own, and no event: two events are two. Of two notes that are the
+same in every respect, origin and metadata included, the second adds nothing but that it was said again. Deliberately
+absent: committing it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.engine.contract import Op, Put, Record
@@ -20,24 +21,30 @@ _NOT_A_NOTE = ("once", "key", "object", "corrects", "valid_from", "valid_to")
 Plain = dict[str, Any]
 
 
-class WriteBatch:
-    """Collects drafts. ``find`` gives the record of a note that stands under a tag."""
+def note_tag(collection: str, draft: Remembering, plain: Plain) -> str | None:
+    """The tag that a note shares with what says the same; None for what is no note."""
+    if draft.kind == "episodic" or any(getattr(draft, what) is not None for what in _NOT_A_NOTE):
+        return None
+    return same_tag(collection, json.dumps(as_remembered(plain), sort_keys=True))
 
-    def __init__(self, collection: str, time: int, find: Callable[[str], Record | None]) -> None:
-        self._collection, self._time, self._find = collection, time, find
+
+class WriteBatch:
+    """Collects drafts. ``known`` are the notes that are here already, by their tags."""
+
+    def __init__(self, collection: str, time: int, known: Mapping[str, Record]) -> None:
+        self._collection, self._time, self._known = collection, time, known
         self._names: dict[str, str] = {}
         self._tags: dict[str, str] = {}
         self.new: dict[str, tuple[Remembering, Plain]] = {}
         self.again: dict[str, tuple[Record, Plain]] = {}
 
-    def add(self, name: str, draft: Remembering, plain: Plain) -> str:
+    def add(self, name: str, draft: Remembering, plain: Plain, tag: str | None) -> str:
         """Take in a draft, and return the name of the memory that it is or repeats."""
-        if any(getattr(draft, what) is not None for what in _NOT_A_NOTE):
+        if tag is None:
             self.new[name] = (draft, plain)
             return name
-        tag = same_tag(self._collection, json.dumps(as_remembered(plain), sort_keys=True))
         if tag not in self._names:
-            record = self._find(tag)
+            record = self._known.get(tag)
             self._names[tag] = name if record is None else record.id
             if record is None:
                 self.new[name], self._tags[name] = (draft, plain), tag

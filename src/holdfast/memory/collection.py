@@ -25,9 +25,9 @@ from holdfast.engine.contract import Append, Delete, Event, Mark, Op, Put, Query
 from holdfast.errors import Conflict, Corrupt, Erased, Invalid, KeyReused, NotFound, Unsupported, quoted
 from holdfast.ids import Ids, check_id
 from holdfast.ledger import secrets
-from holdfast.ledger.core import Core, Pending, fetch, scan_all
+from holdfast.ledger.core import Core, Pending, fetch, fetch_tagged, scan_all
 from holdfast.ledger.thread import check_count
-from holdfast.memory.batch import WriteBatch
+from holdfast.memory.batch import WriteBatch, note_tag
 from holdfast.memory.drafts import Remembering, check_trust, checked
 from holdfast.memory.facts import denial, fact_of, rank, timeline
 from holdfast.memory.filters import ListFilters, MemoryFilter, age
@@ -51,13 +51,11 @@ from holdfast.memory.names import (
     vector_tag,
 )
 from holdfast.memory.stored import as_remembered, from_plain, read_plain, readable, to_body, to_memory, to_plain
-from holdfast.records import Memory
+from holdfast.records import Memory, OwnVector
 
 _TRIES = 1_000  # of many concurrent changes, one gets through at a time
 _LEAST_PAGE = 100
 _LARGEST_PAGE = 1_000
-_FEW = 10  # so many are looked up each by itself whatever else there is
-_SOME = 50  # a collection with fewer corrections gives all of them
 _MANY = 300  # of more than that, all of their sort are read at once
 _PAGE = 500_000
 _LAST = 2**63 - 1
@@ -110,13 +108,15 @@ class MemoryCollection:
         written = [checked(draft, self.subject) for draft in drafts]
         self._check_lengths(written)
         names = [memory_id(number) for number in self._numbers(written, time)]
-        batch = WriteBatch(self.id, time, self._note)
-        for place, draft in enumerate(written):
-            name, plain = names[place], self._plain(draft, names[place], time)
+        plains = [self._plain(draft, name, time) for draft, name in zip(written, names, strict=True)]
+        tags = [note_tag(self.id, draft, plain) for draft, plain in zip(written, plains, strict=True)]
+        batch = WriteBatch(self.id, time, self._notes([tag for tag in tags if tag is not None]))
+        for place, (draft, plain, tag) in enumerate(zip(written, plains, tags, strict=True)):
+            name = names[place]
             if name in batch.new and batch.new[name][1] != plain:
                 raise _reused(draft.once, name)
             if known is None or name not in known:
-                names[place] = batch.add(name, draft, plain)
+                names[place] = batch.add(name, draft, plain, tag)
 
         def finish(receipt: Receipt) -> list[Memory]:
             made = {**batch.memories(receipt.time), **(known or {})}
@@ -134,11 +134,16 @@ class MemoryCollection:
         for name, (_, plain) in new.items():
             yield Put(MEMORY, name, to_body(plain), 0, self.scope, batch.tags(name))
 
-    def _note(self, tag: str) -> Record | None:
-        """The note under a tag, unless it was forgotten, corrected or ended."""
-        found = self._core.engine.scan(self._core.tenant, Query(MEMORY, tag=tag, limit=_LEAST_PAGE))
-        standing = (one for one in found if "forgotten" not in read_plain(one))
-        return next((one for one in standing if not self._tagged(correction_tag(self.id, one.id), None)), None)
+    def _notes(self, tags: Sequence[str]) -> dict[str, Record]:
+        """The notes under some tags, but those that were forgotten, corrected or ended."""
+        most = 4 * len(tags) + _LEAST_PAGE
+        found = fetch_tagged(self._core.engine, self._core.tenant, MEMORY, tags, most) if tags else {}
+        standing = [(tag, one) for tag, notes in found.items() for one in notes if "forgotten" not in read_plain(one)]
+        over = {
+            one.corrects
+            for one in self._with_tags([correction_tag(self.id, one.id) for _, one in standing], self._core.engine)
+        }
+        return {tag: one for tag, one in standing if one.id not in over}
 
     def _check_lengths(self, drafts: Sequence[Remembering]) -> None:
         """Refuse a vector that is not as long as the others of its model: none of them could be compared with it."""
@@ -146,8 +151,7 @@ class MemoryCollection:
         for vector in (draft.vector for draft in drafts if draft.vector is not None):
             length = lengths.get(vector.model)
             if length is None:
-                found = self.vectors(vector.model, limit=1)
-                length = len(found[0].vector.data if found and found[0].vector else vector.data)
+                length = self._length(vector)
             lengths[vector.model] = length
             if len(vector.data) != length:
                 here, given = count_of(length), count_of(len(vector.data))
@@ -155,6 +159,13 @@ class MemoryCollection:
                     f"the vectors of {vector.model!r} here have {here} numbers, not {given}; name each model",
                     model=vector.model,
                 )
+
+    def _length(self, vector: OwnVector) -> int:
+        """How long the data of this model's vectors is here; that of this one if it is the first."""
+        tag = vector_tag(self.id, vector.model)
+        some = fetch_tagged(self._core.engine, self._core.tenant, MEMORY, [tag], 1).get(tag, ())
+        known = next((one.vector for one in readable(some) if one.vector is not None), vector)
+        return len(known.data)
 
     def _numbers(self, drafts: Sequence[Remembering], time: int) -> Iterator[int]:
         """One number after another, so that of two versions in one commit the latter is the later one."""
@@ -216,9 +227,11 @@ class MemoryCollection:
         wanted = MemoryFilter.of(**only)
         if limit is not None:
             check_count("limit", limit)
-            if wanted.by_stream:
+            if wanted.by_stream is not None:
                 with self._still(view) as still:
-                    return self._last(wanted, limit, still)
+                    found = self._last(wanted, limit, still)
+                if found is not None:
+                    return found
         if wanted.tag is not None:
             tags = [label_tag(self.id, wanted.tag)]
         elif wanted.type is not None:
@@ -231,12 +244,11 @@ class MemoryCollection:
         """The memories with a vector of their caller's; those of one model when it is named."""
         return self._listed([vector_tag(self.id, model)], lambda memory: memory.vector is not None, limit, view)
 
-    def since(self, position: int) -> list[Memory]:
-        """What was remembered after a position of the collection's stream."""
-        collection = self.record()
-        if collection is None or collection.head <= position:
-            return []
-        events = self._core.engine.read(self._core.tenant, collection.mark, after=position)
+    def since(self, position: int, mark: Mark) -> list[Memory] | None:
+        """What was remembered after a position of the stream, up to a mark; None if something was erased since."""
+        events = self._core.engine.read(self._core.tenant, mark, after=position)
+        if any(event.kind == "erase" for event in events):
+            return None
         return list(self._remembered(events, self._core.engine))
 
     def values(
@@ -271,7 +283,8 @@ class MemoryCollection:
             if len(named) > _MANY:
                 found = [one for one in self._tagged(fact_tag(self.id), still) if fact_of(one) in named]
             else:
-                found = [one for key, subject in named.values() for one in self.values(key, subject, still)]
+                tags = [fact_tag(self.id, subject, key) for key, subject in named.values()]
+                found = [one for one in self._with_tags(tags, still) if fact_of(one) in named]
             return self._with_corrections([*found, *also], still)
 
     def facts(self, view: View | None = None) -> list[Memory]:
@@ -295,27 +308,22 @@ class MemoryCollection:
     def _with_corrections(self, found: Iterable[Memory], view: View) -> list[Memory]:
         """With all that corrects one of them, and all that corrects such a correction."""
         kept = {memory.id: memory for memory in found}
-        every = self._corrections(len(kept), view) if kept else []
-        if every is not None:
-            for memory in sorted(every, key=age):  # what is corrected came before its correction
-                if memory.corrects in kept:
-                    kept[memory.id] = memory
-            return list(kept.values())
         waiting = list(kept)
+        if len(kept) > _MANY:
+            waiting = []
+            for memory in sorted(self._tagged(correction_tag(self.id), view), key=age):
+                if memory.corrects in kept:  # what is corrected came before its correction
+                    kept[memory.id] = memory
         while waiting:
-            more = [one for id in waiting for one in self._tagged(correction_tag(self.id, id), view)]
+            more = self._with_tags([correction_tag(self.id, id) for id in waiting], view)
             waiting = [one.id for one in more if one.id not in kept and one.corrects in kept]
             kept.update((one.id, one) for one in more if one.corrects in kept)
         return list(kept.values())
 
-    def _corrections(self, wanted: int, view: View) -> list[Memory] | None:
-        """All corrections, if there are few or they are wanted for many; None if each is better looked up by itself."""
-        if wanted > _MANY:
-            return self._tagged(correction_tag(self.id), view)
-        if wanted <= _FEW:
-            return None
-        page = view.scan(self._core.tenant, Query(MEMORY, tag=correction_tag(self.id), limit=_SOME))
-        return None if len(page) == _SOME else [one for one in readable(page) if one.forgotten_at is None]
+    def _with_tags(self, tags: Sequence[str], view: View) -> list[Memory]:
+        """What has one of these tags and is not forgotten, by few questions."""
+        found = fetch_tagged(view, self._core.tenant, MEMORY, tags, _PAGE)
+        return [one for records in found.values() for one in readable(records) if one.forgotten_at is None]
 
     def _tagged(self, tag: str, view: View | None) -> list[Memory]:
         return self._listed([tag], lambda memory: memory.forgotten_at is None, None, view)
@@ -354,14 +362,20 @@ class MemoryCollection:
                         heapreplace(kept, item)
         return [memory for _, _, memory in kept]
 
-    def _last(self, wanted: MemoryFilter, limit: int, view: View) -> list[Memory]:
-        """The latest recorded ones, read from the end of the stream: the rest is not touched."""
+    def _last(self, wanted: MemoryFilter, limit: int, view: View) -> list[Memory] | None:
+        """The latest recorded ones, read from the end of the stream: the rest is not touched.
+
+        None when there are too few among as many as the filter is worth: then they are found by a tag.
+        """
         collection = self.record(view)
         if collection is None or not limit:
             return []
         position, found = self._end(collection, wanted.before, view), list[Memory]()
-        page = limit
+        page, left = limit, wanted.by_stream or 0
         while position:
+            if len(found) < limit and left <= 0:
+                return None
+            left -= page
             mark = Mark(collection.mark.stream, position)
             events = view.read(self._core.tenant, mark, limit=page, newest=True)
             for memory in self._remembered(reversed(events), view):

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -38,6 +39,19 @@ class Extraction(msgspec.Struct, frozen=True):
     importance: float = 0.5
     tags: tuple[str, ...] = ()
     ref: EntryRef | None = None
+    type: str | None = None
+    metadata: Mapping[str, Any] = {}
+
+
+DECISION = "decision"
+"""The type of a memory that says what was decided. Its metadata may hold ``reason``, ``choice``, ``about`` and
+``instead_of``; its key names what it is about, so that the next decision on that supersedes it."""
+
+
+def decision_key(told: Mapping[str, Any]) -> str | None:
+    """The key of a decision: what it is about, or else what was chosen."""
+    subject = told.get("about") or told.get("choice")
+    return None if not isinstance(subject, str) or not subject.strip() else f"{DECISION}:{subject.casefold().strip()}"
 
 
 class Extractor(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from math import inf
 from typing import Any, TypedDict, Unpack
 
 import msgspec
@@ -13,6 +14,8 @@ from holdfast.ids import check_id
 from holdfast.memory.metadata import marks_of, wanted_marks
 from holdfast.memory.names import folded, in_order
 from holdfast.records import MEMORY_KINDS, Memory
+
+_SOME = 1_000
 
 
 class ListFilters(TypedDict, total=False):
@@ -52,9 +55,12 @@ class MemoryFilter(msgspec.Struct, frozen=True):
         )
 
     @property
-    def by_stream(self) -> bool:
-        """Whether the newest of all are wanted, or most of them are; others are looked up by a tag."""
-        return not self.forgotten and len(self.kinds) > 1 and self.tag is None and self.type is None
+    def by_stream(self) -> float | None:
+        """How many of the newest to go through for this: all, some for a kind, which may be a seldom one, and None
+        where a tag leads to what is wanted."""
+        if self.forgotten or self.tag is not None or self.type is not None:
+            return None
+        return inf if len(self.kinds) > 1 else _SOME
 
     def accepts(self, memory: Memory) -> bool:
         return (

@@ -14,17 +14,18 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 from holdfast.checks import check_flag, check_function, check_several
 from holdfast.engine.contract import Scope
-from holdfast.errors import Corrupt, Invalid, NotFound, Unsupported
+from holdfast.errors import Corrupt, Invalid, NotFound, Unsupported, quoted
 from holdfast.ids import check_id
 from holdfast.ledger.core import Core
 from holdfast.ledger.thread import check_count
 from holdfast.memory import tools
 from holdfast.memory.conflicts import Contradiction
 from holdfast.memory.drafts import Remembering
-from holdfast.memory.extraction import Extractor
+from holdfast.memory.extraction import DECISION, Extractor, decision_key
 from holdfast.memory.facts import FactVersion
 from holdfast.memory.graph import Link
 from holdfast.memory.learning import learn
+from holdfast.memory.metadata import check_metadata
 from holdfast.memory.rules import extract
 from holdfast.memory.visible import VisibleMemories
 from holdfast.records import Memory, Origin, Recalled
@@ -33,8 +34,8 @@ Progress = Callable[[int, int], None]
 """Called with how much is done, and the total."""
 
 
-class Only(TypedDict, total=False):
-    """Filters for a recall."""
+class NearFilters(TypedDict, total=False):
+    """Filters for a search by vector."""
 
     kind: str | Iterable[str] | None
     tag: str | Iterable[str] | None
@@ -44,11 +45,15 @@ class Only(TypedDict, total=False):
     channel: str | None
     tool: str | None
     trust: str | None
-    thread: str | None
     subject: str | None
     type: str | None
     where: Mapping[str, Any] | None
-    min_score: float | None
+
+
+class Only(NearFilters, total=False):
+    """Filters for a recall."""
+
+    thread: str | None
     log: bool
     files: bool
 
@@ -97,7 +102,9 @@ class FindsMemories(Protocol):
         without: frozenset[str] = frozenset(),
     ) -> Recalled: ...
 
-    def nearest(self, scope: Scope, vector: object, k: int, model: str | None, only: Only) -> Recalled: ...
+    def nearest(
+        self, scope: Scope, vector: object, k: int, model: str | None, min_score: float | None, only: NearFilters
+    ) -> Recalled: ...
 
 
 class Memories:
@@ -149,6 +156,33 @@ class Memories:
         text = details.pop("text", "")  # the link's own text
         return self.remember(text, subject=subject, relation=relation, object=object, **details)
 
+    def decide(
+        self,
+        decision: str,
+        *,
+        because: str | None = None,
+        about: str | None = None,
+        subject: str | None = None,
+        origin: str | dict[str, Any] | Origin | None = None,
+        **details: Unpack[Details],
+    ) -> Memory:
+        """Remember a decision with its reason: ``decide("Use Terraform", because="it has a review", about="infra")``.
+
+        A later decision ``about`` the same supersedes it; without ``about`` it stands beside all others. Its type is
+        ``"decision"``, and its reason is in its metadata and its text.
+        """
+        if "type" in details:
+            raise Invalid("a decision has the type 'decision'; give a tag to tell decisions apart")
+        told = {"about": about, "reason": because}
+        for what, value in told.items():
+            if value is not None and (not isinstance(value, str) or not value.strip()):
+                raise Invalid(f"{'because' if what == 'reason' else what} is text, not {quoted(value)}")
+        text = decision if because is None else f"{decision}, because {because}"
+        kept = {**check_metadata(details.pop("metadata", None)), **{name: one for name, one in told.items() if one}}
+        key = None if about is None else decision_key({"about": about})
+        given: Details = {"importance": 0.7, **details, "type": DECISION, "metadata": kept}
+        return self.remember(text, subject=subject, key=key, origin=origin, **given)
+
     # Looking up
 
     def get(self, id: str) -> Memory:
@@ -172,9 +206,12 @@ class Memories:
         ``where`` asks for equal values in the metadata. For the next page, give the id of the last memory you got as
         ``before``.
         """
-        return self.visible.memories(
-            kind=kind, subject=subject, tag=tag, type=type, where=where, limit=limit,
-            before=None if before is None else self.visible.get(before), forgotten=forgotten,
+        last = None if before is None else self.visible.get(before)
+        return self.core.read(
+            lambda core: self.visible.by(core).memories(
+                kind=kind, subject=subject, tag=tag, type=type, where=where, limit=limit, before=last,
+                forgotten=forgotten,
+            )
         )  # fmt: skip
 
     def recent(
@@ -187,7 +224,7 @@ class Memories:
     ) -> list[Memory]:
         """The newest memories that are true now, latest first."""
         check_count("limit", limit)
-        return self.visible.recent(limit, kind=kind, type=type, where=where)
+        return self.core.read(lambda core: self.visible.by(core).recent(limit, kind=kind, type=type, where=where))
 
     def facts(
         self,
@@ -239,7 +276,7 @@ class Memories:
 
         They are flagged, never merged.
         """
-        return self.visible.contradictions(subject=subject, limit=limit)
+        return self.core.read(lambda core: self.visible.by(core).contradictions(subject=subject, limit=limit))
 
     # Changing, correcting, forgetting
 
@@ -368,7 +405,7 @@ class Memories:
         recalls what was true and said at an earlier moment. ``within_ms`` is a time budget: stages that do not fit
         are dropped, and the report says which. ``only`` filters: ``kind``, ``tag``, ``since``, ``until``, ``by``,
         ``channel``, ``tool``, ``trust`` (at least), ``thread``, ``subject``, ``type``, ``where`` (equal values in the
-        metadata), ``min_score``, ``log`` (False: no messages), ``files`` (False: no files).
+        metadata), ``log`` (False: no messages), ``files`` (False: no files).
         ``without`` names stages to skip, to see what they contribute. With ``touch`` the memories it returns record
         that they were recalled, and when.
         """
@@ -384,16 +421,17 @@ class Memories:
         k: int = 10,
         *,
         model: str | None = None,
+        min_score: float | None = None,
         touch: bool = False,
-        **only: Unpack[Only],
+        **only: Unpack[NearFilters],
     ) -> Recalled:
         """Find memories by vectors of your own: the ``k`` nearest to this one, each with its cosine as score.
 
         Only memories remembered with ``vector=`` and the same ``model`` are compared, and only those that are true now.
-        ``min_score`` is the least cosine; ``only`` filters as in ``recall``.
+        ``min_score`` is the least cosine; ``only`` filters as in ``recall``, but for threads.
         """
         check_flag("touch", touch)
-        found = self._finding().nearest(self.visible.scope, vector, k, model, only)
+        found = self._finding().nearest(self.visible.scope, vector, k, model, min_score, only)
         return self._counted(found) if touch else found
 
     def _counted(self, found: Recalled) -> Recalled:

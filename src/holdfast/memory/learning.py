@@ -21,13 +21,15 @@ from holdfast.ledger.core import Core
 from holdfast.ledger.speech import Speech
 from holdfast.ledger.thread import check_count, refuse_other_owner
 from holdfast.memory.drafts import Remembering
-from holdfast.memory.extraction import Extraction, Extractor
+from holdfast.memory.extraction import DECISION, Extraction, Extractor
 from holdfast.memory.names import folded, memory_id, once_number
 from holdfast.memory.rules import extract
 from holdfast.memory.visible import VisibleMemories
 from holdfast.records import EntryRef, Memory, Origin
 
 _LATELY = timedelta(days=62)
+_DECIDED = ("about", "choice", "instead_of")
+_DECISIONS = 1_000
 _READ = 20_000
 """How many characters of a message are read for facts: a pasted log says nothing about its sender."""
 
@@ -92,7 +94,7 @@ def _draft(visible: VisibleMemories, found: Extraction, once: str, said: Speech,
         text=found.text,
         kind=found.kind,
         subject=found.subject,
-        key=found.key,
+        key=_same_decision(visible, found) if found.type == DECISION else found.key,
         tags=found.tags,
         importance=found.importance,
         origin=Origin(by=_speaker(said) or said.role or None, tool=f"rule:{found.rule}", entries=(ref,)),
@@ -104,7 +106,23 @@ def _draft(visible: VisibleMemories, found: Extraction, once: str, said: Speech,
         once=once,
         corrects=_wrong(visible, found),
         ended=found.ended,
+        type=found.type,
+        metadata=found.metadata,
     )
+
+
+def _same_decision(visible: VisibleMemories, found: Extraction) -> str | None:
+    """The key of the earlier decision that this one takes the place of: about the same, or, where no subject is named,
+    for what this one chooses or turns down. Choosing one thing for two purposes is two decisions."""
+    about, choice, instead_of = (folded(str(found.metadata.get(what, ""))) for what in _DECIDED)
+    keys = set[str]()
+    for earlier in visible.memories(type=DECISION, subject=found.subject, limit=_DECISIONS):
+        of, chosen, _ = (folded(str(earlier.metadata.get(what, ""))) for what in _DECIDED)
+        turned_down = bool(instead_of) and chosen == instead_of and (not about or not of or of == about)
+        again = bool(choice) and chosen == choice and not about and not of
+        if earlier.key is not None and ((about and of == about) or turned_down or again):
+            keys.add(earlier.key)
+    return keys.pop() if len(keys) == 1 else found.key
 
 
 def _about_what_is(visible: VisibleMemories, found: Extraction) -> Extraction:

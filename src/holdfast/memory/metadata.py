@@ -51,9 +51,16 @@ def marks_of(metadata: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _mark(name: str, value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # whoever asks for 1 means 1.0 too
-    return f"meta:{name}={json.dumps(value, sort_keys=True, ensure_ascii=False)}"
+    return f"meta:{name}={json.dumps(_same(value), sort_keys=True, ensure_ascii=False)}"
+
+
+def _same(value: Any) -> Any:
+    """The value with whole numbers written one way: whoever asks for 1 means 1.0 too."""
+    if isinstance(value, dict):
+        return {name: _same(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_same(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def to_vector(numbers: object, model: object) -> OwnVector | None:

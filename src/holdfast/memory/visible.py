@@ -55,6 +55,10 @@ class VisibleMemories:
     def __repr__(self) -> str:
         return f"VisibleMemories(user={self.scope.user!r}, agent={self.scope.agent!r})"
 
+    def by(self, core: Core) -> VisibleMemories:
+        """The same, read by another core: those of a replica."""
+        return self if core is self.core else VisibleMemories(core, self._ids, self.scope)
+
     # Which collections
 
     def collections(self, view: View | None = None) -> list[MemoryCollection]:

@@ -17,7 +17,7 @@ from holdfast.records import VerifyReport
 
 def verify(core: Core, ids: Ids, tenant: str | None = None) -> VerifyReport:
     """Recompute every digest and count in the whole store, or in one tenant, and report every mismatch."""
-    engine = core.engine
+    engine, core = core.engine, core._replace(replica=None)  # a sound replica says nothing of its primary
     problems = engine.check(tenant)
     threads = entries = 0
     for name in engine.tenants() if tenant is None else [tenant]:

@@ -154,6 +154,7 @@ class IndexStore:
     def look(self) -> None:
         """What is read of ground from here on is current: only an erasure that comes later makes it unfit to save."""
         self._erasures = secrets.erasures(self._core.engine, self._core.tenant)
+        self._core.settle()  # not before: what the count knows of is gone from whatever is read next
 
     def _manifests(self, view: View) -> list[Record]:
         """The manifests of this index, the one that counts first: two processes may both have made a first one.

@@ -59,7 +59,8 @@ class Indexes:
 
     def __init__(self, core: Core, ids: Ids, embedder: Embeds | None, cache: IndexCache | None = None) -> None:
         self._core, self._ids, self._wanted = core, ids, embedder
-        self._changes = ChangeTracker(core)
+        self._reading = core.reading
+        self._changes = ChangeTracker(self._reading)
         self._cache = cache or IndexCache()
         self.own_vectors = OwnVectors()
 
@@ -67,7 +68,7 @@ class Indexes:
         """The index of a place, made when it is first asked for."""
 
         def make() -> Index:
-            return Index(self._depot(place), StoredDocuments(self._core, place, self._changes), self.embedder)
+            return Index(self._depot(place), StoredDocuments(self._reading, place, self._changes), self.embedder)
 
         return self._cache.get(self._core.tenant, place, make)
 
@@ -88,7 +89,7 @@ class Indexes:
 
     def collections(self, scope: Scope) -> list[MemoryCollection]:
         """The collections that a handle of a scope sees."""
-        return VisibleMemories(self._core, self._ids, scope).collections()
+        return VisibleMemories(self._reading, self._ids, scope).collections()
 
     def has_files(self, scope: Scope) -> bool:
         """Whether a handle of a scope may find files: most stores have none."""
@@ -126,6 +127,7 @@ class Indexes:
     def purge(self, scopes: Iterable[Scope]) -> None:
         """Remove what is gone from some scopes: words and vectors go with the data they were made from."""
         self.own_vectors.forget()
+        self._core.settle()
         for scope in (scopes := set(scopes)):
             self._look(scope)
         for place in {place for scope in scopes for place in holding(scope)}:

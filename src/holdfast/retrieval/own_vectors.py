@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast import atfork
+from holdfast.engine.contract import Mark
 from holdfast.errors import Invalid
 from holdfast.ids import check_id
 from holdfast.memory.collection import MemoryCollection
@@ -28,11 +29,11 @@ _NO_ROWS: Array = np.zeros((0, 0), dtype=np.float32)
 
 
 class VectorBlock(NamedTuple):
-    """Vectors of length 1 in a row each, the numbers of their memories, and how far the collection was read."""
+    """Vectors of length 1 in a row each, the numbers of their memories, and up to where the collection was read."""
 
     refs: Array
     rows: Array
-    head: int
+    upto: Mark
 
 
 class OwnVectors:
@@ -56,11 +57,11 @@ class OwnVectors:
         blocks = [block for place in collections if len((block := self._block(place, name)).refs)]
         if not blocks:
             _refuse_other_model(collections, name)
-        for block in blocks:
-            if block.rows.shape[1] != len(query):
-                raise Invalid(
-                    f"the vectors of {name!r} here have {block.rows.shape[1]} numbers, not {len(query)}", model=name
-                )
+        lengths = sorted({block.rows.shape[1] for block in blocks})
+        blocks = [block for block in blocks if block.rows.shape[1] == len(query)]
+        if lengths and not blocks:
+            has = " or ".join(map(str, lengths))
+            raise Invalid(f"the vectors of {name!r} here have {has} numbers, not {len(query)}", model=name)
         near = [np.vecdot(block.rows, query) for block in blocks]
         return (
             np.concatenate([np.zeros(0, dtype=np.int64), *(block.refs for block in blocks)]),
@@ -69,14 +70,19 @@ class OwnVectors:
 
     def _block(self, place: MemoryCollection, model: str) -> VectorBlock:
         record = place.record()
-        head = 0 if record is None else record.head
+        mark = Mark(0, 0) if record is None else record.mark
         with self._lock:
             known = self._blocks.get((place.id, model))
-        if known is None or known.head > head:
-            known = _block(place.vectors(model), head)
-        elif known.head < head:
-            found = (one for one in place.since(known.head) if one.vector is not None and one.vector.model == model)
-            known = _joined(known, _block(found, head))
+        if known is None or known.upto.stream != mark.stream or known.upto.position > mark.position:
+            known = _block(place.vectors(model), mark)
+        elif known.upto != mark:
+            new = place.since(known.upto.position, mark)
+            if new is None:  # something was erased, and may be among what is known
+                known = _block(place.vectors(model), mark)
+            else:
+                here = {*known.refs.tolist()}
+                found = (one for one in new if one.vector is not None and one.vector.model == model)
+                known = _joined(known, _block((one for one in found if number_of(one.id) not in here), mark))
         with self._lock:
             self._blocks[place.id, model] = known
             self._blocks.move_to_end((place.id, model))
@@ -93,19 +99,19 @@ def _refuse_other_model(collections: Iterable[MemoryCollection], model: str) -> 
         raise Invalid(f"there are no vectors of {model!r} here, but some of {there!r}: give model=…", model=model)
 
 
-def _block(memories: Iterable[Memory], head: int) -> VectorBlock:
+def _block(memories: Iterable[Memory], upto: Mark) -> VectorBlock:
     held = [(number_of(one.id), b64decode(one.vector.data)) for one in memories if one.vector is not None]
     # Two processes may have given a new model two lengths at once; those of the usual length can be compared.
     length, _ = Counter(len(data) for _, data in held).most_common(1)[0] if held else (0, 0)
     kept = [(ref, np.frombuffer(data, dtype="<f4")) for ref, data in held if len(data) == length]
     refs = np.array([ref for ref, _ in kept], dtype=np.int64)
-    return VectorBlock(refs, _normal(np.stack([row for _, row in kept])) if kept else _NO_ROWS, head)
+    return VectorBlock(refs, _normal(np.stack([row for _, row in kept])) if kept else _NO_ROWS, upto)
 
 
 def _joined(known: VectorBlock, more: VectorBlock) -> VectorBlock:
     if known.rows.shape[1] != more.rows.shape[1]:  # one of them is empty, or as above
-        return (known if len(known.refs) else more)._replace(head=more.head)
-    return VectorBlock(np.concatenate([known.refs, more.refs]), np.concatenate([known.rows, more.rows]), more.head)
+        return (known if len(known.refs) else more)._replace(upto=more.upto)
+    return VectorBlock(np.concatenate([known.refs, more.refs]), np.concatenate([known.rows, more.rows]), more.upto)
 
 
 def _normal(rows: Array) -> Array:

@@ -105,10 +105,10 @@ def search(
     return _ranked(table, run)
 
 
-def nearest(corpus: Corpus, asked: RecallQuery, refs: Array, near: Array) -> Ranking:
+def nearest(corpus: Corpus, asked: RecallQuery, refs: Array, near: Array, least: float) -> Ranking:
     """Rank memories by how near their callers' vectors are, as far as they are true and pass the filters."""
     best = np.argsort(-near, kind="stable")
-    best = best[near[best] >= asked.min_score]
+    best = best[near[best] >= least]
     most = _GATHERED
     while True:
         some = best[:most]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from math import inf
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -117,7 +116,6 @@ class RecallQuery(msgspec.Struct, frozen=True):
     until: int | None = None
     trust: int = 0
     subject: str = ""
-    min_score: float = -inf
 
     @property
     def filtered(self) -> bool:

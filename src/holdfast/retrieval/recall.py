@@ -24,7 +24,7 @@ from holdfast.ledger.core import Core, fetch, fetch_events
 from holdfast.ledger.files import FILE, Within, here, text_of, to_file
 from holdfast.ledger.speech import spoken
 from holdfast.memory.conflicts import contradictions
-from holdfast.memory.handle import Only
+from holdfast.memory.handle import NearFilters, Only
 from holdfast.memory.metadata import UNNAMED, wanted_marks
 from holdfast.memory.names import MEMORY, folded, memory_id, subject_of
 from holdfast.memory.stored import to_memory
@@ -44,7 +44,10 @@ MAX_HITS = 1_000
 _MEANT = {
     "limit": "k", "top_k": "k", "n": "k", "tags": "tag", "kinds": "kind", "user": "store.memory(user=…)",
     "metadata": "where", "filter": "where", "filters": "where", "vector": "memory.nearest(vector)",
-    "score_threshold": "min_score", "threshold": "min_score",
+    **dict.fromkeys(
+        ("min_score", "score_threshold", "threshold"),
+        "nearest(vector, min_score=…), whose scores can be compared (here look at relevant and confidence)",
+    ),
 }  # fmt: skip
 """What people write for another word of ours."""
 _FIRST = 10
@@ -112,14 +115,21 @@ class Recaller:
         seen = self._seen(scope, only.get("thread"), asked.kinds, patient=_patient(within_ms))
         return self._answered(asked, seen, run, explain)
 
-    def nearest(self, scope: Scope, vector: object, k: int, model: str | None, only: Only) -> Recalled:
+    def nearest(
+        self, scope: Scope, vector: object, k: int, model: str | None, min_score: float | None, only: NearFilters
+    ) -> Recalled:
         """See ``Memories.nearest``."""
         began = _time.perf_counter()
-        asked = self._asked("", k, None, None, {**only, "log": False, "files": False}, folded(subject_of(scope)))
+        if unknown := sorted(set(only) - NearFilters.__annotations__.keys()):
+            known = ", ".join(sorted(NearFilters.__annotations__))
+            raise Invalid(f"nearest has no filter {', '.join(unknown)}; it has {known}, and k, model and min_score")
+        least = _least(min_score)
+        memories: Only = {**only, "thread": None, "log": False, "files": False}
+        asked = self._asked("", k, None, None, memories, folded(subject_of(scope)))
         refs, near = self.indexes.own_vectors.nearness(self.indexes.collections(scope), vector, model)
         seen = self._seen(scope, None, asked.kinds, patient=True)
         asked = msgspec.structs.replace(asked, now=max(asked.now, seen.corpus.latest()))
-        found = nearest(seen.corpus, asked, refs, near)
+        found = nearest(seen.corpus, asked, refs, near, least)
         ms = (_time.perf_counter() - began) * 1_000
         report = RecallReport("", seen.corpus.rows, found.candidates, ms, model or UNNAMED)
         hits = self._hits(seen.corpus, found, k, explain=False)
@@ -153,7 +163,7 @@ class Recaller:
         run.timed("catch up", run.began)
         vectors = self._vectors(question.without_names(reading, corpus), models, run, notes)
         found = search(corpus, asked, reading, vectors, run, self._candidates)
-        hits = tuple(hit for hit in self._hits(corpus, found, asked.k, explain) if hit.score >= asked.min_score)
+        hits = self._hits(corpus, found, asked.k, explain)
         if run.may("disputes"):
             start = _time.perf_counter()
             hits = disputed(hits)
@@ -199,7 +209,6 @@ class Recaller:
             until=None if only.get("until") is None else to_micros(only["until"]),  # type: ignore[arg-type]
             trust=_trust(only.get("trust")),
             subject=subject,
-            min_score=_least(only.get("min_score")),
         )
 
     # What there is

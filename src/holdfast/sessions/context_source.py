@@ -25,7 +25,7 @@ from holdfast.context import allowance, sections
 from holdfast.context import hits as cited
 from holdfast.context.allowance import Allowance, Cap
 from holdfast.context.budget import BESIDE, Share, checked_shares, shares, too_small
-from holdfast.context.masking import mask
+from holdfast.context.masking import LIMIT, least, mask
 from holdfast.context.pack import Material, Packed, measure, pack
 from holdfast.context.page import Dropped, Page
 from holdfast.context.report import Context, ContextReport, SectionReport
@@ -41,6 +41,7 @@ from holdfast.ledger.files import FILE, text_of
 from holdfast.ledger.folder import Folder
 from holdfast.ledger.speech import Speech
 from holdfast.memory.drafts import check_trust
+from holdfast.memory.extraction import DECISION
 from holdfast.providers.tokens.choose import check_name
 from holdfast.records import Entry, EntryRef, Hit, Memory, Recalled
 from holdfast.sessions.cache import FactCache, LogCache, MemoryPosition
@@ -124,7 +125,7 @@ _PER_HIT = 32
 _QUERY = 2_000
 _SUMMARIES = 8
 _PROCEDURES = 200
-_MASKS, _LONG = 2_048, 4_000
+_MASKS = 2_048
 
 
 class Settings(TypedDict, total=False):
@@ -169,15 +170,14 @@ class SessionCache:
                 del self._told[name]
         return told.stretches
 
-    def stand_in(self, text: str, fetch: str) -> str:
+    def stand_in(self, text: str, fetch: str, count: Count) -> str:
         """The stand-in for a tool's output that is some turns old. Making it takes time."""
         name = blake2b(f"{fetch}\0{text}".encode(errors="surrogatepass"), digest_size=16).digest()
         with self._lock:
             made = self._masks.get(name)
-        if made is None:
-            made = mask(text, fetch=fetch).text
-            if len(made) > _LONG:
-                return made
+        limit = max(LIMIT, least(fetch, count))
+        if made is None or count(made) > limit:  # another counter counts otherwise
+            made = mask(text, fetch=fetch, count=count, limit=limit).text
             with self._lock:
                 self._masks[name] = made
                 while len(self._masks) > _MASKS:
@@ -257,7 +257,7 @@ class ContextSource:
         )
 
     def masked(self, text: str, number: int) -> str:
-        return self._kept.stand_in(text, f"{self._thread.id}#{number}")
+        return self._kept.stand_in(text, f"{self._thread.id}#{number}", self._count)
 
     # The log
 
@@ -310,7 +310,8 @@ class ContextSource:
     def _facts(self) -> dict[str, list[Piece]]:
         return {
             "identity": sections.identity(self._user, self._agent, self._then),
-            "facts": sections.known(self._then, self._user),
+            # Decisions are many, and matter when their subject comes up: then they are recalled.
+            "facts": sections.known([fact for fact in self._then if fact.type != DECISION], self._user),
         }
 
     def _later(self) -> dict[str, Callable[[int, Packed], list[Piece]]]:
@@ -541,7 +542,7 @@ class _Account(NamedTuple):
     def report(self, before: Page | None, recalled: Recalled | None, began: float) -> ContextReport:
         count, window = self.counter.count, self.packed.window
         notes = () if recalled is None else recalled.report.notes
-        if self.earlier.tokens != self.allowed.tokens:
+        if self.earlier.tokens != self.allowed.tokens and not self.allowed.asked:
             notes = (f"the budget was {self.earlier.why}; now it is {self.allowed.why}", *notes)
         return ContextReport(
             budget=self.allowed.tokens,

@@ -1,7 +1,9 @@
 """Answering a question with a model: ask it, carry out the tools it calls, show it the results, until it answers.
 
 Each tool is a durable step of the exchange's run, and so is each reply that calls tools; after a crash they return what
-is recorded, and the model continues from there. Mistakes of the model and errors of tools are shown to the model.
+is recorded, and the model continues from there. A model that was interrupted may ask once more for what it asked for
+last: its first reply after a resume does not repeat a ``once`` call of the reply before; it is told the result again.
+Mistakes of the model and errors of tools are shown to the model.
 Deliberately absent: the store, and what happens after the answer.
 """
 
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.context.masking import mask
+from holdfast.context.masking import least, mask
 from holdfast.context.sections import Count
 from holdfast.context.window import clip, clip_arguments
 from holdfast.engine.codec import encode
@@ -36,6 +38,10 @@ ROUNDS = 16
 _REPLY = re.compile(r"model-\d+")
 _ID = re.compile(r"[^A-Za-z0-9_-]+")
 _SHARE = 4
+_DONE_ONCE = ("once", "completed")
+_AGAIN = (
+    "\n(This was done before an interruption, and was not done again. Call it once more if it is to be done twice.)"
+)
 
 
 class ModelLoop:
@@ -63,8 +69,9 @@ class ModelLoop:
 
     def pieces(self) -> Iterator[str]:
         """Continue until there is an answer, yielding its text as it arrives. ``reply`` is then the answer."""
+        recorded: Reply | None = None
         for round in range(self._rounds + 1):
-            recorded = self._recorded(round)
+            resumed, recorded = recorded is not None, self._recorded(round)
             last = round == self._rounds
             reply = recorded or (yield from self._asked(last))
             self.usage += reply.usage
@@ -80,7 +87,7 @@ class ModelLoop:
                 self.reply = msgspec.structs.replace(reply, calls=(), usage=self.usage)
                 return
             if recorded is None:
-                self._record(round, reply)
+                self._record(round, reply, self._repeated(round, reply) if resumed else {})
             self._carry_out(round, reply)
 
     # The model
@@ -126,18 +133,39 @@ class ModelLoop:
 
     def _recorded(self, round: int) -> Reply | None:
         """The reply of a round that was recorded before a crash."""
-        run = self._exchange._begun()
-        if run is None:
-            return None
-        step = next((step for step in run.steps if step.name == _reply_name(round)), None)
+        step = self._step(_reply_name(round))
         if step is None or step.standing != "completed":
             return None
         return msgspec.convert(step.result, Reply)
 
-    def _record(self, round: int, reply: Reply) -> None:
-        """Record a reply that calls tools before any of them is used."""
-        plain = msgspec.to_builtins(reply)
+    def _record(self, round: int, reply: Reply, again: dict[str, str]) -> None:
+        """Record a reply that calls tools before any of them is used, and which calls are answered by earlier steps."""
+        plain = msgspec.to_builtins(reply) | ({"again": again} if again else {})
         self._exchange._opened().step(_reply_name(round), lambda: plain, effect="pure", log=False)
+
+    def _step(self, name: str) -> StepInfo | None:
+        run = self._exchange._begun()
+        return next((step for step in run.steps if step.name == name), None) if run is not None else None
+
+    def _named(self, round: int, calls: Iterable[ToolCall]) -> Iterator[tuple[ToolCall, str, bool]]:
+        """The calls of a recorded reply, each with the step that does it or did it, and whether it did it before."""
+        reply = self._step(_reply_name(round))
+        again = reply.result.get("again", {}) if reply is not None else {}
+        for number, call in enumerate(calls):
+            yield call, again.get(str(number)) or _call_name(call, round, number), str(number) in again
+
+    def _repeated(self, round: int, reply: Reply) -> dict[str, str]:
+        """Which calls of a reply are those of the one before it that were done and may be done once, each one once."""
+        before = self._recorded(round - 1) or Reply()
+        named = [(call.name, call.arguments, name) for call, name, _ in self._named(round - 1, before.calls)]
+        done = [one for one in named if (step := self._step(one[2])) and (step.effect, step.standing) == _DONE_ONCE]
+        found: dict[str, str] = {}
+        for number, call in enumerate(reply.calls):
+            same = next((one for one in done if one[:2] == (call.name, call.arguments)), None)
+            if same is not None:
+                done.remove(same)
+                found[str(number)] = same[2]
+        return found
 
     # The tools
 
@@ -146,8 +174,8 @@ class ModelLoop:
         self._messages.append(msgspec.structs.replace(reply, calls=calls).message())
         if reply.text:
             self._exchange.append(message("assistant", reply.text))
-        for number, call in enumerate(calls):
-            result = self._used(_call_name(call, round, number), call)
+        for call, name, again in self._named(round, calls):
+            result = self._used(name, call) + _AGAIN * again
             self._exchange._note(call.name or "tool", call.arguments, result, call.id)
             self.results[call.id] = result
             content = self._fitting(call.id, result)
@@ -156,8 +184,7 @@ class ModelLoop:
 
     def _used(self, name: str, call: ToolCall) -> str:
         """Carry out a call, or tell the model why it cannot be done. Completed calls are not checked again."""
-        run = self._exchange._begun()
-        step = next((step for step in run.steps if step.name == name), None) if run is not None else None
+        step = self._step(name)
         if step is not None and step.standing == "completed":
             return _known(step)
         try:
@@ -185,7 +212,8 @@ class ModelLoop:
             before = self._cost(one)
             if one["role"] == "tool" and one["tool_call_id"] in self.results:
                 id, old = one["tool_call_id"], _content(one)
-                stand_in = clip(mask(self.results[id], fetch=id).text, self._room // _SHARE, self._count)
+                limit = max(self._room // _SHARE, least(id, self._count))
+                stand_in = mask(self.results[id], fetch=id, count=self._count, limit=limit).text
                 one["content"] = stand_in if len(stand_in) < len(old) else old
             for call in one.get("tool_calls", ()):
                 given = call["function"]

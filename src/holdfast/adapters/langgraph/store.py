@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -36,6 +35,7 @@ except ImportError as error:
 
 from holdfast import FileDelete, FileWrite
 from holdfast.adapters.langgraph import items
+from holdfast.adapters.langgraph.by_address import OpensByAddress
 from holdfast.adapters.langgraph.items import Index, ItemVersion
 from holdfast.adapters.langgraph.matching import check_filter, matches, names_match
 from holdfast.errors import Conflict, Invalid
@@ -86,7 +86,7 @@ class Explanation(msgspec.Struct, frozen=True):
         return len(self.found)
 
 
-class HoldfastStore(BaseStore):
+class HoldfastStore(OpensByAddress, BaseStore):
     """LangGraph's store on a Holdfast store, or on the address of one, which it then opens, and ``close`` closes.
 
     ``fields`` is what a search looks at in items that do not say so themselves, everything without it; ``index`` says
@@ -117,22 +117,6 @@ class HoldfastStore(BaseStore):
 
     def __repr__(self) -> str:
         return f"HoldfastStore({self._folder!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await in_thread(self.close)
 
     def close(self) -> None:
         """Close the store, if it was opened here."""

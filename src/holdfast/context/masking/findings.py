@@ -15,7 +15,6 @@ from holdfast.context.masking.errors import is_error, suspects
 
 FEW = 3
 PLACES = 200
-_PLACE_CHARS = 4_000
 _REACH = 12  # so many lines below an error its place may be told, and
 _FRESH = 8  # so many above it
 
@@ -59,19 +58,8 @@ class ErrorGroup(NamedTuple):
 
     def __str__(self) -> str:
         often = f"{self.times:,}{_TIMES} " if self.times > 1 else ""
-        shown = self.places[: _fitting(self.places)]
-        more = len(self.places) - len(shown)
-        places = _joined(shown) + (f" … and {more:,} more places" if more else "")
+        places = _joined(self.places[:PLACES]) + ("…" if len(self.places) > PLACES else "")
         return f"{often}| {self.line}{' @ ' if places else ''}{places}"
-
-
-def _fitting(places: tuple[str, ...]) -> int:
-    room = _PLACE_CHARS
-    for at, place in enumerate(places[:PLACES]):
-        room -= len(place)
-        if room < 0:
-            return at
-    return min(len(places), PLACES)
 
 
 def _joined(places: Iterable[str]) -> str:

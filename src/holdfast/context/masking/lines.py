@@ -68,7 +68,7 @@ def holding(stems: tuple[str, ...], lines: list[str], *, fold: bool = False) -> 
     return found
 
 
-def count(text: str) -> int:
+def count_lines(text: str) -> int:
     """How many lines a text has."""
     return text.count("\n") + (not text.endswith("\n"))
 

@@ -35,12 +35,13 @@ _ONE = {"entries": "entry", "memories": "memory"}
 
 
 class _Going(NamedTuple):
-    """What is to go: by name and in words, counted, and what goes along that no listing shows."""
+    """What is to go: by name and in words, counted, what goes along that no listing shows, and who there is instead."""
 
     named: dict[str, Any]
     words: str
     counts: dict[str, int]
     along: str = ""
+    instead: str = ""
 
     def __str__(self) -> str:
         parts = [counted(number, _ONE.get(noun, noun[:-1]), noun) for noun, number in self.counts.items() if number]
@@ -69,6 +70,7 @@ def thread(
     if bool(ids) == (tag is not None):
         raise Invalid("name the threads: their ids, or --tag")
     with desk.open() as store:
+        store.core.settle()  # what a replica lists is about to be erased
         found = store.threads(tag=tag, limit=None) if tag is not None else [store.thread(id).info() for id in ids or ()]
         if not found:
             raise NotFound(f"there is no thread with the tag {tag!r}")
@@ -161,10 +163,11 @@ def _erase_owner(
             "memories": would.get("memory", 0),
             "files": would.get("file", 0),
         }
+        instead = "" if any(would.values()) else f"; {_owners(store, users=user is not None)}"
         if dry_run and not any(counts.values()):
-            raise NotFound(f"{whose} has nothing here")
+            raise NotFound(f"{whose} has nothing here{instead}")
         along = "memories that come from those threads alone" if found else ""
-        going = _Going({"user": user, "agent": agent}, f"everything of {whose}", counts, along)
+        going = _Going({"user": user, "agent": agent}, f"everything of {whose}", counts, along, instead)
         return _erase(
             desk, going, lambda: store.erase(user=user, agent=agent, forever=not free), yes=yes, dry_run=dry_run
         )
@@ -180,7 +183,7 @@ def _erase(desk: Desk, going: _Going, erase: Callable[[], int], *, yes: bool, dr
             return exits.NO
     records = None if dry_run else erase()
     if records == 0:
-        raise NotFound(f"there is nothing to erase: {going.words}")
+        raise NotFound(f"there is nothing to erase: {going.words}{going.instead}")
     data = {"erased": going.named, "counts": going.counts, "records": records, "dry_run": dry_run}
     desk.tell(data, lambda screen: _show(screen, going, dry_run))
     if not dry_run:
@@ -193,6 +196,15 @@ def _show(screen: Screen, going: _Going, dry_run: bool) -> None:
 
 
 # What there is
+
+
+def _owners(store: Store, *, users: bool) -> str:
+    """Who there is instead: a name may be misspelled."""
+    found = [info.user for info in store.users()] if users else [info.agent for info in store.threads(limit=None)]
+    names = list(dict.fromkeys(filter(None, found)))
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    noun = "user" if users else "agent"
+    return f"it has the {noun}s {', '.join(names[:_NAMED])}{more}" if names else f"it has no {noun}s"
 
 
 def _held(store: Store, threads: Iterable[ThreadInfo]) -> dict[str, int]:

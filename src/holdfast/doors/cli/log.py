@@ -7,7 +7,9 @@ Deliberately absent: any writing.
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
+from datetime import datetime
 
 from holdfast import Thread
 from holdfast.doors import plain
@@ -26,6 +28,7 @@ def log(
     thread: options.ThreadId,
     last: options.Last = None,
     after: options.After = None,
+    since: options.LoggedSince = None,
     limit: options.Limit = None,
     follow: options.Follow = False,
 ) -> None:
@@ -35,13 +38,17 @@ def log(
     Examples:
       holdfast log trip-42 --last 5
       holdfast log trip-42 --after 0 | grep Lisbon
+      holdfast log trip-42 --since "2h ago"
       holdfast log trip-42 --follow
     """
-    if last is not None and (after is not None or limit is not None):
-        raise Invalid("give either --last, or --after and --limit")
+    if last is not None and (after is not None or since is not None or limit is not None):
+        raise Invalid("give either --last, or --after, --since and --limit")
+    begin = desk.moment(since)
     with desk.open() as store:
         handle = store.thread(thread)
         total = handle.info().entries
+        if begin is not None:
+            after = max(after or 0, _before(handle, total, begin))
         first, most = _window(total, last, after, limit)
         if first and last is None and after is None:
             desk.note(f"Entries {first + 1:,} to {total:,}; --after 0 begins at the first.")
@@ -55,6 +62,11 @@ def log(
         printer = _Printer(desk, len(str(total)))
         for entry in entries:
             printer.entry(entry)
+
+
+def _before(handle: Thread, total: int, begin: datetime) -> int:
+    """How many entries are older than a moment. Times never go back in a log, so few of them are read."""
+    return bisect_left(range(total), begin, key=lambda number: handle.log(after=number, limit=1)[0].time)
 
 
 def _window(total: int, last: int | None, after: int | None, limit: int | None) -> tuple[int, int | None]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import holdfast
+from holdfast.archive.output import no_format
 from holdfast.doors import plain
 from holdfast.doors.cli import exits, importing, options
 from holdfast.doors.cli.desk import Desk
@@ -57,6 +58,8 @@ def export(
         raise Invalid("msgpack is not text: name a file, or redirect the output")
     if not out and not force and Path(path).is_file():
         raise Conflict(f"{path} already exists and is not overwritten; --force overwrites it", path=path)
+    if not out and format is None and (wrong := no_format(path, "--format")):
+        raise Invalid(wrong)
     target = sys.stdout.buffer if out else Path(path)
     form = (format or "json") if out else format
     with desk.open() as store, desk.notes.progress() as progress:

@@ -97,6 +97,9 @@ Last = Annotated[int | None, _option("--last", "N", f"The newest N entries; {WIN
 After = Annotated[
     int | None, _option("--after", "NUMBER", "Entries after this number; 0 starts with the first.", least=0)
 ]
+LoggedSince = Annotated[
+    str | None, _option("--since", "TIME", "Entries since this time: 2026-05-01, yesterday, '2h ago', 3d.")
+]
 Limit = Annotated[int | None, _option("--limit", "N", "At most this many.", least=0)]
 Follow = Annotated[
     bool, typer.Option("--follow", "-f", help="Keep printing new entries until interrupted; with --json, one per line.")

@@ -43,7 +43,9 @@ def named_values(pairs: Collection[str] | None) -> dict[str, Any] | None:
             raise Invalid(f"{pair!r} is not NAME=VALUE, as in project=apollo")
         found[name] = text
         with suppress(ValueError):
-            found[name] = json.loads(text)
+            value = json.loads(text)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            found[name] = text if number and json.dumps(value) != text else value  # 1.10 is a version
     return found
 
 
@@ -51,7 +53,7 @@ def moment(text: str, clock: Clock) -> datetime:
     """Read a time that someone typed: a date, words such as "yesterday", or ``2h`` or ``3d`` for that long ago."""
     now = to_datetime(clock.now())
     with suppress(Invalid, OverflowError):
-        return now - duration(text.strip())
+        return now - duration(text.strip().removesuffix(" ago"))
     found = read_moment(text, now)
     if found is None:
         raise Invalid(f"{text!r} is not a time; {_EXAMPLES}")

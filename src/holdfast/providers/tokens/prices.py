@@ -8,10 +8,16 @@ from __future__ import annotations
 from holdfast.errors import Misconfigured, Unsupported
 
 _SAMPLE = 1_000
+_MUCH = 10**9
 
 
 def affordable(dollars: float, model: str | None) -> int:
-    """How many tokens of input a model reads for so many dollars. Prices may rise with the length of the input."""
+    """How many tokens of input a model reads for so many dollars: as many as you like, if it runs on this machine.
+
+    Prices may rise with the length of the input.
+    """
+    if model is not None and model.partition(":")[0] == "local":
+        return _MUCH
     tokens = int(dollars / _price(model, _SAMPLE) * _SAMPLE)
     price = _price(model, tokens) if tokens else 0.0
     tokens = tokens if price <= dollars else int(dollars / price * tokens)
@@ -33,5 +39,6 @@ def _price(model: str | None, tokens: int) -> float:
     except LookupError:
         found = None
     if found is None or found.input_price is None or found.input_price <= 0:
-        raise Misconfigured(f"the price of {model or 'the model'} is not known; give max_context as a number of tokens")
+        whose = f"the price of {model} is not known" if model else "no model is named, so there is no price"
+        raise Misconfigured(f"{whose}; name a model with a known price, or give max_context as a number of tokens")
     return float(found.input_price)

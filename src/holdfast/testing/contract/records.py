@@ -30,6 +30,20 @@ class PutPromises:
         assert scene.engine.get_many(GLOBEX, "note", ["n1"]) == []
         assert scene.engine.get_many(ACME, "note", []) == []
 
+    def test_ids_are_found_by_tags_in_one_question(self, scene: Scene) -> None:
+        """Where the engine can fetch many, each record is named under each of the tags that it has, within a limit."""
+        if not isinstance(scene.engine, Fetches):
+            pytest.skip("this engine does not fetch many")
+        scene.commit(
+            Put("note", "a", b"", tags=("red", "round")), Put("note", "b", b"", tags=("red",)),
+            Put("other", "c", b"", tags=("red",)), Put("note", "d", b"", tags=("blue",)),
+        )  # fmt: skip
+        many = [f"t{number}" for number in range(1_500)]
+        found = scene.engine.ids_tagged(ACME, "note", ["red", *many, "round"], 100)
+        assert sorted(found) == [("red", "a"), ("red", "b"), ("round", "a")]
+        assert len(scene.engine.ids_tagged(ACME, "note", ["red", "round"], 2)) == 2
+        assert scene.engine.ids_tagged(GLOBEX, "note", ["red"], 9) == scene.engine.ids_tagged(ACME, "note", [], 9) == []
+
     def test_many_events_are_fetched_by_one_question(self, scene: Scene) -> None:
         """Where the engine can fetch many, each event comes with the place that was asked for, and no others do."""
         if not isinstance(scene.engine, Fetches):
