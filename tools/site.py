@@ -24,6 +24,7 @@ _ELSEWHERE = {
     "LICENSE": "license.md",
     "benchmarks/README.md": "benchmarks.md",
     "examples": "examples/index.md",
+    "examples/patterns/README.md": "examples/patterns/index.md",
     "docs/decisions": "decisions/index.md",
     "docs/adapters": "adapters/index.md",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import pytest
@@ -247,3 +247,67 @@ def test_a_value_that_does_not_fit_is_not_saved(running: Open) -> None:
         thread.save(Travel1(name=5))  # type: ignore[arg-type]
     assert (caught.value.thread, caught.value.revision, caught.value.field) == ("trip-42", 1, "name")
     assert not thread.exists()
+
+
+# A plain dict and a type: what a handle loaded, it writes
+
+
+class Trip(TypedDict):
+    stops: list[str]
+
+
+def trips() -> holdfast.Registry:
+    schemas = holdfast.Registry()
+    schemas.schema("trip", version=1, fresh={"stops": "1d"})(Trip)
+    schemas.migration("trip", 0, 1)(lambda old: {"stops": [old["to"]]})
+    return schemas
+
+
+def _in_a_turn(thread: holdfast.Thread) -> None:
+    with thread.turn() as turn:
+        turn.save({"stops": ["LIS"]})
+
+
+def _in_a_step(thread: holdfast.Thread) -> None:
+    with thread.run("book") as run:
+        run.step("stop", lambda: holdfast.current_step().patch("stops[0]", "LIS"), effect="pure")
+
+
+WRITES: dict[str, Callable[[holdfast.Thread], Any]] = {
+    "save": lambda thread: thread.save({"stops": ["LIS"]}),
+    "save over any": lambda thread: thread.save({"stops": ["LIS"]}, expect="any"),
+    "turn": _in_a_turn,
+    "step": _in_a_step,
+    "patch": lambda thread: thread.patch("stops[0]", "LIS"),
+    "confirm": lambda thread: thread.confirm("stops"),
+}
+
+
+@pytest.mark.usefixtures("any_engine")
+@pytest.mark.parametrize("how", WRITES)
+def test_a_plain_dict_that_was_loaded_as_a_type_is_written_as_that_and_not_migrated_twice(
+    running: Open, how: str
+) -> None:
+    thread = running(trips())
+    thread.save({"to": "LIS"})
+    assert thread.state(Trip).migrated_from == 0
+    WRITES[how](thread)
+    again = running(trips()).state(Trip)
+    assert (again.value, again.migrated_from, again.version) == ({"stops": ["LIS"]}, None, 1)
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_a_state_that_was_looked_for_as_a_type_begins_as_that_type(running: Open) -> None:
+    thread = running(trips())
+    begun = thread.state(Trip, default={"stops": []}).value
+    thread.save({**begun, "stops": ["LIS"]})
+    assert running(trips()).state(Trip).value == {"stops": ["LIS"]}
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_a_state_that_was_loaded_as_stored_is_saved_as_stored(running: Open) -> None:
+    thread = running(trips())
+    thread.save({"to": "LIS"})
+    thread.state(Trip)
+    thread.save(thread.state(dict).value)
+    assert running(trips()).state(Trip).migrated_from == 0

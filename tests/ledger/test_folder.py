@@ -13,6 +13,7 @@ import pytest
 
 import holdfast
 from holdfast import aio, errors
+from holdfast.clock import to_datetime
 from holdfast.engine.contract import Put
 from holdfast.ledger.files import LONGEST_BYTES, FileDelete, FileWrite, text_of
 from holdfast.ledger.folder import Folder
@@ -261,6 +262,17 @@ def test_a_file_can_be_moved(notes: Folder, clock: ManualClock) -> None:
     assert notes.paths() == ["b/a"]
     assert [file.path for file in notes.files(tag="t")] == ["b/a"]
     assert len(notes.history("a")) == 2
+
+
+def test_a_file_that_is_written_as_it_was_read_expires_when_it_did(notes: Folder, clock: ManualClock) -> None:
+    until = to_datetime(clock.now() + 60_000_000)
+    read = notes.write("a", "text", expires=until)
+    assert read.expires == until
+    assert notes.write("b", read.content, expires=read.expires).expires == until
+    clock.advance(61)
+    assert notes.paths() == []
+    with pytest.raises(errors.Invalid, match="no time zone"):
+        notes.write("c", "text", expires=until.replace(tzinfo=None))
 
 
 def test_a_file_moves_neither_onto_itself_nor_onto_another(notes: Folder) -> None:

@@ -6,6 +6,7 @@ Deliberately absent: rules of its own. It wraps its blocking twin, and a test ke
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from holdfast.aio.offload import Offload
@@ -64,7 +65,7 @@ class AsyncFolder:
         *,
         expect: int | None = None,
         tags: Iterable[str] = (),
-        expires: int | None = None,
+        expires: datetime | int | None = None,
         key: str | None = None,
     ) -> File:
         return await self._offload.to_end(

@@ -183,7 +183,8 @@ def _refuse_over(
         if more > 0 and used + more > most:
             what = f"{kind} {'entries' if measure == 'events' else 'records'}" if kind else measure
             raise QuotaExceeded(
-                f"tenant {tenant!r} may hold {most:,} {what} and holds {used:,}; this would add {more:,}",
+                f"tenant {tenant!r} may hold {most:,} {what} and holds {used:,}; this would add {more:,}: "
+                "erase something (forgetting makes no room), or raise the quota with set_quota",
                 tenant=tenant, measure=measure, kind=kind, most=most, used=used, adding=more,
             )  # fmt: skip
 

@@ -10,6 +10,7 @@ artifacts of a framework and items of its store are all kept here), and finding 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
@@ -35,13 +36,14 @@ LONGEST_BYTES = MAX_ID_BYTES - _PLACE - 1
 
 
 class FileWrite(NamedTuple):
-    """A file to write. ``expect``: None any version, 0 no such file, n it is at version n."""
+    """A file to write. ``expect``: None any version, 0 no such file, n it is at version n. ``expires``: a datetime with
+    a zone, or microseconds since 1970."""
 
     path: str
     content: Any
     expect: int | None = None
     tags: tuple[str, ...] = ()
-    expires: int | None = None
+    expires: datetime | int | None = None
     key: str | None = None
 
 
@@ -154,7 +156,7 @@ class FileBook:
         if isinstance(change, FileWrite):
             tags += (self.place, *map(self.tag, change.tags))
         version = None if record is None else record.version
-        expires = change.expires if isinstance(change, FileWrite) else None
+        expires = _expires(change) if isinstance(change, FileWrite) else None
         put = Put(FILE, id, encode(head), version, self.scope, tags, expires)
         if record is None:
             return [Append(FILE, id, (event,), 0, put, same=_same)]
@@ -194,8 +196,7 @@ class FileBook:
         if isinstance(change, FileWrite):
             for tag in check_tags(change.tags):
                 self.tag(tag)
-            if change.expires is not None and (type(change.expires) is not int or not 0 <= change.expires <= _LATEST):
-                raise Invalid(f"expires is microseconds since 1970, until the year 9999, not {quoted(change.expires)}")
+            _expires(change)
         key = None if change.key is None else check_id(change.key, "key")
         return change._replace(path=_short(change.path, "path"), key=key)
 
@@ -295,12 +296,22 @@ def _short(value: object, what: str) -> str:
 # Versions as events
 
 
+def _expires(change: FileWrite) -> int | None:
+    moment = to_micros(change.expires) if isinstance(change.expires, datetime) else change.expires
+    if moment is not None and (type(moment) is not int or not 0 <= moment <= _LATEST):
+        raise Invalid(
+            "expires is a datetime with a time zone, or microseconds since 1970, until the year 9999, not "
+            f"{quoted(change.expires)}"
+        )
+    return moment
+
+
 def _event(change: FileWrite | FileDelete, time: int) -> Event:
     if isinstance(change, FileDelete):
         return Event(_DELETED, encode({}), time, change.key)
     more: dict[str, Any] = {"tags": list(dict.fromkeys(change.tags))} if change.tags else {}
     if change.expires is not None:
-        more["expires"] = change.expires
+        more["expires"] = _expires(change)
     return Event(_WRITTEN, _body(change.content, change.path, more), time, change.key)
 
 

@@ -8,10 +8,11 @@ Deliberately absent: how files are stored (``ledger.files``), and what they mean
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from holdfast.checks import check_flag, check_several, check_whole
-from holdfast.clock import to_datetime, to_micros
+from holdfast.clock import to_datetime
 from holdfast.engine.contract import Mark, Query, Record, Scope
 from holdfast.errors import Invalid, NotFound, Unsupported, quoted
 from holdfast.ledger.core import Core, fetch_events, scan_all
@@ -113,13 +114,14 @@ class Folder:
         *,
         expect: int | None = None,
         tags: Iterable[str] = (),
-        expires: int | None = None,
+        expires: datetime | int | None = None,
         key: str | None = None,
     ) -> File:
         """Write a file as its next version, and return it.
 
         With ``expect`` it must be at that version (0: no file), or it raises ``Conflict``. ``tags`` and ``expires``
-        (microseconds since 1970) replace the earlier ones. With ``key`` a repetition changes nothing.
+        (a datetime with a zone, or microseconds since 1970) replace the earlier ones. With ``key`` a repetition changes
+        nothing.
         """
         return self.commit([FileWrite(path, content, expect, check_tags(tags), expires, key)])[0]
 
@@ -135,8 +137,7 @@ class Folder:
         if self.filebook.id(path) == self.filebook.id(to):
             raise Invalid(f"file {path!r} already has this path")
         file = self.read(path)
-        expires = None if file.expires is None else to_micros(file.expires)
-        return self.commit([FileDelete(path, file.version), FileWrite(to, file.content, 0, file.tags, expires)])[1]
+        return self.commit([FileDelete(path, file.version), FileWrite(to, file.content, 0, file.tags, file.expires)])[1]
 
     def commit(self, changes: Sequence[FileWrite | FileDelete]) -> list[File]:
         """Carry out several writes and deletions in one commit, all or none; at most one change per path.

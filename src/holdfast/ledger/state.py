@@ -105,6 +105,7 @@ class StateBook:
         self._scope = scope
         self._seen: _Base | None = None
         self._latest: _Base | None = None
+        self._loaded_as = ""  # the schema that this handle last loaded the state with
 
     # Where things are
 
@@ -137,10 +138,12 @@ class StateBook:
         if event is None:
             if newest:
                 self._seen = _Base(0, None, None if record is None else record.version)
+                self._loaded_as = "" if type is None else schemas.find(self._core.schemas, type).name
             return Loaded(default, 0)
         loaded = self._loaded(self._current(event, type))
         if newest:
             self._see(record, event)
+            self._loaded_as = loaded.schema
         if on_stale != "raise" or not (loaded.stale or loaded.must_verify):
             return loaded
         fields = tuple(dict.fromkeys((*loaded.must_verify, *(field.path for field in loaded.stale))))
@@ -166,7 +169,7 @@ class StateBook:
             self._latest = base
         if base.document is None:
             return Basis(base, {} if plainly else default, None if plainly else type)
-        current = self._brought(base.document, base.revision, 0, None if plainly else type)
+        current = self._brought(base.document, base.revision, 0, self._type(base.document) if plainly else type)
         if plainly:
             return Basis(base, current.value, None if current.schema is PLAIN else current.schema.type)
         return Basis(base, schemas.revive(current.schema, current.value, Where(self._thread, base.revision)), type)
@@ -349,7 +352,7 @@ class StateBook:
                     f"state of thread {self._thread!r} is at revision {event.position}, not {quoted(expect)}",
                     thread=self._thread, expected=expect, actual=event.position,
                 )  # fmt: skip
-            current = self._current(event, type)
+            current = self._current(event, self._type(to_document(event)) if type is None else type)
             time = self._core.clock.now()
             changed, marks = change(current, time)
             value = schemas.prepare(current.schema, changed, Where(self._thread, event.position + 1))
@@ -435,11 +438,17 @@ class StateBook:
         return _Base(revision, to_document(self._event(record, revision)) if there else None, record.version)
 
     def _schema_of(self, value: Any, schema: Any, base: _Base) -> Schema:
-        """A plain dict keeps the schema of the revision it follows, instead of losing it unnoticed."""
-        previous = base.document
-        if schema is None and type(value) is dict and previous is not None and previous.schema:
-            return schemas.registered(self._core.schemas, previous.schema, Where(self._thread, base.revision))
+        """A plain dict has the schema of the revision it follows, or the one that this handle loaded the state with:
+        saved without it, a dict in today's form would be migrated again."""
+        if schema is None and type(value) is dict:
+            name = (base.document.schema if base.document else "") or self._loaded_as
+            return schemas.registered(self._core.schemas, name, Where(self._thread, base.revision))
         return schemas.find(self._core.schemas, type(value) if schema is None else schema)
+
+    def _type(self, document: StateDocument) -> Any:
+        """The type to change a stored revision as: a plain dict as what this handle loaded it as, all else as it is."""
+        found = None if document.schema else self._core.schemas.named(self._loaded_as)
+        return None if found is None else found.type
 
     def _carried(self, base: _Base, schema: Schema) -> tuple[Any, Marks]:
         previous = base.document

@@ -12,6 +12,7 @@ from benchmarks.checkpointers import OURS, SQLITE_SAVER, Way, grown, worked
 from benchmarks.checkpoints import picture
 from benchmarks.growth import drawn, told
 
+ROOT = Path(__file__).resolve().parents[3]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -32,6 +33,13 @@ def test_the_example_goes_on_after_a_restart(example: Callable[..., str]) -> Non
         "assistant: I found a flight.",
         "assistant: Paid, have a good trip.",
     ]
+
+
+@pytest.mark.every_engine
+def test_the_pattern_prints_what_it_says(example: Callable[..., str], address: str) -> None:
+    printed = example("../patterns/checkpointed_graph.py", address).splitlines()
+    said = (ROOT / "examples/patterns/checkpointed_graph.py").read_text(encoding="utf-8").split("# prints:\n")[1]
+    assert [f"# {line}" for line in printed] == said.splitlines()
 
 
 def test_growth_is_measured_on_real_graphs(tmp_path: Path) -> None:
