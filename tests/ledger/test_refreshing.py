@@ -14,6 +14,7 @@ import pytest
 import holdfast
 from holdfast import errors
 from holdfast.testing import ManualClock
+from holdfast.wiring import Wiring
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -362,3 +363,44 @@ def test_a_stale_item_is_fetched_with_its_list_where_only_the_list_has_a_refresh
     assert thread.state(Orders).must_verify == ("open[0]", "open[1]")
     loaded = thread.state(Orders, on_stale="refresh")
     assert (asked, loaded.value.open, loaded.stale) == (["open"], [{"id": 2}, {"id": 3}], ())
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_a_list_that_comes_back_empty_is_taken_as_it_is(
+    store: holdfast.Store, schemas: holdfast.Registry, clock: ManualClock
+) -> None:
+    schemas.schema("orders", version=1, fresh={"open.*": "1h"})(Orders)
+    schemas.refresher("orders", "open")(lambda value, path: [])
+    thread = store.thread("shop-1")
+    thread.save(Orders([{"id": 1}]))
+    clock.advance(7200)
+    loaded = thread.state(Orders, on_stale="refresh")
+    assert (loaded.value.open, loaded.stale) == ([], ())
+
+
+@pytest.mark.usefixtures("any_engine")
+def test_an_item_keeps_its_age_through_a_migration_that_moves_it(store: holdfast.Store, clock: ManualClock) -> None:
+    class Facts(msgspec.Struct):
+        facts: list[str]
+
+    def declared(version: int) -> holdfast.Registry:
+        found = holdfast.Registry()
+        found.schema("facts", version=version, fresh={"facts": "1d"}, critical=["facts"])(Facts)
+        if version == 2:
+            found.migration("facts", 1, 2)(lambda old: {"facts": sorted(old["facts"])})
+        return found
+
+    def thread(version: int) -> holdfast.Thread:
+        core = store.core._replace(schemas=declared(version))
+        return holdfast.Store(Wiring(core)).thread("t")
+
+    old = thread(1)
+    old.save(Facts(["old z"]))
+    clock.advance(2 * 86_400)
+    old.save(Facts(["old z", "new a"]))
+    assert old.state(Facts).must_verify == ("facts[0]",)
+    new = thread(2)
+    loaded = new.state(Facts)
+    assert (loaded.value.facts, loaded.must_verify) == (["new a", "old z"], ("facts[1]",))
+    new.save(Facts([*loaded.value.facts, "b"]))
+    assert new.state(Facts).must_verify == ("facts[1]",)

@@ -232,7 +232,10 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
     ],
     "switch": [
         ("I switched to Firefox.", [("switched to", "Firefox")]),
-        ("We switched from MySQL to Postgres last year", [("switched to", "Postgres")]),
+        (
+            "We switched from MySQL to Postgres last year",
+            [("switched to", "Postgres"), ("decision:postgres last year", "from MySQL to Postgres")],
+        ),
     ],
     "stopped": [
         ("I no longer use Twitter.", [(None, "no longer use Twitter")]),
@@ -301,7 +304,7 @@ VARIOUS: list[tuple[str, Facts]] = [
     ("I meant the other file", [(None, "I meant the other file")]),
     ("I used to be a smoker", [(None, "used to be a smoker")]),
     ("I no longer drive", [(None, "I no longer drive")]),
-    ("I switched from iPhone to Android", [("switched to", "Android")]),
+    ("I switched from iPhone to Android", [("switched to", "Android"), ("decision:android", "iPhone to Android")]),
     ("I'm 52 years old", [("age", "is 52 years old")]),
     ("I'm 27", [("age", "is 27 years old")]),
     ("I have three kids", [("count:children", "has three kids")]),

@@ -157,7 +157,9 @@ def test_an_object_is_believed_about_its_own_confirmation() -> None:
     assert found.by == "eve"
 
 
-@pytest.mark.parametrize("text", [None, "", "yesterday", "2026-03-01T09:00:00", 1_772_355_600, ["2026"]])
+@pytest.mark.parametrize(
+    "text", [None, "", "yesterday", "2026-03-01T09:00:00", 1_772_355_600, ["2026"], "0001-01-01T00:00:00+23:59"]
+)
 def test_a_date_that_names_no_moment_confirms_nothing(text: Any) -> None:
     value = {"facts": {"home": {"confirmed_at": text}}}
     assert report(value, {"facts.home": {"at": START, "by": "ana"}}, START).must_verify == ("facts.home",)

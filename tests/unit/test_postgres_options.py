@@ -61,7 +61,7 @@ def test_a_parameter_goes_before_the_address_and_that_before_what_is_beneath() -
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"pool_size": 0}, "pool_size is a whole number from 1 to 1,000, not 0"),
+        ({"pool_size": 0}, "pool_size is a whole number from 2 to 1,000, not 0"),
         ({"pool_size": "20"}, "pool_size is a whole number .* not '20'"),
         ({"pool_size": True}, "pool_size is a whole number"),
         ({"pool_min": -1}, "pool_min is a whole number from 0"),
@@ -90,7 +90,7 @@ def test_a_slip_in_a_parameter_is_refused_and_shown(options: Any, said: str) -> 
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("pool_size=hush", "pool_size is a whole number from 1 to 1,000; the address says otherwise"),
+        ("pool_size=hush", "pool_size is a whole number from 2 to 1,000; the address says otherwise"),
         ("pool_size=-5", "pool_size is a whole number"),
         ("pool_size=٣", "pool_size is a whole number"),
         ("pool_size=" + "9" * 5_000, "pool_size is a whole number"),

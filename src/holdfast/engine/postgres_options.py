@@ -113,7 +113,7 @@ def _close(name: str) -> str | None:
 def _read(name: str, value: Any, *, shown: bool) -> Any:
     if name in _CONNECTIONS:
         number = int(value) if not shown and value.isascii() and value.isdigit() and len(value) < 9 else value
-        least = 1 if name == "pool_size" else 0
+        least = 2 if name == "pool_size" else 0  # a snapshot takes one, and what is asked beside it another
         if type(number) is int and least <= number <= _MOST_CONNECTIONS:
             return number
         raise _wrong(name, f"a whole number from {least} to {_MOST_CONNECTIONS:,}", value, shown)
@@ -124,7 +124,11 @@ def _read(name: str, value: Any, *, shown: bool) -> Any:
         over = "of 0 (no limit) or more" if name == "statement_timeout" else "over 0"
         raise _wrong(name, f'a time {over}, at most a day: seconds, or a text such as "500ms", "30s"', value, shown)
     if not isinstance(value, str) or not value or not value.isprintable() or (name == "schema" and not _names(value)):
-        what = f"a name of at most {_SCHEMA_BYTES} bytes that does not begin with pg_" if name == "schema" else "a text"
+        what = (
+            f"a name of at most {_SCHEMA_BYTES} bytes that does not begin with pg_ or $"
+            if name == "schema"
+            else "a text"
+        )
         raise _wrong(name, what, value, shown)
     return value
 
@@ -137,7 +141,7 @@ def _seconds(value: object) -> float | None:
 
 
 def _names(schema: str) -> bool:
-    return len(schema.encode(errors="replace")) <= _SCHEMA_BYTES and not schema.startswith("pg_")
+    return len(schema.encode(errors="replace")) <= _SCHEMA_BYTES and not schema.startswith(("pg_", "$"))
 
 
 def _wrong(name: str, what: str, value: object, shown: bool) -> Misconfigured:

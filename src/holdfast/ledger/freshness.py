@@ -106,6 +106,19 @@ def carry(schema: Schema, old_value: Any, old_marks: Marks, new_value: Any, *, n
     return marks
 
 
+def moved(schema: Schema, stored: Any, marks: Marks, migrated: Any) -> Marks:
+    """The marks of a document that was migrated. An item of a list takes its mark along; what has no place in the
+    stored document was never confirmed."""
+    origins = json_path.Origins(stored, migrated)
+    found: Marks = {}
+    for path in tracked(schema, migrated):
+        source = origins.of(parse(path))
+        mark = None if source is None else marks.get(json_path.render(source))
+        if mark is not None:
+            found[path] = mark
+    return found
+
+
 def report(schema: Schema, value: Any, marks: Mapping[str, Mapping[str, Any]], now: int) -> FreshnessReport:
     """Report what is stale in a document, and which critical fields must be verified before acting."""
     stale, must_verify = [], []
@@ -130,17 +143,22 @@ def confirmed(schema: Schema, value: Any, marks: Marks, path: str, *, now: int, 
     """
     steps = parse(path)
     item = json_path.get(value, steps)
-    watched = list(tracked(schema, value))
-    targets = [each for each in watched if parse(each)[: len(steps)] == steps]
+    targets = inside(schema, value, path)
     if not targets and _own(item, by) is not None:
         targets = [json_path.render(steps)]
     if not targets:
-        raise _untracked(schema, watched, steps)
+        raise _untracked(schema, list(tracked(schema, value)), steps)
     renewed = dict(marks)
     for target in targets:
         renewed[target] = _mark(now, by)
         value = _renewed(value, target, now, by)
     return Confirmed(value, renewed)
+
+
+def inside(schema: Schema, value: Any, path: str) -> list[str]:
+    """The tracked fields at a path and inside what is there."""
+    steps = parse(path)
+    return [each for each in tracked(schema, value) if parse(each)[: len(steps)] == steps]
 
 
 def _untracked(schema: Schema, watched: list[str], steps: Path) -> Invalid:
@@ -187,9 +205,10 @@ def _moment(text: Any) -> int | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        micros = None if moment.tzinfo is None else to_micros(moment)
+        return None if micros is None else to_micros(to_datetime(micros))  # the first hours of the calendar have no UTC
+    except (ValueError, OverflowError):
         return None
-    return None if moment.tzinfo is None else to_micros(moment)
 
 
 def _mark(at: int, by: str) -> dict[str, Any]:

@@ -254,6 +254,9 @@ class StateBook:
             name = self._name_for(document, schemas.find(self._core.schemas, type), where)
         value, migrated_from = schemas.migrate(self._core.schemas, name, document.version, document.value, where)
         schema = schemas.registered(self._core.schemas, name, where)
+        if migrated_from is not None:
+            marks = freshness.moved(schema, document.value, document.confirmed, value)
+            document = msgspec.structs.replace(document, confirmed=marks)
         return _Current(revision, time, document, schema, value, migrated_from)
 
     def _name_for(self, document: StateDocument, wanted: Schema, where: Where) -> str:
@@ -457,8 +460,9 @@ class StateBook:
         if previous.schema != schema.name and self._core.schemas.step(schema.name, 0) is None:
             return None, {}  # a plain dict is replaced by something that has nothing to do with it
         where = Where(self._thread, base.revision)
-        value, _ = schemas.migrate(self._core.schemas, schema.name, previous.version, previous.value, where)
-        return value, previous.confirmed
+        value, migrated = schemas.migrate(self._core.schemas, schema.name, previous.version, previous.value, where)
+        marks = previous.confirmed
+        return value, marks if migrated is None else freshness.moved(schema, previous.value, marks, value)
 
     def refresh(self, type: Any, touch: Op) -> Loaded[Any]:
         """Run the refreshers of stale fields, outside any commit, and save their values as one revision.
@@ -518,7 +522,8 @@ class StateBook:
         schema, marks = current.schema, current.document.confirmed
         marks = freshness.carry(schema, current.value, marks, value, now=now, by="refresher")
         for path in found:
-            value, marks = freshness.confirmed(schema, value, marks, path, now=now, by="refresher")
+            if freshness.inside(schema, value, path):  # a list that came back empty may have nothing to confirm
+                value, marks = freshness.confirmed(schema, value, marks, path, now=now, by="refresher")
         return value, marks
 
     # History

@@ -559,6 +559,8 @@ def _in_place_of(wrong: Memory, instead: Remembering) -> Remembering:
         key=wrong.key if instead.key is None else instead.key,
         valid_from=wrong.valid_from if instead.valid_from is None else instead.valid_from,
         valid_to=wrong.valid_to if instead.valid_to is None else instead.valid_to,
+        type=wrong.type if instead.type is None else instead.type,
+        metadata=wrong.metadata if instead.metadata is None else instead.metadata,
         ended=False,
     )
 

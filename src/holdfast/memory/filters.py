@@ -56,9 +56,13 @@ class MemoryFilter(msgspec.Struct, frozen=True):
 
     @property
     def by_stream(self) -> float | None:
-        """How many of the newest to go through for this: all, some for a kind, which may be a seldom one, and None
-        where a tag leads to what is wanted."""
-        if self.forgotten or self.tag is not None or self.type is not None:
+        """How many of the newest to go through for this: all, also for a page that follows another; some for a kind,
+        which may be a seldom one; and None where a tag leads to what is wanted."""
+        if self.forgotten:
+            return None
+        if self.before is not None:
+            return inf
+        if self.tag is not None or self.type is not None:
             return None
         return inf if len(self.kinds) > 1 else _SOME
 

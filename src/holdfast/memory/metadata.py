@@ -11,6 +11,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from math import isfinite
+from numbers import Real
 from struct import error as StructError
 from struct import pack, unpack
 from typing import Any
@@ -85,7 +86,7 @@ def packed(numbers: object) -> bytes:
         raise Invalid(f"a vector is a list of numbers, not {type(numbers).__name__}")
     if not 1 <= len(plain) <= MAX_NUMBERS:
         raise Invalid(f"a vector has 1 to {MAX_NUMBERS:,} numbers, not {len(plain):,}")
-    if wrong := [one for one in plain if isinstance(one, bool) or not isinstance(one, int | float)]:
+    if wrong := [one for one in plain if isinstance(one, bool) or not isinstance(one, Real)]:
         raise Invalid(f"a vector is a list of numbers; this one holds {quoted(wrong[0])}")
     try:
         data = pack(f"<{len(plain)}f", *plain)

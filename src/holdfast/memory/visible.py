@@ -10,7 +10,7 @@ Deliberately absent: how a collection is kept (``collection``), what is true (``
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.memory.conflicts import Contradiction
 
 _NAMED = 5
+_PAGE = 100
 Listed = tuple[MemoryCollection, list[Memory]]
 
 
@@ -134,15 +135,22 @@ class VisibleMemories:
     def recent(self, limit: int, **only: Unpack[ListFilters]) -> list[Memory]:
         """The newest memories that are true now, latest first."""
         recent: list[Memory] = []
+        standing: dict[tuple[str, str], set[str]] = {}  # of each fact that was met, what holds of it
+        most = max(limit, _PAGE)
         with self.core.engine.snapshot() as view:
             collections = self.collections(view)
             moment = self.moment(view, collections=collections)
             while len(recent) < limit:
-                page = self._newest(collections, limit, view, only)
-                listed = [(place, [each for here, each in page if here is place]) for place in collections]
-                stale = outdated(_deciding(listed, view), moment)
-                recent += [each for _, each in page if each.id not in stale and not silent(each)]
-                if len(page) < limit:
+                page = self._newest(collections, most, view, only)
+                new = [(place, each) for place, each in page if fact_of(each) not in standing]
+                listed = [(place, [each for here, each in new if here is place]) for place in collections]
+                found = _deciding(listed, view)
+                stale = outdated(found, moment)
+                for each in found:
+                    if (fact := fact_of(each)) is not None:
+                        standing.setdefault(fact, set()).update({each.id} - stale.keys())
+                recent += [each for _, each in page if not silent(each) and _stands(each, stale, standing)]
+                if len(page) < most:
                     break
                 only = {**only, "before": page[-1][1]}
         return recent[:limit]
@@ -322,6 +330,11 @@ class VisibleMemories:
         collection = self.collection_of(id)
         beside = [other for other in self.collections() if other.scope != collection.scope]
         return collection.end(id, at, draft, beside)
+
+
+def _stands(memory: Memory, stale: Container[str], standing: Mapping[tuple[str, str], set[str]]) -> bool:
+    fact = fact_of(memory)
+    return memory.id not in stale if fact is None else memory.id in standing[fact]
 
 
 def _checked(moment: datetime | None) -> datetime | None:

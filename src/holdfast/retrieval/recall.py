@@ -384,8 +384,8 @@ def _marks(only: Only) -> Iterable[str]:
 def _least(min_score: object) -> float:
     if min_score is None:
         return -math.inf
-    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not -1e9 < min_score < 1e9:
-        raise Invalid(f"min_score is a number, not {quoted(min_score)}")
+    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not -1 <= min_score <= 1:
+        raise Invalid(f"min_score is the least cosine, a number from -1 to 1, not {quoted(min_score)}")
     return float(min_score)
 
 

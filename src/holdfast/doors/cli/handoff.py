@@ -89,7 +89,7 @@ def _load(desk: Desk, thread: Thread, path: str, force: bool) -> None:
         found = thread.handoff.load(source, force=force)
     except (Conflict, Invalid) as error:
         raise _in_our_words(error) from error
-    number = thread.handoff.history(last=1)[-1].number
+    number = found.revision
     data = {"thread": thread.id, "revision": number, "handoff": plain.plain(found)}
     steps = f"{len(found.done)} of {len(found.steps)} steps done"
     desk.tell(

@@ -41,8 +41,10 @@ def named_values(pairs: Collection[str] | None) -> dict[str, Any] | None:
         name, equals, text = pair.partition("=")
         if not equals:
             raise Invalid(f"{pair!r} is not NAME=VALUE, as in project=apollo")
+        if name in found:
+            raise Invalid(f"{name} is given twice")
         found[name] = text
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             value = json.loads(text)
             number = isinstance(value, int | float) and not isinstance(value, bool)
             found[name] = text if number and json.dumps(value) != text else value  # 1.10 is a version

@@ -19,8 +19,8 @@ _WHO = rf"\b(?:I|we)(?:{S}have|['\u2019]ve)?"
 _DECIDED = Pattern(
     rf"(?i:{_WHO}{S}(?:all{S}|both{S}|finally{S}|just{S}|already{S}|now{S}){{0,2}}(?:decided{S}(?:to|on|that|against|"
     rf"not{S}to)|chosen|chose|agreed{S}(?:to|on|that)|opted{S}for|settled{S}on|picked|selected|"
-    rf"(?:dropped|replaced|abandoned)(?=[^\n]{{1,80}}{S}(?:in{S}favou?r{S}of|with|for){S})|"
-    rf"switched(?=[^\n]{{1,160}}{S}(?:because|since|due{S}to){S})){S}{_REST})"
+    rf"(?:dropped|abandoned)(?=[^\n]{{1,80}}{S}in{S}favou?r{S}of{S})|replaced(?=[^\n]{{1,80}}{S}with{S})|"
+    rf"switched(?={S}from{S}[^\n]{{1,80}}{S}to{S}|{S}to{S}[^\n]{{1,160}}{S}(?:because|since|due{S}to){S})){S}{_REST})"
 )
 _GO_WITH = Pattern(
     rf"(?i:(?:^|[,\u2014\u2013]{S}|\b(?:so|ok|okay|then|and){S})(?:let['\u2019]s|let{S}us|we['\u2019]ll|we{S}will|"
@@ -31,8 +31,8 @@ _DECISION = Pattern(
     rf"(?i:\b(?:the|our|my){S}(?:final{S})?decision{S}is{S}(?:to|that|on){S}{_REST}|^(?:final{S})?decision:{S}{_REST})"
 )
 _PRONOUN = Pattern(
-    r"(?i:\b(?:chosen|chose|picked|selected|use|go with|stick with|stick to)[ \t]+(?:it|that|this|them|these|those|my|"
-    r"our|him|her|us|me|you|up|my nose|\w{2,20}ly$)\b|\bchose wisely)"
+    r"(?i:\b(?:chosen|chose|picked|selected|use|go with|going with|stick with|stick to)[ \t]+(?:it|that|this|them|"
+    r"these|those|my|our|him|her|us|me|you|up|all|a fight|(?-i:[a-z]{2,20}ly))\b)"
 )
 _LEADING = Pattern(r"(?i:(?:[\s,\u2014\u2013]|(?:so|ok|okay|then|and)\b){0,6})")
 _TAIL = Pattern(
@@ -48,7 +48,7 @@ _ABOUT_BEFORE = Pattern(rf"(?i:^(?P<how>for|as){S}(?:(?:the|our|my|a|an){S})?(?P
 _CHOSEN = Pattern(
     rf"(?i:\b(?:chosen|chose|picked|selected|opted{S}for|settled{S}on|decided{S}on|agreed{S}on|go(?:ing)?{S}with|"
     rf"stick{S}(?:with|to)|stay{S}with|use|adopt|move{S}to|switch{S}to|in{S}favou?r{S}of|"
-    rf"(?:replaced|switched|dropped|abandoned)\b[^\n]{{0,80}}?{S}(?:with|to|for)){S}(?P<choice>[^\n]{{2,120}}))"
+    rf"(?:replaced|switched)\b[^\n]{{0,80}}?{S}(?:with|to)){S}(?!not\b|to\b)(?P<choice>[^\n]{{2,120}}))"
 )
 _STOP = Pattern(
     rf"(?i:,|{S}(?:{_BECAUSE}|as|for|with|over|instead|rather|in{S}place|and{S}not|to|in{S}favou?r|until|when|if|from|on|at|"
@@ -56,13 +56,14 @@ _STOP = Pattern(
 )
 _INSTEAD = Pattern(
     rf"(?i:\b(?:over|instead{S}of|rather{S}than|in{S}place{S}of|and{S}not|against|dropped|replaced|abandoned|"
-    rf"from){S}(?:using{S}|buying{S})?(?P<old>[^\n,]{{2,80}}))"
+    rf"not{S}to{S}(?:use|buy|adopt)|from){S}(?:using{S}|buying{S})?(?P<old>[^\n,]{{2,80}}))"
 )
 _FOR = Pattern(
     rf"(?i:{S}(?:for|as){S}(?:(?:the|our|my|a|an|all|this){S})?(?P<about>(?!(?:now|us|me|you|example|good|once|two|three|"
     rf"reasons?|today|it|that|this|long|well|soon|far)\b)[^\W\d_][\w-]{{1,30}}(?:{S}(?!because|since|due|so|over|instead|"
     rf"rather|and|but|in|on|at|with|from|to)[^\W\d_][\w-]{{1,30}}){{0,2}}))"
 )
+_NOT_TO = Pattern(rf"(?i:\b(?:not{S}to|against)\b)")
 _AMOUNT = Pattern(rf"(?i:(?:an?|the){S}(?P<about>[^\W\d_]{{3,30}}){S}of{S}(?=[\d$\u20ac\u00a3]))")
 _ARTICLE = Pattern(r"(?i:(?:the|an?|our|my|his|her|their|using)[ \t]+)")
 _VAGUE = Pattern(r"(?i:(?:^|[ \t])(?:one|ones|thing|things|option|way|side|seat|first|second|last|best|same)$)")
@@ -104,7 +105,8 @@ def _details(quote: str) -> dict[str, Any]:
     if (reason := _REASON.search(quote)) is not None:
         found["reason"] = reason["reason"].strip()
         quote = quote[: reason.start()]
-    if (chosen := _CHOSEN.search(quote)) is not None:
+    chosen = None if _NOT_TO.search(quote) else _CHOSEN.search(quote)
+    if chosen is not None:
         choice = _until_stop(chosen["choice"])
         if choice and len(choice.split()) <= _WORDS and not _VAGUE.search(choice):
             found["choice"] = choice
