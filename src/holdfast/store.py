@@ -494,14 +494,16 @@ class Store:
         """
         check_flag("forever", forever)
         check_flag("dry_run", dry_run)
-        return self.wiring.eraser().erase(_scope(user, agent, thread), forever=forever, dry_run=dry_run)
+        with self.core.patiently():
+            return self.wiring.eraser().erase(_scope(user, agent, thread), forever=forever, dry_run=dry_run)
 
     def finish_erasures(self) -> int:
         """Finish every interrupted erasure, for instance after a crash; return how many there were.
 
         ``erase``, ``work`` and ``resume`` call this for you.
         """
-        return self.wiring.eraser().finish()
+        with self.core.patiently():
+            return self.wiring.eraser().finish()
 
     def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Rebuild every saved index from the stored data; return how many documents they hold."""
@@ -511,7 +513,8 @@ class Store:
 
     def verify(self, *, tenant: str | None = None) -> VerifyReport:
         """Recompute every digest and count in the whole store, or in one tenant, and report every mismatch."""
-        return verify(self.core, self.wiring.ids, None if tenant is None else check_id(tenant, "tenant"))
+        with self.core.patiently():
+            return verify(self.core, self.wiring.ids, None if tenant is None else check_id(tenant, "tenant"))
 
     def export(
         self,

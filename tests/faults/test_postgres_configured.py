@@ -35,6 +35,18 @@ def setting(store: holdfast.Store, name: str) -> str:
         return str(connection.execute("SELECT current_setting(%s)", (name,)).fetchall()[0][0])
 
 
+def test_what_must_be_whole_is_not_cut_short(server: Server) -> None:
+    url = server.create()
+    with holdfast.open(url, embedder="none") as store:
+        store.memory("ana").remember_all([f"note {number} {'x' * 200}" for number in range(3_000)])
+        store.thread("t", user="ana").append(*(HELLO for _ in range(1_000)))
+    with holdfast.open(url, postgres={"statement_timeout": "2ms"}, embedder="none") as hurried:
+        with pytest.raises(Unavailable, match="statement_timeout"):
+            hurried.memory("ana").memories(limit=None)
+        assert hurried.verify().ok
+        assert hurried.erase(user="ana") > 3_000
+
+
 # Schemas
 
 

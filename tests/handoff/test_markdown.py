@@ -319,7 +319,10 @@ def test_unknown_headings_keep_their_place() -> None:
 
 def test_headings_of_the_first_level_count_when_there_are_no_others() -> None:
     assert parse("# Goal\ng\n# Next\nn\n").document == HandoffDocument(goal="g", next_action="n")
-    assert parse("# Goal\ng\n## Next\nn\n").document.extra == (HandoffSection("Goal", "g", level=1),)
+    mixed = parse("# Goal\ng\n## Next\nn\n").document
+    assert (mixed.goal, mixed.next_action, mixed.extra) == ("g", "n", ())
+    titled = parse("# Progress\n\n## Goal\ng\n## Next\nn\n").document
+    assert (titled.goal, titled.next_action, titled.steps) == ("g", "n", ())
 
 
 def test_a_title_of_another_thread_is_kept() -> None:

@@ -18,6 +18,7 @@ import pytest
 
 import holdfast
 from holdfast.errors import Invalid, ModelFailed, StepUnknown
+from holdfast.extension import counter_for
 from holdfast.providers.models.model import Reply, ToolCall
 from holdfast.sessions.session import Session
 from holdfast.steps.step_context import current_step
@@ -661,3 +662,25 @@ def test_what_a_tool_remembers_is_remembered_once(place: Any) -> None:
     asking.resume()
     found = [hit for hit in memory.recall("aisle seats") if hit.memory is not None]
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("budget", [900, 2_000, 6_000])
+def test_a_turn_with_many_calls_stays_within_its_budget(store: holdfast.Store, budget: int) -> None:
+    """Old results are masked, then whole rounds left out; the newest stays, and what was left out is told."""
+
+    @holdfast.step(effect="pure")
+    def look(number: int, why: str) -> str:
+        """Look something up."""
+        return f"ERROR line {number} is bad\n" * 2_000
+
+    count = counter_for(None).count
+    why = "because of this and that " * 12
+    calls = [ToolCall(f"c{number}", "look", {"number": number, "why": why}) for number in range(14)]
+    model = Scripted(*calls, "Done.")
+    with store.session("t", model=model, tools=[look], budget=budget, learn="off") as session:
+        assert session.turn("Go.").text == "Done."
+    for asked in model.asked:
+        assert sum(count(f"{one.get('content') or ''}{one.get('tool_calls', '')}") for one in asked) <= budget
+    last = str(model.asked[-1])
+    assert ("left out for lack of room" in last) == (budget < 6_000)  # there masks are enough
+    assert "c13" in last

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import holdfast
+from holdfast.errors import Invalid
 from holdfast.testing.restarting import crash_everywhere, kill_everywhere
 
 
@@ -183,3 +185,54 @@ def test_the_folders_of_all_attempts_are_gone(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     kill_everywhere(lambda store, folder: store.thread("t").append({"role": "user", "content": "x"}, key="one"))
     assert not list(tmp_path.iterdir())
+
+
+class Ledger(dict[str, int]):
+    """A mapping with something beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+
+class Slotted:
+    __slots__ = ("calls",)
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+
+class Knotted:
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.itself, self.lock = self, threading.Lock()
+
+
+class Shared:
+    calls: ClassVar[list[str]] = []
+
+
+def noted(store: holdfast.Store, thread: str = "t") -> None:
+    store.thread(thread).append({"role": "user", "content": "x"}, key="k")
+
+
+@pytest.mark.parametrize("world", [Ledger, Slotted, Knotted])
+def test_a_world_of_any_make_tells_what_was_done_twice(world: Any) -> None:
+    def twice(store: holdfast.Store, world: Any) -> None:
+        world.calls.append("charged")
+        noted(store)
+
+    def once(store: holdfast.Store, world: Any) -> None:
+        noted(store)
+        world.calls[:] = ["charged"]
+
+    with pytest.raises(AssertionError, match="charged"):
+        crash_everywhere(twice, world=world)
+    assert crash_everywhere(once, world=world)
+
+
+def test_a_world_that_all_attempts_would_share_is_refused() -> None:
+    with pytest.raises(Invalid, match=r"Shared\.calls belongs to the class"):
+        crash_everywhere(lambda store, world: noted(store), world=Shared)
+    with pytest.raises(Invalid, match="do not share a store in memory"):
+        kill_everywhere(lambda store, folder: noted(store), url="ram:")

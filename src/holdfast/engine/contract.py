@@ -521,6 +521,15 @@ class Timed(Protocol):
 
 
 @runtime_checkable
+class TimesOut(Protocol):
+    """A capability: reads may be limited in time, and this lifts the limit."""
+
+    def patiently(self) -> AbstractContextManager[None]:
+        """Let the reads of this thread or task take as long as they need, until the block ends."""
+        ...
+
+
+@runtime_checkable
 class Fetches(Protocol):
     """A capability: many records or events in one query, for engines with a network in between."""
 

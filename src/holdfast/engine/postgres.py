@@ -24,6 +24,7 @@ import time as _time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import cache
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
@@ -69,6 +70,9 @@ _SYSTEM = "SELECT system_identifier FROM pg_control_system()"
 _STANDBY_S = 1.0  # a replica is given up sooner than a primary, which can answer in its place
 _UNCHECKED = (False, None, None, None, None)
 _NOT_BY_ITSELF = {"25001", "25006"}  # by default transactions are not READ COMMITTED here, or read only
+
+
+_PATIENT: ContextVar[bool] = ContextVar("holdfast_patient", default=False)
 
 
 class _ServerKeys(Keys):
@@ -435,7 +439,7 @@ class PostgresEngine(Reads):
         return self._insist(vacuum, _READ_TRIES)
 
     def check(self, tenant: str | None = None) -> list[Problem]:
-        with self._frozen(patient=True) as run:
+        with self.patiently(), self._frozen() as run:
             return relational.check(Reads(run, self._clock, remember=True, keys=KEYS), run, KEYS, tenant)
 
     def close(self) -> None:
@@ -537,13 +541,21 @@ class PostgresEngine(Reads):
             cursor = connection.execute(_dialect(sql), values, binary=True)
         return cursor.fetchall()
 
+    @contextmanager
+    def patiently(self) -> Iterator[None]:
+        before = _PATIENT.set(True)
+        try:
+            yield
+        finally:
+            _PATIENT.reset(before)
+
     def _set_up(self, connection: Connection) -> None:
         """Set what the options ask for, until the transaction ends."""
         if self._database.for_reading:
-            connection.execute(self._database.for_reading)
+            connection.execute(self._database.for_writing if _PATIENT.get() else self._database.for_reading)
 
     @contextmanager
-    def _frozen(self, *, patient: bool = False) -> Iterator[RunStatement]:
+    def _frozen(self) -> Iterator[RunStatement]:
         """Lend a transaction in which nothing changes. Its first query fixes what it sees."""
         self._run_outside("", "SELECT 1")  # dead connections show here, where another can be tried
         with self._borrowed() as connection:
@@ -557,10 +569,7 @@ class PostgresEngine(Reads):
 
             with self._database.translated(), connection.pipeline():
                 connection.execute(_FREEZE)
-                if patient:
-                    connection.execute(self._database.for_writing)
-                else:
-                    self._set_up(connection)
+                self._set_up(connection)
                 connection.execute(b"SELECT 1 FROM tenants LIMIT 1")
             yield run
 

@@ -246,7 +246,8 @@ def parse(text: str, thread: str = "") -> Parsed:
         rest = rest[1:]
     level = 2 if any(part.level == 2 and known(part.name) for part in rest) else 1
     for part in rest:
-        pages.add(part, known(part.name) if part.level >= level else None)
+        says = any(line.text.strip() for line in part.lines)  # above the others it is a title, unless it has a text
+        pages.add(part, known(part.name) if part.level >= level or says else None)
     revision = int(found["revision"]) if "revision" in found else None
     return Parsed(pages.document(tuple(hidden)), found.get("thread"), revision)
 
@@ -530,11 +531,11 @@ def _title(thread: str) -> str:
 def _name(text: str, level: int) -> str:
     """A heading's name on one line, that is read back as this name and not as a known part."""
     line = _edges(_shield(text, "10|13"), _ends_a_name)
-    return "\\" + line if level != 1 and known(line.lstrip("\\")) else line
+    return "\\" + line if known(line.lstrip("\\")) else line
 
 
 def _unname(line: str, level: int) -> str:
-    if level != 1 and line.startswith("\\") and known(line.lstrip("\\")):
+    if line.startswith("\\") and known(line.lstrip("\\")):
         line = line[1:]
     return _unshield(_unedged(line, _ends_a_name), "10|13")
 

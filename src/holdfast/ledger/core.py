@@ -6,13 +6,13 @@ Deliberately absent: which engine, clock or schemas these are. ``store.py`` choo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from holdfast.clock import Clock
-from holdfast.engine.contract import Engine, Event, Fetches, Mark, Op, Query, Receipt, Record, Replica, View
+from holdfast.engine.contract import Engine, Event, Fetches, Mark, Op, Query, Receipt, Record, Replica, TimesOut, View
 from holdfast.errors import Conflict, Unavailable
 from holdfast.ledger.schema import Registry
 
@@ -98,6 +98,10 @@ class Core(NamedTuple):
             with suppress(Unavailable):
                 return work(self.reading)
         return work(self)
+
+    def patiently(self) -> AbstractContextManager[None]:
+        """Within this, no time limit cuts a read short: for work that is worth nothing unless it is whole."""
+        return self.engine.patiently() if isinstance(self.engine, TimesOut) else nullcontext()
 
     def settle(self) -> None:
         """Have what ``reading`` reads from here on include everything committed so far."""

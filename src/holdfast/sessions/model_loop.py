@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
-from itertools import count
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.context.budget import PER_CALL, PER_MESSAGE
 from holdfast.context.masking import least, mask
 from holdfast.context.sections import Count
 from holdfast.context.window import clip, clip_arguments
@@ -44,6 +45,9 @@ _AGAIN = (
 )
 
 
+_LEFT_OUT = "(left out for lack of room"
+
+
 class ModelLoop:
     """One question, put to a model until it is answered. ``usage`` is the cost so far."""
 
@@ -66,6 +70,7 @@ class ModelLoop:
         self.results: dict[str, str] = {}
         self.reply = Reply()
         self.said = ""
+        self._left_out = 0
 
     def pieces(self) -> Iterator[str]:
         """Continue until there is an answer, yielding its text as it arrives. ``reply`` is then the answer."""
@@ -203,7 +208,7 @@ class ModelLoop:
             return f"error: {_plain(error)}"
 
     def _make_room(self) -> None:
-        """Mask the oldest tool results first, as long as the request is over its limit."""
+        """Mask the oldest tool results first, as long as the request is over its limit; then leave out whole rounds."""
         used = self._messages[self._given :]
         over = self._exchange.context.tokens + self._defined() + sum(map(self._cost, used)) - self._limit
         for one in used:
@@ -219,14 +224,33 @@ class ModelLoop:
                 given = call["function"]
                 given["arguments"] = clip_arguments(given["arguments"], self._room // _SHARE, self._count)
             over -= before - self._cost(one)
+        self._leave_out(over)
+
+    def _leave_out(self, over: int) -> None:
+        """Leave out the oldest rounds, a call with its results, but never the newest; say so where the rest begins."""
+        begins = [at for at in range(self._given, len(self._messages)) if self._messages[at].get("tool_calls")]
+        cut = self._given
+        for begin, end in pairwise(begins):
+            if over <= 0:
+                break
+            over -= sum(map(self._cost, self._messages[begin:end]))
+            self._left_out += len(self._messages[begin]["tool_calls"])
+            cut = end
+        del self._messages[self._given : cut]
+        if cut != self._given:
+            first = next(one for one in self._messages[self._given :] if one["role"] == "tool")
+            said = _content(first)
+            said = said.partition("\n")[2] if said.startswith(_LEFT_OUT) else said
+            first["content"] = f"{_LEFT_OUT}: {self._left_out} earlier calls and their results)\n{said}"
 
     def _defined(self) -> int:
         """The tokens that the tool definitions take."""
         return self._count(msgspec.json.encode(self._toolbox.definitions()).decode())
 
     def _cost(self, one: dict[str, Any]) -> int:
-        given = (call["function"]["arguments"] for call in one.get("tool_calls", ()))
-        return self._count(_content(one)) + sum(map(self._count, given))
+        called = (call["function"] for call in one.get("tool_calls", ()))
+        calls = sum(PER_CALL + self._count(each["name"]) + self._count(each["arguments"]) for each in called)
+        return PER_MESSAGE + self._count(_content(one)) + calls
 
     def _fitting(self, id: str, result: str) -> str:
         """What the model sees of a result: all of it, unless it would push out everything else."""

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine.contract import Engine
-from holdfast.engine.registry import open_engine
-from holdfast.errors import Unsupported
+from holdfast.engine.registry import open_engine, scheme_of
+from holdfast.errors import Invalid, Unsupported
 from holdfast.ids import Ids
 from holdfast.ledger.core import Core
 from holdfast.ledger.schema import DEFAULT
@@ -36,6 +36,7 @@ from holdfast.wiring import Wiring
 
 _LEASE_S = 30.0
 _KEY = re.compile(r"hf-[0-9a-f]{32}")  # of a step; each run has its own
+_ADDRESS = re.compile(r"at 0x[0-9a-f]+")
 
 
 class _Attempt(NamedTuple):
@@ -69,6 +70,8 @@ def kill_everywhere(
     """
     if not hasattr(os, "fork"):
         raise Unsupported("kill_everywhere needs os.fork, which this system lacks; use crash_everywhere")
+    if url is not None and scheme_of(url) == "ram":
+        raise Invalid("processes do not share a store in memory; name a file or a server, or use crash_everywhere")
     return _everywhere(lambda at: _killed(agent, url, at), check)
 
 
@@ -101,23 +104,56 @@ def _noted(point: str | None) -> Iterator[None]:
         raise
 
 
-def _told(world: Any, name: str = "world") -> Iterator[str]:
-    """What is in a world, a line for each value, without the keys of steps."""
+def _told(world: Any, name: str = "world", outer: tuple[int, ...] = ()) -> Iterator[str]:
+    """What is in a world, a line for each value, without what differs from run to run: keys of steps, addresses."""
+    if id(world) in outer:
+        yield f"{name}: see above"
+        return
     if isinstance(world, Path):
-        files = ((str(file.relative_to(world)), file) for file in world.rglob("*") if file.is_file())
-        named = [(_KEY.sub("hf-…", name), file.read_text(errors="replace").splitlines()) for name, file in files]
-        yield from (f"{name}: {_KEY.sub('hf-…', line)}" for name, lines in sorted(named) for line in lines or [""])
-    elif isinstance(world, dict):
-        for key, value in world.items():
-            yield from _told(value, f"{name}[{_KEY.sub('hf-…', repr(key))}]")
+        yield from _told_of_folder(world)
+        return
+    inner = _inside(world, name)
+    if inner is None or not inner:
+        yield f"{name}: {_steady(repr(sorted(world, key=repr) if isinstance(world, set) else world))}"
+        return
+    for each, value in inner:
+        yield from _told(value, each, (*outer, id(world)))
+
+
+def _inside(world: Any, name: str) -> list[tuple[str, Any]] | None:
+    """The named parts of a value: items, and attributes; None if it is one whole."""
+    parts: list[tuple[str, Any]] = []
+    if isinstance(world, dict):
+        parts += [(f"{name}[{_steady(repr(key))}]", value) for key, value in world.items()]
     elif isinstance(world, list | tuple):
-        for value in world:
-            yield from _told(value, name)
-    elif hasattr(world, "__dict__"):
-        for key, value in vars(world).items():
-            yield from _told(value, f"{name}.{key}")
-    else:
-        yield f"{name}: {_KEY.sub('hf-…', repr(sorted(world, key=repr) if isinstance(world, set) else world))}"
+        parts += [(name, value) for value in world]
+    elif isinstance(world, type) or callable(world):
+        return None
+    slots = (slot for kind in type(world).__mro__ for slot in getattr(kind, "__slots__", ()) if hasattr(world, slot))
+    attributes = {**getattr(world, "__dict__", {}), **{slot: getattr(world, slot) for slot in slots}}
+    return [*parts, *((f"{name}.{key}", value) for key, value in attributes.items())]
+
+
+def _told_of_folder(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*"), key=lambda path: _steady(str(path))):
+        name = _steady(str(path.relative_to(folder)))
+        lines = path.read_text(errors="replace").splitlines() if path.is_file() else ["a folder"]
+        yield from (f"{name}: {_steady(line)}" for line in lines or [""])
+
+
+def _steady(text: str) -> str:
+    return _ADDRESS.sub("at …", _KEY.sub("hf-…", text))
+
+
+def _fresh(world: Callable[[], Any]) -> Any:
+    """A new world. What its class holds would be shared by all attempts."""
+    made = world()
+    for name, value in vars(type(made)).items():
+        if isinstance(value, list | dict | set) and not name.startswith("__"):
+            raise Invalid(
+                f"{type(made).__name__}.{name} belongs to the class, so all attempts share it; set it in __init__"
+            )
+    return made
 
 
 @contextmanager
@@ -138,7 +174,7 @@ def _process(engine: Engine, fuse: Fuse, clock: Clock, tenant: str = "default") 
 @contextmanager
 def _crashed(agent: Callable[..., Any], world: Callable[[], Any] | None, at: int | None) -> Iterator[_Attempt]:
     clock, fuse = ManualClock(), Fuse(at)
-    given = () if world is None else (world(),)
+    given = () if world is None else (_fresh(world),)
     with closing(open_engine("ram:", clock, Ids())) as engine:
         with _process(engine, fuse, clock) as store, suppress(Crash):
             agent(store, *given)
