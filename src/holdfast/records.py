@@ -135,7 +135,8 @@ class Loaded(msgspec.Struct, Generic[T], frozen=True):
     """A state as read: the value, where it came from, and which fields are stale.
 
     Before the first save, ``revision`` is 0 and ``value`` the default you gave. ``migrated_from`` is the stored version
-    if migrations ran; the stored bytes stay unchanged until the next save.
+    if migrations ran; the stored bytes stay unchanged until the next save. ``defaulted`` names the fields that were
+    not stored, so that their values are the type's defaults and nobody's word.
     """
 
     value: T
@@ -146,6 +147,7 @@ class Loaded(msgspec.Struct, Generic[T], frozen=True):
     time: datetime | None = None
     stale: tuple[StaleField, ...] = ()
     must_verify: tuple[str, ...] = ()
+    defaulted: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.revision > 0

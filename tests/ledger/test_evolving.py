@@ -11,6 +11,7 @@ import pytest
 import holdfast
 from holdfast import errors
 from holdfast.engine.contract import Event
+from holdfast.wiring import Wiring
 
 
 class Travel1(msgspec.Struct):
@@ -311,3 +312,28 @@ def test_a_state_that_was_loaded_as_stored_is_saved_as_stored(running: Open) -> 
     thread.state(Trip)
     thread.save(thread.state(dict).value)
     assert running(trips()).state(Trip).migrated_from == 0
+
+
+def test_a_field_that_was_never_stored_is_named(ram: holdfast.Store) -> None:
+    """The type fills it in; that is no error, and must not look like somebody's word."""
+
+    class Before(msgspec.Struct):
+        name: str
+        at: dict[str, int] = {}
+
+    class Later(msgspec.Struct):
+        name: str
+        at: dict[str, int] = {}
+        seat: str | None = None
+
+    def thread(kind: type) -> holdfast.Thread:
+        schemas = holdfast.Registry()
+        schemas.schema("s", version=1)(kind)
+        return holdfast.Store(Wiring(ram.core._replace(schemas=schemas))).thread("t")
+
+    thread(Before).save(Before("Ana", {"x": 1}))
+    loaded = thread(Later).state(Later)
+    assert (loaded.value, loaded.defaulted) == (Later("Ana", {"x": 1}), ("seat",))
+    assert thread(Before).state(Before).defaulted == ()
+    thread(Later).save(loaded.value, expect=loaded.revision)
+    assert thread(Later).state(Later).defaulted == ()

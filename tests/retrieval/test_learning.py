@@ -199,3 +199,21 @@ def test_from_end_to_end_for_async_callers(place: Any) -> None:
                 await memory.rollback()
 
     asyncio.run(live())
+
+
+@pytest.mark.every_engine
+def test_what_a_thread_says_again_is_one_version(store: holdfast.Store, clock: ManualClock) -> None:
+    thread, memory = store.thread("t", user="ana"), store.memory(user="ana")
+    for words in ("I work at Siemens.", "I work at Siemens.", "I work at Acme.", "I work at Siemens."):
+        thread.append(said(words))
+        clock.advance(60)
+    memory.learn("t")
+    texts = ["user works at Siemens", "user works at Acme", "user works at Siemens"]
+    found = [version.memory.text.replace("ana", "user") for version in memory.history("employer")]
+    assert found == texts
+    memory.learn("t")
+    assert len(memory.history("employer")) == 3
+    store.thread("u", user="ana").append(said("I work at Siemens."))
+    memory.learn("u")
+    store.erase(thread="t")
+    assert [version.memory.text for version in memory.history("employer")] == ["ana works at Siemens"]

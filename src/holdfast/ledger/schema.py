@@ -31,7 +31,7 @@ from holdfast.errors import (
 )
 from holdfast.ids import check_id
 from holdfast.ledger import typed
-from holdfast.ledger.json_path import Sign, covers, parse, render
+from holdfast.ledger.json_path import Sign, covers, diff, parse, render
 
 Migrate = Callable[[dict[str, Any]], dict[str, Any]]
 Refresh = Callable[[Any, str], Any]
@@ -385,6 +385,12 @@ def revive(schema: Schema, plain: Any, where: Where) -> Any:
     share parts with ``plain``.
     """
     return _revived(schema, plain, where)[0]
+
+
+def revived(schema: Schema, plain: Any, where: Where) -> tuple[Any, tuple[str, ...]]:
+    """The same, and the fields that the document lacks, which the type filled in by default."""
+    value, kept = _revived(schema, plain, where)
+    return value, () if kept == plain else tuple(one.path for one in diff(plain, kept) if one.action == "added")
 
 
 def _revived(schema: Schema, plain: Any, where: Where) -> tuple[Any, dict[str, Any]]:

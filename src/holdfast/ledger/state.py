@@ -269,13 +269,13 @@ class StateBook:
         return wanted.name
 
     def _loaded(self, current: _Current) -> Loaded[Any]:
-        document, schema = current.document, current.schema
-        value = schemas.revive(schema, current.value, Where(self._thread, current.revision))
+        document, schema, where = current.document, current.schema, Where(self._thread, current.revision)
+        value, defaulted = schemas.revived(schema, current.value, where)
         report = freshness.report(schema, current.value, document.confirmed, self._core.clock.now())
         version = document.version if schema is PLAIN else schema.version
         return Loaded(
             value, current.revision, schema.name or document.schema, version, current.migrated_from,
-            to_datetime(current.time), report.stale, report.must_verify,
+            to_datetime(current.time), report.stale, report.must_verify, defaulted,
         )  # fmt: skip
 
     # Saving

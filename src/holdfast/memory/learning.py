@@ -76,6 +76,9 @@ def learned_from(
         if known is not None:
             yield visible.get(known.id)
             continue
+        if (same := _said_before(visible, found, time, thread)) is not None:
+            yield same
+            continue
         with suppress(Erased):  # it was learned before, and someone erased it
             yield from visible.own.remember([_draft(visible, _about_what_is(visible, found), once, said, ref)])
 
@@ -109,6 +112,17 @@ def _draft(visible: VisibleMemories, found: Extraction, once: str, said: Speech,
         type=found.type,
         metadata=found.metadata,
     )
+
+
+def _said_before(visible: VisibleMemories, found: Extraction, time: datetime, thread: str) -> Memory | None:
+    """The value that the same thread gave a fact before, if this only says it again. What another thread said counts
+    again here: erasing that thread takes its own memory along."""
+    if found.key is None or found.ended or found.corrects:
+        return None
+    holding = [one.memory for one in visible.history(found.key, found.subject) if one.holds(time)]
+    same = holding[-1] if holding and not holding[-1].ended else None
+    says = same is not None and (same.text, same.kind, same.object) == (found.text, found.kind, found.object)
+    return same if says and same is not None and {ref.thread for ref in same.origin.entries} == {thread} else None
 
 
 def _same_decision(visible: VisibleMemories, found: Extraction) -> str | None:
