@@ -259,8 +259,9 @@ class Store:
         It holds instructions, facts, handoff, summary, recent turns, hits, state and input, each within its share.
         ``model`` decides how tokens are counted and, without ``budget``, how many fit. Nothing is written. Options:
         your own ``instructions``, ``shares`` to resize sections, ``tokens`` to count tokens another way, ``verbatim``
-        for how many turns tool output is shown whole, ``recall=False``, ``within_ms`` to limit recall, ``trust`` for
-        the least trust to accept, and ``state`` for the type to load the state as.
+        for how many turns tool output is shown whole and ``mask_tokens`` for the most it takes later, ``recall=False``,
+        ``within_ms`` to limit recall, ``trust`` for the least trust to accept, and ``state`` for the type to load the
+        state as.
         """
         if model is not None and not isinstance(model, str):
             raise Invalid(f"model is a model's name, used to count tokens, not {type(model).__name__}")

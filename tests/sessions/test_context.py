@@ -14,6 +14,7 @@ import holdfast
 from holdfast.context.budget import Share
 from holdfast.context.window import weigh
 from holdfast.errors import Conflict, HoldfastError, Invalid, Misconfigured
+from holdfast.extension import counter_for
 from holdfast.records import Draft, EntryRef, Origin, event, note, observation, tool_call
 from holdfast.testing import ManualClock
 
@@ -665,3 +666,18 @@ def test_many_threads_build_at_once(place: Any, store: holdfast.Store) -> None:
         one.join()
     assert len(found) == 20
     assert all(messages == expected for messages in found)
+
+
+@pytest.mark.parametrize("most", [60, 200])
+def test_old_tool_output_takes_as_much_as_one_says(store: holdfast.Store, most: int) -> None:
+    thread = store.thread("t")
+    output = "\n".join(f"E  AssertionError: {number} != {number + 1} in test_{number}" for number in range(300))
+    thread.append(user("Run the tests."), tool_call("pytest", {}, id="c1"), observation(output, of="c1"))
+    for number in range(30):
+        thread.append(user(f"And {number}?"), {"role": "assistant", "content": "Yes."})
+    context = store.context(thread, "And now?", 50_000, mask_tokens=most)
+    shown = next(one for one in context.messages() if one["role"] == "tool")["content"]
+    assert "the whole text: t#3" in shown
+    assert counter_for(None).count(shown) <= most
+    with pytest.raises(Invalid, match="mask_tokens"):
+        store.context(thread, "And now?", mask_tokens=0)

@@ -135,6 +135,7 @@ class Settings(TypedDict, total=False):
     shares: Mapping[str, Share | float | int]
     tokens: Any
     verbatim: int
+    mask_tokens: int
     recall: bool
     within_ms: float | None
     trust: str | None
@@ -170,12 +171,12 @@ class SessionCache:
                 del self._told[name]
         return told.stretches
 
-    def stand_in(self, text: str, fetch: str, count: Count) -> str:
+    def stand_in(self, text: str, fetch: str, count: Count, most: int) -> str:
         """The stand-in for a tool's output that is some turns old. Making it takes time."""
-        name = blake2b(f"{fetch}\0{text}".encode(errors="surrogatepass"), digest_size=16).digest()
+        name = blake2b(f"{fetch}\0{most}\0{text}".encode(errors="surrogatepass"), digest_size=16).digest()
         with self._lock:
             made = self._masks.get(name)
-        limit = max(LIMIT, least(fetch, count))
+        limit = max(most, least(fetch, count))
         if made is None or count(made) > limit:  # another counter counts otherwise
             made = mask(text, fetch=fetch, count=count, limit=limit).text
             with self._lock:
@@ -210,6 +211,9 @@ def check_settings(settings: Settings) -> None:
     verbatim = settings.get("verbatim", VERBATIM)
     if type(verbatim) is not int or verbatim < 0:
         raise Invalid(f"verbatim is a number of turns, 0 or more, not {quoted(verbatim)}")
+    most = settings.get("mask_tokens", LIMIT)
+    if type(most) is not int or most < 1:
+        raise Invalid(f"mask_tokens is a number of tokens over 0, not {quoted(most)}")
 
 
 class ContextSource:
@@ -257,7 +261,8 @@ class ContextSource:
         )
 
     def masked(self, text: str, number: int) -> str:
-        return self._kept.stand_in(text, f"{self._thread.id}#{number}", self._count)
+        most = self._settings.get("mask_tokens", LIMIT)
+        return self._kept.stand_in(text, f"{self._thread.id}#{number}", self._count, most)
 
     # The log
 

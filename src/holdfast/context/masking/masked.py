@@ -79,7 +79,7 @@ def mask(text: str, *, fetch: str, count: Count, limit: int = LIMIT) -> Masked:
     up to ``SHORT`` tokens is not changed if it is within the limit. The result is the same for the same text, and
     masking it again with the same reference and limit changes nothing.
     """
-    _check(fetch, count, limit)
+    _check(text, fetch, count, limit)
     size = Masked(text, count_lines(text), len(text))
     head = text[: limit * _CHARS]  # of a long text this tells, and counting all of it takes time
     tokens = limit + 1 if count(head) > limit else count(text)
@@ -94,10 +94,19 @@ def least(fetch: str, count: Count) -> int:
     return count(_frame(fetch))
 
 
-def _check(fetch: str, count: Count, limit: int) -> None:
-    if not fetch.strip() or len(fetch) > _LONGEST_REFERENCE or cleaned(fetch) != fetch or "\n" in fetch:
+def _check(text: object, fetch: object, count: Count, limit: object) -> None:
+    if not isinstance(text, str):
+        raise Invalid(f"A tool's output is text here, not {type(text).__name__}.")
+    if (
+        not isinstance(fetch, str)
+        or not fetch.strip()
+        or len(fetch) > _LONGEST_REFERENCE
+        or cleaned(fetch) != fetch
+        or "\n" in fetch
+    ):
         raise Invalid("A reference is one line of text, such as 'trip-42#17': not empty, no control characters.")
-    if limit < (fewest := least(fetch, count)):
+    fewest = least(fetch, count)
+    if type(limit) is not int or limit < fewest:
         raise Invalid(f"The limit is a number of tokens, here {fewest} or more to say where the whole is; got {limit}.")
 
 
