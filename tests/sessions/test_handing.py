@@ -358,3 +358,13 @@ def test_a_handoff_file_is_a_file(store: holdfast.Store, thread: holdfast.Thread
     for wrong in (3, "", tmp_path, "agent.db"):
         with pytest.raises(Invalid):
             store.session(thread, handoff_file=wrong)  # type: ignore[arg-type]
+
+
+def test_without_extraction_the_next_action_is_what_someone_called_it(store: holdfast.Store) -> None:
+    def answers(messages: list[dict[str, Any]]) -> str:
+        return "I searched and found three.\n**Next action:** compare the prices.\n\nAnything else?"
+
+    with store.session("t", user="ana", model=answers, learn="off") as session:
+        session.turn("Find me a flight to Oslo, please.")
+    document = store.thread("t", user="ana").handoff.read()
+    assert (document.goal, document.next_action) == ("Find me a flight to Oslo, please.", "compare the prices.")

@@ -37,6 +37,9 @@ _ITEMS = 12
 _LOOKED_BACK = 50
 _GREETING = 4  # words; who says no more has not said what it is about
 _LONG = 300
+_NEWEST = 6
+_NEXT = re.compile(r"\bnext (?:action|steps?)[*_]{0,2}:[*_]{0,2}\s*([^\n]{3,300})", re.IGNORECASE)
+"""Where somebody says what comes next, and calls it that."""
 _ASKED = (
     "You end a working session that another agent continues with no memory of it. From the conversation, and from the "
     "progress document as it is, say what it needs: the goal in one sentence, what was done, what is still to do, what "
@@ -159,4 +162,6 @@ def _extracted(entries: Sequence[Entry], earlier: Sequence[str], before: Handoff
     asked = [line.text.split() for line in lines if line.speaker == "user"]
     wished = next((" ".join(words) for words in asked if len(words) > _GREETING), "")
     goal = before.goal or wished[:_LONG]
-    return Progress(goal=goal, context=clip(context, 2 * _TOKENS, count) if context else "")
+    named = next((found[1] for line in reversed(lines[-_NEWEST:]) if (found := _NEXT.search(line.text))), "")
+    short = clip(context, 2 * _TOKENS, count) if context else ""
+    return Progress(goal=goal, next_action=" ".join(named.split())[:_LONG], context=short)
