@@ -33,6 +33,7 @@ def test_a_subtask_has_its_own_log_and_gives_one_result(process: Any, other: Any
     assert [entry["step"] for entry in told(thread, "step")] == ["research"]
     (entry,) = thread.log()
     assert (entry.content["outcome"], entry.content["subtask"]) == ("completed", "trip-42/r/research")
+    assert entry.content["result"] == result
     inner = other.thread("trip-42/r/research")
     assert [entry.content.get("text") or entry.content["step"] for entry in inner.log()] == [
         "looking for trains", "search"

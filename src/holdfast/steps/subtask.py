@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.engine.codec import encode
 from holdfast.engine.contract import Append, Op, Put, Record
 from holdfast.errors import Cancelled, Conflict, Erased, Fenced, Invalid, StepUnknown, Unavailable
 from holdfast.ids import check_id
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.ledger.thread import LedgerThread
+
+
+_SHORT = 2_000  # bytes of a result that the parent's log repeats, so that it can be recalled there
 
 
 def subtask(
@@ -187,7 +191,8 @@ def _end(
     ended = fact("ended", time, status=status, result=result, error=error, step=step, unvisited=[])
     if error is None:
         mine = fact("completed", time, step=name, attempt=1, result=result, how="subtask")
-        told = entry(work, name, "completed", subtask=child.thread.id)
+        short = {"result": result} if len(encode(result)) <= _SHORT else {}  # the rest is in the subtask's own log
+        told = entry(work, name, "completed", subtask=child.thread.id, **short)
     else:
         mine = fact("failed", time, step=name, attempt=1, error=error, final=True)
         told = entry(work, name, "failed", subtask=child.thread.id, error=describe_failure(error))
