@@ -126,7 +126,7 @@ def main() -> None:
     given.folder.mkdir(exist_ok=True)
     clock = ManualClock(datetime(2026, 3, 2, 9, tzinfo=UTC))
     ways: Any = {"model": given.model} if given.model else {"model": stand_in, "learn": "rules"}
-    ways |= {"tools": [read_docs, note], "state": Survey, "instructions": HOW, "budget": 1_650, "hand_off": 0.9}
+    ways |= {"tools": [read_docs, note], "state": Survey, "instructions": HOW, "budget": 2_254, "hand_off": 0.9}
     ways |= {"shares": {"recalled": holdfast.types.Share(least=0.15, most=0.25)}}  # of a budget as small as this
     with holdfast.open(given.folder / "agent.db", clock=clock) as store:
         thread = store.thread("queue", user="ana", agent="research")

@@ -122,7 +122,7 @@ def test_what_a_commit_reads_and_writes_is_found_by_name(filled: str) -> None:
         for _ in range(8):  # after five times the server may settle for a plan that fits any values
             with connection.transaction(force_rollback=True):
                 looked = Looked(connection)
-                source = LoadedRows(fail, SystemClock(), engine._KEYS, wanted, FreshIds(Ids()))
+                source = LoadedRows(fail, SystemClock(), engine.KEYS, wanted, FreshIds(Ids()))
                 source.loaded(connection.execute(LOAD, wanted.values("default"), binary=True).fetchall())
                 assert looked.at() == (0, 4)  # the thread, once more for each key, and the event
                 plan = Plan("default", source, FreshIds(Ids()))

@@ -265,7 +265,7 @@ def test_a_support_agent_that_dies_after_paying_answers_later_and_pays_once(tmp_
     assert "done for it: refund: it is unknown whether this happened" in after
     assert after.count("asking the bank") == 1
     assert "desk: 42 EUR for K-1042 were paid back. A letter to Braga confirms it." in after
-    assert re.search(r"its context: \d+ of 5,333 tokens: instructions \d+.*recalled \d+", after)
+    assert re.search(r"its context: \d+ of [45],\d{3} tokens: instructions \d+.*recalled \d+", after)
     assert re.search(r"recalled for it: .*chat#1\b", after)
     assert "the bank paid 1 time(s)" in after
 

@@ -23,6 +23,8 @@ from holdfast.retrieval.vector import Nearness
 AROUND = (-2, -1, 1, 2)
 """How many places away a neighbour is looked at."""
 _ASSISTED = (2.0, 4.5)
+_NEARLY_THE_SAME = 0.15
+"""Cosines that differ by less say little; of two candidates one would be all and the other nothing."""
 
 
 class Table:
@@ -157,11 +159,12 @@ def share(values: Array) -> Array:
 
 
 def spread(values: Array) -> Array:
-    """Values from the smallest, 0, to the largest, 1."""
+    """Values from the smallest, 0, to the largest, 1; less far apart where all are nearly the same."""
     if not len(values):
         return values
     least, most = values.min(), values.max()
-    return (values - least) / (most - least) if most > least else np.zeros_like(values)
+    found: Array = (values - least) / max(most - least, _NEARLY_THE_SAME)
+    return found
 
 
 def within_groups(values: Array, groups: Array) -> Array:

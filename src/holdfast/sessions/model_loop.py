@@ -45,6 +45,7 @@ _AGAIN = (
 )
 
 
+_HARDLY = 16
 _LEFT_OUT = "(left out for lack of room"
 
 
@@ -208,23 +209,32 @@ class ModelLoop:
             return f"error: {_plain(error)}"
 
     def _make_room(self) -> None:
-        """Mask the oldest tool results first, as long as the request is over its limit; then leave out whole rounds."""
+        """Shorten the oldest calls and results first, as long as the request is over its limit: to a stand-in, then to
+        hardly more than that they were made. A model that no longer sees a call may make it again, so only what does
+        not fit even so is left out."""
         used = self._messages[self._given :]
-        over = self._exchange.context.tokens + self._defined() + sum(map(self._cost, used)) - self._limit
-        for one in used:
-            if over <= 0:
-                return
-            before = self._cost(one)
-            if one["role"] == "tool" and one["tool_call_id"] in self.results:
-                id, old = one["tool_call_id"], _content(one)
-                limit = max(self._room // _SHARE, least(id, self._count))
-                stand_in = mask(self.results[id], fetch=id, count=self._count, limit=limit).text
-                one["content"] = stand_in if len(stand_in) < len(old) else old
-            for call in one.get("tool_calls", ()):
-                given = call["function"]
-                given["arguments"] = clip_arguments(given["arguments"], self._room // _SHARE, self._count)
-            over -= before - self._cost(one)
+        defined = self._toolbox.tokens(self._count)
+        over = self._exchange.context.tokens + defined + sum(map(self._cost, used)) - self._limit
+        newest = max(at for at, one in enumerate(used) if one.get("tool_calls"))
+        some = self._room // _SHARE
+        for part, most in ((used[:newest], some), (used[:newest], _HARDLY), (used[newest:], some)):
+            for one in part:
+                if over <= 0:
+                    return
+                before = self._cost(one)
+                self._shorten(one, most)
+                over -= before - self._cost(one)
         self._leave_out(over)
+
+    def _shorten(self, one: dict[str, Any], most: int) -> None:
+        if one["role"] == "tool" and one["tool_call_id"] in self.results:
+            id, old = one["tool_call_id"], _content(one)
+            limit = max(most, least(id, self._count))
+            stand_in = mask(self.results[id], fetch=id, count=self._count, limit=limit).text
+            one["content"] = stand_in if len(stand_in) < len(old) else old
+        for call in one.get("tool_calls", ()):
+            given = call["function"]
+            given["arguments"] = clip_arguments(given["arguments"], most, self._count)
 
     def _leave_out(self, over: int) -> None:
         """Leave out the oldest rounds, a call with its results, but never the newest; say so where the rest begins."""
@@ -242,10 +252,6 @@ class ModelLoop:
             said = _content(first)
             said = said.partition("\n")[2] if said.startswith(_LEFT_OUT) else said
             first["content"] = f"{_LEFT_OUT}: {self._left_out} earlier calls and their results)\n{said}"
-
-    def _defined(self) -> int:
-        """The tokens that the tool definitions take."""
-        return self._count(msgspec.json.encode(self._toolbox.definitions()).decode())
 
     def _cost(self, one: dict[str, Any]) -> int:
         called = (call["function"] for call in one.get("tool_calls", ()))

@@ -12,13 +12,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import msgspec
 
 from holdfast.checks import check_choice, check_flag, is_seconds
+from holdfast.context.allowance import Allowance
 from holdfast.context.budget import Share, shares, tokens
 from holdfast.context.report import Context
 from holdfast.errors import (
@@ -166,7 +167,7 @@ class Session:
     def start(self) -> Opening:
         """Read what the last session left: handoff, state, recent entries, and any unanswered question."""
         self._file.take_in(self.thread.handoff)
-        entries, marks, *_ = self._builder.recent(self.thread, self.budget, self._settings)
+        entries, marks, *_ = self._builder.recent(self.thread, self._context_allowance.tokens, self._settings)
         question = unanswered(entries)
         name, begun = ("", False) if question is None else run_of(self.thread, question)
         taken = steps_taken(self.thread.timeline(name).steps) if begun else ()
@@ -262,7 +263,7 @@ class Session:
         while True:
             question = None if key is None else self._known(key, input)
             if question is None:
-                self._builder.check(input, self.budget, self._settings)
+                self._builder.check(input, self._context_allowance.tokens, self._settings)
                 question = self._put(asked)
             if question is not None:
                 return self._answered_or_taken_up(question)
@@ -292,12 +293,17 @@ class Session:
     def _built(self, input: Any, question: Entry | None = None) -> Context:
         name = None if self.model is None else self.model.name
         apart = None if question is None else question.number
-        allowed = self._allowance
-        if self._toolbox:
-            two_thirds = self.budget * 2 // 3
-            why = f"{two_thirds:,} tokens, two thirds of {allowed.why}; the rest is for results of tools"
-            allowed = msgspec.structs.replace(allowed, tokens=two_thirds, why=why)
-        return self._builder.build(self._reading, input, allowed, name, self._settings, apart=apart)
+        return self._builder.build(self._reading, input, self._context_allowance, name, self._settings, apart=apart)
+
+    @cached_property
+    def _context_allowance(self) -> Allowance:
+        """What a context may have of the budget: with tools two thirds of what their definitions leave over."""
+        if not self._toolbox:
+            return self._allowance
+        defined = min(self._toolbox.tokens(self._counter.count), self.budget // 2)
+        tokens = (self.budget - defined) * 2 // 3
+        why = f"{tokens:,} tokens of {self._allowance.why}; tools take {defined:,}, and their results the rest"
+        return msgspec.structs.replace(self._allowance, tokens=tokens, why=why)
 
     def _known(self, key: str, input: Any) -> Entry | None:
         """The question recorded with this key, if any; its content must be the same."""
@@ -521,8 +527,8 @@ class Session:
 
     def roll(self) -> Entry | None:
         """Summarise the older turns if they outgrew their share of the budget; return the summary."""
-        room = tokens(shares(self._settings["shares"])["recent"].most, self.budget)
-        recent = self._builder.recent(self.thread, self.budget, self._settings)
+        room = tokens(shares(self._settings["shares"])["recent"].most, self._context_allowance.tokens)
+        recent = self._builder.recent(self.thread, self._context_allowance.tokens, self._settings)
         done = summaries.roll(self.thread, recent, room, self._counter.count, self.model, self._ways.get("timeout_s"))
         if done is None:
             return None
@@ -547,7 +553,7 @@ class Session:
 
     def _write_handoff(self) -> int:
         self._file.take_in(self.thread.handoff)
-        entries, marks, *_ = self._builder.recent(self.thread, self.budget, self._settings)
+        entries, marks, *_ = self._builder.recent(self.thread, self._context_allowance.tokens, self._settings)
         earlier = [summary.text for summary in chain(marks, self.thread.entry)][::-1]
         recent = [entry for entry in entries if entry.number >= marks.start]
         revision, usage = handoff.write(
@@ -565,7 +571,10 @@ class Session:
 
     def fullness(self) -> float:
         """The share of the budget that summaries and turns since the last handoff take; 1 is all of it."""
-        return self._builder.weight(self.thread, self.budget, self._settings) / self.budget
+        return (
+            self._builder.weight(self.thread, self._context_allowance.tokens, self._settings)
+            / self._context_allowance.tokens
+        )
 
     def _need_model(self, what: str) -> Model:
         if self.model is None:

@@ -82,6 +82,10 @@ class Toolbox:
     def definitions(self) -> list[dict[str, Any]]:
         return [tool.definition for tool in self._tools.values()]
 
+    def tokens(self, count: Callable[[str], int]) -> int:
+        """What the definitions take."""
+        return count(msgspec.json.encode(self.definitions()).decode())
+
     def find(self, name: str) -> Tool:
         if name not in self._tools:
             raise Invalid(f"there is no tool {name!r}; there are {', '.join(self._tools) or 'none'}")
