@@ -14,6 +14,7 @@ from holdfast.engine.contract import Record
 from holdfast.errors import Invalid, Misconfigured, Unavailable
 from holdfast.records import Recalled
 from holdfast.retrieval import index
+from holdfast.testing import ManualClock
 from holdfast.testing.embedders import Flaky, HashEmbedder
 
 ANIMALS = [f"animal{number} lives in country{number % 7}" for number in range(30)]
@@ -269,3 +270,15 @@ def test_rebuild_makes_vectors_again(here: Any) -> None:
     store.memory(user="ana").rebuild()
     assert counting.texts >= before + len(ANIMALS) - 1
     assert recall(store).report.pending == 0
+
+
+def test_of_two_memories_that_say_nearly_the_same_the_newer_comes_first() -> None:
+    """Their vectors differ by next to nothing; that must not make one of them all and the other nothing."""
+    clock = ManualClock()
+    with holdfast.open("ram:", embedder="wordllama", clock=clock) as store:
+        memory = store.memory("ana")
+        memory.remember("parser fixed in room blue", kind="episodic")
+        clock.advance(300 * 86_400)
+        memory.remember("parser fixed in room gray", kind="episodic")
+        found = memory.recall("parser fixed", k=2)
+    assert [hit.text[-4:] for hit in found] == ["gray", "blue"]

@@ -16,7 +16,7 @@ from holdfast.retrieval.corpus import Rows
 from holdfast.retrieval.features import BITS
 from holdfast.retrieval.lexical import Lexical, saturated
 from holdfast.retrieval.segment import CODES, FILE, Array, hashed
-from holdfast.retrieval.table import Table, share, spread
+from holdfast.retrieval.table import NEARLY_THE_SAME, Table, share, spread
 
 _DAY = 86_400_000_000
 _HALF_LIFE_DAYS = 30.0
@@ -36,7 +36,7 @@ def meaning(table: Table) -> dict[str, Array]:
     near, best = _near(table, table.rows), np.zeros(len(table), dtype=np.float32)
     for by_model in table.near:
         best = np.maximum(best, by_model.passage(table.rows))
-    return {"near": spread(near), "near_passage": spread(best), "cosine": near}
+    return {"near": spread(near, NEARLY_THE_SAME), "near_passage": spread(best, NEARLY_THE_SAME), "cosine": near}
 
 
 def around(table: Table) -> dict[str, Array]:
@@ -74,7 +74,7 @@ def meaning_around(table: Table) -> dict[str, Array]:
     before, after = table.beside(-1), table.beside(1)
     asked = _has_cue(table, before, "question")
     return {
-        "near_window": spread(_near_window(table, before, after)),
+        "near_window": spread(_near_window(table, before, after), NEARLY_THE_SAME),
         "near_question": asked * at(before),
     }
 

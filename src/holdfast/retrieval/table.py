@@ -23,7 +23,7 @@ from holdfast.retrieval.vector import Nearness
 AROUND = (-2, -1, 1, 2)
 """How many places away a neighbour is looked at."""
 _ASSISTED = (2.0, 4.5)
-_NEARLY_THE_SAME = 0.15
+NEARLY_THE_SAME = 0.15
 """Cosines that differ by less say little; of two candidates one would be all and the other nothing."""
 
 
@@ -158,12 +158,12 @@ def share(values: Array) -> Array:
     return values / most if most > 0 else np.zeros_like(values)
 
 
-def spread(values: Array) -> Array:
-    """Values from the smallest, 0, to the largest, 1; less far apart where all are nearly the same."""
+def spread(values: Array, over: float = 1e-9) -> Array:
+    """Values from the smallest, 0, to the largest, 1; less far apart where they differ by less than ``over``."""
     if not len(values):
         return values
     least, most = values.min(), values.max()
-    found: Array = (values - least) / max(most - least, _NEARLY_THE_SAME)
+    found: Array = (values - least) / max(most - least, over)
     return found
 
 
