@@ -240,7 +240,7 @@ class CheckpointKeeper:
         def judge(line: GraphLine) -> None:
             if line.frame(checkpoint["id"]) is None:  # what is saved already may be saved again
                 self._refuse_late(line, spot, told)
-                if guarded:
+                if guarded and told.get("source") != "fork":  # a copy stands beside what it copies
                     self._refuse_overtaken(line, spot)
 
         late = spot._replace(checkpoint=checkpoint["id"])

@@ -80,7 +80,7 @@ class GraphLine:
         self.company = WaitAllowance()  # for a step of several tasks to end
         self.written: deque[str] = deque(maxlen=_FRAMES)  # the last frames that tasks wrote on top of
         self.came = threading.Condition(self.lock)
-        self.asked: tuple[str, dict[int, tuple[Any, CachedMessage]]] = (
+        self.asked: tuple[str, dict[int, tuple[Any, CachedMessage, str | None]]] = (
             "",
             {},
         )  # the last frame that was saved, and what it says

@@ -77,6 +77,16 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
         self._keeper.flush()
         self._held.close()
 
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """The version after another. Ours are numbers; checkpoints copied from LangGraph's savers have texts, a number
+        with digits behind a point, and go on as such."""
+        if not isinstance(current, str):
+            return super().get_next_version(current, channel)
+        number = current.partition(".")[0]
+        if not number.isdecimal():
+            raise Invalid(f"{quoted(current)} is no version of a channel: it begins with a number", version=current)
+        return f"{int(number) + 1:032}.{0:016}"
+
     def guard(self, graph: T) -> T:
         """The same compiled graph, refusing threads that hold channels or wait for nodes that it does not have."""
         knowing = self._keeper.evolution.knowing(graph)

@@ -40,7 +40,8 @@ class GraphSave:
         self._line, self._log, self._scope, self.time = line, log, scope, time
         self._entries: list[Event] = []
         self._fresh: dict[bytes, CachedMessage] = {}
-        self.once: dict[int, tuple[Any, CachedMessage]] = {}  # objects by their identity, and where what they said is
+        # Objects by their identity: where what they said is, and the id that they had then.
+        self.once: dict[int, tuple[Any, CachedMessage, str | None]] = {}
         self._claims: set[ElementRef] = set()
         self._then: list[Callable[[], None]] = []
         self._ops: list[Op] = []
@@ -200,12 +201,15 @@ class GraphSave:
         found = known.given(message)
         if found is not None:
             return found
-        if id(message) in self.once:
-            return self.once[id(message)][1]
         fields = messages.fields_of(message)
-        digest, plain, body = self._encoded(message, fields)
         identity = fields["id"]
-        if listed or identity is not None:
+        before = self.once.get(id(message))
+        if before is not None and (before[2] is not None or identity is None):
+            return before[1]
+        digest, plain, body = self._encoded(message, fields)
+        if before is not None:  # said without an id, which it was given meanwhile
+            found = self._claimed(_digest_without_id(plain), before[1].place, identity)
+        elif listed or identity is not None:
             found = self._fresh.get(digest) or known.find(digest)
         if found is None and identity is not None:
             found = self._named(plain, identity)
@@ -215,20 +219,22 @@ class GraphSave:
             if identity is None:
                 self._then.append(functools.partial(known.loosen, digest, found.place))
         self._fresh[digest] = found
-        self.once[id(message)] = message, found
+        self.once[id(message)] = message, found, identity
         self._then.append(functools.partial(known.learn, digest, found, message, fields))
         return found
 
     def _named(self, plain: dict[str, Any], id: str) -> CachedMessage | None:
         """The entry of a message that was said before it was given its id."""
-        body = encode({name: value for name, value in plain.items() if name != "id"})
-        digest = segments.digest_of(body)
+        digest = _digest_without_id(plain)
         if (found := self._line.known.find_named(id, digest)) is not None:
             return found
         free = [place for place in self._line.known.loose(digest) if place not in self._claims]
         if not free:
             return None
-        place = free[0]
+        return self._claimed(digest, free[0], id)
+
+    def _claimed(self, digest: bytes, place: ElementRef, id: str | None) -> CachedMessage:
+        """An entry without an id as the one of a message that has been given one."""
         self._claims.add(place)
         self._then.append(functools.partial(self._line.known.claim, digest, place))
         return CachedMessage(place, id)
@@ -282,3 +288,7 @@ def plain_metadata(kinds: Kinds, metadata: Mapping[str, Any], thread: str) -> di
     found = Dumping(kinds).plain(dict(metadata), f"thread {thread!r}, metadata")
     encode(found, f"thread {thread!r}, metadata")
     return dict(found)
+
+
+def _digest_without_id(plain: dict[str, Any]) -> bytes:
+    return segments.digest_of(encode({name: value for name, value in plain.items() if name != "id"}))
