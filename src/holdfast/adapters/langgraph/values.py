@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from math import isfinite
@@ -160,6 +161,7 @@ def _classes(given: Any) -> list[Any]:
     return found
 
 
+@lru_cache(256)  # asked for each text of LangChain's that is stored
 def _storable(kind: type) -> bool:
     try:
         of_class("", kind)
