@@ -249,6 +249,13 @@ def test_a_value_comes_back_as_it_was_where_theirs_does_not(store: holdfast.Stor
     compared_with_theirs(value, their)
 
 
+@pytest.mark.every_engine
+def test_all_of_them_at_once_on_every_engine(kept: holdfast.Store) -> None:
+    values = [*SAME, *WITH_MESSAGES, *(value for value, _ in MORE)]
+    found = ours(kept, values)
+    assert [named(value) for value, one in zip(values, found, strict=True) if not same(one, value)] == []
+
+
 def test_a_zone_of_one_offset_is_kept_as_that_offset(store: holdfast.Store) -> None:
     read: datetime = pydantic.TypeAdapter(datetime).validate_python("2024-01-01T00:00:00+02:00")
     assert type(read.tzinfo) is not timezone

@@ -499,9 +499,10 @@ class Dumping:
 
 def _as_base(value: Any, path: str) -> Any:
     """The plain value that one of a subclass is; an error for everything else, and where fields would be lost."""
-    name = type(value).__name__
-    base = next((base for base in type(value).__mro__ if base in _PLAIN), None)
-    if _storable(type(value)):
+    kind: Any = type(value)
+    name = kind.__name__
+    base = next((base for base in kind.__mro__ if base in _PLAIN), None)
+    if _storable(kind):
         what = f"{name} is not registered, so it is not stored: HoldfastSaver(store, types=[{name}])"
     elif base is not None:
         return _PLAIN[base](value)
