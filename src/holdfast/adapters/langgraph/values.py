@@ -443,8 +443,7 @@ def _factory(value: defaultdict[Any, Any]) -> str:
 
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     str: str.__str__, int: int.__int__, float: float.__float__, bytes: bytes.__bytes__, list: list.copy,
-    tuple: lambda value: tuple(tuple.__iter__(value)), set: set, frozenset: frozenset,
-    OrderedDict: lambda value: dict(OrderedDict.items(value)), dict: dict.copy,
+    tuple: lambda value: tuple(tuple.__iter__(value)), set: set, frozenset: frozenset, dict: dict.copy,
 }  # fmt: skip
 """What a value of a subclass is as its base, whatever methods the subclass has."""
 
