@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
@@ -155,6 +156,14 @@ def test_what_was_sent_to_a_renamed_node_reaches_it(kept: holdfast.Store) -> Non
     sending(HoldfastSaver(kept), "each").invoke({"xs": []}, at())
     saver = HoldfastSaver(kept, renamed={"each": "every"})
     assert saver.guard(sending(saver, "every")).invoke(None, at())["xs"] == ["begin", [0, "every"], [1, "every"]]
+
+
+def test_what_was_sent_to_a_renamed_node_keeps_its_timeout(kept: holdfast.Store) -> None:
+    values: Any = {"channel_values": {"x": [Send("each", 1, timeout=3)]}, "channel_versions": {"x": 1}}
+    config = HoldfastSaver(kept).put(at(), {**empty_checkpoint(), **values}, {}, {"x": 1})
+    found = HoldfastSaver(kept, renamed={"each": "every"}).get_tuple(config)
+    assert found is not None
+    assert found.checkpoint["channel_values"]["x"] == [Send("every", 1, timeout=3)]
 
 
 def test_what_was_sent_to_a_node_that_is_gone_is_refused(kept: holdfast.Store) -> None:

@@ -127,7 +127,7 @@ class Evolution(NamedTuple):
 
     def _sent(self, value: Any) -> Any:
         if isinstance(value, Send) and value.node in self.renamed:
-            return Send(self.renamed[value.node], value.arg)
+            return Send(self.renamed[value.node], value.arg, timeout=value.timeout)
         if type(value) is list and any(isinstance(item, Send) for item in value):
             return [self._sent(item) for item in value]
         return value

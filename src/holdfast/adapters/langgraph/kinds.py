@@ -7,11 +7,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from langchain_core.agents import AgentAction, AgentActionMessageLog, AgentFinish, AgentStep
 from langchain_core.documents import Document
+from langchain_core.outputs import (
+    ChatGeneration,
+    ChatGenerationChunk,
+    ChatResult,
+    Generation,
+    GenerationChunk,
+    LLMResult,
+    RunInfo,
+)
+from langchain_core.prompt_values import (
+    ChatPromptValue,
+    ChatPromptValueConcrete,
+    ImagePromptValue,
+    StringPromptValue,
+)
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from langgraph.types import Command, Interrupt, Overwrite, Send
+from langgraph.types import Command, Interrupt, Overwrite, Send, TimeoutPolicy
 
-from holdfast.adapters.langgraph.values import ValueKind
+from holdfast.adapters.langgraph.values import ValueKind, of_class
 
 
 def _interrupt(held: dict[str, Any]) -> Interrupt:
@@ -25,8 +41,18 @@ def _told(interrupt: Interrupt) -> dict[str, Any]:
     return {**told, "schema": schema} if isinstance(schema, dict) else told  # a class is asked for again by the node
 
 
+_WITH_FIELDS = (
+    AgentAction, AgentActionMessageLog, AgentFinish, AgentStep, ChatGeneration, ChatGenerationChunk, ChatPromptValue,
+    ChatPromptValueConcrete, ChatResult, Generation, GenerationChunk, ImagePromptValue, LLMResult, RunInfo,
+    StringPromptValue, TimeoutPolicy,
+)  # fmt: skip
+
 LANGGRAPH = (
-    ValueKind("send", Send, lambda value: [value.node, value.arg], lambda held: Send(held[0], held[1])),
+    *(of_class(kind.__name__, kind) for kind in _WITH_FIELDS),
+    ValueKind(
+        "send", Send, lambda value: [value.node, value.arg, value.timeout],
+        lambda held: Send(held[0], held[1], timeout=held[2]),
+    ),
     ValueKind("interrupt", Interrupt, _told, _interrupt),
     ValueKind(
         "command", Command, lambda value: [value.graph, value.update, value.resume, value.goto],

@@ -11,6 +11,7 @@ import copy
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
+from types import ModuleType
 from typing import Any, Self, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -45,8 +46,9 @@ _PATIENCE_S = 30.0
 class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
     """A checkpointer: ``graph = builder.compile(checkpointer=HoldfastSaver("agent.db"))``.
 
-    ``types`` are the classes of your own that the state may hold: a list, or a mapping of stored names. ``version`` is
-    the version of your graph's state, ``migrations`` lead older ones to it, by the version they begin at;
+    ``types`` are the classes of your own that the state may hold: a list of classes and of modules that have them, or
+    a mapping of stored names. ``version`` is the version of your graph's state, ``migrations`` lead older ones to it,
+    by the version they begin at;
     ``renamed`` and ``dropped`` say what became of channels and nodes. ``user`` names the key of the config that says
     whose a thread is. ``branches`` lets several runs go on from one checkpoint instead of refusing the second.
     """
@@ -55,7 +57,7 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
         self,
         store: StoreOrAddress,
         *,
-        types: Mapping[str, type] | Iterable[type] = (),
+        types: Mapping[str, type] | Iterable[type | ModuleType] = (),
         version: int = 0,
         migrations: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] | None = None,
         renamed: Mapping[str, str] | None = None,

@@ -2,29 +2,35 @@
 
 Plain data stays as it is; everything else is a tag and what it holds. Only types that are registered here or by the
 caller go in, under a name that the caller chose, and nothing is ever imported or called because stored data names it.
-What is not known is refused with the path to it, and the sentence to write. Deliberately absent: bytes (``codec``) and
-where a value is kept.
+A subclass of a plain type comes back as that type: LangChain gives texts that are more than ``str``. What is not known
+is refused with the path to it, and the sentence to write. Deliberately absent: bytes (``codec``), where a value is
+kept, and secrets.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import re
 from base64 import b64decode, b64encode
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
 from hashlib import blake2b
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from math import isfinite
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from types import UnionType
+from types import ModuleType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, Union, get_args, get_origin
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
 import numpy as np
+from numpy.lib.format import descr_to_dtype
 
 from holdfast import Registry
 from holdfast.errors import HoldfastError, Invalid, Unsupported
@@ -68,19 +74,29 @@ class Kinds:
         """Register a type under a name; another type of the same name is refused."""
         old = self._names.get(kind.name)
         if old is not None and old.type is not kind.type:
-            raise Invalid(f"the name {kind.name!r} stands for {old.type.__qualname__} already; choose another")
+            name = kind.name.removeprefix(_OWN)
+            raise Invalid(
+                f"the name {name!r} stands for {old.type.__module__}.{old.type.__qualname__} already: choose another, "
+                f"types={{'another': {kind.type.__qualname__}}}"
+            )
         self._names[kind.name] = self._types[kind.type] = kind
 
-    def register(self, types: Mapping[str, type] | Iterable[type]) -> None:
-        """Accept classes of the caller's: by a mapping of names, or under the names of the classes themselves."""
+    def register(self, types: Mapping[str, type] | Iterable[type | ModuleType]) -> None:
+        """Accept classes of the caller's: by a mapping of names, or under the names of the classes themselves.
+
+        A module stands for the classes in it.
+        """
         if isinstance(types, type | str) or not isinstance(types, Iterable):
-            raise Invalid(f"types is a list of classes, or a dict of names and classes, not {quoted(types)}")
-        pairs = types.items() if isinstance(types, Mapping) else [(_named(each), each) for each in types]
+            raise Invalid(f"types is a list of classes or modules, or a dict of names and classes, not {quoted(types)}")
+        if isinstance(types, Mapping):
+            pairs = [*types.items()]
+        else:
+            pairs = [(kind.__name__, kind) for each in types for kind in _classes(each)]
         for name, each in pairs:
             if (schema := self._schemas.declared(each)) is not None:
                 self.add(self._of_schema(schema))
             else:
-                self.add(_of_class(f"{_OWN}{check_id(name, 'the name of a type')}", each))
+                self.add(of_class(f"{_OWN}{check_id(name, 'the name of a type')}", each))
 
     def of(self, type: type) -> ValueKind | None:
         found = self._types.get(type)
@@ -102,7 +118,7 @@ class Kinds:
 
     def _of_schema(self, schema: Schema) -> ValueKind:
         """A class with a declared schema: its version goes along, and older ones are migrated."""
-        inner = _of_class(schema.name, schema.type)
+        inner = of_class(schema.name, schema.type)
 
         def load(held: Any) -> Any:
             version, fields = held
@@ -132,14 +148,32 @@ def _migrated(schemas: Registry, schema: Schema, version: int, fields: Any) -> A
 # Types
 
 
-def _named(kind: Any) -> str:
+def _classes(given: Any) -> list[Any]:
+    """A class alone; of a module, those that are written in it or below it and can be stored."""
+    if isinstance(given, type):
+        return [given]
+    if not isinstance(given, ModuleType):
+        raise Invalid(f"types are classes, or modules that have them, not {quoted(given)}")
+    below = f"{given.__name__}."
+    own = [kind for kind in vars(given).values() if isinstance(kind, type) and f"{kind.__module__}.".startswith(below)]
+    if not (found := [kind for kind in own if _storable(kind)]):
+        raise Invalid(f"the module {given.__name__!r} has no class of its own that can be stored")
+    return found
+
+
+@lru_cache(256)  # asked for each text of LangChain's that is stored
+def _storable(kind: type) -> bool:
+    try:
+        of_class("", kind)
+    except Invalid:
+        return False
+    return True
+
+
+def of_class(name: str, kind: Any) -> ValueKind:
+    """How values of a class with fields are stored, under this name."""
     if not isinstance(kind, type):
         raise Invalid(f"types are classes, not {quoted(kind)}")
-    return kind.__name__
-
-
-def _of_class(name: str, kind: Any) -> ValueKind:
-    _named(kind)
     if issubclass(kind, enum.Enum):
         return ValueKind(name, kind, lambda value: value.value, kind)
     if hasattr(kind, "model_fields") and hasattr(kind, "model_validate"):
@@ -248,6 +282,8 @@ class _Dataclass:
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         if more := sorted(set(getattr(value, "__dict__", ())) - set(fields)):
             raise Invalid(f"{more[0]!r} is not a field of {type(value).__name__}, and would be lost")
+        if isinstance(value, tuple(_PLAIN)):
+            raise Invalid(f"what {type(value).__name__} holds besides its fields would be lost: keep it in a field")
         return fields
 
     @staticmethod
@@ -291,13 +327,20 @@ class _Struct:
 
 
 def _moment(value: Any) -> Any:
-    """A datetime or a time of day, with its zone."""
+    """A datetime or a time of day, with its zone; any zone of one offset is told by that."""
     zone = value.tzinfo
-    if zone is None or zone is UTC or (type(zone) is timezone and repr(zone) == repr(timezone(zone.utcoffset(None)))):
-        return [value.isoformat(), 1] if value.fold else value.isoformat()
-    if isinstance(zone, ZoneInfo) and zone.key:
-        return [value.replace(tzinfo=None).isoformat(), value.fold, zone.key]
-    raise Invalid(f"a moment in the zone {zone!r} would come back in another: use UTC, an offset or a ZoneInfo")
+    if type(zone) is ZoneInfo or (type(zone) is timezone and repr(zone) != repr(timezone(zone.utcoffset(None)))):
+        return [value.replace(tzinfo=None).isoformat(), value.fold, zone]
+    if zone is not None and not _of_one_offset(zone):
+        raise Invalid(f"a moment in the zone {zone!r} would come back in another: use UTC, an offset or a ZoneInfo")
+    return [value.isoformat(), value.fold] if value.fold else value.isoformat()
+
+
+def _of_one_offset(zone: tzinfo) -> bool:
+    try:
+        return zone.utcoffset(None) is not None
+    except Exception:  # a zone of the caller's may expect to be asked about a moment
+        return False
 
 
 def _from_moment(kind: Any) -> Load:
@@ -305,27 +348,45 @@ def _from_moment(kind: Any) -> Load:
         if isinstance(held, str):
             return kind.fromisoformat(held)
         found = kind.fromisoformat(held[0]).replace(fold=held[1])
-        return found.replace(tzinfo=ZoneInfo(held[2])) if len(held) > 2 else found
+        return found.replace(tzinfo=held[2]) if len(held) > 2 else found
 
     return load
 
 
+def _zone(value: ZoneInfo) -> str:
+    if not value.key:
+        raise Invalid("a ZoneInfo that was read from a file has no name to find it by: ZoneInfo(name) has one")
+    return value.key
+
+
 def _array(value: Any) -> list[Any]:
-    if value.dtype.hasobject:
-        raise Invalid("an array of Python objects is not stored: make it a list, or an array of numbers")
-    return [value.dtype.str, list(value.shape), b64encode(np.ascontiguousarray(value).tobytes()).decode()]
+    return [_elements(value.dtype), list(value.shape), b64encode(np.ascontiguousarray(value).tobytes()).decode()]
 
 
 def _from_array(held: Any) -> Any:
-    return np.frombuffer(b64decode(held[2]), dtype=np.dtype(held[0])).reshape(held[1]).copy()
+    return np.ndarray(held[1], descr_to_dtype(held[0]), b64decode(held[2])).copy()
 
 
-def _number(value: Any) -> list[str]:
-    return [value.dtype.str, b64encode(value.tobytes()).decode()]
+def _number(value: Any) -> list[Any]:
+    return [_elements(value.dtype), b64encode(value.tobytes()).decode()]
 
 
 def _from_number(held: Any) -> Any:
-    return np.frombuffer(b64decode(held[1]), dtype=np.dtype(held[0]))[0]
+    return np.ndarray((), descr_to_dtype(held[0]), b64decode(held[1])).copy()[()]
+
+
+def _elements(dtype: Any) -> Any:
+    """The type of an array's elements: a word, or the fields that each of them has."""
+    if dtype.hasobject:
+        raise Invalid("an array of Python objects is not stored: make it a list, or an array of numbers")
+    try:
+        told = dtype.str if dtype.names is None else dtype.descr
+        made = descr_to_dtype(told)
+        if made == dtype and made.type is dtype.type:
+            return told
+    except (TypeError, ValueError):  # a type that numpy itself has no words for
+        pass
+    raise Invalid(f"an array of {dtype} would come back as another: give it fields in order, without overlaps")
 
 
 _BUILT_IN = (
@@ -341,7 +402,15 @@ _BUILT_IN = (
         "timedelta", timedelta, lambda value: [value.days, value.seconds, value.microseconds],
         lambda held: timedelta(*held),
     ),
+    ValueKind("zone", ZoneInfo, _zone, ZoneInfo),
+    ValueKind("offset", timezone, lambda value: list(value.__getinitargs__()), lambda held: timezone(*held)),
     ValueKind("decimal", Decimal, str, Decimal),
+    ValueKind("fraction", Fraction, str, Fraction),
+    ValueKind("pattern", re.Pattern, lambda value: [value.pattern, value.flags], lambda held: re.compile(*held)),
+    *(
+        ValueKind(kind.__name__, kind, str, kind)
+        for kind in (IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network)
+    ),
     ValueKind("array", np.ndarray, _array, _from_array),
     ValueKind("uuid", UUID, str, UUID),
     ValueKind("path", type(Path()), str, Path),
@@ -370,6 +439,13 @@ def _factory(value: defaultdict[Any, Any]) -> str:
         raise Invalid(
             f"a defaultdict that makes {value.default_factory!r} would come back without it: make it a dict"
         ) from None
+
+
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    str: str.__str__, int: int.__int__, float: float.__float__, bytes: bytes.__bytes__, list: list.copy,
+    tuple: lambda value: tuple(tuple.__iter__(value)), set: set, frozenset: frozenset, dict: dict.copy,
+}  # fmt: skip
+"""What a value of a subclass is as its base, whatever methods the subclass has."""
 
 
 # Values
@@ -412,7 +488,7 @@ class Dumping:
             return kept
         kind = self._kinds.of(type(value))
         if kind is None:
-            raise _unknown(value, path)
+            return self.plain(_as_base(value, path), path, depth)
         try:
             held = kind.dump(value)
         except HoldfastError as error:
@@ -420,17 +496,25 @@ class Dumping:
         return {TAG: kind.name, "v": self.plain(held, path, depth - 1)}
 
 
-def _unknown(value: Any, path: str) -> Invalid:
-    name = type(value).__name__
-    if hasattr(value, "add_done_callback"):
+def _as_base(value: Any, path: str) -> Any:
+    """The plain value that one of a subclass is; an error for everything else, and where fields would be lost."""
+    kind: Any = type(value)
+    name = kind.__name__
+    base = next((base for base in kind.__mro__ if base in _PLAIN), None)
+    if _storable(kind):
+        what = f"{name} is not registered, so it is not stored: HoldfastSaver(store, types=[{name}])"
+    elif base is not None:
+        return _PLAIN[base](value)
+    elif hasattr(value, "add_done_callback"):
         what = f"a {name} is not its result: is .result() or await missing?"
+    elif hasattr(value, "get_secret_value"):
+        what = (
+            f"a {name} is not stored, because everyone who reads the store could read it: keep the name of the secret "
+            "in the state and fetch the secret in the node, or pass it in the run's context"
+        )
     else:
-        try:
-            _of_class(name, type(value))
-            what = f"{name} is not registered, so it is not stored: HoldfastSaver(store, types=[{name}])"
-        except Invalid:
-            what = f"{name} is nothing that can be stored: keep plain data, or a dataclass or model of it, in the state"
-    return Invalid(f"{path}: {what}", path=path, type=name)
+        what = f"{name} is nothing that can be stored: keep plain data, or a dataclass or model of it, in the state"
+    raise Invalid(f"{path}: {what}", path=path, type=name)
 
 
 class Loading:
