@@ -18,6 +18,7 @@ from langgraph.cache.memory import InMemoryCache
 from langgraph.cache.sqlite import SqliteCache
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from tests.agents import AgentAction, AgentFinish  # LangGraph's own, of whose classes some states are made
 
 from holdfast.adapters.langgraph import HoldfastSaver, HoldfastStore
 
@@ -56,7 +57,9 @@ def _saver(tmp_path: Path) -> Iterator[Any]:
     if _WHICH == "memory":
         yield InMemorySaver()
         return
-    with HoldfastSaver(_address(tmp_path)) as saver:
+    with HoldfastSaver(
+        _address(tmp_path), types={f"tests.{kind.__name__}": kind for kind in (AgentAction, AgentFinish)}
+    ) as saver:
         yield saver
 
 
