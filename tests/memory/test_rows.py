@@ -173,7 +173,7 @@ def test_what_is_no_vector_is_refused(memory: holdfast.Memories, wrong: Any) -> 
 @pytest.mark.every_engine
 def test_vectors_of_one_model_have_one_length(memory: holdfast.Memories) -> None:
     memory.remember("a", vector=[1, 0], model="small")
-    with pytest.raises(Invalid, match="'small' here have 2 numbers, not 3"):
+    with pytest.raises(Invalid, match="'small' have 2 numbers, not 3"):
         memory.remember("b", vector=[1, 0, 0], model="small")
     with pytest.raises(Invalid, match="2 numbers, not 3"):
         memory.nearest([1, 0, 0], model="small")

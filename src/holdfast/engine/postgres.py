@@ -21,7 +21,6 @@ import os
 import random
 import select
 import time as _time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -39,8 +38,18 @@ from holdfast.clock import Clock
 from holdfast.engine import lineage, relational
 from holdfast.engine.contract import Commit, Interest, Notify, Op, Problem, Receipt, Removed, Scope, View
 from holdfast.engine.group import GroupCommit, Job
-from holdfast.engine.plan import MISTAKES, Changes, Plan, Published
-from holdfast.engine.postgres_commit import CALL, LOAD, FreshIds, LoadedRows, NeededRows, RowCache
+from holdfast.engine.plan import Changes, Published
+from holdfast.engine.postgres_commit import (
+    CALL,
+    LOAD,
+    Ends,
+    FreshIds,
+    LoadedRows,
+    NeededRows,
+    PlannedGroup,
+    RowCache,
+    needed_by,
+)
 from holdfast.engine.postgres_database import BECOME_WRITER, RACES, Connection, PostgresDatabase, refused
 from holdfast.engine.postgres_options import PostgresOptions, PostgresSettings
 from holdfast.engine.relational import Keys, Reads, Row, RunStatement, Tending
@@ -49,7 +58,6 @@ from holdfast.errors import HoldfastError, Invalid, Misconfigured, OutcomeUnknow
 from holdfast.ids import Ids
 
 T = TypeVar("T")
-Ends = list[Receipt | Exception]
 
 _FREE_TRIES = 2  # tries without a lock before taking one
 _WRITE_TRIES = 8
@@ -70,8 +78,6 @@ _SYSTEM = "SELECT system_identifier FROM pg_control_system()"
 _STANDBY_S = 1.0  # a replica is given up sooner than a primary, which can answer in its place
 _UNCHECKED = (False, None, None, None, None)
 _NOT_BY_ITSELF = {"25001", "25006"}  # by default transactions are not READ COMMITTED here, or read only
-
-
 _PATIENT: ContextVar[bool] = ContextVar("holdfast_patient", default=False)
 
 
@@ -321,9 +327,9 @@ class PostgresEngine(Reads):
 
     def _decide_free(
         self, connection: Connection, jobs: list[Job], ids: FreshIds, *, remember: bool
-    ) -> _Decided | None:
+    ) -> PlannedGroup | None:
         """Plan all jobs from what is remembered or read; None if that has to be decided under a lock."""
-        wanted = _wanted(jobs)
+        wanted = needed_by(jobs)
         if any(one.adopts or self._memory.is_contended(tenant, one.names) for tenant, one in wanted.items()):
             return None
         known = {tenant: self._memory.recall(tenant, names) for tenant, names in wanted.items()}
@@ -341,7 +347,7 @@ class PostgresEngine(Reads):
         ids: FreshIds,
         wanted: dict[str, NeededRows],
         known: Mapping[str, Any],
-    ) -> _Decided:
+    ) -> PlannedGroup:
         def run(tenant: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
             return self._ask(connection, tenant, sql, values)
 
@@ -358,9 +364,9 @@ class PostgresEngine(Reads):
                 }
             for tenant, cursor in found.items():
                 sources[tenant].loaded(cursor.fetchall())
-        return _Decided(jobs, sources, ids)
+        return PlannedGroup(jobs, sources, ids)
 
-    def _call(self, connection: Connection, decided: _Decided) -> Ends:
+    def _call(self, connection: Connection, decided: PlannedGroup) -> Ends:
         """Send what was decided; it is committed at once or not at all."""
         calls = {tenant: decided.call(tenant, self._database.bounds) for tenant in sorted(decided.changed)}
         if not calls:
@@ -405,14 +411,14 @@ class PostgresEngine(Reads):
 
         Outcomes are reported only after the commit: a conflict may be with a batch of the same group.
         """
-        wanted = _wanted(jobs)
+        wanted = needed_by(jobs)
         taken = {tenant: session.ask(tenant, _TAKE, (tenant,)) for tenant in sorted(wanted)}
         sources = {tenant: LoadedRows(session.run, self._clock, KEYS, names) for tenant, names in wanted.items()}
         found = {tenant: session.load(tenant, names) for tenant, names in wanted.items()}
         session.sync()
         for tenant, cursor in found.items():
             sources[tenant].loaded(cursor.fetchall())
-        decided = _Decided(jobs, sources, ids)
+        decided = PlannedGroup(jobs, sources, ids)
         decided.forget(self._memory)
         calls = {
             tenant: session.write(tenant, sources[tenant], decided.plans[tenant].changes) for tenant in decided.changed
@@ -651,63 +657,6 @@ class _Session:
         else:
             self._connection.execute(BECOME_WRITER, (tenant, *self._bounds))
         self._tenant = tenant
-
-
-class _Decided:
-    """A group as planned: what each tenant's batches come to, and how each batch ends if that gets through."""
-
-    def __init__(self, jobs: list[Job], sources: dict[str, LoadedRows], ids: FreshIds) -> None:
-        self._jobs, self.sources = jobs, sources
-        self.plans = {tenant: Plan(tenant, source, ids.rewind()) for tenant, source in sources.items()}
-        self._idle: set[str] = set()
-        self._ends = [self._add(job) for job in jobs]
-        self.changed = [tenant for tenant, plan in self.plans.items() if plan.changes]
-
-    def _add(self, job: Job) -> Receipt | Exception:
-        """Plan one job, and note where one comes to nothing or fails: no call will prove that right."""
-        plan = self.plans[job.tenant]
-        before = len(plan.changes.feed), plan.changes.derived
-        try:
-            end: Receipt | Exception = plan.add(job.ops, job.time, job.actor)
-        except MISTAKES as error:
-            end = error
-        if (len(plan.changes.feed), plan.changes.derived) == before:
-            self._idle.add(job.tenant)
-        return end
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether all that the server will not compare was so at one moment."""
-        return all(self.sources[tenant].whole for tenant in self._idle)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether rows are only written: what gives up a stream or an id has to look who else needs it."""
-        every = [plan.changes for plan in self.plans.values()]
-        return not any(some.released or some.erased or some.graves or some.trimmed or some.limits for some in every)
-
-    def call(self, tenant: str, bounds: Sequence[str]) -> tuple[Any, ...]:
-        source, changes = self.sources[tenant], self.plans[tenant].changes
-        return tenant, *bounds, *source.conditions(changes), *source.rows(changes)
-
-    def forget(self, memory: RowCache) -> None:
-        for tenant, source in self.sources.items():
-            memory.forget(tenant, source.known)
-
-    def ends(self, firsts: Mapping[str, int]) -> Ends:
-        """How each batch ended, with its position in the feed, or the last one where the feed says nothing of it."""
-        before = {tenant: firsts.get(tenant, source.position + 1) - 1 for tenant, source in self.sources.items()}
-        return [
-            Receipt(before[job.tenant] + end.feed, end.time, end.events, end.heads) if isinstance(end, Receipt) else end
-            for job, end in zip(self._jobs, self._ends, strict=True)
-        ]
-
-
-def _wanted(jobs: list[Job]) -> dict[str, NeededRows]:
-    wanted: dict[str, NeededRows] = defaultdict(NeededRows)
-    for job in jobs:
-        wanted[job.tenant].add(job.ops)
-    return wanted
 
 
 def _is_silent(connection: Connection) -> bool:

@@ -13,8 +13,8 @@ absent: connections, retries and transactions (``postgres`` has them), and work 
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -22,8 +22,23 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.engine import lineage, relational
-from holdfast.engine.contract import Adopt, Append, Event, Fork, Guard, Limit, Mark, Op, Put, Record, Strand, Trim
-from holdfast.engine.plan import Changes, Limits, Name
+from holdfast.engine.contract import (
+    Adopt,
+    Append,
+    Event,
+    Fork,
+    Guard,
+    Limit,
+    Mark,
+    Op,
+    Put,
+    Receipt,
+    Record,
+    Strand,
+    Trim,
+)
+from holdfast.engine.group import Job
+from holdfast.engine.plan import MISTAKES, Changes, Limits, Name, Plan
 from holdfast.engine.relational import Keys, Reads, Row, RunStatement
 from holdfast.errors import Invalid
 from holdfast.ids import Ids
@@ -34,6 +49,8 @@ CALL = (
     b"(%s, %s, %s, %s, %s, %s, %b::bytea[], %s, %s, %s, %b::bytea[], %s, %s, %s, %b::bytea[], %s)"
 )
 
+Ends = list[Receipt | Exception]
+"""How each batch of a group ended."""
 _KNOWN_LIMIT = 2_000
 _KNOWN_BYTES = 4_096
 _CONTENDED_S = 1.0
@@ -358,3 +375,61 @@ def _json(rows: list[dict[str, Any]]) -> str | None:
         return _encode(rows).decode()
     except (UnicodeEncodeError, OverflowError) as error:
         raise Invalid(f"Postgres cannot store this: {error}") from error
+
+
+class PlannedGroup:
+    """A group as planned: what each tenant's batches come to, and how each batch ends if that gets through."""
+
+    def __init__(self, jobs: list[Job], sources: dict[str, LoadedRows], ids: FreshIds) -> None:
+        self._jobs, self.sources = jobs, sources
+        self.plans = {tenant: Plan(tenant, source, ids.rewind()) for tenant, source in sources.items()}
+        self._idle: set[str] = set()
+        self._ends = [self._add(job) for job in jobs]
+        self.changed = [tenant for tenant, plan in self.plans.items() if plan.changes]
+
+    def _add(self, job: Job) -> Receipt | Exception:
+        """Plan one job, and note where one comes to nothing or fails: no call will prove that right."""
+        plan = self.plans[job.tenant]
+        before = len(plan.changes.feed), plan.changes.derived
+        try:
+            end: Receipt | Exception = plan.add(job.ops, job.time, job.actor)
+        except MISTAKES as error:
+            end = error
+        if (len(plan.changes.feed), plan.changes.derived) == before:
+            self._idle.add(job.tenant)
+        return end
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether all that the server will not compare was so at one moment."""
+        return all(self.sources[tenant].whole for tenant in self._idle)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows are only written: what gives up a stream or an id has to look who else needs it."""
+        every = [plan.changes for plan in self.plans.values()]
+        return not any(some.released or some.erased or some.graves or some.trimmed or some.limits for some in every)
+
+    def call(self, tenant: str, bounds: Sequence[str]) -> tuple[Any, ...]:
+        source, changes = self.sources[tenant], self.plans[tenant].changes
+        return tenant, *bounds, *source.conditions(changes), *source.rows(changes)
+
+    def forget(self, memory: RowCache) -> None:
+        for tenant, source in self.sources.items():
+            memory.forget(tenant, source.known)
+
+    def ends(self, firsts: Mapping[str, int]) -> Ends:
+        """How each batch ended, with its position in the feed, or the last one where the feed says nothing of it."""
+        before = {tenant: firsts.get(tenant, source.position + 1) - 1 for tenant, source in self.sources.items()}
+        return [
+            Receipt(before[job.tenant] + end.feed, end.time, end.events, end.heads) if isinstance(end, Receipt) else end
+            for job, end in zip(self._jobs, self._ends, strict=True)
+        ]
+
+
+def needed_by(jobs: list[Job]) -> dict[str, NeededRows]:
+    """What each tenant's operations name."""
+    wanted: dict[str, NeededRows] = defaultdict(NeededRows)
+    for job in jobs:
+        wanted[job.tenant].add(job.ops)
+    return wanted

@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from holdfast.engine.contract import Op, Put, Record
+from holdfast.engine.contract import Op, Record
 from holdfast.memory.drafts import Remembering
-from holdfast.memory.names import MEMORY, same_tag, tags_of
-from holdfast.memory.stored import as_remembered, from_plain, read_plain, to_body
+from holdfast.memory.names import same_tag, tags_of
+from holdfast.memory.stored import as_remembered, from_plain, read_plain, rewritten
 from holdfast.records import Memory
 
 _NOT_A_NOTE = ("once", "key", "object", "corrects", "valid_from", "valid_to")
@@ -63,7 +63,7 @@ class WriteBatch:
 
     def writing(self) -> Iterator[Op]:
         for record, plain in self.again.values():
-            yield Put(MEMORY, record.id, to_body(plain), record.version, record.scope, record.tags, record.expires)
+            yield rewritten(record, plain)
 
     def tags(self, name: str) -> tuple[str, ...]:
         own = tags_of(self._collection, self.new[name][0])

@@ -50,7 +50,16 @@ from holdfast.memory.names import (
     type_tag,
     vector_tag,
 )
-from holdfast.memory.stored import as_remembered, from_plain, read_plain, readable, to_body, to_memory, to_plain
+from holdfast.memory.stored import (
+    as_remembered,
+    from_plain,
+    read_plain,
+    readable,
+    rewritten,
+    to_body,
+    to_memory,
+    to_plain,
+)
 from holdfast.records import Memory, OwnVector
 
 _TRIES = 1_000  # of many concurrent changes, one gets through at a time
@@ -136,8 +145,7 @@ class MemoryCollection:
 
     def _notes(self, tags: Sequence[str]) -> dict[str, Record]:
         """The notes under some tags, but those that were forgotten, corrected or ended."""
-        most = 4 * len(tags) + _LEAST_PAGE
-        found = fetch_tagged(self._core.engine, self._core.tenant, MEMORY, tags, most) if tags else {}
+        found = fetch_tagged(self._core.engine, self._core.tenant, MEMORY, tags, _PAGE) if tags else {}
         standing = [(tag, one) for tag, notes in found.items() for one in notes if "forgotten" not in read_plain(one)]
         over = {
             one.corrects
@@ -156,7 +164,7 @@ class MemoryCollection:
             if len(vector.data) != length:
                 here, given = count_of(length), count_of(len(vector.data))
                 raise Invalid(
-                    f"the vectors of {vector.model!r} here have {here} numbers, not {given}; name each model",
+                    f"the vectors of {vector.model!r} have {here} numbers, not {given}; two models need two names",
                     model=vector.model,
                 )
 
@@ -438,11 +446,10 @@ class MemoryCollection:
         counted: a count is not worth a second try."""
         time = self._core.clock.now()
         ops = [
-            Put(MEMORY, record.id, to_body({**plain, "recalls": plain.get("recalls", 0) + 1, "recalled": time}),
-                record.version, record.scope, record.tags, record.expires)
+            rewritten(record, {**plain, "recalls": plain.get("recalls", 0) + 1, "recalled": time})
             for record in fetch(self._core.engine, self._core.tenant, MEMORY, ids).values()
             if record.scope == self.scope and (plain := read_plain(record))
-        ]  # fmt: skip
+        ]
         if ops:
             with suppress(Conflict):
                 self._core.write(tuple(ops), time)
@@ -470,7 +477,7 @@ class MemoryCollection:
             if new == old:
                 return to_memory(record)
             time = self._core.clock.now()
-            put = Put(MEMORY, id, to_body(new), record.version, record.scope, record.tags, record.expires)
+            put = rewritten(record, new)
             ops = (put,) if what is None else (self._told(_event(what, id, time)), put)
             try:
                 self._core.write(ops, time)

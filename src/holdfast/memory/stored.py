@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.codec import decode, encode
-from holdfast.engine.contract import Record
+from holdfast.engine.contract import Put, Record
 from holdfast.errors import Corrupt, Unsupported
 from holdfast.memory.drafts import Remembering
 from holdfast.records import MEMORY_KINDS, TRUST, EntryRef, Memory, Origin, OwnVector
@@ -55,6 +55,11 @@ def to_plain(draft: Remembering) -> dict[str, Any]:
 
 def to_body(plain: dict[str, Any]) -> bytes:
     return encode(plain, "memory")
+
+
+def rewritten(record: Record, plain: dict[str, Any]) -> Put:
+    """The write that changes what is recorded about a memory, if nobody else did so first."""
+    return Put(record.kind, record.id, to_body(plain), record.version, record.scope, record.tags, record.expires)
 
 
 def read_plain(record: Record) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Deliberately absent: two classes, one of them async. Ours is used in ``with`` an
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Generator
 from types import TracebackType
 from typing import Any, Self
@@ -35,9 +36,9 @@ class OpensByAddress:
         """Do nothing: a store is set up when it is opened. Programs written for LangGraph's own classes call this."""
         return SetUp()
 
+    @abstractmethod
     def close(self) -> None:
         """Close the store, if it was opened here."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
