@@ -19,7 +19,6 @@ from holdfast.ledger.agent_state import AgentState, Fact, Task
 from holdfast.ledger.feed import Follower
 from holdfast.ledger.files import FileDelete, FileWrite
 from holdfast.ledger.folder import Folder
-from holdfast.ledger.graphs import Graph
 from holdfast.ledger.schema import Registry, migration, refresher, schema
 from holdfast.ledger.turn import Turn
 from holdfast.memory.handle import Memories
@@ -46,7 +45,6 @@ __all__ = [
     "FileWrite",
     "Folder",
     "Follower",
-    "Graph",
     "Handoff",
     "Memories",
     "NotDone",

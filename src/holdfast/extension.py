@@ -18,20 +18,21 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 from urllib.parse import unquote
 
-from holdfast import config
+from holdfast import atfork, config
 from holdfast.aio.hold import AsyncHold
-from holdfast.aio.offload import to_end
+from holdfast.aio.offload import to_end, workers
 from holdfast.aio.store import AsyncStore
 from holdfast.archive.contents import KINDS, LEASE
 from holdfast.clock import to_datetime, to_micros
 from holdfast.context import masking
-from holdfast.engine.codec import decode, encode
+from holdfast.engine.codec import MSGPACK, decode, encode
 from holdfast.engine.contract import (
     Append,
     Buries,
@@ -41,6 +42,7 @@ from holdfast.engine.contract import (
     Guard,
     Mark,
     Op,
+    Problem,
     Put,
     Query,
     Receipt,
@@ -61,6 +63,7 @@ from holdfast.ledger.log import to_entry, to_event
 from holdfast.ledger.schema import Schema
 from holdfast.ledger.speech import RESERVED
 from holdfast.ledger.state import StateBook, to_document
+from holdfast.ledger.thread import check_count
 from holdfast.memory.collection import MemoryCollection
 from holdfast.memory.drafts import Remembering, checked
 from holdfast.memory.names import MEMORY, collection_id, memory_id, once_number, subject_of
@@ -82,6 +85,7 @@ __all__ = [
     "MAX_ID_BYTES",
     "MEMORY",
     "MEMORY_KINDS",
+    "MSGPACK",
     "RESERVED",
     "Append",
     "Buries",
@@ -98,6 +102,7 @@ __all__ = [
     "OpenedStore",
     "Pending",
     "Point",
+    "Problem",
     "Put",
     "Query",
     "Receipt",
@@ -110,6 +115,7 @@ __all__ = [
     "ThreadHold",
     "View",
     "as_remembered",
+    "check_count",
     "check_id",
     "check_text",
     "checked",
@@ -243,8 +249,19 @@ def mask(
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do blocking work in a thread; if the caller is cancelled, it still runs to its end, never half written."""
-    return await to_end(None, functools.partial(work, *args, **kwargs))
+    """Do blocking work in a thread; if the caller is cancelled, it still runs to its end, never half written.
+
+    The threads are Holdfast's own: the event loop's default ones are the program's, and saves must not hold them up.
+    """
+    return await to_end(_threads(), functools.partial(work, *args, **kwargs))
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return workers()
+
+
+atfork.join(in_child=_threads.cache_clear)  # a forked child has no threads
 
 
 _SPECIAL = re.compile("[%/\x00-\x1f\x7f-\x9f\u2028\u2029]")

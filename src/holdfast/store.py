@@ -29,7 +29,6 @@ from holdfast.ledger.core import Core, scan_all
 from holdfast.ledger.expiry import Expired
 from holdfast.ledger.feed import Follower, FollowerInfo
 from holdfast.ledger.folder import Folder, folders
-from holdfast.ledger.graphs import Graph, GraphInfo, graphs_of
 from holdfast.ledger.quotas import KEEP, Quota, QuotaUsage
 from holdfast.ledger.schema import DEFAULT, Registry
 from holdfast.ledger.thread import check_count, check_tags, to_info
@@ -403,17 +402,6 @@ class Store:
     def replay(self, thread: Thread | str, run: str, handler: Callable[[Run], Any]) -> Replayed:
         """Check a recorded run against today's code, without running a step or writing anything."""
         return replay(self._thread_of(thread), run, handler)
-
-    def graphs(self, thread: Thread | str) -> list[GraphInfo]:
-        """List the graphs that a framework keeps in a thread, latest activity first."""
-        return graphs_of(self._thread_of(thread).logbook)
-
-    def graph(self, thread: Thread | str, namespace: str = "") -> Graph:
-        """Return a handle to a graph that a framework keeps in a thread, to read it without the framework.
-
-        ``namespace`` names a graph inside another one.
-        """
-        return Graph(self._thread_of(thread).logbook, namespace)
 
     def watch(
         self,

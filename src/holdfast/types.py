@@ -14,7 +14,6 @@ from holdfast.engine.postgres_options import PostgresOptions
 from holdfast.handoff import HandoffDocument, HandoffFile, HandoffItem, HandoffRevision, HandoffSection
 from holdfast.ledger.expiry import Expired
 from holdfast.ledger.feed import FollowerInfo
-from holdfast.ledger.graphs import FrameInfo, GraphInfo, GraphWrite
 from holdfast.ledger.quotas import QuotaUsage
 from holdfast.memory.conflicts import Contradiction
 from holdfast.memory.facts import FactVersion
@@ -78,9 +77,6 @@ __all__ = [
     "File",
     "FolderInfo",
     "FollowerInfo",
-    "FrameInfo",
-    "GraphInfo",
-    "GraphWrite",
     "HandoffDocument",
     "HandoffFile",
     "HandoffItem",

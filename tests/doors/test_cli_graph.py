@@ -54,7 +54,7 @@ def test_a_graph_is_shown(call: Call) -> None:
     table = [line.split() for line in lines if re.match(r"\w{8}-", line)]
     assert [row[0] for row in table] == ids("trip")[:10]
     assert [row[1] for row in table[:5]] == ["8", "7", "6", "5", "4"]
-    assert table[2][4:] == ["notes,page,prices", "inner", "inner"]  # what was updated, what is next, who wrote
+    assert table[2][4:] == ["notes,page,prices,scores", "inner", "inner"]  # what was updated, what is next, who wrote
     assert not [line for line in lines if "branch:to" in line]
     assert sum("inner:" in line for line in lines) == 3
 

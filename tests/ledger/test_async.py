@@ -104,7 +104,6 @@ def story(clock: ManualClock) -> list[tuple[str, Callable[[Any, Any], Any]]]:
         ("info", lambda store, thread: thread.info()),
         ("threads", lambda store, thread: store.threads(user="eve")),
         ("users", lambda store, thread: store.users()),
-        ("graphs", lambda store, thread: store.graphs(thread)),
         ("erase what would go", lambda store, thread: store.erase(user="eve", dry_run=True)),
         ("erase", lambda store, thread: store.erase(user="eve")),
         ("erase badly", lambda store, thread: store.erase(user="eve", forever="no")),
@@ -195,8 +194,6 @@ def test_the_story_leaves_out_no_method() -> None:
         "run",
         "work",
         "handoff",
-        "graph",  # tests/ledger/test_graphs.py
-        "graphs",
         "hold",  # tests/steps/test_hold.py
         "memory",
         "rebuild",

@@ -12,9 +12,9 @@ import pytest
 
 import holdfast
 from holdfast import errors
+from holdfast.adapters.langgraph.reading import Graph, graphs_of
 from holdfast.clock import to_datetime
 from holdfast.engine.contract import Append, Event, Put, Scope
-from holdfast.ledger.graphs import Graph, graphs_of
 from holdfast.testing import ManualClock
 from holdfast.thread import replay
 from holdfast.wiring import Wiring
@@ -296,8 +296,8 @@ ACTIONS: dict[str, Callable[[holdfast.Thread], Any]] = {
     "exists": lambda thread: thread.exists(),
     "messages": lambda thread: thread.messages(),
     "hold": lambda thread: thread.hold().take(),
-    "graphs": lambda thread: graphs_of(thread.logbook),
-    "graph": lambda thread: Graph(thread.logbook).frames(),
+    "graphs": graphs_of,
+    "graph": lambda thread: Graph(thread).frames(),
     "tag": lambda thread: thread.tag("x"),
     "untag": lambda thread: thread.tag(remove=["x"]),
     "turn": _turn,

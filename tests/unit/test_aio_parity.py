@@ -22,14 +22,13 @@ TWINS = [
     (holdfast.Handoff, aio.AsyncHandoff),
     (holdfast.Memories, aio.AsyncMemories),
     (holdfast.Folder, aio.AsyncFolder),
-    (holdfast.Graph, aio.AsyncGraph),
     (holdfast.Session, aio.AsyncSession),
     (holdfast.Follower, aio.AsyncFollower),
     (holdfast.Exchange, aio.AsyncExchange),
 ]
 # What waits for nothing stays an ordinary call.
 NOT_AWAITED = {
-    ("Store", "for_tenant"), ("Store", "acting_as"), ("Store", "follower"), ("Store", "graph"),
+    ("Store", "for_tenant"), ("Store", "acting_as"), ("Store", "follower"),
     ("Store", "memory"), ("Store", "folder"), ("Store", "session"), ("Memories", "tools"), ("Exchange", "append"),
     ("Session", "turn"), ("Session", "resume"),  # what they give is awaited, or used in ``async with``
     ("Store", "thread"), ("Thread", "turn"), ("Turn", "append"), ("Turn", "save"),
@@ -73,7 +72,7 @@ def instances() -> Iterator[dict[type, Any]]:
         made = (store, thread, thread.turn(), run, twin, twin_thread, twin_thread.turn())
         runs = (AsyncRun(run.work, twin._offload), holdfast.Subtask(run.work), AsyncSubtask(run.work, twin._offload))
         twins = (*runs, thread.handoff, twin_thread.handoff, store.memory(), twin.memory())
-        twins += (store.folder("f"), twin.folder("f"), store.graph(thread), twin.graph("t"))
+        twins += (store.folder("f"), twin.folder("f"))
         session = store.session("talk")
         exchange = session.turn("hello")
         twins += (store.follower("f"), twin.follower("f"))

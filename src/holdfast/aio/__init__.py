@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from holdfast.aio.feed import AsyncFollower
 from holdfast.aio.folder import AsyncFolder
-from holdfast.aio.graph import AsyncGraph
 from holdfast.aio.handoff import AsyncHandoff
 from holdfast.aio.memory import AsyncMemories
 from holdfast.aio.runs import AsyncRun, AsyncStepContext, AsyncSubtask
@@ -20,7 +19,6 @@ __all__ = [
     "AsyncExchange",
     "AsyncFolder",
     "AsyncFollower",
-    "AsyncGraph",
     "AsyncHandoff",
     "AsyncMemories",
     "AsyncRun",

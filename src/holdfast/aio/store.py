@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar, Unpac
 from holdfast import store as blocking
 from holdfast.aio.feed import AsyncFollower, watching
 from holdfast.aio.folder import AsyncFolder
-from holdfast.aio.graph import AsyncGraph
 from holdfast.aio.memory import AsyncMemories
 from holdfast.aio.offload import Offload, workers
 from holdfast.aio.runs import replay, resuming, work
@@ -33,7 +32,6 @@ from holdfast.ids import Ids
 from holdfast.ledger import feed
 from holdfast.ledger.expiry import Expired
 from holdfast.ledger.feed import FollowerInfo
-from holdfast.ledger.graphs import GraphInfo
 from holdfast.ledger.quotas import KEEP, Quota, QuotaUsage
 from holdfast.ledger.schema import Registry
 from holdfast.ledger.thread import check_count
@@ -254,14 +252,6 @@ class AsyncStore:
         """Check a recorded run against today's code. An async handler gets an ``AsyncRun``."""
         own = thread.blocking if isinstance(thread, AsyncThread) else self.blocking.thread(thread)
         return await replay(own, run, handler, self._offload)
-
-    async def graphs(self, thread: AsyncThread | str) -> list[GraphInfo]:
-        own: Any = thread.blocking if isinstance(thread, AsyncThread) else thread
-        return await self._offload.run(self.blocking.graphs, own)
-
-    def graph(self, thread: AsyncThread | str, namespace: str = "") -> AsyncGraph:
-        own: Any = thread.blocking if isinstance(thread, AsyncThread) else thread
-        return AsyncGraph(self.blocking.graph(own, namespace), self._offload)
 
     async def resume(
         self,

@@ -31,7 +31,7 @@ FORMAT = "holdfast-archive"
 VERSION = 1
 KINDS = (
     "thread", "state", "checkpoint", "run", "handoff", "memories", "memory", "file",
-    "graph", "segment", "blob", "graph run", "claude_summary",
+    "graph", "graph items", "claude_summary",
 )  # fmt: skip
 LEASE = "lease"  # who works on a run belongs to a store, not to exported data: only in backups
 ABSENT = msgspec.Raw()

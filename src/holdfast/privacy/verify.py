@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from holdfast.engine.contract import Engine, Problem, Query
 from holdfast.ids import Ids
-from holdfast.ledger import checkpoints, files, graphs
+from holdfast.ledger import checkpoints, files
 from holdfast.ledger.core import Core, scan_ever
 from holdfast.memory import checking
 from holdfast.records import VerifyReport
@@ -30,8 +30,12 @@ def verify(core: Core, ids: Ids, tenant: str | None = None) -> VerifyReport:
 
 def _meaning(engine: Engine, tenant: str) -> Iterator[Problem]:
     with engine.snapshot() as view:
-        for room in (checkpoints, checking, files, graphs):
+        for room in (checkpoints, checking, files):
             yield from room.problems(view, tenant)
+        if view.scan(tenant, Query("graph", limit=1)):
+            from holdfast.adapters.langgraph import reading  # noqa: PLC0415 - what an adapter keeps, it checks
+
+            yield from reading.problems(view, tenant)
 
 
 def _indexes(core: Core, ids: Ids) -> Iterator[Problem]:

@@ -53,7 +53,7 @@ def echo(saver: Any, between: Callable[[Any], None] = lambda state: None) -> Any
 def left(store: holdfast.Store, thread: str = "t") -> list[str]:
     """The kinds of records of a thread that are still there."""
     core = store.core
-    kinds = ("thread", "graph", "segment", "blob", "graph run", "state", "checkpoint")
+    kinds = ("thread", "graph", "graph items", "state", "checkpoint")
     return [kind for kind in kinds for _ in scan_all(core.engine, core.tenant, Query(kind, thread=thread))]
 
 

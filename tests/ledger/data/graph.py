@@ -49,13 +49,19 @@ class Trip(Choice, total=False):
     notes: Annotated[list[str], operator.add]
     prices: Annotated[dict[str, int], operator.or_]
     page: str
+    scores: list[int]
 
 
 def plan(state: Trip) -> Trip:
     turn = len(state["messages"]) // 2
     note = f"note {turn}: {'the river, the hill and the tram; ' * 6}"
     prices = {f"{turn}-{number}": 80 + number for number in range(8)}
-    return {"notes": [note], "prices": prices, "page": f"page {turn}. " + "<p>nothing new</p>" * 150}
+    return {
+        "notes": [note],
+        "prices": prices,
+        "page": f"page {turn}. " + "<p>nothing new</p>" * 150,
+        "scores": [*range(700)],
+    }
 
 
 def choose(state: Choice) -> Choice:
@@ -126,7 +132,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Interrupt):
         return {"interrupt": {"value": plain(value.value), "id": value.id}}
     if isinstance(value, Send):
-        return {"send": [value.node, plain(value.arg)]}
+        return {"send": [value.node, plain(value.arg), value.timeout]}
     if isinstance(value, dict):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple | set):

@@ -3,19 +3,30 @@ results that are durable before their caller has them.
 
     graph = builder.compile(checkpointer=HoldfastSaver(store), store=HoldfastStore(store))
 
-Deliberately absent: anything that other frameworks share (``holdfast.extension`` has it).
+They are imported when they are asked for, because the command reads graphs (``reading``) where LangGraph is not
+installed. Deliberately absent: anything that other frameworks share (``holdfast.extension`` has it).
 """
 
 from __future__ import annotations
 
-try:
-    import langgraph.checkpoint.base  # noqa: F401 - only whether it is there
-except ImportError as error:
-    raise ImportError("LangGraph is not installed: pip install 'holdfast[langgraph]'") from error
+from typing import TYPE_CHECKING, Any
 
-from holdfast.adapters.langgraph.pruning import Pruned
-from holdfast.adapters.langgraph.saver import HoldfastSaver
-from holdfast.adapters.langgraph.store import Explained, Explanation, HoldfastStore, ItemVersion
-from holdfast.adapters.langgraph.tasks import task
+if TYPE_CHECKING:
+    from holdfast.adapters.langgraph.pruning import Pruned
+    from holdfast.adapters.langgraph.saver import HoldfastSaver
+    from holdfast.adapters.langgraph.store import Explained, Explanation, HoldfastStore, ItemVersion
+    from holdfast.adapters.langgraph.tasks import task
 
 __all__ = ["Explained", "Explanation", "HoldfastSaver", "HoldfastStore", "ItemVersion", "Pruned", "task"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        import langgraph.checkpoint.base  # noqa: F401, PLC0415 - only whether it is there
+    except ImportError as error:
+        raise ImportError("LangGraph is not installed: pip install 'holdfast[langgraph]'") from error
+    from holdfast.adapters.langgraph import pruning, saver, store, tasks  # noqa: PLC0415
+
+    return next(getattr(module, name) for module in (saver, store, tasks, pruning) if hasattr(module, name))

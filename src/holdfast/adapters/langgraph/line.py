@@ -1,101 +1,71 @@
-"""One graph in one thread: its frames, lists and writes, with what of them is known in this process.
+"""One graph in one thread: its frames, items and writes, with what of them is known in this process.
 
-What is known is never trusted for long: each use compares it with the record in the store, reads what was added since,
-and forgets everything when the record is another one. Every commit expects what was known, so that of two writers one
-has to look again. Deliberately absent: LangGraph's configs and tuples (``saver``) and what values mean (``values``).
+What is known is never trusted for long: each use compares it with the record in the store, and forgets everything when
+the record is another one. Every commit expects what was known, so that of two writers one has to look again.
+Deliberately absent: LangGraph's configs and tuples (``saver``) and what values mean (``values``).
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
+from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from holdfast.adapters.langgraph import messages
-from holdfast.adapters.langgraph.arrivals import WaitAllowance
-from holdfast.adapters.langgraph.known import CachedMessage, MessageCache, identified, no_collecting
-from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds, Loading
+from holdfast.adapters.langgraph import frames, messages
+from holdfast.adapters.langgraph.frames import DICT, GRAPH, HOME, INLINE, ITEM, ITEMS, OWN, Frame, GraphStream, Place
+from holdfast.adapters.langgraph.known import MessageCache
+from holdfast.adapters.langgraph.sealing import SEALED, opened, unsealed
+from holdfast.adapters.langgraph.values import Kinds, Loading
 from holdfast.errors import Corrupt
-from holdfast.extension import Core, Event, Mark, Record, View, decode, encode
-from holdfast.ledger import frames, segments
-from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, INLINE, KEPT, LIST, PAIRS, Frame, Ranges, Ref, TaskWrite
-from holdfast.ledger.segments import SEGMENT, ElementRef, ListVersion
+from holdfast.extension import Core, Record, View, decode
 
-ENTRY, MESSAGE = "entry", "message"
-"""The tags of a message that is in the log, and of one that is not."""
-_FRAMES, _VERSIONS = 64, 2
+ENTRY, MESSAGE, PART = "entry", "message", "item"
+"""The tags of a message that is in the log, of one that is not, and of a part of a value that is an item."""
+_FRAMES, _LISTS, _ITEMS = 64, 16, 256
 
 
-_REFERENCE = encode({TAG: ENTRY})[:-1]  # how the body of an element begins that stands for a message
+class StoredList(NamedTuple):
+    """The elements of a list or a dict as they are stored: where each of them is, and the value, encoded."""
 
-
-class ListSegment:
-    """What is known of a channel's list: its stream, where it ends, and some of its versions."""
-
-    def __init__(self, stream: int = 0, head: int = 0) -> None:
-        self.stream, self.head = stream, head
-        self.versions: OrderedDict[int, ListVersion] = OrderedDict()
-        self.bodies: dict[int, bytes] = {}  # elements of the list's own stream, which never change
-        self.said: dict[int, CachedMessage] = {}  # those of them that stand for a message
-        self.talks: OrderedDict[int, list[CachedMessage]] = OrderedDict()  # versions that are messages alone
-
-    def keep(self, version: ListVersion, talk: list[CachedMessage] | None = None) -> None:
-        self.versions[version.position] = version
-        self.versions.move_to_end(version.position)
-        if talk is not None:
-            self.talks[version.position] = talk
-        for kept in (self.versions, self.talks):
-            while len(kept) > _VERSIONS:
-                kept.popitem(last=False)
-
-
-class LoggedMessages(NamedTuple):
-    """Messages that are ranges of the log: the ranges, and each of them."""
-
-    ranges: Ranges
-    said: list[CachedMessage]
-
-
-class PendingWrite:
-    """What a task wrote on top of a checkpoint, on its way in. ``done`` is set once it is saved or has an ``error``."""
-
-    def __init__(self, checkpoint: str, writes: list[tuple[str, Any]], task: str, path: str) -> None:
-        self.checkpoint, self.writes, self.task, self.path = checkpoint, writes, task, path
-        self.done = threading.Event()
-        self.error: Exception | None = None
+    places: list[Place]
+    bodies: list[bytes]
 
 
 class GraphLine:
     """One graph in one thread, as one process sees it. Its lock is held by whoever uses it."""
 
-    def __init__(self, core: Core, kinds: Kinds, thread: str, namespace: str, known: MessageCache) -> None:
+    def __init__(
+        self,
+        core: Core,
+        kinds: Kinds,
+        thread: str,
+        namespace: str,
+        known: MessageCache,
+        serde: SerializerProtocol | None = None,
+    ) -> None:
         self.core, self.kinds, self.thread, self.namespace, self.known = core, kinds, thread, namespace, known
+        self.serde = serde
         self.id = frames.graph_id(thread, namespace)
         self.lock = threading.RLock()
-        self.waiting: list[PendingWrite] = []
-        self.company = WaitAllowance()  # for a step of several tasks to end
-        self.written: deque[str] = deque(maxlen=_FRAMES)  # the last frames that tasks wrote on top of
-        self.came = threading.Condition(self.lock)
-        self.asked: tuple[str, dict[int, tuple[Any, CachedMessage, str | None]]] = (
-            "",
-            {},
-        )  # the last frame that was saved, and what it says
         self.view: View = core.engine
-        self.inner = Dumping(kinds, self.whole)
+        self.loading = Loading(kinds, {ENTRY: self._entry, MESSAGE: self._message, PART: self.item, SEALED: self._open})
         self.forget()
 
     def forget(self) -> None:
+        self.log: Record | None = None
         self.record: Record | None = None
+        self.items: Record | None = None
         self.tip: Frame | None = None
+        self.home = 0
         self._frames: OrderedDict[str, Frame] = OrderedDict()
-        self._segments: dict[str, ListSegment] = {}
-        # The last one of each channel: thousands of places are not named anew each time.
-        self.talks: dict[str, LoggedMessages] = {}
-        self.home, self.highest = 0, ""
+        self._lists: OrderedDict[str, StoredList] = OrderedDict()
+        self._items: OrderedDict[int, bytes] = OrderedDict()
+        self.parts: OrderedDict[bytes, int] = OrderedDict()  # the positions of items that values share, by their bodies
 
     # What is there
 
@@ -105,260 +75,142 @@ class GraphLine:
         with self.core.engine.snapshot() as view:
             self.view = view
             try:
-                self.look()
+                self._look()
                 yield
             finally:
                 self.view = self.core.engine
 
-    def look(self) -> Record | None:
+    def _look(self) -> None:
         """Bring what is known up to date with the store."""
-        record = self.view.get(self.core.tenant, GRAPH, self.id)
+        record = self._get(GRAPH)
+        log = self.view.get(self.core.tenant, "thread", self.thread)
+        if log is not None:
+            self.known.begin(log.created)
+        if record is None or self.record is None or record.stream != self.record.stream:
+            self.forget()
+        self.log = log
         if record is None:
-            self.forget()
-            return None
-        if self.record is None or record.stream != self.record.stream or record.head < self.record.head:
-            self.forget()
-            self.home = frames.home_of(record)  # of a newer version: refused here
+            return
+        if self.record is None:
             if (record.scope.thread, frames.namespace_of(record)) != (self.thread, self.namespace):
                 raise Corrupt(f"what is stored for thread {self.thread!r} belongs to another", thread=self.thread)
+            self.home = frames.home_of(self.view, self.core.tenant, record)
         if self.record is None or record.head != self.record.head:
+            self.items = self._get(ITEMS)
             self.record = record
-            self.tip = self._newest(record)
+            self.tip = self.stream.newest()
         self.record = record
-        return record
 
-    def advance(self, head: int) -> None:
-        """What this process wrote itself is known already: the next look finds nothing new."""
-        if self.record is not None:
-            self.record = msgspec.structs.replace(self.record, head=head)
-        elif (record := self.view.get(self.core.tenant, GRAPH, self.id)) is not None:
-            self.record, self.home = msgspec.structs.replace(record, head=head), frames.home_of(record)
+    def advance(self, head: int, items: int | None, log: int | None) -> None:
+        """What this process wrote itself is known already: where its streams end now."""
+        if self.log is not None and log is not None:
+            self.log = msgspec.structs.replace(self.log, head=log)
+        record, held = self.record, self.items
+        if record is None and (record := self._get(GRAPH)) is not None:
+            self.home = frames.home_of(self.view, self.core.tenant, record)
+        if items is not None and held is None:
+            held = self._get(ITEMS)
+        self.record = record and msgspec.structs.replace(record, head=head)
+        self.items = held and msgspec.structs.replace(held, head=held.head if items is None else items)
 
-    def _newest(self, record: Record) -> Frame | None:
-        tip = None
-        for event in frames.newest(self.view, self.core.tenant, record.mark):
-            if frames.is_frame(event):
-                tip = tip or self._frame(event)
-                if event.key is None:
-                    self.highest = frames.id_of(event)
-                    return tip
-        return tip
+    def _get(self, kind: str) -> Record | None:
+        return self.view.get(self.core.tenant, kind, self.id)
 
-    def _frame(self, event: Event) -> Frame:
+    @property
+    def stream(self) -> GraphStream:
         assert self.record is not None
-        frame = self._frames.get(frames.id_of(event))
-        if frame is None:
-            frame = frames.frame_at(self.view, self.core.tenant, self.record.mark.stream, event)
-            self.keep(frame)
-        return frame
-
-    def keep(self, frame: Frame) -> None:
-        self._frames[frame.id] = frame
-        self._frames.move_to_end(frame.id)
-        while len(self._frames) > _FRAMES:
-            self._frames.popitem(last=False)
+        return GraphStream(self.view, self.core.tenant, self.record.mark)
 
     def frame(self, id: str) -> Frame | None:
         """The frame with an id, or None."""
-        if self.record is None or id > self.highest:
-            return None  # no id is greater than the highest: most questions are about one that is yet to be saved
-        if id in self._frames:
-            return self._frames[id]
-        event = frames.found(self.view, self.core.tenant, self.record.mark, id)
-        return None if event is None else self._frame(event)
-
-    def page(self, upto: int) -> tuple[list[Frame], int]:
-        """Some frames up to a position, the newest first, and the position before them: 0 when there are no more."""
-        assert self.record is not None
-        return frames.page(self.view, self.core.tenant, Mark(self.record.mark.stream, upto))
-
-    def frames(self) -> list[Frame]:
-        """Every frame, the newest first."""
-        return [] if self.record is None else frames_of(self.view, self.core.tenant, self.record)
-
-    def writes(self, frame: Frame) -> list[TaskWrite]:
         if self.record is None:
-            return []
-        last = self.tip is not None and self.tip.id == frame.id
-        return frames.writes_of(self.view, self.core.tenant, self.record.mark, frame, last=last)
-
-    def ancestors(self, id: str | None) -> Iterator[tuple[Frame, list[TaskWrite]]]:
-        """The frames that one came from, the nearest first, each with what tasks wrote on top of it: by one reading."""
-        if self.record is None:
-            return
-        events = self.view.read(self.core.tenant, self.record.mark)
-        found: dict[int, Frame] = {}
-        written: dict[int, dict[tuple[str, int], TaskWrite]] = {}
-        last = 0
-        for event in events:
-            if frames.is_frame(event):
-                base = frames.base_of(event)
-                found[event.position] = frames.to_frame(event, None if base is None else found[base])
-                early = {(write.task, write.number): write for write in found[event.position].early}
-                written.setdefault(event.position, {}).update(early)
-                position, writes = last, frames.carried(event)
-                last = event.position
-            else:
-                position, writes = frames.to_writes(event)
-            written.setdefault(position, {}).update({(write.task, write.number): write for write in writes})
-        named = {frame.id: frame for frame in found.values()}
-        frame = named.get(id) if id is not None else self.tip
-        while frame is not None and (frame := named.get(frame.parent or "")) is not None:
-            yield frame, frames.in_order(written.get(frame.position, {}).values())
+            return None
+        if self.tip is not None and self.tip.id == id:
+            return self.tip
+        if id not in self._frames and (found := self.stream.find(id)) is not None:
+            self._frames[id] = found
+            while len(self._frames) > _FRAMES:
+                self._frames.popitem(last=False)
+        return self._frames.get(id)
 
     # Values out
 
-    def value(self, channel: str, ref: Ref, loading: Loading) -> Any:
+    def value(self, ref: frames.Ref, path: str) -> Any:
         """A value as it was."""
-        way, held = ref
-        path = f"thread {self.thread!r}, channel {channel!r}"
+        way, *held = ref
         if way == INLINE:
-            return loading.value(held, path)
-        if way == KEPT:
-            return loading.value(self._blob(held), path)
-        values = self._said(channel, held) if way == ENTRIES else self._values(channel, held, loading, path)
-        self.known.know(self.id, channel, ref)
-        return dict(values) if way == PAIRS else values
+            return self.loading.value(held[0], path)
+        if way == ITEM:
+            return self.item(held[0])
+        places = frames.to_places(held)
+        if way != DICT and all(stream != OWN for stream, _ in places):
+            return self.messages([(stream or self.home, position) for stream, position in places])
+        elements = [self.loading.value(each, path) for each in map(decode, self.elements(ref).bodies)]
+        return dict(elements) if way == DICT else elements
 
-    def recognise(self, channel: str, ref: Ref) -> None:
-        """Make the messages of a list known, where they are not: who does not know them would say them again."""
-        if ref[0] in (ENTRIES, LIST) and not self.known.knows(self.id, channel, ref):
-            self.value(channel, ref, self.loading())
+    def elements(self, ref: frames.Ref) -> StoredList:
+        """The elements of a stored list or dict."""
+        key = repr(ref)
+        if key not in self._lists:
+            places = frames.to_places(ref[1:])
+            own = self._own([position for stream, position in places if stream == OWN])
+            said = [(stream or self.home, position) for stream, position in places if stream != OWN]
+            self._read(said)
+            told = self.known.bodies
+            self.keep(
+                ref,
+                StoredList(places, [own[at] if each == OWN else told[each or self.home, at] for each, at in places]),
+            )
+        self._lists.move_to_end(key)
+        return self._lists[key]
 
-    def _values(self, channel: str, position: int, loading: Loading, path: str) -> list[Any]:
-        """The elements of a list: entries of the log, or what the list's own stream holds."""
-        segment = self.segment(channel)
-        if position in segment.talks and position in segment.versions:
-            return self._messages(segment.talks[position])
-        segment, places = self.elements(channel, position)
-        said = [CachedMessage(place) if place.stream else segment.said.get(place.position) for place in places]
-        whole = [each for each in said if each is not None]
-        if len(whole) == len(said):
-            segment.keep(segment.versions[position], whole)
-            return self._messages(whole)
-        talk = iter(self._messages([each for each in said if each is not None]))
-        return [
-            loading.value(decode(segment.bodies[place.position]), path) if each is None else next(talk)
-            for each, place in zip(said, places, strict=True)
-        ]
+    def keep(self, ref: frames.Ref, stored: StoredList) -> None:
+        """Know what a list consists of. The next one is mostly like one of the last."""
+        self._lists[repr(ref)] = stored
+        while len(self._lists) > _LISTS:
+            self._lists.popitem(last=False)
 
-    def _referred(self, plain: Any) -> CachedMessage | None:
-        """The message that an element stands for, if it does nothing else."""
-        if type(plain) is not dict or plain.get(TAG) != ENTRY:
-            return None
-        stream, position, *id = plain["v"]
-        return CachedMessage(ElementRef(stream or self.home, position), id[0] if id else None)
+    def item(self, position: int) -> Any:
+        return self.loading.value(decode(self._own([position])[position]), f"thread {self.thread!r}, an item")
 
-    def _said(self, channel: str, ranges: Ranges) -> list[Any]:
-        """Messages that are entries of the log, some of them by the ids that they got later."""
-        talk = self.talks.get(channel)
-        if talk is None or talk.ranges != ranges:
-            said = [
-                CachedMessage(ElementRef(stream or self.home, position), *id)
-                for stream, first, last, *id in ranges
-                for position in range(first, last + 1)
-            ]
-            talk = self.talks[channel] = LoggedMessages(ranges, said)
-        return self._messages(talk.said)
+    def _own(self, positions: Sequence[int]) -> dict[int, bytes]:
+        """Items of the graph, encoded as they were before they were packed or sealed."""
+        missing = [position for position in positions if position not in self._items]
+        found: dict[int, bytes] = {at: self._items[at] for at in positions if at in self._items}
+        if missing:
+            if self.items is None:
+                raise Corrupt(f"thread {self.thread!r}: the items of a graph are gone", thread=self.thread)
+            stream = self.items.mark.stream
+            read = frames.bodies_at(self.view, self.core.tenant, [(stream, position) for position in missing])
+            for (_, position), body in read.items():
+                found[position] = unsealed(frames.item_body(body), self.serde)
+        for position in positions:
+            self._items[position] = found[position]
+            self._items.move_to_end(position)
+        while len(self._items) > _ITEMS:
+            self._items.popitem(last=False)
+        return found
 
-    def _messages(self, said: Sequence[CachedMessage]) -> list[Any]:
+    # Messages
+
+    def messages(self, places: Sequence[Place]) -> list[Any]:
+        """New objects of messages that are entries of the log."""
         with self.known.lock:  # graphs inside a graph share what is known of the thread
-            missing = self.known.missing(each.place for each in said)
-            bodies = segments.bodies_at(self.view, self.core.tenant, 0, missing) if missing else []
-            with no_collecting():
-                for place, body in zip(missing, bodies, strict=True):
-                    self.known.read(place, body)
-                made = zip(self.known.messages(said), said, strict=True)
-                return [message if message is not None else self._unusual(each) for message, each in made]
+            self._read(places)
+            return [self.known.copy(place) or self._message(decode(self.known.bodies[place])) for place in places]
 
-    def _unusual(self, said: CachedMessage) -> Any:
-        """A message that holds values of types that are not plain data."""
-        return identified(self._message(decode(self.known.body(said.place))), said.id)
+    def _read(self, places: Sequence[Place]) -> None:
+        with self.known.lock:
+            if missing := self.known.missing(places):
+                self.known.read(frames.bodies_at(self.view, self.core.tenant, missing))
+
+    def _entry(self, held: Sequence[int]) -> Any:
+        stream, position = held
+        return self.messages([(self.home if stream == HOME else stream, position)])[0]
 
     def _message(self, content: Any) -> Any:
-        inner = Loading(self.kinds, {MESSAGE: self._message})
+        inner = Loading(self.kinds, {MESSAGE: self._message, PART: self.item})
         return messages.from_content(inner.value(content, f"thread {self.thread!r}, a message"))
 
-    def loading(self, *, pending: bool = False) -> Loading:
-        """What puts values together, with the messages that are in the log.
-
-        With ``pending`` they are of the newest frame: entries without an id in it are yet to become messages with one.
-        """
-
-        def entry(held: Sequence[Any]) -> Any:
-            said = self._referred({TAG: ENTRY, "v": held})
-            assert said is not None
-            message = self._messages([said])[0]
-            if pending and message.id is None:
-                self.known.loosen(self._digest(message), said.place)
-            return message
-
-        return Loading(self.kinds, {ENTRY: entry, MESSAGE: self._message})
-
-    def _digest(self, message: Any) -> bytes:
-        return segments.digest_of(encode(self.inner.plain(messages.to_content(message), "a message")))
-
-    def whole(self, value: Any) -> Any:
-        """A message inside a message stays where it is."""
-        if not messages.is_message(value):
-            return None
-        return {TAG: MESSAGE, "v": self.inner.plain(messages.to_content(value), "a message")}
-
-    def _blob(self, id: str) -> Any:
-        record = self.view.get(self.core.tenant, BLOB, id)
-        if record is None:
-            raise Corrupt(f"thread {self.thread!r}: a value that a frame holds is gone", blob=id)
-        return frames.unpacked(record)
-
-    def elements(self, channel: str, position: int) -> tuple[ListSegment, tuple[ElementRef, ...]]:
-        """A version of a list: where its elements are, those of its own stream read."""
-        segment = self.segment(channel)
-        version = segment.versions.get(position)
-        if version is None:
-            places, noted = segments.places_at(self.view, self.core.tenant, segment.stream, position)
-        else:
-            places, noted = version.places, version.noted
-        missing = [place for place in places if not place.stream and place.position not in segment.bodies]
-        if missing:
-            bodies = segments.bodies_at(self.view, self.core.tenant, segment.stream, missing)
-            for place, body in zip(missing, bodies, strict=True):
-                segment.bodies[place.position] = body
-                if body.startswith(_REFERENCE) and (said := self._referred(decode(body))) is not None:
-                    segment.said[place.position] = said
-        if version is None:
-            digests = tuple(
-                b"%d/%d" % place if place.stream else segments.digest_of(segment.bodies[place.position])
-                for place in places
-            )
-            segment.keep(ListVersion(position, places, digests, noted))
-        return segment, places
-
-    def segment(self, channel: str) -> ListSegment:
-        """What is known of a channel's list, if it still ends where it did."""
-        id = frames.segment_id(self.id, channel)
-        record = self.view.get(self.core.tenant, SEGMENT, id)
-        known = self._segments.get(channel)
-        if record is None:
-            self._segments.pop(channel, None)
-            return ListSegment()
-        if known is None or known.stream != record.mark.stream:
-            known = self._segments[channel] = ListSegment(record.mark.stream, record.head)
-        known.head = record.head
-        return known
-
-    def version(self, channel: str, position: int) -> ListVersion:
-        """A version of a channel's list, known also by the digests of its elements."""
-        segment = self.segment(channel)
-        if position not in segment.versions:
-            self.elements(channel, position)
-        return segment.versions[position]
-
-
-def frames_of(view: View, tenant: str, record: Record) -> list[Frame]:
-    """Every frame of a graph, the newest first, by one reading."""
-    found: dict[int, Frame] = {}
-    for event in view.read(tenant, record.mark):
-        if frames.is_frame(event):
-            base = frames.base_of(event)
-            found[event.position] = frames.to_frame(event, None if base is None else found[base])
-    return [found[position] for position in sorted(found, reverse=True)]
+    def _open(self, held: Any) -> Any:
+        return self.loading.value(decode(opened(held, self.serde)), f"thread {self.thread!r}")

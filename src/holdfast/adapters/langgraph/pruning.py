@@ -1,7 +1,8 @@
-"""Which checkpoints go, and what goes with them: by count, by age, by size, by run; and threads that stay deleted.
+"""Which checkpoints go, and what goes with them: by count, by age, by size, by run; copies; and threads that stay
+deleted.
 
 Events of a stream are never taken out one by one. A graph that is pruned is written anew, with what the remaining
-frames reach and nothing else, in the same commit that gives up the old: whoever reads sees the one or the other. The
+frames need and nothing else, in the same commit that gives up the old: whoever reads sees the one or the other. The
 thread's log is not touched: what was said was said. Deliberately absent: when to prune.
 """
 
@@ -10,36 +11,32 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from holdfast.adapters.langgraph.known import MessageCache
-from holdfast.adapters.langgraph.line import GraphLine
-from holdfast.adapters.langgraph.values import Kinds
-from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.adapters.langgraph import frames
+from holdfast.adapters.langgraph.frames import DICT, GRAPH, INLINE, ITEM, ITEMS, LIST, OWN, Frame, GraphStream, Ref
+from holdfast.adapters.langgraph.values import TAG
+from holdfast.errors import Conflict, Invalid, NotFound, Unsupported
 from holdfast.extension import (
     Append,
     Core,
     Delete,
     Event,
+    Fork,
     Guard,
-    Mark,
     Op,
     Put,
-    Query,
     Record,
     Scope,
     View,
     decode,
     encode,
     quoted,
-    scan_all,
     to_micros,
 )
-from holdfast.ledger import frames, segments
-from holdfast.ledger.frames import BLOB, GRAPH, KEPT, LIST, PAIRS, Channel, Frame, Ref
-from holdfast.ledger.segments import SEGMENT, Element
 
-_DELETED, _RUN = "deletion", "graph run"
+PART = "item"
+_DELETED = "deletion"
 _REMEMBERED = 7 * 86_400 * 1_000_000  # no run is under way for longer than a week
 _BATCH = 50
 _TRIES = 200  # of a graph that is being written all the time
@@ -83,44 +80,30 @@ def note_deletion(core: Core, thread: str) -> None:
     core.write((put,), now)
 
 
-def deleted_since(core: Core, thread: str, checkpoint: str) -> bool:
-    """Whether a thread was deleted after a checkpoint was made that is no longer there."""
+def deleted_since(core: Core, thread: str, checkpoint: str, began: int | None) -> bool:
+    """Whether a thread was deleted after a checkpoint was made that is not there, or after a run began."""
     record = core.engine.get(core.tenant, _DELETED, frames.hidden(thread))
     if record is None:
         return False
-    made = frames.made_at(checkpoint)
-    return made is None or made <= decode(record.body)["at"]
+    made, deleted = frames.made_at(checkpoint), decode(record.body)["at"]
+    return made is None or made <= deleted or (began is not None and began < deleted)
 
 
-# Runs
+# Runs and retention
 
 
-def run_note(line: GraphLine, run: str, scope: Scope) -> Put:
-    """What says that a run made checkpoints of a graph."""
-    id = frames.hidden(run, line.id)
-    return Put(_RUN, id, encode({"graph": line.id}), scope=scope, tags=(frames.hidden(run),))
-
-
-def delete_runs(core: Core, kinds: Kinds, runs: Sequence[str]) -> None:
-    """Delete the frames that some runs made."""
+def delete_runs(core: Core, runs: Sequence[str]) -> None:
+    """Delete the frames that some runs made, wherever they are: the frames of all threads are looked at."""
     wanted = set(runs)
-    notes = [note for run in wanted for note in scan_all(core.engine, core.tenant, Query(_RUN, tag=frames.hidden(run)))]
-    for id in {decode(note.body)["graph"] for note in notes}:
-        record = core.engine.get(core.tenant, GRAPH, id)
-        if record is not None:
-            Rewriting(core, kinds, record, lambda found, size: _without(found, wanted)).commit()
-    if notes:
-        core.write([Delete(_RUN, note.id) for note in notes], core.clock.now())
+
+    def left(found: Sequence[Frame], size: Callable[[Frame], int]) -> list[Frame]:
+        return _with_history([frame for frame in found if frame.metadata.get("run_id") not in wanted], found)
+
+    for record in list(frames.graphs_in(core.engine, core.tenant, None)):
+        Rewriting(core, record, left).commit()
 
 
-def _without(found: Sequence[Frame], runs: set[str]) -> list[Frame]:
-    return _with_history([frame for frame in found if frame.metadata.get("run_id") not in runs], found)
-
-
-# Retention
-
-
-def retain(core: Core, kinds: Kinds, threads: Sequence[str] | None, rule: RetentionRule, *, dry_run: bool) -> Pruned:
+def retain(core: Core, threads: Sequence[str] | None, rule: RetentionRule, *, dry_run: bool) -> Pruned:
     """Drop what a rule lets go, of some threads or of all."""
     rule.check()
     now = core.clock.now()
@@ -128,7 +111,7 @@ def retain(core: Core, kinds: Kinds, threads: Sequence[str] | None, rule: Retent
     went = freed = kept = 0
     batch: list[Rewriting] = []
     for record in list(_graphs(core, threads)):
-        graph = Rewriting(core, kinds, record, functools.partial(_kept, rule=rule, now=now))
+        graph = Rewriting(core, record, functools.partial(_kept, rule=rule, now=now))
         kept += len(graph.left)
         if graph.changes:
             touched.add(record.scope.thread)
@@ -143,10 +126,8 @@ def retain(core: Core, kinds: Kinds, threads: Sequence[str] | None, rule: Retent
 
 
 def _graphs(core: Core, threads: Sequence[str] | None) -> Iterator[Record]:
-    if threads is None:
-        yield from scan_all(core.engine, core.tenant, Query(GRAPH))
-    for thread in dict.fromkeys(threads or ()):
-        yield from scan_all(core.engine, core.tenant, Query(GRAPH, thread=thread))
+    for thread in (None,) if threads is None else dict.fromkeys(threads):
+        yield from frames.graphs_in(core.engine, core.tenant, thread)
 
 
 def _commit(core: Core, batch: Sequence[Rewriting]) -> None:
@@ -181,50 +162,163 @@ def _with_history(left: Sequence[Frame], found: Sequence[Frame]) -> list[Frame]:
     named = {frame.id: frame for frame in found}
     wanted = {frame.id for frame in left}
     for frame in left:
-        needs = {name for name in frame.metadata.get("counters_since_delta_snapshot") or {} if not _holds(frame, name)}
+        needs = (frame.metadata.get("counters_since_delta_snapshot") or {}).keys() - frame.values.keys()
         parent = named.get(frame.parent or "")
         while needs and parent is not None:
             wanted.add(parent.id)
-            needs = {name for name in needs if not _holds(parent, name)}
+            needs -= parent.values.keys()
             parent = named.get(parent.parent or "")
     return [frame for frame in found if frame.id in wanted]
 
 
-def _holds(frame: Frame, channel: str) -> bool:
-    held = frame.channels.get(channel)
-    return held is not None and held.ref is not None
-
-
 def _time(frame: Frame) -> int:
     try:
-        return to_micros(datetime.fromisoformat(frame.time))
+        return to_micros(datetime.fromisoformat(frame.body["time"]))
     except (ValueError, TypeError):
         return frames.made_at(frame.id) or 0
 
+
+# Writing a graph anew
 
 Choose = Callable[[Sequence[Frame], Callable[[Frame], int]], Sequence[Frame]]
 """Says which of a graph's frames stay, the newest first; it may ask how many bytes each takes."""
 
 
+class StoredGraph:
+    """A graph as it is in one view: its frames, the newest first, what tasks wrote on top of each, and its items."""
+
+    def __init__(self, view: View, tenant: str, record: Record) -> None:
+        self.record, self.frames = record, list[Frame]()
+        self.namespace = frames.namespace_of(record)
+        self.items = view.get(tenant, ITEMS, record.id)
+        self.writes: dict[str, list[frames.TaskWrite]] = {}
+        self._bodies = {} if self.items is None else {e.position: e.body for e in view.read(tenant, self.items.mark)}
+        self._sizes: dict[int, int] = {}
+        stream, upto = GraphStream(view, tenant, record.mark), record.head
+        while upto > 0:
+            stretch = stream.stretch(upto)
+            upto = stretch.first - 1
+            for frame in reversed(stretch.frames):
+                events = [*stretch.writes[frame.position], *stream.strays(frame.id)]
+                self.frames.append(frame)
+                self.writes[frame.id] = frames.merged(events)
+                self._sizes[frame.position] = sum(len(event.body) + _ROW for event in events)
+
+    def refs(self, frame: Frame) -> Iterator[Ref]:
+        """How everything is stored that belongs to a frame."""
+        yield from frame.values.values()
+        yield from frame.body.get("more", {}).values()
+        yield from (write.ref for write in self.writes[frame.id])
+
+    def needed(self, frame: Frame) -> set[int]:
+        """The items that a frame needs, with those that they need in their turn."""
+        found = {at for ref in self.refs(frame) for at in _items_in(ref)}
+        return found | {at for each in found for at in _parts_in(self.item(each))}
+
+    def item(self, position: int) -> Any:
+        return decode(frames.item_body(self._bodies[position]))
+
+    def sizes(self) -> dict[str, int]:
+        """About how many bytes go when each frame goes: its own, its writes', and the items that none before it
+        has."""
+        seen, sizes = set[int](), dict[str, int]()
+        for frame in reversed(self.frames):
+            fresh = self.needed(frame) - seen
+            seen |= fresh
+            own = len(encode(frame.body)) if frame.stretch == 0 else 2 * _ROW
+            sizes[frame.id] = own + self._sizes[frame.position] + sum(len(self._bodies[at]) + _ROW for at in fresh)
+        return sizes
+
+    def events(self, left: Sequence[Frame], time: int) -> tuple[list[Event], list[Event]]:
+        """The events of the frames that stay, with what was written on top of them, and the items that they need."""
+        needed = sorted(set().union(*map(self.needed, left)))
+        moved = {old: number for number, old in enumerate(needed, 1)}
+        events: list[Event] = []
+        before: Frame | None = None
+        for frame in reversed(left):
+            parts = {name: _moved_refs(frame.body[name], moved) for name in ("values", "more") if name in frame.body}
+            event, before = frames.frame_event(frame.id, frame.body | parts, before, time)
+            events.append(event)
+            by_task: dict[tuple[str, str], list[frames.TaskWrite]] = {}
+            for write in self.writes[frame.id]:
+                by_task.setdefault(write[:2], []).append(write._replace(ref=_moved(write.ref, moved)))
+            events += [frames.writes_event(each, time) for each in by_task.values()]
+        return events, [frames.item_event(encode(_moved_parts(self.item(at), moved)), time) for at in needed]
+
+
+def _items_in(ref: Ref) -> Iterator[int]:
+    """The items that a value needs."""
+    way, *held = ref
+    if way == INLINE:
+        yield from _parts_in(held[0])
+    elif way == ITEM:
+        yield held[0]
+    else:
+        yield from (position for stream, position in frames.to_places(held) if stream == OWN)
+
+
+def _parts_in(raw: Any) -> Iterator[int]:
+    """The items that a stored value names."""
+    if type(raw) is list:
+        for each in raw:
+            yield from _parts_in(each)
+    elif type(raw) is dict:
+        if raw.get(TAG) == PART:
+            yield raw["v"]
+        else:
+            for each in raw.values():
+                yield from _parts_in(each)
+
+
+def _moved_refs(refs: dict[str, Ref], moved: dict[int, int]) -> dict[str, Ref]:
+    return {name: _moved(ref, moved) for name, ref in refs.items()}
+
+
+def _moved(ref: Ref, moved: dict[int, int]) -> Ref:
+    """How a value is stored once its items are elsewhere."""
+    way, *held = ref
+    if way == INLINE:
+        return [way, _moved_parts(held[0], moved)]
+    if way == ITEM:
+        return [way, moved[held[0]]]
+    if way not in (LIST, DICT):
+        raise Unsupported(f"a value is stored as {way!r}, which this version does not know: upgrade holdfast")
+    places = [(stream, moved[at] if stream == OWN else at) for stream, at in frames.to_places(held)]
+    return [way, *frames.to_ranges(places)]
+
+
+def _moved_parts(raw: Any, moved: dict[int, int]) -> Any:
+    if type(raw) is list:
+        return [_moved_parts(each, moved) for each in raw]
+    if type(raw) is not dict:
+        return raw
+    if raw.get(TAG) == PART:
+        return {TAG: PART, "v": moved[raw["v"]]}
+    return {name: _moved_parts(each, moved) for name, each in raw.items()}
+
+
 class Rewriting:
     """A graph that is written anew with some of its frames."""
 
-    def __init__(self, core: Core, kinds: Kinds, record: Record, choose: Choose) -> None:
-        self.core, self._kinds, self._choose = core, kinds, choose
+    def __init__(self, core: Core, record: Record, choose: Choose) -> None:
+        self.core, self._choose = core, choose
         self._look(record)
 
     def _look(self, record: Record) -> None:
         """Read all frames, and choose which of them stay."""
-        self.line = GraphLine(
-            self.core, self._kinds, record.scope.thread or "", frames.namespace_of(record), MessageCache()
-        )
-        with self.line.steady():
-            self.record = self.line.record or record
-            self.frames = self.line.frames()
-            self._sizes: dict[str, int] | None = None
-            self.left = [*self._choose(self.frames, self.size)]
-            self.planned = self._ops() if self.changes else []
-            self.freed = sum(self.size(frame) for frame in self.frames if frame not in self.left) if self.changes else 0
+        with self.core.engine.snapshot() as view:
+            self.record = view.get(self.core.tenant, GRAPH, record.id) or record
+            graph = StoredGraph(view, self.core.tenant, self.record)
+        self.frames = graph.frames
+        sizes = functools.cache(graph.sizes)
+        self.left = [*self._choose(self.frames, lambda frame: sizes()[frame.id])]
+        stay = {frame.id for frame in self.left}
+        self.planned = self._ops(graph) if self.changes else []
+        self.freed = sum(sizes()[each.id] for each in self.frames if each.id not in stay) if self.changes else 0
+
+    @property
+    def changes(self) -> bool:
+        return len(self.left) != len(self.frames)
 
     def commit(self) -> None:
         """Carry it out; when the graph changed meanwhile, look again."""
@@ -241,135 +335,51 @@ class Rewriting:
                 self._look(record)
         raise last
 
-    def size(self, frame: Frame) -> int:
-        """About how many bytes go when a frame goes: its own, its writes', and what no frame before it holds."""
-        if self._sizes is None:
-            self._sizes = dict(self._measured())
-        return self._sizes[frame.id]
-
-    def _measured(self) -> Iterator[tuple[str, int]]:
-        core, seen, upto = self.core, set[str](), dict[str, int]()
-        own = _sizes(self.line.view, core.tenant, self.record)
-        for frame in reversed(self.frames):
-            size = own.get(frame.position, 0)
-            for name, channel in frame.channels.items():
-                ref: Ref = channel.ref or ("", 0)
-                way, held = ref
-                if way == KEPT and held not in seen:
-                    seen.add(held)
-                    blob = self.line.view.get(core.tenant, BLOB, held)
-                    size += len(blob.body) if blob is not None else 0
-                elif way in (LIST, PAIRS) and held > upto.get(name, 0):
-                    stream = self.line.segment(name).stream
-                    added = self.line.view.read(core.tenant, Mark(stream, held), after=upto.get(name, 0))
-                    size += sum(len(event.body) + _ROW for event in added)
-                    upto[name] = held
-            yield frame.id, size
-
-    @property
-    def changes(self) -> bool:
-        return len(self.left) != len(self.frames)
-
-    def _ops(self) -> list[Op]:
+    def _ops(self, graph: StoredGraph) -> list[Op]:
         """Give up the old and write the new, in an order that a commit can carry out."""
-        record, time = self.record, self.core.clock.now()
-        lists = self._lists()
+        record = self.record
         ops: list[Op] = [
             Guard(GRAPH, record.id, record.version, record.stream),  # this very graph, not one written anew since
             Append(GRAPH, record.id, (), record.head),
             Delete(GRAPH, record.id, record.version),
+            Delete(ITEMS, record.id),
         ]
-        ops += [Delete(SEGMENT, frames.segment_id(self.line.id, name)) for name in sorted(self._channels())]
-        moved: dict[tuple[str, int], int] = {}
-        for name, positions in sorted(lists.items()):
-            made, places = self._segment(name, positions, time)
-            id = frames.segment_id(self.line.id, name)
-            new = Put(SEGMENT, id, encode({"graph": self.line.id, "channel": name}), scope=record.scope)
-            ops.append(Append(SEGMENT, id, tuple(made), 0, new))
-            moved |= {(name, old): position for old, position in places.items()}
-        events = self._events(moved, time)
-        if events:
-            new = Put(GRAPH, record.id, record.body, scope=record.scope)
-            ops.append(Append(GRAPH, record.id, tuple(events), 0, new))
-        return [*ops, *self._unreached()]
-
-    def _unreached(self) -> list[Op]:
-        """Blobs of the graph that no remaining frame holds."""
-        core, reached = self.core, set(self.blobs())
-        found = scan_all(self.line.view, core.tenant, Query(BLOB, thread=self.record.scope.thread))
-        mine = sorted(record.id for record in found if record.id.startswith(f"{self.record.id}/"))
-        return [Delete(BLOB, id) for id in mine if id not in reached]
-
-    def _lists(self) -> dict[str, list[int]]:
-        """The versions of lists that remain, by channel, in the order of time."""
-        found: dict[str, set[int]] = {}
-        for frame in self.left:
-            for name, channel in frame.channels.items():
-                if channel.ref is not None and channel.ref[0] in (LIST, PAIRS):
-                    found.setdefault(name, set()).add(channel.ref[1])
-        return {name: sorted(positions) for name, positions in found.items()}
-
-    def _channels(self) -> set[str]:
-        """Every channel that has a list in any frame."""
-        return {
-            name
-            for frame in self.frames
-            for name, channel in frame.channels.items()
-            if channel.ref is not None and channel.ref[0] in (LIST, PAIRS)
-        }
-
-    def _segment(self, name: str, positions: Sequence[int], time: int) -> tuple[list[Event], dict[int, int]]:
-        """A list's segment with the elements that remain, and where its versions are in it."""
-        made: list[Event] = []
-        places: dict[int, int] = {}
-        before = segments.EMPTY
-        for position in positions:
-            version = self.line.version(name, position)
-            bodies = self.line.elements(name, position)[0].bodies
-            elements = [
-                Element(digest, bodies.get(place.position, b""), place if place.stream else None)
-                for digest, place in zip(version.digests, version.places, strict=True)
-            ]
-            events, before = segments.saved(before, len(made), elements, time)
-            made += events
-            places[position] = before.position
-        return made, places
-
-    def _events(self, moved: dict[tuple[str, int], int], time: int) -> list[Event]:
-        """The remaining frames and their writes, oldest first."""
-        events: list[Event] = []
-        written: dict[str, Frame] = {}
-        highest = ""
-        for frame in reversed(self.left):
-            channels = {name: _moved(name, channel, moved) for name, channel in frame.channels.items()}
-            new = frame._replace(position=len(events) + 1, channels=channels, strays=frame.id <= highest, early=())
-            highest = max(highest, frame.id)
-            event, full = frames.frame_event(new, written.get(frame.parent or ""), time)
-            written[frame.id] = new._replace(full=full)
-            events.append(event)
-            events += [
-                frames.writes_event(new.position, each, time, None) for each in frames.by_task(self.line.writes(frame))
-            ]
-        return events
-
-    def blobs(self) -> Iterator[str]:
-        """The blobs that the remaining frames and their writes hold."""
-        for frame in self.left:
-            yield from (channel.ref[1] for channel in frame.channels.values() if channel.ref and channel.ref[0] == KEPT)
-            yield from (held[1] for held in frame.more.values() if held[0] == KEPT)
-            yield from (write.ref[1] for write in self.line.writes(frame) if write.ref[0] == KEPT)
+        events, items = graph.events(self.left, self.core.clock.now())
+        return [*ops, *graph_ops(record.id, record.body, record.scope, events, items)]
 
 
-def _moved(name: str, channel: Channel, moved: dict[tuple[str, int], int]) -> Channel:
-    if channel.ref is None or channel.ref[0] not in (LIST, PAIRS):
-        return channel
-    return Channel(channel.version, (channel.ref[0], moved[name, channel.ref[1]]))
+def graph_ops(id: str, body: bytes, scope: Scope, events: Sequence[Event], items: Sequence[Event]) -> list[Op]:
+    """What makes a graph of its events and items."""
+    told = encode({"graph": id})
+    made = ((ITEMS, told, items), (GRAPH, body, events))
+    return [Append(kind, id, tuple(each), 0, Put(kind, id, body, scope=scope)) for kind, body, each in made if each]
 
 
-def _sizes(view: View, tenant: str, record: Record) -> dict[int, int]:
-    """About how many bytes each frame takes, with its writes."""
-    sizes: dict[int, int] = {}
-    for event in view.read(tenant, record.mark):
-        position = event.position if frames.is_frame(event) else frames.to_writes(event)[0]
-        sizes[position] = sizes.get(position, 0) + len(event.body) + _ROW
-    return sizes
+# Copies
+
+
+def copy_thread(core: Core, source: str, target: str) -> None:
+    """Copy the log of a thread, which is shared, and its graphs to a new thread, by one commit."""
+    with core.engine.snapshot() as view:
+        thread = view.get(core.tenant, "thread", source)
+        if thread is None:
+            return
+        if view.get(core.tenant, "thread", target) is not None:
+            raise Conflict(f"thread {target!r} exists already; copy to a new thread", thread=target)
+        scope = Scope(thread.scope.user, thread.scope.agent, target)
+        ops: list[Op] = [
+            Guard("thread", source, thread.version, thread.stream),
+            Fork("thread", target, thread.mark, Put("thread", target, thread.body, scope=scope, tags=thread.tags)),
+        ]
+        for record in frames.graphs_in(view, core.tenant, source):
+            graph = StoredGraph(view, core.tenant, record)
+            if frames.home_of(view, core.tenant, record) != thread.stream:
+                raise Unsupported(
+                    f"the log of thread {source!r} was rewound, and its checkpoints hold messages that are no longer "
+                    "part of it: such a thread is not copied",
+                    thread=source,
+                )
+            body = frames.graph_body(graph.namespace, None)
+            events, items = graph.events(graph.frames, core.clock.now())
+            ops += graph_ops(frames.graph_id(target, graph.namespace), body, scope, events, items)
+    core.write(ops, core.clock.now())

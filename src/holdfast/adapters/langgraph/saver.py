@@ -23,6 +23,7 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     get_serializable_checkpoint_metadata,
 )
+from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from holdfast import Store
 from holdfast.adapters.langgraph import pruning
@@ -30,17 +31,14 @@ from holdfast.adapters.langgraph.by_address import OpensByAddress
 from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.keeper import CheckpointKeeper, Spot
 from holdfast.adapters.langgraph.kinds import LANGGRAPH
-from holdfast.adapters.langgraph.line import PendingWrite
 from holdfast.adapters.langgraph.pruning import Pruned
 from holdfast.adapters.langgraph.saving import plain_metadata
 from holdfast.adapters.langgraph.serde import Serde
 from holdfast.adapters.langgraph.values import Kinds
-from holdfast.errors import Invalid, Unavailable
+from holdfast.errors import Invalid
 from holdfast.extension import OpenedStore, StoreOrAddress, ThreadHold, check_id, in_thread, quoted
 
 T = TypeVar("T")
-_DURABILITY = "__pregel_durability"
-_PATIENCE_S = 30.0
 
 
 class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
@@ -51,9 +49,11 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
     by the version they begin at;
     ``renamed`` and ``dropped`` say what became of channels and nodes. ``user`` names the key of the config that says
     whose a thread is. ``branches`` lets several runs go on from one checkpoint instead of refusing the second.
+    ``serde`` encrypts what is stored, as ``EncryptedSerializer.from_pycryptodome_aes()`` does; then messages are not in
+    the thread's log.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each says one thing that a graph may need
         self,
         store: StoreOrAddress,
         *,
@@ -64,6 +64,7 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
         dropped: Collection[str] = (),
         user: str = "user_id",
         branches: bool = False,
+        serde: SerializerProtocol | None = None,
     ) -> None:
         evolution = Evolution.of(version, migrations, renamed, dropped)
         self._held = OpenedStore(store)
@@ -71,12 +72,11 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
         self.kinds = Kinds(self.store.core.schemas, LANGGRAPH)
         with self._held.begun():
             self.kinds.register(types)
-        super().__init__(serde=Serde(self.kinds))
-        self._keeper = CheckpointKeeper(self.store, self.kinds, evolution, user, branches=branches)
+        super().__init__(serde=serde or Serde(self.kinds))
+        self._keeper = CheckpointKeeper(self.store, self.kinds, evolution, user, serde, branches=branches)
 
     def close(self) -> None:
-        """Save what is still to be saved, and close the store if it was opened by this saver."""
-        self._keeper.flush()
+        """Close the store, if it was opened by this saver."""
         self._held.close()
 
     def get_next_version(self, current: Any, channel: None) -> Any:
@@ -144,30 +144,13 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
     ) -> None:
         """Keep what a task gave, durably, with the checkpoint that the config names.
 
-        A task's writes are kept once; errors, interrupts and resumes replace those of before. Writes of a checkpoint
-        that is not saved yet are saved with it.
+        A task's writes are kept once; errors, interrupts and resumes replace those of before. The checkpoint may be
+        saved later.
         """
-        self._put_writes(config, writes, task_id, task_path)
-
-    def _put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
-    ) -> PendingWrite | None:
-        """Keep what a task gave; return it if it has to wait for its checkpoint."""
         spot = Spot.of(config)
         if spot.checkpoint is None:
             raise Invalid("writes belong to a checkpoint: the config must name one")
-        writing = PendingWrite(spot.checkpoint, [*writes], task_id, task_path)
-        return None if self._keeper.put_writes(spot, config, writing) else writing
-
-    def put_result(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str) -> None:
-        """Keep what a task gave, and return once it is durable: also where its checkpoint is still being saved."""
-        later = self._put_writes(config, writes, task_id, "")
-        if later is None or (config.get("configurable") or {}).get(_DURABILITY) == "exit":
-            return
-        if not later.done.wait(_PATIENCE_S):
-            raise Unavailable(f"what task {task_id!r} gave is not durable: its checkpoint is not saved yet")
-        if later.error is not None:
-            raise later.error
+        self._keeper.put_writes(spot, config, writes, task_id, task_path)
 
     # Runs
 
@@ -190,13 +173,12 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs made, in every thread."""
-        self._keeper.flush()
-        pruning.delete_runs(self.store.core, self.kinds, run_ids)
+        pruning.delete_runs(self.store.core, run_ids)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy every checkpoint of a thread, with its writes, to a new thread."""
+        """Copy a thread's log and every checkpoint, with its writes, to a new thread, by one commit."""
         source, target = check_id(str(source_thread_id), "thread_id"), check_id(str(target_thread_id), "thread_id")
-        self._keeper.copy(source, target)
+        pruning.copy_thread(self.store.core, source, target)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep the newest checkpoint of each namespace alone, or with "delete" none. The log stays as it is."""
@@ -223,8 +205,7 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
             raise Invalid(f"thread_ids are several: [{thread_ids!r}]")
         rule = pruning.RetentionRule(keep, older_than, max_bytes)
         ids = None if thread_ids is None else [check_id(str(id), "thread_id") for id in thread_ids]
-        self._keeper.flush()
-        return pruning.retain(self.store.core, self.kinds, ids, rule, dry_run=dry_run)
+        return pruning.retain(self.store.core, ids, rule, dry_run=dry_run)
 
     # Delta channels
 

@@ -1,286 +1,208 @@
 """One commit of a graph in the making: values made plain, lists grown, messages put into the log, all as operations.
 
-Deliberately absent: what is committed and when (``keeper``), and reading (``line``).
+A message goes into the log of its thread once, and everything else refers to it there: as soon as it is seen with an
+id, or when a list of messages in the state holds it without one. Deliberately absent: what is committed and when
+(``keeper``), and reading (``line``).
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
-from holdfast.adapters.langgraph import messages
-from holdfast.adapters.langgraph.known import CachedMessage
-from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, GraphLine, ListSegment, LoggedMessages
+from holdfast.adapters.langgraph import frames, messages
+from holdfast.adapters.langgraph.frames import DICT, GRAPH, HOME, INLINE, ITEM, ITEMS, LIST, OWN, Place, Ref
+from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, PART, GraphLine, StoredList
+from holdfast.adapters.langgraph.sealing import sealed
 from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds
-from holdfast.extension import Append, Event, Guard, Op, Put, Record, Scope, encode
-from holdfast.ledger import frames, segments
-from holdfast.ledger.frames import BLOB, ENTRIES, GRAPH, HOME, INLINE, KEPT, LIST, PAIRS, Ref
-from holdfast.ledger.segments import SEGMENT, Element, ElementRef, ListVersion
+from holdfast.extension import Append, Event, Guard, Op, Put, Receipt, Record, Scope, decode, encode
 
-_SMALL = 400  # bytes of a list that is not worth a segment of its own
-_LARGE = 2_048  # bytes of a value that goes into a blob
-_RANGES = 64  # of entries that are named in the frame itself
-_NAMED = 16  # of them those that are named one by one, with an id
-_SILENCE = LoggedMessages([], [])
-_MANY = 16  # pairs of a dict from which on it is kept as a list of pairs
-
-
-class GraphSaved(NamedTuple):
-    """What a commit would add: its operations, and what is then known."""
-
-    ops: list[Op]
-    known: Callable[[], None]
+_SMALL = 32  # bytes that the elements of a list have at least, on average, to be kept one by one
+_LARGE = 2_048  # bytes of a value that becomes an item
+_LONG = 200  # characters of a text that becomes an item: what a graph is given, it passes on
+_MANY = 16  # pairs of a dict that are kept one by one
+_PARTS = 1_000
 
 
 class GraphSave:
-    """One commit in the making: values made plain, lists grown, messages put into the log, all as operations."""
+    """One commit in the making."""
 
     def __init__(self, line: GraphLine, log: Record, scope: Scope, time: int) -> None:
         self._line, self._log, self._scope, self.time = line, log, scope, time
+        self.says = not line.namespace and line.serde is None  # graphs inside it hand on what they said
         self._entries: list[Event] = []
-        self._fresh: dict[bytes, CachedMessage] = {}
-        # Objects by their identity: where what they said is, and the id that they had then.
-        self.once: dict[int, tuple[Any, CachedMessage, str | None]] = {}
-        self._claims: set[ElementRef] = set()
-        self._then: list[Callable[[], None]] = []
-        self._ops: list[Op] = []
-        self._blobs: set[str] = set()
-        self._versions: list[tuple[str, ListVersion, list[CachedMessage] | None]] = []
-        self._lists: list[tuple[str, Ref]] = []
-        self._talks: dict[str, LoggedMessages] = {}
-        self.home = line.home or log.mark.stream
-        self._dumping = Dumping(line.kinds, self._aside)
+        self._items: list[Event] = []
+        self._said: list[tuple[Any, Mapping[str, Any], Place, bytes]] = []
+        self._places: dict[bytes, Place] = {}
+        self._once: dict[int, Place] = {}  # what an object says, it says once
+        self._parts: dict[bytes, int] = {}
+        self._lists: list[tuple[Ref, StoredList]] = []
+        self._home = line.home or log.mark.stream
+        self._whole = Dumping(line.kinds, lambda value: _inside(value, self._whole))
+        self._elements = Dumping(line.kinds, lambda value: self._aside(value, self._whole))
+        self._dumping = Dumping(
+            line.kinds, lambda value: self._aside(value, self._dumping), self._text if line.serde is None else None
+        )
 
     def ref(self, channel: str, value: Any, before: Ref | None) -> Ref:
-        """How a channel's new value is held. ``before`` is how the one before it was."""
+        """How a channel's new value is stored. ``before`` is how the one before it was."""
         path = f"thread {self._line.thread!r}, channel {channel!r}"
         if type(value) is list and value:
-            listed = self._list(channel, value, before, path)
+            if self.says and messages.all_spoken(value):
+                return self._conversation(value, before)
+            bodies = [
+                encode(self._elements.plain(item, f"{path}[{number}]"), path) for number, item in enumerate(value)
+            ]
+            if sum(map(len, bodies)) >= _SMALL * len(bodies):
+                return self._listed(LIST, bodies, before)
         elif type(value) is dict and len(value) >= _MANY and TAG not in value:
-            listed = self._pairs(channel, value, before, path)
-        else:
-            listed = None
-        if listed is None:
-            return self.small(value, path)
-        self._lists.append((channel, listed))
-        return listed
+            pairs = [
+                [self._elements.plain(name, path), self._elements.plain(item, f"{path}[{name!r}]")]
+                for name, item in value.items()
+            ]
+            return self._listed(DICT, [encode(pair, path) for pair in pairs], before)
+        return self.small(value, path)
 
     def small(self, value: Any, path: str) -> Ref:
-        """A value in the frame itself, or as a blob when it is large."""
+        """A value in the frame itself, or as an item when it is large."""
         plain = self._dumping.plain(value, path)
-        if type(plain) in (str, list, dict):
-            body = encode(plain, path)
-            if len(body) > _LARGE:
-                return KEPT, self._blob(body)
-        else:
-            encode(plain, path)
-        return INLINE, plain
-
-    def _list(self, channel: str, value: list[Any], before: Ref | None, path: str) -> Ref | None:
-        grown = before is not None and before[0] == LIST
-        if not self._line.namespace and messages.all_spoken(value):
-            if before is not None:
-                self._line.recognise(channel, before)
-            given = self._line.known.given
-            said = [given(message) or self._said(message) for message in value]
-            return self._talk(channel, said, before if grown else None)
-        elements = [
-            self._element(self._dumping.plain(item, f"{path}[{number}]"), path) for number, item in enumerate(value)
-        ]
-        if not grown and sum(len(element.body) for element in elements) < _SMALL:
-            return None
-        return LIST, self._grown(channel, elements, before if grown else None)
-
-    def _talk(self, channel: str, said: list[CachedMessage], before: Ref | None) -> Ref:
-        """Messages that were all said: ranges of the log, or a list where that takes many."""
-        ranges = self._ranges(channel, said)
-        if len(ranges) <= _RANGES and frames.named(ranges) <= _NAMED:
-            self._talks[channel] = LoggedMessages(ranges, said)
-            return ENTRIES, ranges
-        segment = self._line.segment(channel)
-        position = segment.head if before is None else before[1]
-        talk = segment.talks.get(position)
-        if position == segment.head and talk is not None and position in segment.versions and said[: len(talk)] == talk:
-            fresh = [self._spoken(each) for each in said[len(talk) :]]
-            return LIST, self._appended(
-                channel, segment, *segments.grown(segment.versions[position], fresh, self.time), said
-            )
-        return LIST, self._grown(channel, [self._spoken(each) for each in said], before, said)
-
-    def _ranges(self, channel: str, said: list[CachedMessage]) -> frames.Ranges:
-        """Ranges of the log; an entry that is known by an id it got later is one of its own."""
-        before = self._line.talks.get(channel, _SILENCE)
-        if said[: len(before.said)] != before.said:
-            before = _SILENCE
-        fresh: frames.Ranges = []
-        for (stream, position), id in said[len(before.said) :]:
-            log = HOME if stream == self.home else stream
-            fresh.append([log, position, position] if id is None else [log, position, position, id])
-        return frames.continued(before.ranges, fresh)
-
-    def _spoken(self, said: CachedMessage) -> Element:
-        """A message as an element of a list: its entry, or a note of its entry and its id."""
-        if said.id is None:
-            return Element(b"%d/%d" % said.place, b"", said.place)
-        known = self._line.known.notes
-        if said not in known:
-            known[said] = self._element(self._reference(said), "a message")
-        return known[said]
-
-    def _pairs(self, channel: str, value: dict[Any, Any], before: Ref | None, path: str) -> Ref:
-        elements = [
-            self._element([self._dumping.plain(name, path), self._dumping.plain(item, f"{path}[{name!r}]")], path)
-            for name, item in value.items()
-        ]
-        grown = before is not None and before[0] == PAIRS
-        return PAIRS, self._grown(channel, elements, before if grown else None)
-
-    def _element(self, plain: Any, path: str) -> Element:
         body = encode(plain, path)
-        return Element(segments.digest_of(body), body)
+        if len(body) > _LARGE:
+            return [ITEM, self._shared(body)]
+        return [INLINE, plain if self._line.serde is None else decode(sealed(body, self._line.serde))]
 
-    def _grown(
-        self, channel: str, elements: Sequence[Element], before: Ref | None, said: list[CachedMessage] | None = None
-    ) -> int:
-        segment = self._line.segment(channel)
-        version = segments.EMPTY if before is None else self._line.version(channel, before[1])
-        return self._appended(channel, segment, *segments.saved(version, segment.head, elements, self.time), said)
+    # Lists
 
-    def _appended(
-        self,
-        channel: str,
-        segment: ListSegment,
-        events: list[Event],
-        version: ListVersion,
-        said: list[CachedMessage] | None,
-    ) -> int:
-        """Have events in the commit that make a version of a list; return its position."""
-        if events:
-            id = frames.segment_id(self._line.id, channel)
-            new = Put(SEGMENT, id, encode({"graph": self._line.id, "channel": channel}), scope=self._scope)
-            self._ops.append(Append(SEGMENT, id, tuple(events), segment.head, new))
-            if segment.stream:
-                self._ops.append(Guard(SEGMENT, id, 1, segment.stream))
-        self._versions.append((channel, version, said))
-        return version.position
+    def _listed(self, way: str, bodies: list[bytes], before: Ref | None) -> Ref:
+        """Elements that were stored before are where they were; the others are new items."""
+        free: dict[bytes, deque[Place]] = {}
+        if before is not None and before[0] == way:
+            for place, body in zip(*self._line.elements(before), strict=True):
+                free.setdefault(body, deque()).append(place)
+        places = [free[body].popleft() if free.get(body) else (OWN, self._item(body)) for body in bodies]
+        return self._kept([way, *frames.to_ranges(places)], StoredList(places, bodies))
+
+    def _kept(self, ref: Ref, stored: StoredList) -> Ref:
+        self._lists.append((ref, stored))
+        return ref
+
+    def _item(self, body: bytes) -> int:
+        """The position of a new item."""
+        self._items.append(frames.item_event(sealed(body, self._line.serde), self.time))
+        return (0 if self._line.items is None else self._line.items.head) + len(self._items)
+
+    def _shared(self, body: bytes) -> int:
+        """The position of an item, which may be there already."""
+        found = self._parts.get(body) or self._line.parts.get(body)
+        if found is None:
+            found = self._item(body)
+        self._parts[body] = found
+        return found
+
+    def _text(self, text: str) -> Any:
+        """A text in a value: a long one is kept once."""
+        return text if len(text) < _LONG else {TAG: PART, "v": self._shared(encode(text, "a text"))}
 
     # Messages
 
-    def _aside(self, value: Any) -> Any:
-        """Messages go into the log of the thread, once, and everything else refers to them there."""
+    def _conversation(self, value: list[Any], before: Ref | None) -> Ref:
+        """A list of messages: entries of the log. Of those without an id, the same words are the entry they were."""
+        given = self._line.known.given
+        places: list[Place | None] = [given(message) or self._once.get(id(message)) for message in value]
+        if None in places:
+            taken, free = set(places), dict[bytes, deque[Place]]()
+            for place in self._places_in(before):
+                if place not in taken:
+                    free.setdefault(self._line.known.bodies[place], deque()).append(place)
+            for number, message in enumerate(value):
+                if places[number] is None:
+                    places[number] = self._say(message, free)
+        return [LIST, *frames.to_ranges(self._near(place) for place in places if place is not None)]
+
+    def _places_in(self, ref: Ref | None) -> list[Place]:
+        """The entries that a stored list consists of."""
+        if ref is None or ref[0] != LIST:
+            return []
+        self._line.elements(ref)  # reads what is not known
+        return [(stream or self._line.home, at) for stream, at in frames.to_places(ref[1:]) if stream != OWN]
+
+    def _near(self, place: Place) -> Place:
+        return (HOME, place[1]) if place[0] == self._home else place
+
+    def _aside(self, value: Any, inner: Dumping) -> Any:
+        """A message in a value: where it is in the log, or else what it is."""
         if not messages.is_message(value):
             return None
-        if not messages.spoken(value):
-            return self._line.whole(value)
-        if self._line.namespace:
-            digest, plain = self._encoded(value, messages.fields_of(value))[:2]
-            said = self._line.known.find(digest)
-            return {TAG: MESSAGE, "v": plain} if said is None else self._reference(said)
-        return self._reference(self._said(value, listed=False))
+        place = None
+        if messages.spoken(value) and self._line.serde is None:
+            place = self._line.known.given(value)
+            if place is None and value.id is not None:
+                place = self._say(value) if self.says else self._find(self._body(value, messages.fields_of(value)))
+        return _inside(value, inner) if place is None else {TAG: ENTRY, "v": [*self._near(place)]}
 
-    def _reference(self, said: CachedMessage) -> dict[str, Any]:
-        stream, position = said.place
-        place = [HOME if stream == self.home else stream, position]
-        return {TAG: ENTRY, "v": place if said.id is None else [*place, said.id]}
-
-    def _encoded(self, message: Any, fields: dict[str, Any]) -> tuple[bytes, Any, bytes]:
-        """A message's digest, its content as plain data, and that as bytes."""
+    def _body(self, message: Any, fields: dict[str, Any]) -> bytes:
         path = f"thread {self._line.thread!r}, a message"
-        plain = self._line.inner.plain(messages.to_content(message, fields), path)
-        body = encode(plain, path)
-        return segments.digest_of(body), plain, body
+        return encode(self._whole.plain(messages.to_content(message, fields), path), path)
 
-    def _said(self, message: Any, *, listed: bool = True) -> CachedMessage:
+    def _find(self, body: bytes) -> Place | None:
+        return self._places.get(body) or self._line.known.places.get(body)
+
+    def _say(self, message: Any, free: Mapping[bytes, deque[Place]] | None = None) -> Place:
         """Where a message is in the log; one that is not there goes in.
 
-        One without an id is looked for by what it says only in a list of messages that were all said: anywhere else
-        the same words are said once more. But one object says it once, even if it is given its id meanwhile.
+        One with an id is there once. One without is another message each time, unless it is ``free`` to be an old one.
         """
-        known = self._line.known
-        found = known.given(message)
-        if found is not None:
-            return found
-        fields = messages.fields_of(message)
-        identity = fields["id"]
-        before = self.once.get(id(message))
-        if before is not None and (before[2] is not None or identity is None):
-            return before[1]
-        digest, plain, body = self._encoded(message, fields)
-        if before is not None:  # said without an id, which it was given meanwhile
-            found = self._claimed(_digest_without_id(plain), before[1].place, identity)
-        elif listed or identity is not None:
-            found = self._fresh.get(digest) or known.find(digest)
-        if found is None and identity is not None:
-            found = self._named(plain, identity)
-        if found is None:
-            found = CachedMessage(ElementRef(self._log.mark.stream, self._log.head + len(self._entries) + 1))
+        fields = messages.fields_of(message)  # at this moment: another thread may be about to give it an id
+        body = self._body(message, fields)
+        old = None if free is None else free.get(body)
+        place = self._find(body) if fields["id"] is not None else old.popleft() if old else None
+        if place is None:
+            place = (self._log.mark.stream, self._log.head + len(self._entries) + 1)
             self._entries.append(Event("message", body, self.time))
-            if identity is None:
-                self._then.append(functools.partial(known.loosen, digest, found.place))
-        self._fresh[digest] = found
-        self.once[id(message)] = message, found, identity
-        self._then.append(functools.partial(known.learn, digest, found, message, fields))
-        return found
-
-    def _named(self, plain: dict[str, Any], id: str) -> CachedMessage | None:
-        """The entry of a message that was said before it was given its id."""
-        digest = _digest_without_id(plain)
-        if (found := self._line.known.find_named(id, digest)) is not None:
-            return found
-        free = [place for place in self._line.known.loose(digest) if place not in self._claims]
-        if not free:
-            return None
-        return self._claimed(digest, free[0], id)
-
-    def _claimed(self, digest: bytes, place: ElementRef, id: str | None) -> CachedMessage:
-        """An entry without an id as the one of a message that has been given one."""
-        self._claims.add(place)
-        self._then.append(functools.partial(self._line.known.claim, digest, place))
-        return CachedMessage(place, id)
-
-    def _blob(self, body: bytes) -> str:
-        id = frames.blob_id(self._line.id, body)
-        if id not in self._blobs and self._line.core.engine.get(self._line.core.tenant, BLOB, id) is None:
-            self._ops.append(Put(BLOB, id, frames.packed(body), scope=self._scope))
-        self._blobs.add(id)
-        return id
+        self._places[body] = self._once[id(message)] = place
+        self._said.append((message, fields, place, body))
+        return place
 
     # The commit
 
-    def also(self, op: Op) -> None:
-        """Have one more operation in the commit."""
-        self._ops.append(op)
-
-    @property
-    def scope(self) -> Scope:
-        return self._scope
-
-    def written(self, event: Event, then: Callable[[], None]) -> GraphSaved:
-        """The operations, with the event of the graph itself, and what is known once they are done."""
-        line = self._line
-        ops = list(self._ops)
-        if self._entries:
-            ops.append(Append("thread", line.thread, tuple(self._entries), self._log.head))
+    def operations(self, event: Event) -> list[Op]:
+        """What the commit consists of, with the event of the graph itself last."""
+        line, ops = self._line, list[Op]()
         # Places are of this very thread: one of the same name that was begun anew has none of them.
         ops.append(Guard("thread", line.thread, self._log.version, self._log.mark.stream))
-        head = 0 if line.record is None else line.record.head
-        new = Put(GRAPH, line.id, frames.graph_body(line.namespace, self.home), scope=self._scope)
-        ops.append(Append(GRAPH, line.id, (event,), head, new))
-        if line.record is not None:
-            ops.append(Guard(GRAPH, line.id, line.record.version, line.record.mark.stream))
+        if self._entries:
+            ops.append(Append("thread", line.thread, tuple(self._entries), self._log.head))
+        for kind, record, events in ((ITEMS, line.items, tuple(self._items)), (GRAPH, line.record, (event,))):
+            if not events:
+                continue
+            body = frames.graph_body(line.namespace, self._home) if kind == GRAPH else encode({"graph": line.id})
+            new = Put(kind, line.id, body, scope=self._scope)
+            ops.append(Append(kind, line.id, events, 0 if record is None else record.head, new))
+            if record is not None:
+                ops.append(Guard(kind, line.id, record.version, record.mark.stream))
+        return ops
 
-        def known() -> None:
-            for learn in self._then:
-                learn()
-            for channel, version, said in self._versions:
-                line.segment(channel).keep(version, said)
-            for channel, ref in self._lists:
-                line.known.know(line.id, channel, ref)
-            line.talks.update(self._talks)
-            then()
+    def learn(self, receipt: Receipt) -> None:
+        """Know what was committed: the next look finds nothing new."""
+        line = self._line
+        line.advance(
+            receipt.heads[-1], receipt.heads[-2] if self._items else None, receipt.heads[0] if self._entries else None
+        )
+        for message, fields, place, body in self._said:
+            line.known.take(message, fields, place, body)
+        for ref, stored in self._lists:
+            line.keep(ref, stored)
+        line.parts.update(self._parts)
+        while len(line.parts) > _PARTS:
+            line.parts.popitem(last=False)
 
-        return GraphSaved(ops, known)
+
+def _inside(value: Any, dumping: Dumping) -> Any:
+    """A message that stays where it is."""
+    if not messages.is_message(value):
+        return None
+    return {TAG: MESSAGE, "v": dumping.plain(messages.to_content(value), "a message")}
 
 
 def plain_metadata(kinds: Kinds, metadata: Mapping[str, Any], thread: str) -> dict[str, Any]:
@@ -288,7 +210,3 @@ def plain_metadata(kinds: Kinds, metadata: Mapping[str, Any], thread: str) -> di
     found = Dumping(kinds).plain(dict(metadata), f"thread {thread!r}, metadata")
     encode(found, f"thread {thread!r}, metadata")
     return dict(found)
-
-
-def _digest_without_id(plain: dict[str, Any]) -> bytes:
-    return segments.digest_of(encode({name: value for name, value in plain.items() if name != "id"}))

@@ -16,7 +16,6 @@ from langgraph.config import get_config
 from langgraph.func import task as langgraph_task
 
 from holdfast.adapters.langgraph.saver import HoldfastSaver
-from holdfast.extension import in_thread
 
 _RETURN = "__return__"
 _DURABILITY = "__pregel_durability"
@@ -34,7 +33,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             result = await function(*args, **kwargs)
             if (found := _place()) is not None:
                 saver, config, id = found
-                await in_thread(saver.put_result, config, [(_RETURN, result)], id)
+                await saver.aput_writes(config, [(_RETURN, result)], id)
             return result
 
         return langgraph_task(**options)(awaited) if options else langgraph_task(awaited)
@@ -44,7 +43,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         result = function(*args, **kwargs)
         if (found := _place()) is not None:
             saver, config, id = found
-            saver.put_result(config, [(_RETURN, result)], id)
+            saver.put_writes(config, [(_RETURN, result)], id)
         return result
 
     return langgraph_task(**options)(called) if options else langgraph_task(called)
@@ -63,8 +62,8 @@ def _place() -> tuple[HoldfastSaver, Any, str] | None:
     checkpoint = known.get(outer)
     # A task that is called from a node has its caller in the map, at the checkpoint of the graph that both are in.
     outer = min((each for each, id in known.items() if id == checkpoint), key=len, default=outer)
-    if not isinstance(saver, HoldfastSaver) or id is None or checkpoint is None:
+    at_exit = named.get(_DURABILITY) == "exit"
+    if not isinstance(saver, HoldfastSaver) or id is None or checkpoint is None or at_exit:
         return None
     place = {"thread_id": named["thread_id"], "checkpoint_ns": outer, "checkpoint_id": checkpoint}
-    config = {"configurable": {**place, _DURABILITY: named.get(_DURABILITY)}}
-    return saver, config, id
+    return saver, {"configurable": place}, id

@@ -452,14 +452,25 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
 
 
 class Dumping:
-    """Turns values into plain data. ``aside`` may keep a value elsewhere: it gives what to store instead, or None."""
+    """Turns values into plain data.
 
-    def __init__(self, kinds: Kinds, aside: Callable[[Any], Any] | None = None) -> None:
-        self._kinds, self._aside = kinds, aside
+    ``aside`` may keep a value elsewhere: it gives what to store instead, or None. ``text`` gives what to store for a
+    text.
+    """
+
+    def __init__(
+        self,
+        kinds: Kinds,
+        aside: Callable[[Any], Any] | None = None,
+        text: Callable[[str], Any] | None = None,
+    ) -> None:
+        self._kinds, self._aside, self._text = kinds, aside, text
 
     def plain(self, value: Any, path: str, depth: int = _DEPTH) -> Any:
         type_ = type(value)
-        if type_ is str or value is None or type_ is bool:
+        if type_ is str:
+            return value if self._text is None else self._text(value)
+        if value is None or type_ is bool:
             return value
         if type_ is int:
             return value if -_BIG <= value < _BIG else {TAG: "int", "v": str(value)}

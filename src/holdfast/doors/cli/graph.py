@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast import Graph
+from holdfast.adapters.langgraph.reading import FrameInfo, Graph, GraphInfo, GraphWrite, graphs_of, leads_on
 from holdfast.doors import plain
 from holdfast.doors.cli import options, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.log import SPEAKER_WIDTH, colour
 from holdfast.doors.cli.render import Column, Screen
 from holdfast.errors import Invalid
-from holdfast.ledger.graphs import leads_on
 from holdfast.records import Entry
-from holdfast.types import FrameInfo, GraphInfo, GraphWrite
 
 _LONGEST_TEXT = 400
 _LONGEST_LIST = 12
@@ -47,7 +45,7 @@ def graph(
         raise Invalid("give either --last or --at")
     with desk.open() as store:
         handle = store.thread(thread)
-        found = store.graph(handle, namespace)
+        found = Graph(handle, namespace)
         frame = found.frame(at)
         values, writes = found.values(frame.id), found.writes(frame.id)
         data = {
@@ -58,7 +56,7 @@ def graph(
             desk.tell(data, lambda screen: _show_frame(desk, screen, found, frame, values, writes))
             return
         frames = found.frames(options.FRAMES if last is None else last or None)
-        others = [each for each in store.graphs(handle) if each.namespace != namespace]
+        others = [each for each in graphs_of(handle) if each.namespace != namespace]
     data |= {"frames": plain.plain(frames), "others": plain.plain(others)}
 
     def picture(screen: Screen) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holdfast.adapters.langgraph.reading import Graph, graphs_of
 from holdfast.doors import plain
 from holdfast.doors.cli import locating, options, timeline, wording
 from holdfast.doors.cli.desk import Desk
@@ -17,11 +18,11 @@ from holdfast.doors.cli.render import Screen
 from holdfast.doors.cli.runs import show_runs
 from holdfast.doors.cli.state import load, show_state
 from holdfast.errors import NotFound
-from holdfast.ledger.graphs import Graph, graphs_of
 
 if TYPE_CHECKING:
     from holdfast import Store, Thread
-    from holdfast.types import Entry, FrameInfo, GraphInfo, ThreadInfo, Timeline
+    from holdfast.adapters.langgraph.reading import FrameInfo, GraphInfo
+    from holdfast.types import Entry, ThreadInfo, Timeline
 
 _GLIMPSE = 6
 
@@ -64,7 +65,7 @@ def _show_thread(desk: Desk, handle: Thread) -> None:
     seen = load(handle)
     points = handle.checkpoints()
     runs = handle.runs()
-    graphs = graphs_of(handle.logbook)
+    graphs = graphs_of(handle)
     frame = _standing(handle, graphs)
     data = {
         **plain.plain(info),
@@ -101,7 +102,7 @@ def _standing(handle: Thread, graphs: list[GraphInfo]) -> FrameInfo | None:
     if not graphs:
         return None
     namespace = "" if any(not each.namespace for each in graphs) else graphs[0].namespace
-    return next(iter(Graph(handle.logbook, namespace).frames(last=1)), None)
+    return next(iter(Graph(handle, namespace).frames(last=1)), None)
 
 
 def _show_info(desk: Desk, screen: Screen, info: ThreadInfo) -> None:

@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast import Thread
+from holdfast.adapters.langgraph.reading import graphs_of
 from holdfast.doors import plain
 from holdfast.doors.cli import options, wording
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Column, Screen
 from holdfast.errors import Invalid, SchemaError, SchemaUnknown
-from holdfast.ledger.graphs import graphs_of
 from holdfast.ledger.json_path import Difference
 from holdfast.records import Loaded, Revision, StaleField
 
@@ -59,7 +59,7 @@ def _state(desk: Desk, handle: Thread, revision: int | None, as_of: str | None) 
         desk.tell(data, lambda screen: show_state(desk, screen, seen))
     else:
         desk.tell(data, lambda screen: screen.line(f"No state was saved {'yet' if as_of is None else 'by then'}."))
-        if graphs_of(handle.logbook):
+        if graphs_of(handle):
             desk.note(f"It has a graph: holdfast graph {shlex.quote(handle.id)}")
 
 

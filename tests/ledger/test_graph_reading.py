@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from hashlib import blake2b
@@ -17,30 +16,18 @@ import msgspec
 import pytest
 
 import holdfast
-from holdfast import aio
+from holdfast.adapters.langgraph import frames
+from holdfast.adapters.langgraph.frames import DICT, GRAPH, INLINE, ITEM, ITEMS, LIST, GraphStream, TaskWrite
+from holdfast.adapters.langgraph.reading import Graph, graphs_of
 from holdfast.engine.codec import MSGPACK, encode
 from holdfast.engine.contract import Append, Delete, Event, Op, Put, Query, Record, Scope
 from holdfast.errors import Corrupt, Invalid, NotFound, Unsupported
-from holdfast.ledger import frames
-from holdfast.ledger.frames import (
-    BLOB,
-    ENTRIES,
-    GRAPH,
-    INLINE,
-    KEPT,
-    LIST,
-    PAIRS,
-    Channel,
-    Frame,
-    TaskWrite,
-    TaskWrites,
-)
-from holdfast.ledger.segments import SEGMENT
 
 DATA = Path(__file__).parent / "data"
 SAID: list[dict[str, Any]] = json.loads((DATA / "graph_said.json").read_text(encoding="utf-8"))
 GRAPHS = list(dict.fromkeys((each["thread"], each["namespace"]) for each in SAID))
 TIME = 1_767_225_600_000_000
+MADE = frames.graph_id("made", "")
 
 
 @pytest.fixture
@@ -71,7 +58,7 @@ def of(thread: str, namespace: str) -> list[dict[str, Any]]:
 @pytest.mark.every_engine
 def test_every_frame_is_as_langgraph_says(kept: holdfast.Store) -> None:
     for said in SAID:
-        frame = kept.graph(said["thread"], said["namespace"]).frame(said["id"])
+        frame = Graph(kept.thread(said["thread"]), said["namespace"]).frame(said["id"])
         assert (frame.id, frame.parent, frame.step, frame.source, frame.time.isoformat()) == (
             said["id"], said["parent"], said["step"], said["source"], said["time"],
         )  # fmt: skip
@@ -83,7 +70,7 @@ def test_every_frame_is_as_langgraph_says(kept: holdfast.Store) -> None:
 
 def test_every_value_and_write_is_as_langgraph_says(kept: holdfast.Store) -> None:
     for said in SAID:
-        graph = kept.graph(said["thread"], said["namespace"])
+        graph = Graph(kept.thread(said["thread"]), said["namespace"])
         assert short(graph.values(said["id"])) == said["values"]
         assert [[each.task, each.channel, short(each.value)] for each in graph.writes(said["id"])] == said["writes"]
 
@@ -93,16 +80,14 @@ def test_the_archive_holds_values_in_all_their_ways(kept: holdfast.Store) -> Non
     """Otherwise the tests above would prove less than they say."""
     ways = set()
     for record in kept.core.engine.scan(kept.tenant, Query(GRAPH)):
-        for event in kept.core.engine.read(kept.tenant, record.mark):
-            if frames.is_frame(event):
-                frame = frames.frame_at(kept.core.engine, kept.tenant, record.mark.stream, event)
-                ways |= {channel.ref[0] for channel in frame.channels.values() if channel.ref is not None}
-    assert ways == {INLINE, ENTRIES, LIST, PAIRS, KEPT}
+        for frame in GraphStream(kept.core.engine, kept.tenant, record.mark).frames():
+            ways |= {ref[0] for ref in frame.values.values()}
+    assert ways == {INLINE, ITEM, LIST, DICT}
 
 
 @pytest.mark.parametrize(("thread", "namespace"), GRAPHS, ids=lambda name: name.partition(":")[0] or "outermost")
 def test_frames_are_listed_newest_first(kept: holdfast.Store, thread: str, namespace: str) -> None:
-    graph = kept.graph(thread, namespace)
+    graph = Graph(kept.thread(thread), namespace)
     every = [graph.frame(said["id"]) for said in of(thread, namespace)]
     assert graph.frames() == every
     for last in range(len(every) + 2):
@@ -110,7 +95,7 @@ def test_frames_are_listed_newest_first(kept: holdfast.Store, thread: str, names
 
 
 def test_without_an_id_the_newest_frame_is_meant(kept: holdfast.Store) -> None:
-    graph = kept.graph("visa")
+    graph = Graph(kept.thread("visa"))
     newest = of("visa", "")[0]["id"]
     assert (graph.frame(), graph.values(), graph.writes()) == (
         graph.frame(newest), graph.values(newest), graph.writes(newest),
@@ -119,45 +104,18 @@ def test_without_an_id_the_newest_frame_is_meant(kept: holdfast.Store) -> None:
 
 def test_who_wrote_is_told_by_node(kept: holdfast.Store) -> None:
     """Also of tasks that something was sent to, one of which waits for a person."""
-    graph = kept.graph("visa")
+    graph = Graph(kept.thread("visa"))
     assert graph.frame().tasks == ("check", "check")
     assert [(each.node, each.channel) for each in graph.writes()] == [("check", "checked"), ("check", "__interrupt__")]
     assert [frame.tasks for frame in graph.frames()[1:]] == [("ask",), ("__start__",)]
 
 
 def test_graphs_are_listed_with_those_inside(kept: holdfast.Store) -> None:
-    found = kept.graphs("trip")
+    found = graphs_of(kept.thread("trip"))
     assert found[0].namespace == ""
     assert {("trip", each.namespace) for each in found} == {pair for pair in GRAPHS if pair[0] == "trip"}
     assert found == sorted(found, key=lambda each: each.active, reverse=True)
-    assert kept.graphs("nobody") == []
-
-
-def test_a_message_that_got_its_id_later_has_it(kept: holdfast.Store) -> None:
-    """Its entry was written before it had one, and stays as it was."""
-    shown = [each for each in kept.graph("trip").values()["messages"] if each["content"] == "Or by the sea?"]
-    entries = [each.content for each in kept.thread("trip").log() if each.content["content"] == "Or by the sea?"]
-    assert "id" not in entries[0]
-    assert shown == [{**entries[0], "id": shown[0]["id"]}]
-
-
-def test_async_callers_see_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "agent.db"
-    with holdfast.open(path) as store:
-        store.import_(DATA / "graph.json")
-        graph = store.graph("visa")
-        expected = (store.graphs(store.thread("visa")), graph.frames(), graph.frame(), graph.values(), graph.writes())
-
-    async def read() -> tuple[Any, ...]:
-        async with aio.open(path) as store:
-            thread = store.thread("visa")
-            graph = store.graph(thread)
-            return (
-                await store.graphs(thread), await graph.frames(), await graph.frame(), await graph.values(),
-                await graph.writes(),
-            )  # fmt: skip
-
-    assert asyncio.run(read()) == expected
+    assert graphs_of(kept.thread("nobody")) == []
 
 
 # What is not there
@@ -166,11 +124,11 @@ def test_async_callers_see_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("look", "words"),
     [
-        (lambda store: store.graph("nobody").frames(), "no thread 'nobody'"),
-        (lambda store: store.graph("plain").values(), "thread 'plain' has no graph"),
-        (lambda store: store.graph("trip", "other").frame(), "no graph in namespace 'other'"),
-        (lambda store: store.graph("trip").frame("nothing"), "no frame 'nothing'"),
-        (lambda store: store.graph("trip").writes("1f1e1348-0000-6000-8000-000000000000"), "no frame"),
+        (lambda store: Graph(store.thread("nobody")).frames(), "no thread 'nobody'"),
+        (lambda store: Graph(store.thread("plain")).values(), "thread 'plain' has no graph"),
+        (lambda store: Graph(store.thread("trip"), "other").frame(), "no graph in namespace 'other'"),
+        (lambda store: Graph(store.thread("trip")).frame("nothing"), "no frame 'nothing'"),
+        (lambda store: Graph(store.thread("trip")).writes("1f1e1348-0000-6000-8000-000000000000"), "no frame"),
     ],
 )
 def test_what_is_not_there_is_said_so(
@@ -184,13 +142,13 @@ def test_what_is_not_there_is_said_so(
 @pytest.mark.parametrize(
     "look",
     [
-        lambda store: store.graph("trip", 7),
-        lambda store: store.graph("trip").frame(7),
-        lambda store: store.graph("trip").frame("\ud800"),
-        lambda store: store.graph("trip", "\ud800").frame(),
-        lambda store: store.graph("trip").frames(-1),
-        lambda store: store.graph(store.thread("trip", user="ben")).values(),
-        lambda store: store.graphs(store.thread("trip", user="ben")),
+        lambda store: Graph(store.thread("trip"), 7),
+        lambda store: Graph(store.thread("trip")).frame(7),
+        lambda store: Graph(store.thread("trip")).frame("\ud800"),
+        lambda store: Graph(store.thread("trip"), "\ud800").frame(),
+        lambda store: Graph(store.thread("trip")).frames(-1),
+        lambda store: Graph(store.thread("trip", user="ben")).values(),
+        lambda store: graphs_of(store.thread("trip", user="ben")),
     ],
     ids=["namespace", "id", "no id", "no namespace", "count", "another user's graph", "another user's graphs"],
 )
@@ -202,10 +160,9 @@ def test_a_wrong_question_is_refused(kept: holdfast.Store, look: Callable[[holdf
 @pytest.mark.every_engine
 def test_what_was_erased_is_gone(kept: holdfast.Store) -> None:
     kept.erase(thread="trip")
-    assert kept.graphs("trip") == []
-    for kind in (SEGMENT, BLOB):
-        assert not [each for each in kept.core.engine.scan(kept.tenant, Query(kind)) if each.scope.thread == "trip"]
-    assert len(kept.graphs("visa")) == 1
+    assert graphs_of(kept.thread("trip")) == []
+    assert not [each for each in kept.core.engine.scan(kept.tenant, Query(ITEMS)) if each.scope.thread == "trip"]
+    assert len(graphs_of(kept.thread("visa"))) == 1
 
 
 # Made by hand
@@ -222,43 +179,30 @@ def record_of(store: holdfast.Store, kind: str, id: str) -> Record:
 
 
 def saved(
-    store: holdfast.Store,
-    values: dict[str, Any],
-    *,
-    thread: str = "made",
-    id: str = "one",
-    parent: Frame | None = None,
-    written: list[TaskWrites] | None = None,
-    **more: Any,
-) -> Frame:
-    """Save a frame whose values are held in the ways that are given, or in the frame itself."""
-    if not store.thread(thread).exists():
-        store.thread(thread).append({"role": "user", "content": "first"}, {"role": "user", "content": "second"})
-    home = record_of(store, "thread", thread).mark.stream
-    graph, scope = frames.graph_id(thread, ""), Scope(thread=thread)
-    found = store.core.engine.get(store.tenant, GRAPH, graph)
-    held = {name: Channel(1, value if isinstance(value, tuple) else (INLINE, value)) for name, value in values.items()}
-    position = 1 if found is None else found.head + 1
-    metadata = {"source": "loop", "step": position, **more}
-    frame = Frame(id, position, 0, parent and parent.id, "today", metadata, held, {}, None, {})
-    event, full = frames.frame_event(frame, parent, TIME, written or ())
-    new = Put(GRAPH, graph, frames.graph_body("", home), scope=scope)
-    commit(store, Append(GRAPH, graph, (event,), new=new))
-    return frame._replace(full=full)
+    store: holdfast.Store, values: dict[str, Any], *, id: str = "one", parent: str | None = None, **more: Any
+) -> str:
+    """Save a frame whose values are held in the ways that are given as tuples, or in the frame itself."""
+    if not store.thread("made").exists():
+        store.thread("made").append({"role": "user", "content": "first"}, {"role": "user", "content": "second"})
+    home = record_of(store, "thread", "made").mark.stream
+    found = store.core.engine.get(store.tenant, GRAPH, MADE)
+    before = None if found is None else GraphStream(store.core.engine, store.tenant, found.mark).newest()
+    held = {name: [*value] if isinstance(value, tuple) else [INLINE, value] for name, value in values.items()}
+    body = {
+        "parent": parent, "time": "today", "metadata": {"source": "loop", "step": 1, **more},
+        "versions": dict.fromkeys(held, 1), "values": held, "seen": {}, "updated": None,
+    }  # fmt: skip
+    event, _ = frames.frame_event(id, body, before, TIME)
+    added(store, GRAPH, event, body=frames.graph_body("", home))
+    return id
 
 
-def listed(store: holdfast.Store, channel: str, *events: tuple[str, Any], thread: str = "made") -> None:
-    """Write the events of a list."""
-    id = frames.segment_id(frames.graph_id(thread, ""), channel)
-    made = tuple(Event(kind, encode(body), TIME) for kind, body in events)
-    commit(store, Append(SEGMENT, id, made, new=Put(SEGMENT, id, encode({}), scope=Scope(thread=thread))))
+def added(store: holdfast.Store, kind: str, *events: Event, body: bytes = b"j1{}") -> None:
+    commit(store, Append(kind, MADE, events, new=Put(kind, MADE, body, scope=Scope(thread="made"))))
 
 
-def blob(store: holdfast.Store, value: Any, thread: str = "made") -> tuple[str, str]:
-    body = encode(value)
-    id = frames.blob_id(frames.graph_id(thread, ""), body)
-    commit(store, Put(BLOB, id, frames.packed(body), scope=Scope(thread=thread)))
-    return KEPT, id
+def items(store: holdfast.Store, *values: Any) -> None:
+    added(store, ITEMS, *(frames.item_event(encode(value), TIME) for value in values))
 
 
 def tag(name: str, held: Any) -> dict[str, Any]:
@@ -296,34 +240,35 @@ READABLE = [
     (tag("send", ["node", tag("entry", [0, 1])]), {"send": ["node", {"role": "user", "content": "first"}]}),
     (tag("message", {"role": "user", "content": [tag("date", "2026-05-01")]}),
      {"role": "user", "content": ["2026-05-01"]}),
-    (tag("entry", [0, 2, "given"]), {"role": "user", "content": "second", "id": "given"}),
+    (tag("entry", [0, 2]), {"role": "user", "content": "second"}),
+    (tag("item", 2), "a part"),
+    (tag("sealed", ["bytes+aes", "aGk="]), {"encrypted": "bytes+aes"}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("stored", "shown"), READABLE, ids=[each[0]["$"] for each in READABLE])
 @pytest.mark.usefixtures("any_engine")
 def test_values_are_readable(store: holdfast.Store, stored: Any, shown: Any) -> None:
-    saved(store, {"inline": stored, "deep": {"a": [stored]}, "kept": blob(store, [stored])})
-    assert store.graph("made").values() == {"inline": shown, "deep": {"a": [shown]}, "kept": [shown]}
+    items(store, [stored], "a part")
+    saved(store, {"inline": stored, "deep": {"a": [stored]}, "kept": (ITEM, 1)})
+    assert Graph(store.thread("made")).values() == {"inline": shown, "deep": {"a": [shown]}, "kept": [shown]}
     json.dumps(shown)
 
 
 @pytest.mark.usefixtures("any_engine")
 def test_a_list_may_have_its_elements_anywhere(store: holdfast.Store) -> None:
-    saved(store, {"xs": (LIST, 4), "pairs": (PAIRS, 2)})
-    log = record_of(store, "thread", "made").mark.stream
-    noted = ("whole", [[0, 2, 2], [log, 1, 2], [0, 1, 1]])
-    listed(store, "xs", ("item", "a"), ("item", tag("entry", [0, 1])), noted, ("item", "b"))
-    listed(store, "pairs", ("item", ["k", 1]), ("item", [2, tag("set", [])]))
+    items(store, "a", tag("entry", [0, 1]), "b", ["k", 1], [2, tag("set", [])])
+    saved(store, {"xs": (LIST, [-1, 2, 2], [0, 1, 2], [-1, 1, 1], [-1, 3, 3]), "pairs": (DICT, [-1, 4, 5])})
     first, second = ({"role": "user", "content": text} for text in ("first", "second"))
-    assert store.graph("made").values() == {"xs": [first, first, second, "a", "b"], "pairs": {"k": 1, "2": []}}
+    shown = {"xs": [first, first, second, "a", "b"], "pairs": {"k": 1, "2": []}}
+    assert Graph(store.thread("made")).values() == shown
     assert store.verify().ok
 
 
 @pytest.mark.usefixtures("any_engine")
 def test_a_frame_says_little_where_little_is_told(store: holdfast.Store) -> None:
     saved(store, {"x": 1}, source=None, step=None)
-    frame = store.graph("made").frame()
+    frame = Graph(store.thread("made")).frame()
     assert (frame.id, frame.step, frame.source, frame.parent) == ("one", None, None, None)
     assert frame.time.timestamp() == TIME / 1_000_000  # the framework's own time does not read as one
 
@@ -331,30 +276,34 @@ def test_a_frame_says_little_where_little_is_told(store: holdfast.Store) -> None
 @pytest.mark.usefixtures("any_engine")
 def test_nodes_that_join_are_next_when_all_have_come(store: holdfast.Store) -> None:
     saved(store, {"join:a+b:c": tag("set", ["a"]), "join:a+b:d": tag("set", ["b", "a"]), "branch:to:e": None})
-    assert store.graph("made").frame().next == ("d", "e")
+    assert Graph(store.thread("made")).frame().next == ("d", "e")
 
 
 @pytest.mark.usefixtures("any_engine")
 def test_a_task_whose_node_is_not_told_is_named_by_its_id(store: holdfast.Store) -> None:
-    first = saved(store, {"x": 1})
-    wrote = TaskWrites("task-7", "somewhere", [TaskWrite("task-7", "somewhere", 0, "x", (INLINE, 2))])
-    saved(store, {"x": 2}, id="two", parent=first, written=[wrote])
-    graph = store.graph("made")
+    saved(store, {"x": 1})
+    added(store, GRAPH, frames.writes_event([TaskWrite("task-7", "somewhere", 0, "x", [INLINE, 2])], TIME))
+    saved(store, {"x": 2}, id="two", parent="one")
+    graph = Graph(store.thread("made"))
     assert graph.frame("one").tasks == ("task-7",)
     assert [(each.task, each.node, each.value) for each in graph.writes("one")] == [("task-7", "", 2)]
+    assert graph.writes("two") == []
 
 
 @pytest.mark.usefixtures("any_engine")
 def test_a_long_line_of_differences_is_read_from_anywhere(store: holdfast.Store) -> None:
-    """With branches, so that a frame is not always the difference from the one before it."""
-    made = [saved(store, {"n": 0, "same": "x"}, id="f000")]
+    """With branches, and so many that everything is stored again several times."""
+    made = [saved(store, {"n": 0, "same": "x" * 900}, id="f000")]
+    parents: list[str | None] = [None]
     for number in range(1, 120):
-        parent = made[max(0, number - 1 - 3 * (number % 4 == 0))]
-        made.append(saved(store, {"n": number, "same": "x"}, id=f"f{number:03}", parent=parent))
-    graph = store.graph("made")
+        parents.append(made[max(0, number - 1 - 3 * (number % 4 == 0))])
+        made.append(saved(store, {"n": number, "same": "x" * 900}, id=f"f{number:03}", parent=parents[-1]))
+    graph = Graph(store.thread("made"))
+    kinds = [event.kind for event in store.core.engine.read(store.tenant, record_of(store, GRAPH, MADE).mark)]
+    assert 1 < kinds.count("full") < 20
     every = graph.frames()
-    assert [(each.id, each.parent) for each in every] == [(each.id, each.parent) for each in reversed(made)]
-    for last in (1, 5, 47, 48, 49, 119):
+    assert [(each.id, each.parent) for each in every] == [*zip(reversed(made), reversed(parents), strict=True)]
+    for last in (0, 1, 5, 47, 48, 49, 119):
         assert graph.frames(last) == every[:last]
     assert [graph.values(f"f{number:03}")["n"] for number in (0, 48, 49, 50, 119)] == [0, 48, 49, 50, 119]
     assert store.verify().ok
@@ -366,64 +315,42 @@ def test_a_long_line_of_differences_is_read_from_anywhere(store: holdfast.Store)
 Spoil = Callable[[holdfast.Store], object]
 
 
-def garbage(body: Any, kind: str = "frame") -> Spoil:
-    def spoil(store: holdfast.Store) -> None:
-        commit(store, Append(GRAPH, frames.graph_id("made", ""), (Event(kind, encode(body), TIME),)))
-
-    return spoil
+def garbage(body: Any, kind: str = "full", key: str = "=bad") -> Spoil:
+    return lambda store: added(store, GRAPH, Event(kind, encode(body), TIME, key))
 
 
-def without(kind: str, id: Callable[[], str]) -> Spoil:
-    return lambda store: commit(store, Delete(kind, id()))
+def without(kind: str, id: str) -> Spoil:
+    return lambda store: commit(store, Delete(kind, id))
 
 
-def segment_id(channel: str) -> str:
-    return frames.segment_id(frames.graph_id("made", ""), channel)
-
-
-def large_id() -> str:
-    return frames.blob_id(frames.graph_id("made", ""), encode("large"))
-
-
-def bad_blob(store: holdfast.Store) -> None:
-    commit(store, Put(BLOB, "bad", MSGPACK + msgspec.msgpack.encode(b"z1 and no more"), scope=Scope(thread="made")))
-    saved(store, {"page": (KEPT, "bad")}, id="two")
+def bad_item(store: holdfast.Store) -> None:
+    added(store, ITEMS, Event("item", MSGPACK + msgspec.msgpack.encode(b"and no more"), TIME))
+    saved(store, {"page": (ITEM, 4)}, id="two")
 
 
 def newer(store: holdfast.Store) -> None:
     body = encode({"namespace": "", "log": 1, "format": 99})
-    commit(store, Put(GRAPH, frames.graph_id("made", ""), body, scope=Scope(thread="made")))
+    commit(store, Put(GRAPH, MADE, body, scope=Scope(thread="made")))
 
 
-def odd_list(kind: str, body: Any) -> Spoil:
-    def spoil(store: holdfast.Store) -> None:
-        listed(store, "odd", ("item", 1), (kind, body))
-        saved(store, {"odd": (LIST, 2)}, id="two")
-
-    return spoil
+def value(**values: Any) -> Spoil:
+    return lambda store: saved(store, values, id="two")
 
 
 SPOILED: dict[str, tuple[Spoil, str, type[Exception]]] = {
     "a frame of another shape": (garbage(["?"]), "the stored data is not a frame", Corrupt),
-    "a frame that is a difference from nothing": (garbage(["=x", 7, 9, 0, "l", [], []]), "is missing", Corrupt),
+    "a frame that changes what is not there": (garbage([{}, [], {"no": [{}]}], "step"), "not a frame", Corrupt),
     "an event of a kind to come": (garbage({}, "leap"), "upgrade", Unsupported),
     "a graph of a newer version": (newer, "newer than this version", Unsupported),
-    "a value held in a way to come": (
-        lambda store: saved(store, {"x": ("z", 1)}, id="two"), "upgrade", Unsupported),
-    "a blob that is gone": (without(BLOB, large_id), "'page' is gone", Corrupt),
-    "a blob that is not a blob": (bad_blob, "a value of 'page'", Corrupt),
-    "a list that is gone": (without(SEGMENT, lambda: segment_id("xs")), "the list 'xs' is gone", Corrupt),
-    "a list that is too short": (
-        lambda store: saved(store, {"xs": (LIST, 9)}, id="two"), "'xs' is shorter than a frame says", Corrupt),
-    "a list that names what is not there": (odd_list("whole", [[0, 1, 7]]), "elements 1 to 7", Corrupt),
-    "a list that names a stream that is not there": (odd_list("add", [[77, 1, 2]]), "no entry 1 of stream 77", Corrupt),
-    "a message that is not in the log": (
-        lambda store: saved(store, {"said": tag("entry", [0, 99])}, id="two"), "there is no entry 99", Corrupt),
-    "messages that go beyond the log": (
-        lambda store: saved(store, {"messages": (ENTRIES, [[0, 1, 4]])}, id="two"), "no entry 3", Corrupt),
-    "a place that is none": (
-        lambda store: saved(store, {"messages": (ENTRIES, [[0, "a", 4]])}, id="two"), "it names entries 'a'", Corrupt),
-    "a thread that is gone": (without("thread", lambda: "made"), "there is no entry 1", NotFound),
+    "a value held in a way to come": (value(x=("z", 1)), "upgrade", Unsupported),
+    "items that are gone": (without(ITEMS, MADE), "which does not exist", Corrupt),
+    "an item that is none": (bad_item, "a value of 'page'", Corrupt),
+    "a list that goes beyond its items": (value(xs=(LIST, [-1, 2, 9])), "event 4 of stream", Corrupt),
+    "a list in a stream that is not there": (value(xs=(LIST, [77, 1, 2])), "event 1 of stream 77", Corrupt),
+    "a message that is not in the log": (value(said=tag("entry", [0, 99])), "names event 99", Corrupt),
+    "messages that go beyond the log": (value(messages=(LIST, [0, 1, 4])), "names event 3", Corrupt),
+    "a place that is none": (value(messages=(LIST, [0, "a", 4])), "a value of 'messages'", Corrupt),
+    "a thread that is gone": (without("thread", "made"), "which does not exist", NotFound),
 }  # fmt: skip
 
 
@@ -431,38 +358,30 @@ SPOILED: dict[str, tuple[Spoil, str, type[Exception]]] = {
 @pytest.mark.usefixtures("any_engine")
 def test_verify_names_what_cannot_be_read(store: holdfast.Store, case: str) -> None:
     spoil, words, error = SPOILED[case]
-    listed(store, "xs", ("item", "a"), ("item", "b"))
-    saved(store, {"messages": (ENTRIES, [[0, 1, 2]]), "page": blob(store, "large"), "xs": (LIST, 2)})
+    items(store, "large" * 1_000, "a", "b")
+    saved(store, {"messages": (LIST, [0, 1, 2]), "page": (ITEM, 1), "xs": (LIST, [-1, 2, 3])})
     assert store.verify().ok
     spoil(store)
     found = [each for each in store.verify().problems if each.kind == GRAPH]
     assert any(words in each.what for each in found), found
-    assert {(each.where, each.id) for each in found} == {("graph of thread 'made'", frames.graph_id("made", ""))}
-    graph = store.graph("made")
+    assert {(each.where, each.id) for each in found} == {("graph of thread 'made'", MADE)}
     with pytest.raises(error):
-        graph.values()
+        Graph(store.thread("made")).values()
 
 
 @pytest.mark.every_engine
 def test_verify_names_what_is_missing_of_real_graphs(kept: holdfast.Store) -> None:
     assert kept.verify().ok
-    engine = kept.core.engine
-    for kind in (BLOB, SEGMENT):
-        for record in engine.scan(kept.tenant, Query(kind)):
-            commit(kept, Delete(kind, record.id))
+    for record in kept.core.engine.scan(kept.tenant, Query(ITEMS)):
+        commit(kept, Delete(ITEMS, record.id))
     found = [each for each in kept.verify().problems if each.kind == GRAPH]
     told = {(each.where, each.what.split(":")[0]) for each in found}
-    assert {what for where, what in told if where == "graph of thread 'trip'"} == {
-        "a value of 'page' is gone", "the list 'messages' is gone", "the list 'notes' is gone",
-        "the list 'prices' is gone",
-    }  # fmt: skip
-    inside = [namespace for thread, namespace in GRAPHS if thread == "trip" and namespace]
-    assert {(where, what) for where, what in told if "inner" in where} == {
-        (f"graph {namespace!r} of thread 'trip'", "a value of '__start__' is gone") for namespace in inside
+    assert {"a value of 'page'", "a value of 'notes'", "a value of 'prices'"} <= {
+        what for where, what in told if where == "graph of thread 'trip'"
     }
-    with pytest.raises(Corrupt, match="is gone"):
-        kept.graph("trip").values()
-    assert len(kept.graph("trip").frames()) == len(of("trip", ""))  # what does not need them is there
+    with pytest.raises(Corrupt, match="does not exist"):
+        Graph(kept.thread("trip")).values()
+    assert len(Graph(kept.thread("trip")).frames()) == len(of("trip", ""))  # what does not need them is there
 
 
 # With other tools
@@ -481,8 +400,8 @@ def test_the_view_shows_what_is_stored(place: Any, kept: holdfast.Store, durable
         with psycopg.connect(place.url) as connection:
             connection.execute("SELECT set_config('holdfast.tenant', %s, true)", (kept.tenant,))
             rows = connection.execute(query.format("%s"), (kept.tenant,)).fetchall()
-    assert sorted(row[:4] for row in rows) == [
-        ("visa", "", 1, "frame"), ("visa", "", 2, "frame"), ("visa", "", 3, "frame"), ("visa", "", 4, "writes"),
-        ("visa", "", 5, "writes"),
-    ]  # fmt: skip
-    assert json.loads(sorted(rows)[2][4])[0] == frames.to_key(of("visa", "")[0]["id"])
+    assert sorted(row[:4] for row in rows)[0] == ("visa", "", 1, "full")
+    kinds = [row[3] for row in sorted(rows)]
+    assert (kinds.count("full") + kinds.count("step"), len(kinds)) == (3, len(kinds))
+    assert {"step", "writes"} <= set(kinds)
+    assert json.loads(sorted(rows)[0][4])["metadata"]["source"] == "input"
