@@ -18,8 +18,6 @@ from langgraph.store.base import (
     GetOp,
     IndexConfig,
     InvalidNamespaceError,
-    Item,
-    SearchItem,
     TTLConfig,
     get_text_at_path,
     validate_op_namespace,
@@ -33,7 +31,7 @@ from holdfast.types import File
 Index = Literal[False] | Sequence[str] | None
 
 WHOLE = "$"
-_MINUTE = 60_000_000
+MINUTE = 60_000_000  # in microseconds
 _LONGEST = 1_000_000_000  # minutes, nearly two thousand years: what ends later has no date
 
 
@@ -126,11 +124,6 @@ def text_of(value: dict[str, Any], index: Index) -> str | None:
     return "\n".join(line for lines in found for line in lines)
 
 
-def ends(now: int, ttl: float) -> int:
-    """When something that is touched now expires; ``ttl`` is in minutes."""
-    return now + round(ttl * _MINUTE)
-
-
 def check_minutes(name: str, minutes: Any) -> float | None:
     """A time in minutes, or None for ever. No comparison holds for nan."""
     if minutes is None or (type(minutes) in (int, float) and 0 < minutes <= _LONGEST):
@@ -175,19 +168,12 @@ def _checked(config: Any, known: Any, name: str, such: str) -> dict[str, Any]:
 # What callers get
 
 
-def to_item(file: File) -> Item:
-    return Item(**_fields(file))
-
-
-def to_found(file: File, score: float | None) -> SearchItem:
-    return SearchItem(**_fields(file), score=score)
-
-
 def to_version(file: File) -> ItemVersion:
-    return ItemVersion(**_fields(file), version=file.version, expires_at=file.expires, deleted=file.deleted)
+    return ItemVersion(**told(file), version=file.version, expires_at=file.expires, deleted=file.deleted)
 
 
-def _fields(file: File) -> dict[str, Any]:
+def told(file: File) -> dict[str, Any]:
+    """What every kind of item says of itself, by the names that LangGraph gives it."""
     namespace, key = name_of(file.path)
     content = {} if file.deleted else file.content
     # An item comes into being with its file, unless it had been deleted or had expired and was put again.

@@ -19,6 +19,7 @@ from langgraph.store.base import (
     BaseStore,
     GetOp,
     IndexConfig,
+    Item,
     ListNamespacesOp,
     NotProvided,
     Op,
@@ -38,6 +39,7 @@ from holdfast.adapters.langgraph.sweeper import EVERY_MINUTES, Number, Sweeper
 from holdfast.errors import Conflict, Invalid
 from holdfast.extension import (
     FILE,
+    MAX_HITS,
     Delete,
     OpenedStore,
     Put,
@@ -58,7 +60,6 @@ __all__ = ["Explained", "Explanation", "HoldfastStore", "ItemVersion"]
 P = ParamSpec("P")
 T = TypeVar("T")
 _PAGE = 500
-_MOST = 1_000  # what one recall gives
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -116,8 +117,7 @@ class HoldfastStore(OpensByAddress, BaseStore):
         self._fields, self.ttl_config = items.fields_of(index), items.check_ttl_config(ttl)
         self._sweeper: Sweeper | None = None
         self._held = OpenedStore(store)
-        self._store = self._held.store
-        self._core = self._store.core
+        self._core = self._held.store.core
         with self._held.begun() as begun:
             self._folder = begun.folder(folder, user=user, agent=agent)
         self._book = self._folder.filebook
@@ -198,10 +198,10 @@ class HoldfastStore(OpensByAddress, BaseStore):
         ``Conflict`` says that someone else was first: read it again.
         """
         _check_counts(expect=expect)
-        if namespace[:1] == ("langgraph",):
+        path = items.path_of(namespace, key)
+        if path.startswith("langgraph/"):
             raise InvalidNamespace('LangGraph keeps namespaces that begin with "langgraph" for itself')
         lasting = self.ttl_config.get("default_ttl") if isinstance(ttl, NotProvided) else ttl
-        path = items.path_of(namespace, key)
         put = PutOp(namespace, key, value, index=index, ttl=lasting)
         writing = self._writing(path, put, self._created([path])[path])
         return self._folder.commit([writing._replace(expect=expect)])[0].version
@@ -223,11 +223,12 @@ class HoldfastStore(OpensByAddress, BaseStore):
         """Search as ``search`` does, and say what each stage of it gave to each item. Refreshes nothing."""
         _check_counts(limit=limit, offset=offset)
         recalled = self._recalled(SearchOp(namespace_prefix, filter, limit, offset, query), explain=True)
-        hits = recalled.hits[offset : offset + limit]
-        return Explanation(
-            tuple(Explained(items.to_found(file, hit.score), hit.why) for hit in hits if (file := hit.file)),
-            recalled.confidence, recalled.relevant, recalled.report,
-        )  # fmt: skip
+        found = [
+            Explained(SearchItem(**items.told(file), score=hit.score), hit.why)
+            for hit in recalled.hits[offset : offset + limit]
+            if (file := hit.file)
+        ]
+        return Explanation(tuple(found), recalled.confidence, recalled.relevant, recalled.report)
 
     def erase(self, namespace: tuple[str, ...], key: str) -> bool:
         """Remove an item with its history. Return whether there was anything."""
@@ -254,24 +255,21 @@ class HoldfastStore(OpensByAddress, BaseStore):
         return told | {file.path: file.content.get("created") for file in self._those_here(kept)}
 
     def _writing(self, path: str, op: PutOp, created: str | None) -> FileWrite:
-        now, ttl = self._core.clock.now(), items.check_minutes("ttl", op.ttl)
-        index = self._fields if op.index is None else op.index
+        ttl, index = items.check_minutes("ttl", op.ttl), self._fields if op.index is None else op.index
         content = items.content_of(op.namespace, op.key, op.value, index, ttl, created)
-        expires = None if ttl is None else items.ends(now, ttl)
-        return FileWrite(path, content, tags=items.tags_of(op.namespace), expires=expires)
+        return FileWrite(path, content, tags=items.tags_of(op.namespace), expires=self._end(ttl) if ttl else None)
+
+    def _end(self, ttl: float) -> int:
+        """When an item expires that is touched now."""
+        return self._core.clock.now() + round(ttl * items.MINUTE)
 
     def _refresh(self, read: Iterable[File]) -> None:
         """Let what was read live on for its whole time; its versions and their times stay as they are."""
-        mortal = {file.path: file for file in read if file.expires is not None}
-        if not mortal:
-            return
-        now = self._core.clock.now()
+        mortal = {file.path: file for file in read if "ttl" in file.content}
         puts = [
-            self._book.prolonging(record, items.ends(now, ttl))
-            for path, record in self._book.records(list(mortal)).items()
-            if record.head == mortal[path].version
-            and self._book.is_here(record)
-            and (ttl := mortal[path].content.get("ttl"))
+            self._book.prolonging(record, self._end(mortal[path].content["ttl"]))
+            for path, record in (self._book.records(list(mortal)) if mortal else {}).items()
+            if record.head == mortal[path].version and self._book.is_here(record)
         ]
         self._unless_changed(puts)  # whoever wrote or read one of them meanwhile did as much for it
 
@@ -300,11 +298,11 @@ class HoldfastStore(OpensByAddress, BaseStore):
         if isinstance(op, GetOp):
             file = got.get(items.path_of(op.namespace, op.key))
             read += [file] if file is not None and op.refresh_ttl else []
-            return None if file is None else items.to_item(file)
+            return None if file is None else Item(**items.told(file))
         if isinstance(op, SearchOp):
             found = self._found(op)
             read += [file for file, _ in found] if op.refresh_ttl else []
-            return [items.to_found(*pair) for pair in found]
+            return [SearchItem(**items.told(file), score=score) for file, score in found]
         if isinstance(op, ListNamespacesOp):
             return self._namespaces(op)
         if isinstance(op, PutOp):
@@ -330,7 +328,7 @@ class HoldfastStore(OpensByAddress, BaseStore):
         if op.filter:
             with self._core.engine.snapshot() as view:
                 among = {file.path for file in self._matching(op, view)}
-        k, prefix = min(op.offset + op.limit, _MOST), items.prefix_of(op.namespace_prefix)
+        k, prefix = min(op.offset + op.limit, MAX_HITS), items.prefix_of(op.namespace_prefix)
         return self._folder.search(op.query or "", k, prefix=prefix, among=among, explain=explain)
 
     def _matching(self, op: SearchOp, view: View) -> Iterator[File]:
