@@ -345,6 +345,7 @@ class Watched(HoldfastStore):
 MOMENT: Any = 0.001 / 60
 
 
+@pytest.mark.every_engine
 def test_a_sweeper_sweeps_until_the_store_is_closed(
     inner: holdfast.Store, later: Callable[[float], None], caplog: pytest.LogCaptureFixture
 ) -> None:
