@@ -1,24 +1,16 @@
 """LangGraph's own tests of savers and stores, from the source package of the installed version, with ours.
 
 What ours fails must be on the list below, each with its reason; if not, LangGraph's own saver runs the same tests, to
-tell whose fault it is. The package is fetched once for each version and never built.
+tell whose fault it is.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-import tarfile
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-
-import holdfast
+from langgraph_own_tests import outcomes, unpacked
 
 OURS = Path(__file__).parent / "own_suite" / "fixtures.py"
 _NEED_MORE = ("test_prune_postgres.py", "test_remote_graph.py")  # a server of their own, and an import we do not have
@@ -34,38 +26,10 @@ EXCEPTIONS = {
 @pytest.fixture(scope="session")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """LangGraph's tests with our fixtures."""
-    folder = tmp_path_factory.mktemp("suite")
-    with tarfile.open(_source()) as package:
-        package.extractall(folder, filter="data")
-    (unpacked,) = folder.iterdir()
-    tests = unpacked / "tests"
-    shutil.copy(OURS, tests / "conftest.py")
+    folder = unpacked("langgraph", tmp_path_factory.mktemp("suite"), OURS)
     for name in _NEED_MORE:
-        (tests / name).unlink(missing_ok=True)
-    shutil.move(tests, folder / "tests")
-    shutil.rmtree(unpacked)  # its own package would be imported instead of the installed one
+        (folder / "tests" / name).unlink(missing_ok=True)
     return folder
-
-
-def _source() -> Path:
-    """The source package, kept beside the environment that has the same version."""
-    kept, number = Path(sys.prefix) / "source", version("langgraph")
-    if not list(kept.glob(f"langgraph-{number}.tar.gz")):
-        only = ["--quiet", "--no-deps", "--no-binary", ":all:", "--dest", str(kept)]
-        subprocess.run([sys.executable, "-m", "pip", "download", *only, f"langgraph=={number}"], check=True)
-    return kept / f"langgraph-{number}.tar.gz"
-
-
-def outcomes(suite: Path, which: str, tests: list[str]) -> dict[str, str]:
-    told = suite / f"{which}.json"
-    env = {**os.environ, "HOLDFAST_SUITE": which, "HOLDFAST_SUITE_OUTCOMES": str(told)}
-    env["PYTHONPATH"] = os.pathsep.join([str(suite), str(Path(holdfast.__file__).parents[1])])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *tests]
-    done = subprocess.run(command, cwd=suite, env=env, capture_output=True, text=True, check=False)
-    assert told.exists(), done.stdout + done.stderr
-    found: dict[str, str] = json.loads(told.read_text(encoding="utf-8"))
-    print(done.stdout[-20_000:])
-    return found
 
 
 @pytest.mark.parametrize(("which", "tests", "least"), [("sqlite", "tests", 600), ("ram", "tests/test_delta", 150)])

@@ -10,11 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from math import isfinite
+from itertools import accumulate
 from typing import Any, Literal
 
 import msgspec
-from langgraph.store.base import IndexConfig, InvalidNamespaceError, Item, SearchItem, TTLConfig, get_text_at_path
+from langgraph.store.base import (
+    GetOp,
+    IndexConfig,
+    InvalidNamespaceError,
+    TTLConfig,
+    get_text_at_path,
+    validate_op_namespace,
+)
 
 from holdfast.errors import Invalid
 from holdfast.extension import LONGEST_BYTES, check_id, decode, encode, escaped, quoted, unescaped
@@ -24,8 +31,12 @@ from holdfast.types import File
 Index = Literal[False] | Sequence[str] | None
 
 WHOLE = "$"
-_MINUTE = 60_000_000
+MINUTE = 60_000_000  # in microseconds
 _LONGEST = 1_000_000_000  # minutes, nearly two thousand years: what ends later has no date
+
+
+class InvalidNamespace(Invalid, InvalidNamespaceError):
+    """A namespace is a tuple of labels, and LangGraph refuses this one: those who catch its error catch this one."""
 
 
 class ItemVersion(msgspec.Struct, frozen=True):
@@ -50,27 +61,25 @@ def path_of(namespace: tuple[str, ...], key: str) -> str:
         raise Invalid(f"a key is text, not {type(key).__name__}")
     path = prefix_of(namespace) + escaped(key)
     if (size := len(path.encode("utf-8", "replace"))) > LONGEST_BYTES:
-        raise Invalid(
-            f"the namespace and key of an item take {size} bytes; at most {LONGEST_BYTES} are kept: use a shorter key, "
-            "and put the long one into the value",
-            size_bytes=size, limit_bytes=LONGEST_BYTES,
-        )  # fmt: skip
+        long = f"the namespace and key of an item take {size} bytes; at most {LONGEST_BYTES} are kept"
+        raise Invalid(f"{long}: use a shorter key, and put the long one into the value")
     return check_id(path, "the namespace and key of an item")
 
 
 def prefix_of(namespace: Sequence[str]) -> str:
     """What the paths of a namespace begin with."""
-    for label in check_labels(namespace):
-        if not isinstance(label, str) or not label:
-            raise InvalidNamespaceError(f"a label of a namespace is a text that is not empty, not {quoted(label)}")
-    return "".join(f"{escaped(label)}/" for label in namespace)
+    return (tags_of(namespace) or ("",))[-1]
 
 
 def check_labels(namespace: Any) -> Sequence[str]:
-    """A namespace is a tuple; a text is one too, of letters, and nobody means that."""
+    """Refuse what LangGraph refuses, and a text: it is a tuple too, of letters, and nobody means that."""
     if isinstance(namespace, str | bytes) or not isinstance(namespace, Sequence):
         meant = f": write ({namespace!r},)" if isinstance(namespace, str) else ""
-        raise Invalid(f"a namespace is a tuple of labels, not {quoted(namespace)}{meant}")
+        raise InvalidNamespace(f"a namespace is a tuple of labels, not {quoted(namespace)}{meant}")
+    try:
+        validate_op_namespace(GetOp(tuple(namespace), ""))
+    except InvalidNamespaceError as error:
+        raise InvalidNamespace(str(error)) from error
     return namespace
 
 
@@ -80,9 +89,9 @@ def name_of(path: str) -> tuple[tuple[str, ...], str]:
     return tuple(labels), key
 
 
-def tags_of(namespace: tuple[str, ...]) -> tuple[str, ...]:
+def tags_of(namespace: Sequence[str]) -> tuple[str, ...]:
     """What an item is found by: every namespace that it is in."""
-    return tuple(prefix_of(namespace[:depth]) for depth in range(1, len(namespace) + 1))
+    return tuple(accumulate(f"{escaped(label)}/" for label in check_labels(namespace)))
 
 
 # Contents
@@ -93,7 +102,7 @@ def content_of(
 ) -> dict[str, Any]:
     """What is written of an item. ``created`` is when it came into being, where that is not when its file did."""
     if not namespace:
-        raise InvalidNamespaceError("a namespace has at least one label")
+        raise InvalidNamespace("a namespace has at least one label")
     if not isinstance(value, Mapping):
         raise Invalid(f"the value of {key!r} in {namespace!r} is a dict, not {type(value).__name__}")
     # Refused by its own name, before it is walked through.
@@ -115,42 +124,31 @@ def text_of(value: dict[str, Any], index: Index) -> str | None:
     return "\n".join(line for lines in found for line in lines)
 
 
-def ends(now: int, ttl: float) -> int:
-    """When something that is touched now expires; ``ttl`` is in minutes."""
-    return now + round(ttl * _MINUTE)
+def check_minutes(name: str, minutes: Any) -> float | None:
+    """A time in minutes, or None for ever. No comparison holds for nan."""
+    if minutes is None or (type(minutes) in (int, float) and 0 < minutes <= _LONGEST):
+        return minutes
+    raise Invalid(f"{name} is a number of minutes over 0, at most {_LONGEST:,}, or None, not {quoted(minutes)}")
 
 
-def check_ttl(ttl: Any) -> float | None:
-    """A time to live in minutes, or None for ever."""
-    if ttl is None:
-        return None
-    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not isfinite(ttl) or not 0 < ttl <= _LONGEST:
-        raise Invalid(f"ttl is a number of minutes over 0, at most {_LONGEST:,}, or None for ever, not {quoted(ttl)}")
-    return ttl
-
-
-def fields_of(fields: Sequence[str] | None, index: Any) -> tuple[str, ...]:
-    """What is searched in items that do not say so themselves, as this store is told it or as LangGraph's own are."""
-    if index is not None:
-        given = _checked(index, IndexConfig, "index", '{"fields": ["text"]}')
-        if given.keys() & {"dims", "embed"}:
-            raise Invalid(
-                "index: what makes vectors is given to the store beneath, holdfast.open(address, embedder=…), and "
-                "knows how long they are: leave out dims and embed, and give fields alone"
-            )
-        if fields is not None:
-            raise Invalid("fields and index say the same: give one of them")
-        fields = given.get("fields")
+def fields_of(index: Any) -> tuple[str, ...]:
+    """What is searched in items that do not say so themselves, as LangGraph's own stores are told it."""
+    given = _checked(index, IndexConfig, "index", '{"fields": ["text"]}')
+    if given.keys() & {"dims", "embed"}:
+        raise Invalid(
+            "index: leave out dims and embed, and give fields alone; what makes vectors is given to the store beneath: "
+            "HoldfastStore(holdfast.open(address, embedder=…))"
+        )
+    fields = given.get("fields")
     text_of({}, fields := (WHOLE,) if fields is None else fields)  # to hear of nonsense now
     return tuple(fields)
 
 
-def check_ttl_config(ttl: Any) -> TTLConfig | None:
-    """LangGraph's configuration of how long items live, or None where they do for ever."""
-    if ttl is None:
-        return None
+def check_ttl_config(ttl: Any) -> TTLConfig:
+    """LangGraph's configuration of how long items live; an empty one if they live for ever."""
     given = _checked(ttl, TTLConfig, "ttl", '{"default_ttl": 60}')
-    check_ttl(given.get("default_ttl"))
+    for name in ("default_ttl", "sweep_interval_minutes"):
+        check_minutes(f"ttl: {name}", given.get(name))
     for name in ("refresh_on_read", "omit_expired"):
         if type(given.get(name, True)) is not bool:
             raise Invalid(f"ttl: {name} is True or False, not {quoted(given[name])}")
@@ -159,6 +157,7 @@ def check_ttl_config(ttl: Any) -> TTLConfig | None:
 
 def _checked(config: Any, known: Any, name: str, such: str) -> dict[str, Any]:
     """A configuration as LangGraph has it; a name that is none of its own would be passed over."""
+    config = {} if config is None else config
     if not isinstance(config, Mapping):
         raise Invalid(f"{name} is a dict such as {such}, not {quoted(config)}")
     if unknown := [key for key in config if key not in known.__annotations__]:
@@ -169,41 +168,15 @@ def _checked(config: Any, known: Any, name: str, such: str) -> dict[str, Any]:
 # What callers get
 
 
-def to_item(file: File) -> Item:
-    return Item(**_fields(file))
-
-
-def to_found(file: File, score: float | None) -> SearchItem:
-    return SearchItem(**_fields(file), score=score)
-
-
 def to_version(file: File) -> ItemVersion:
+    return ItemVersion(**told(file), version=file.version, expires_at=file.expires, deleted=file.deleted)
+
+
+def told(file: File) -> dict[str, Any]:
+    """What every kind of item says of itself, by the names that LangGraph gives it."""
     namespace, key = name_of(file.path)
     content = {} if file.deleted else file.content
-    return ItemVersion(
-        namespace=namespace,
-        key=key,
-        version=file.version,
-        value=content.get("value"),
-        created_at=created(file),
-        updated_at=file.time,
-        expires_at=file.expires,
-        deleted=file.deleted,
-    )
-
-
-def created(file: File) -> datetime:
-    """When an item came into being: with its file, unless it had been deleted or had expired and was put again."""
-    told = None if file.deleted else file.content.get("created")
-    return file.created if told is None else datetime.fromisoformat(told)
-
-
-def _fields(file: File) -> dict[str, Any]:
-    namespace, key = name_of(file.path)
-    return {
-        "namespace": namespace,
-        "key": key,
-        "value": file.content["value"],
-        "created_at": created(file),
-        "updated_at": file.time,
-    }
+    # An item comes into being with its file, unless it had been deleted or had expired and was put again.
+    created = datetime.fromisoformat(content["created"]) if "created" in content else file.created
+    value = content.get("value")
+    return {"namespace": namespace, "key": key, "value": value, "created_at": created, "updated_at": file.time}

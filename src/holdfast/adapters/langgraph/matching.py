@@ -11,27 +11,24 @@ from operator import ge, gt, le, lt
 from typing import Any
 
 from holdfast.errors import Invalid
+from holdfast.extension import quoted
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 OPERATORS = ("$eq", "$ne", *_ORDER)
 
 
-def check_filter(wanted: Any) -> None:
-    """Refuse a filter that could not be meant, before anything is read."""
-    if not isinstance(wanted, Mapping):
-        raise Invalid(f"a filter is a dict of fields and what they must be, not {type(wanted).__name__}")
+def check_filter(wanted: Any, above: str = "") -> None:
+    """Refuse a filter that could not be meant, before anything is read. ``above`` is the path to a nested one."""
+    if not isinstance(wanted, Mapping) or not all(isinstance(field, str) for field in wanted):
+        raise Invalid(f"a filter is a dict of fields and what they must be, not {quoted(wanted)}")
     for field, value in wanted.items():
-        _check(value, str(field))
+        if isinstance(value, Mapping):
+            (_check_operators if _has_operator(value) else check_filter)(value, f"{above}{field}.")
 
 
-def _check(value: Any, where: str) -> None:
-    if not isinstance(value, Mapping):
-        return
-    if not _has_operator(value):
-        for name, inner in value.items():
-            _check(inner, f"{where}.{name}")
-        return
-    for name, bound in value.items():
+def _check_operators(asked: Mapping[Any, Any], above: str) -> None:
+    where = above.removesuffix(".")
+    for name, bound in asked.items():
         if name not in OPERATORS:
             raise Invalid(f"filter {where!r}: there is no operator {name!r}; there are {', '.join(OPERATORS)}")
         if name in _ORDER and not (_is_number(bound) or isinstance(bound, str)):
@@ -40,7 +37,15 @@ def _check(value: Any, where: str) -> None:
 
 def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether an item's value has every field as the filter wants it; a field that is absent counts as None."""
-    return all(_fits(value.get(field), what) for field, what in wanted.items())
+    return all(_fits(_at(value, field), what) for field, what in wanted.items())
+
+
+def _at(value: Any, field: str) -> Any:
+    """What a field holds, or what a path with dots leads to; a field of that very name comes first."""
+    if not isinstance(value, Mapping):
+        return None
+    first, dot, rest = field.partition(".")
+    return value.get(field) if field in value or not dot else _at(value.get(first), rest)
 
 
 def _fits(value: Any, wanted: Any) -> bool:
@@ -81,7 +86,5 @@ def names_match(namespace: tuple[str, ...], kind: str, pattern: Sequence[str]) -
     """Whether a namespace begins, or ends, with a pattern, label by label; "*" stands for any one label."""
     if kind not in ("prefix", "suffix"):
         raise Invalid(f"a namespace is matched by its prefix or its suffix, not by {kind!r}")
-    if len(namespace) < len(pattern):
-        return False
     part = namespace[: len(pattern)] if kind == "prefix" else namespace[len(namespace) - len(pattern) :]
-    return all(want in ("*", label) for label, want in zip(part, pattern, strict=True))
+    return len(part) == len(pattern) and all(want in ("*", label) for label, want in zip(part, pattern, strict=True))

@@ -2,45 +2,44 @@
 
 An item is one file, whose versions are the item's history. All puts of a batch are one commit, and the reads of a
 batch see what was there before it. An item whose time to live is over is not there, from that moment on, whether or
-not anybody has swept. Deliberately absent: a thread that sweeps (call ``sweep``), and an embedder of LangGraph's own
-(the store that is given has one).
+not anybody has swept. Deliberately absent: an embedder of LangGraph's own (the store that is given has one), and a
+second class for async callers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from itertools import islice, takewhile
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
-
-try:
-    from langgraph.store.base import (
-        NOT_PROVIDED,
-        BaseStore,
-        GetOp,
-        IndexConfig,
-        Item,
-        ListNamespacesOp,
-        NotProvided,
-        Op,
-        PutOp,
-        Result,
-        SearchItem,
-        SearchOp,
-        TTLConfig,
-    )
-except ImportError as error:
-    raise ImportError("LangGraph is not installed: pip install 'holdfast[langgraph]'") from error
+from langgraph.store.base import (
+    NOT_PROVIDED,
+    BaseStore,
+    GetOp,
+    IndexConfig,
+    Item,
+    ListNamespacesOp,
+    NotProvided,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+)
 
 from holdfast import FileDelete, FileWrite
 from holdfast.adapters.langgraph import items
 from holdfast.adapters.langgraph.by_address import OpensByAddress
-from holdfast.adapters.langgraph.items import Index, ItemVersion
+from holdfast.adapters.langgraph.items import Index, InvalidNamespace, ItemVersion
 from holdfast.adapters.langgraph.matching import check_filter, matches, names_match
+from holdfast.adapters.langgraph.sweeper import EVERY_MINUTES, Number, Sweeper
 from holdfast.errors import Conflict, Invalid
 from holdfast.extension import (
     FILE,
+    MAX_HITS,
     Delete,
     OpenedStore,
     Put,
@@ -48,7 +47,6 @@ from holdfast.extension import (
     Record,
     StoreOrAddress,
     View,
-    here,
     in_thread,
     path_of,
     quoted,
@@ -59,9 +57,9 @@ from holdfast.types import File, Recalled, RecallReport
 
 __all__ = ["Explained", "Explanation", "HoldfastStore", "ItemVersion"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _PAGE = 500
-_MOST = 1_000  # what one recall gives
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -86,12 +84,22 @@ class Explanation(msgspec.Struct, frozen=True):
         return len(self.found)
 
 
+def _awaited(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """The twin of a method for async callers: carried out away from the event loop, and always to its end."""
+
+    @wraps(call)
+    async def twin(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await in_thread(getattr(self, call.__name__), *args, **kwargs)
+
+    return twin
+
+
 class HoldfastStore(OpensByAddress, BaseStore):
     """LangGraph's store on a Holdfast store, or on the address of one, which it then opens, and ``close`` closes.
 
-    ``fields`` is what a search looks at in items that do not say so themselves, everything without it; ``index`` says
-    the same as LangGraph's own stores are told it. ``ttl`` is LangGraph's own configuration. ``folder``, ``user`` and
-    ``agent`` say where the items are kept: what belongs to a user is erased with the user.
+    ``index`` and ``ttl`` are as LangGraph's own stores take them; ``index={"fields": […]}`` is what a search looks at
+    in items that do not say so themselves, everything without it. ``folder``, ``user`` and ``agent`` say where the
+    items are kept: what belongs to a user is erased with the user.
     """
 
     supports_ttl = True
@@ -100,17 +108,16 @@ class HoldfastStore(OpensByAddress, BaseStore):
         self,
         store: StoreOrAddress,
         *,
-        fields: Sequence[str] | None = None,
         index: IndexConfig | Mapping[str, Any] | None = None,
         ttl: TTLConfig | None = None,
         folder: str = "langgraph",
         user: str | None = None,
         agent: str | None = None,
     ) -> None:
-        self._fields, self.ttl_config = items.fields_of(fields, index), items.check_ttl_config(ttl)
+        self._fields, self.ttl_config = items.fields_of(index), items.check_ttl_config(ttl)
+        self._sweeper: Sweeper | None = None
         self._held = OpenedStore(store)
-        self._store = self._held.store
-        self._core = self._store.core
+        self._core = self._held.store.core
         with self._held.begun() as begun:
             self._folder = begun.folder(folder, user=user, agent=agent)
         self._book = self._folder.filebook
@@ -119,7 +126,8 @@ class HoldfastStore(OpensByAddress, BaseStore):
         return f"HoldfastStore({self._folder!r})"
 
     def close(self) -> None:
-        """Close the store, if it was opened here."""
+        """Stop sweeping, and close the store if it was opened here."""
+        self.stop_ttl_sweeper()
         self._held.close()
 
     # The interface of LangGraph
@@ -127,11 +135,7 @@ class HoldfastStore(OpensByAddress, BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out several operations: first all reads, then all puts in one commit, the last of each key."""
         asked = list(ops)
-        puts: dict[str, PutOp] = {}
-        for op in asked:
-            if isinstance(op, PutOp):
-                puts[items.path_of(op.namespace, op.key)] = op
-        changes = self._changes(puts)
+        changes = self._changes({items.path_of(op.namespace, op.key): op for op in asked if isinstance(op, PutOp)})
         results = self._reads(asked)
         if changes:
             self._folder.commit(changes)
@@ -141,12 +145,42 @@ class HoldfastStore(OpensByAddress, BaseStore):
         """``batch``, away from the event loop. A caller that is cancelled leaves it whole, never half written."""
         return await in_thread(self.batch, list(ops))
 
+    def sweep_ttl(self) -> Number:
+        """Remove what has expired, with its history, and return how many items that were.
+
+        Nobody sees them any more in any case; this gives back the space that they take. Async programs may await it, as
+        with LangGraph's async stores, but it blocks: ``asweep_ttl`` does not.
+        """
+        swept, query = 0, Query(FILE, tag=self._book.place, expired_before=self._core.clock.now())
+        with self._core.engine.snapshot() as view:
+            listed = list(scan_all(view, self._core.tenant, query))
+        for expired in _pages(listed):
+            swept += self._unless_changed([Delete(FILE, record.id, record.version) for record in expired])
+        if swept:
+            self._book.purge()
+        return Number(swept)
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeper:
+        """Sweep every so many minutes, in a thread that ends with the store, and return what waits for its end.
+
+        Without an interval, here or in ``ttl``, it is every five minutes. One thread sweeps, however often this is
+        called.
+        """
+        given = items.check_minutes("sweep_interval_minutes", sweep_interval_minutes)
+        if self._sweeper is None or not self._sweeper.sweeps:
+            minutes = given or self.ttl_config.get("sweep_interval_minutes") or EVERY_MINUTES
+            self._sweeper = Sweeper(self.sweep_ttl, minutes * 60)
+        return self._sweeper
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> Number:
+        """Stop sweeping, and wait up to ``timeout`` seconds for a sweep that is under way. Return whether it ended."""
+        return Number(self._sweeper is None or self._sweeper.stop(timeout))
+
     # Beyond it
 
     def current(self, namespace: tuple[str, ...], key: str) -> ItemVersion | None:
         """The item with its version, as ``compare_and_put`` wants it, or None. Reading so refreshes nothing."""
-        path = items.path_of(namespace, key)
-        file = self._files([path]).get(path)
+        file = self._folder.find(items.path_of(namespace, key))
         return None if file is None else items.to_version(file)
 
     def compare_and_put(
@@ -163,10 +197,11 @@ class HoldfastStore(OpensByAddress, BaseStore):
 
         ``Conflict`` says that someone else was first: read it again.
         """
-        if type(expect) is not int or expect < 0:
-            raise Invalid(f"expect is the version that was read, or 0 where there is none, not {quoted(expect)}")
-        lasting = (self.ttl_config or {}).get("default_ttl") if isinstance(ttl, NotProvided) else ttl
+        _check_counts(expect=expect)
         path = items.path_of(namespace, key)
+        if path.startswith("langgraph/"):
+            raise InvalidNamespace('LangGraph keeps namespaces that begin with "langgraph" for itself')
+        lasting = self.ttl_config.get("default_ttl") if isinstance(ttl, NotProvided) else ttl
         put = PutOp(namespace, key, value, index=index, ttl=lasting)
         writing = self._writing(path, put, self._created([path])[path])
         return self._folder.commit([writing._replace(expect=expect)])[0].version
@@ -186,68 +221,21 @@ class HoldfastStore(OpensByAddress, BaseStore):
         offset: int = 0,
     ) -> Explanation:
         """Search as ``search`` does, and say what each stage of it gave to each item. Refreshes nothing."""
-        _check_window(limit, offset)
+        _check_counts(limit=limit, offset=offset)
         recalled = self._recalled(SearchOp(namespace_prefix, filter, limit, offset, query), explain=True)
-        hits = recalled.hits[offset : offset + limit]
-        return Explanation(
-            tuple(Explained(items.to_found(file, hit.score), hit.why) for hit in hits if (file := hit.file)),
-            recalled.confidence, recalled.relevant, recalled.report,
-        )  # fmt: skip
+        found = [
+            Explained(SearchItem(**items.told(file), score=hit.score), hit.why)
+            for hit in recalled.hits[offset : offset + limit]
+            if (file := hit.file)
+        ]
+        return Explanation(tuple(found), recalled.confidence, recalled.relevant, recalled.report)
 
     def erase(self, namespace: tuple[str, ...], key: str) -> bool:
         """Remove an item with its history. Return whether there was anything."""
         return self._folder.delete(items.path_of(namespace, key), erase=True)
 
-    def sweep(self) -> int:
-        """Remove what has expired, with its history, and return how many items that were.
-
-        Nobody sees them any more in any case; this gives back the space that they take.
-        """
-        swept, now = 0, self._core.clock.now()
-        with self._core.engine.snapshot() as view:
-            query = Query(FILE, tag=self._book.place, expired_before=now)
-            listed = list(scan_all(view, self._core.tenant, query))
-        for expired in _pages(listed):
-            swept += self._unless_changed([Delete(FILE, record.id, record.version) for record in expired])
-        if swept:
-            self._book.purge()
-        return swept
-
-    async def acurrent(self, namespace: tuple[str, ...], key: str) -> ItemVersion | None:
-        return await in_thread(self.current, namespace, key)
-
-    async def acompare_and_put(
-        self,
-        namespace: tuple[str, ...],
-        key: str,
-        value: Mapping[str, Any],
-        *,
-        expect: int,
-        index: Index = None,
-        ttl: float | NotProvided | None = NOT_PROVIDED,
-    ) -> int:
-        return await in_thread(self.compare_and_put, namespace, key, value, expect=expect, index=index, ttl=ttl)
-
-    async def ahistory(self, namespace: tuple[str, ...], key: str) -> list[ItemVersion]:
-        return await in_thread(self.history, namespace, key)
-
-    async def aexplain(
-        self,
-        namespace_prefix: tuple[str, ...],
-        /,
-        query: str,
-        *,
-        filter: dict[str, Any] | None = None,
-        limit: int = 10,
-        offset: int = 0,
-    ) -> Explanation:
-        return await in_thread(self.explain, namespace_prefix, query, filter=filter, limit=limit, offset=offset)
-
-    async def aerase(self, namespace: tuple[str, ...], key: str) -> bool:
-        return await in_thread(self.erase, namespace, key)
-
-    async def asweep(self) -> int:
-        return await in_thread(self.sweep)
+    acurrent, acompare_and_put, ahistory = _awaited(current), _awaited(compare_and_put), _awaited(history)
+    aexplain, aerase, asweep_ttl = _awaited(explain), _awaited(erase), _awaited(sweep_ttl)
 
     # Writing
 
@@ -267,22 +255,21 @@ class HoldfastStore(OpensByAddress, BaseStore):
         return told | {file.path: file.content.get("created") for file in self._those_here(kept)}
 
     def _writing(self, path: str, op: PutOp, created: str | None) -> FileWrite:
-        now, ttl = self._core.clock.now(), items.check_ttl(op.ttl)
-        index = self._fields if op.index is None else op.index
+        ttl, index = items.check_minutes("ttl", op.ttl), self._fields if op.index is None else op.index
         content = items.content_of(op.namespace, op.key, op.value, index, ttl, created)
-        expires = None if ttl is None else items.ends(now, ttl)
-        return FileWrite(path, content, tags=items.tags_of(op.namespace), expires=expires)
+        return FileWrite(path, content, tags=items.tags_of(op.namespace), expires=self._end(ttl) if ttl else None)
+
+    def _end(self, ttl: float) -> int:
+        """When an item expires that is touched now."""
+        return self._core.clock.now() + round(ttl * items.MINUTE)
 
     def _refresh(self, read: Iterable[File]) -> None:
         """Let what was read live on for its whole time; its versions and their times stay as they are."""
-        mortal = {file.path: file for file in read if file.expires is not None}
-        if not mortal:
-            return
-        now = self._core.clock.now()
+        mortal = {file.path: file for file in read if "ttl" in file.content}
         puts = [
-            self._book.prolonging(record, items.ends(now, ttl))
-            for path, record in self._book.records(list(mortal)).items()
-            if record.head == mortal[path].version and here(record, now) and (ttl := mortal[path].content.get("ttl"))
+            self._book.prolonging(record, self._end(mortal[path].content["ttl"]))
+            for path, record in (self._book.records(list(mortal)) if mortal else {}).items()
+            if record.head == mortal[path].version and self._book.is_here(record)
         ]
         self._unless_changed(puts)  # whoever wrote or read one of them meanwhile did as much for it
 
@@ -299,33 +286,31 @@ class HoldfastStore(OpensByAddress, BaseStore):
     # Reading
 
     def _reads(self, ops: Sequence[Op]) -> list[Result]:
-        paths = {at: items.path_of(op.namespace, op.key) for at, op in enumerate(ops) if isinstance(op, GetOp)}
-        got = self._files(list(dict.fromkeys(paths.values()))) if paths else {}
-        results: list[Result] = []
+        paths = {items.path_of(op.namespace, op.key) for op in ops if isinstance(op, GetOp)}
+        got = {file.path: file for file in self._those_here(self._book.records([*paths]))} if paths else {}
         read: list[File] = []
-        for at, op in enumerate(ops):
-            result, files = self._read(op, got.get(paths.get(at, "")))
-            results.append(result)
-            read += files
+        results = [self._read(op, got, read) for op in ops]
         self._refresh(read)
         return results
 
-    def _read(self, op: Op, got: File | None) -> tuple[Result, list[File]]:
-        """What an operation gives, and the files whose time begins anew by it."""
+    def _read(self, op: Op, got: Mapping[str, File], read: list[File]) -> Result:
+        """What an operation gives. The files whose time begins anew by it are added to ``read``."""
         if isinstance(op, GetOp):
-            item: Item | None = None if got is None else items.to_item(got)
-            return item, [got] if got is not None and op.refresh_ttl else []
+            file = got.get(items.path_of(op.namespace, op.key))
+            read += [file] if file is not None and op.refresh_ttl else []
+            return None if file is None else Item(**items.told(file))
         if isinstance(op, SearchOp):
             found = self._found(op)
-            return [items.to_found(*pair) for pair in found], [file for file, _ in found] if op.refresh_ttl else []
+            read += [file for file, _ in found] if op.refresh_ttl else []
+            return [SearchItem(**items.told(file), score=score) for file, score in found]
         if isinstance(op, ListNamespacesOp):
-            return self._namespaces(op), []
+            return self._namespaces(op)
         if isinstance(op, PutOp):
-            return None, []
+            return None
         raise Invalid(f"{type(op).__name__} is not an operation of a store")
 
     def _found(self, op: SearchOp) -> list[tuple[File, float | None]]:
-        _check_window(op.limit, op.offset)
+        _check_counts(limit=op.limit, offset=op.offset)
         end = op.offset + op.limit
         if not op.limit:
             return []
@@ -343,7 +328,7 @@ class HoldfastStore(OpensByAddress, BaseStore):
         if op.filter:
             with self._core.engine.snapshot() as view:
                 among = {file.path for file in self._matching(op, view)}
-        k, prefix = min(op.offset + op.limit, _MOST), items.prefix_of(op.namespace_prefix)
+        k, prefix = min(op.offset + op.limit, MAX_HITS), items.prefix_of(op.namespace_prefix)
         return self._folder.search(op.query or "", k, prefix=prefix, among=among, explain=explain)
 
     def _matching(self, op: SearchOp, view: View) -> Iterator[File]:
@@ -354,13 +339,13 @@ class HoldfastStore(OpensByAddress, BaseStore):
             yield from (file for file in files if matches(file.content["value"], wanted))
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        _check_window(op.limit, op.offset)
-        if op.max_depth is not None and (type(op.max_depth) is not int or op.max_depth < 1):
-            raise Invalid(f"max_depth is a whole number over 0, not {quoted(op.max_depth)}")
+        _check_counts(limit=op.limit, offset=op.offset)
+        _check_counts(1, max_depth=1 if op.max_depth is None else op.max_depth)
         conditions = op.match_conditions or ()
         for _, pattern in conditions:
             items.check_labels(pattern)
-        sure = max((_sure(path) for kind, path in conditions if kind == "prefix"), key=len, default=())
+        prefixes = (takewhile("*".__ne__, path) for kind, path in conditions if kind == "prefix")
+        sure = max(map(tuple, prefixes), key=len, default=())
         with self._core.engine.snapshot() as view:
             spaces = {items.name_of(path_of(record))[0] for record in self._records(sure, view)}
         met = (space for space in spaces if all(names_match(space, *condition) for condition in conditions))
@@ -370,25 +355,16 @@ class HoldfastStore(OpensByAddress, BaseStore):
         """The records of what is in a namespace and below, latest first."""
         return self._book.listed(view, tag=items.prefix_of(namespace) or None, wanted=wanted)
 
-    def _files(self, paths: Sequence[str]) -> dict[str, File]:
-        """Those of some files that are there now, by path."""
-        return {file.path: file for file in self._those_here(self._book.records(paths))}
-
     def _those_here(self, records: Mapping[str, Record]) -> list[File]:
         """Of what is kept under some paths, also of what was deleted or has expired, the files that are there."""
         present = [record for record in records.values() if self._book.is_here(record)]
         return self._book.files(present)
 
 
-def _check_window(limit: Any, offset: Any) -> None:
-    for name, value in (("limit", limit), ("offset", offset)):
-        if type(value) is not int or value < 0:
-            raise Invalid(f"{name} is a whole number, at least 0, not {quoted(value)}")
-
-
-def _sure(pattern: Sequence[str]) -> tuple[str, ...]:
-    """The labels of a pattern before its first wildcard."""
-    return tuple(takewhile(lambda label: label != "*", pattern))
+def _check_counts(least: int = 0, **given: Any) -> None:
+    for name, value in given.items():
+        if type(value) is not int or value < least:
+            raise Invalid(f"{name} is a whole number, at least {least}, not {quoted(value)}")
 
 
 def _pages(things: Iterable[T]) -> Iterator[list[T]]:

@@ -1,12 +1,11 @@
 """Stands in for the conftest of LangGraph's own tests: the same fixtures, with one saver and one store.
 
 ``HOLDFAST_SUITE`` says which: ``memory`` is LangGraph's own, the control; ``sqlite`` and ``ram`` are ours. Only tests
-that take a saver or a store are kept. What became of each is written to ``HOLDFAST_SUITE_OUTCOMES``.
+that take a saver or a store are kept.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +24,6 @@ from holdfast.adapters.langgraph import HoldfastSaver, HoldfastStore
 NO_DOCKER = True
 _WHICH = os.environ["HOLDFAST_SUITE"]
 _TAKEN = {"sync_checkpointer", "async_checkpointer", "sync_store", "async_store"}
-_outcomes: dict[str, str] = {}
 
 
 def _address(tmp_path: Path) -> str:
@@ -82,15 +80,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = [item for item in items if _TAKEN & {*getattr(item, "fixturenames", ())}]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    worst = _outcomes.get(report.nodeid, "passed")
-    if report.outcome != "passed" and worst == "passed":
-        _outcomes[report.nodeid] = report.outcome
-    else:
-        _outcomes.setdefault(report.nodeid, report.outcome)
-
-
-def pytest_sessionfinish() -> None:
-    Path(os.environ["HOLDFAST_SUITE_OUTCOMES"]).write_text(json.dumps(_outcomes), encoding="utf-8")
