@@ -23,6 +23,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from holdfast.adapters.langgraph.sweeper import check_config, check_minutes
 from holdfast.errors import Invalid
 from holdfast.extension import LONGEST_BYTES, check_id, decode, encode, escaped, quoted, unescaped
 from holdfast.extension import text_of as all_of
@@ -32,7 +33,6 @@ Index = Literal[False] | Sequence[str] | None
 
 WHOLE = "$"
 MINUTE = 60_000_000  # in microseconds
-_LONGEST = 1_000_000_000  # minutes, nearly two thousand years: what ends later has no date
 
 
 class InvalidNamespace(Invalid, InvalidNamespaceError):
@@ -124,16 +124,9 @@ def text_of(value: dict[str, Any], index: Index) -> str | None:
     return "\n".join(line for lines in found for line in lines)
 
 
-def check_minutes(name: str, minutes: Any) -> float | None:
-    """A time in minutes, or None for ever. No comparison holds for nan."""
-    if minutes is None or (type(minutes) in (int, float) and 0 < minutes <= _LONGEST):
-        return minutes
-    raise Invalid(f"{name} is a number of minutes over 0, at most {_LONGEST:,}, or None, not {quoted(minutes)}")
-
-
 def fields_of(index: Any) -> tuple[str, ...]:
     """What is searched in items that do not say so themselves, as LangGraph's own stores are told it."""
-    given = _checked(index, IndexConfig, "index", '{"fields": ["text"]}')
+    given = check_config(index, IndexConfig, "index", '{"fields": ["text"]}')
     if given.keys() & {"dims", "embed"}:
         raise Invalid(
             "index: leave out dims and embed, and give fields alone; what makes vectors is given to the store beneath: "
@@ -146,23 +139,13 @@ def fields_of(index: Any) -> tuple[str, ...]:
 
 def check_ttl_config(ttl: Any) -> TTLConfig:
     """LangGraph's configuration of how long items live; an empty one if they live for ever."""
-    given = _checked(ttl, TTLConfig, "ttl", '{"default_ttl": 60}')
+    given = check_config(ttl, TTLConfig, "ttl", '{"default_ttl": 60}')
     for name in ("default_ttl", "sweep_interval_minutes"):
         check_minutes(f"ttl: {name}", given.get(name))
     for name in ("refresh_on_read", "omit_expired"):
         if type(given.get(name, True)) is not bool:
             raise Invalid(f"ttl: {name} is True or False, not {quoted(given[name])}")
     return TTLConfig(**given)
-
-
-def _checked(config: Any, known: Any, name: str, such: str) -> dict[str, Any]:
-    """A configuration as LangGraph has it; a name that is none of its own would be passed over."""
-    config = {} if config is None else config
-    if not isinstance(config, Mapping):
-        raise Invalid(f"{name} is a dict such as {such}, not {quoted(config)}")
-    if unknown := [key for key in config if key not in known.__annotations__]:
-        raise Invalid(f"{name}: there is no {unknown[0]!r}; there are {', '.join(sorted(known.__annotations__))}")
-    return dict(config)
 
 
 # What callers get

@@ -34,6 +34,8 @@ from holdfast.adapters.langgraph.kinds import LANGGRAPH
 from holdfast.adapters.langgraph.pruning import Pruned
 from holdfast.adapters.langgraph.saving import plain_metadata
 from holdfast.adapters.langgraph.serde import Serde
+from holdfast.adapters.langgraph.sweeper import Number, Sweeps
+from holdfast.adapters.langgraph.threads import ThreadFound, ThreadTTL, check_ttl, idle, search
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.errors import Invalid
 from holdfast.extension import OpenedStore, StoreOrAddress, ThreadHold, check_id, in_thread, quoted
@@ -41,7 +43,7 @@ from holdfast.extension import OpenedStore, StoreOrAddress, ThreadHold, check_id
 T = TypeVar("T")
 
 
-class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
+class HoldfastSaver(OpensByAddress, Sweeps, BaseCheckpointSaver[int]):
     """A checkpointer: ``graph = builder.compile(checkpointer=HoldfastSaver("agent.db"))``.
 
     ``types`` are the classes of your own that the state may hold: a list of classes and of modules that have them, or
@@ -50,7 +52,7 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
     ``renamed`` and ``dropped`` say what became of channels and nodes. ``user`` names the key of the config that says
     whose a thread is. ``branches`` lets several runs go on from one checkpoint instead of refusing the second.
     ``serde`` encrypts what is stored, as ``EncryptedSerializer.from_pycryptodome_aes()`` does; then messages are not in
-    the thread's log.
+    the thread's log. ``ttl`` says how long threads live, and ``sweep_ttl`` or ``start_ttl_sweeper`` removes the others.
     """
 
     def __init__(  # noqa: PLR0913 - each says one thing that a graph may need
@@ -65,7 +67,9 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
         user: str = "user_id",
         branches: bool = False,
         serde: SerializerProtocol | None = None,
+        ttl: ThreadTTL | None = None,
     ) -> None:
+        self.ttl_config = check_ttl(ttl)
         evolution = Evolution.of(version, migrations, renamed, dropped)
         self._held = OpenedStore(store)
         self.store: Store = self._held.store
@@ -76,7 +80,8 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
         self._keeper = CheckpointKeeper(self.store, self.kinds, evolution, user, serde, branches=branches)
 
     def close(self) -> None:
-        """Close the store, if it was opened by this saver."""
+        """Stop sweeping, and close the store if it was opened by this saver."""
+        self.stop_ttl_sweeper()
         self._held.close()
 
     def get_next_version(self, current: Any, channel: None) -> Any:
@@ -120,9 +125,7 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
 
         ``filter`` names values of metadata, ``before`` a checkpoint that they are older than.
         """
-        if limit is not None and (type(limit) is not int or limit < 0):
-            raise Invalid(f"limit is a whole number of 0 or more, not {quoted(limit)}")
-        return islice(self._keeper.each(config, filter, before), limit)
+        return islice(self._keeper.each(config, filter, before), _checked_limit(limit))
 
     # Writing
 
@@ -207,6 +210,27 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
         ids = None if thread_ids is None else [check_id(str(id), "thread_id") for id in thread_ids]
         return pruning.retain(self.store.core, ids, rule, dry_run=dry_run)
 
+    def sweep_ttl(self) -> Number:
+        """Remove what has outlived ``ttl``: threads, or old checkpoints. Return how many of them that were.
+
+        Async programs may await it, but it blocks.
+        """
+        minutes = self.ttl_config.get("default_ttl")
+        if minutes is None:
+            return Number(0)
+        if self.ttl_config.get("strategy") == "keep_latest":
+            return Number(self.retain(older_than=timedelta(minutes=minutes)).checkpoints)
+        threads = idle(self.store.core, minutes)
+        for thread in threads:
+            self.delete_thread(thread)
+        return Number(len(threads))
+
+    def search_threads(
+        self, filter: dict[str, Any] | None = None, *, user: str | None = None, limit: int | None = None
+    ) -> Iterator[ThreadFound]:
+        """Threads by the metadata of their newest checkpoint, or by owner, latest activity first; no state is read."""
+        return islice(search(self.store.core, filter or {}, user), _checked_limit(limit))
+
     # Delta channels
 
     def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
@@ -265,3 +289,9 @@ class HoldfastSaver(OpensByAddress, BaseCheckpointSaver[int]):
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
         """Nothing is imported by name here, so there is nothing to allow: ``types=`` registers classes."""
         return self
+
+
+def _checked_limit(limit: Any) -> int | None:
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise Invalid(f"limit is a whole number of 0 or more, not {quoted(limit)}")
+    return limit

@@ -35,7 +35,7 @@ from holdfast.adapters.langgraph import items
 from holdfast.adapters.langgraph.by_address import OpensByAddress
 from holdfast.adapters.langgraph.items import Index, InvalidNamespace, ItemVersion
 from holdfast.adapters.langgraph.matching import check_filter, matches, names_match
-from holdfast.adapters.langgraph.sweeper import EVERY_MINUTES, Number, Sweeper
+from holdfast.adapters.langgraph.sweeper import Number, Sweeps, check_minutes
 from holdfast.errors import Conflict, Invalid
 from holdfast.extension import (
     FILE,
@@ -94,7 +94,7 @@ def _awaited(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any
     return twin
 
 
-class HoldfastStore(OpensByAddress, BaseStore):
+class HoldfastStore(OpensByAddress, Sweeps, BaseStore):
     """LangGraph's store on a Holdfast store, or on the address of one, which it then opens, and ``close`` closes.
 
     ``index`` and ``ttl`` are as LangGraph's own stores take them; ``index={"fields": […]}`` is what a search looks at
@@ -115,7 +115,6 @@ class HoldfastStore(OpensByAddress, BaseStore):
         agent: str | None = None,
     ) -> None:
         self._fields, self.ttl_config = items.fields_of(index), items.check_ttl_config(ttl)
-        self._sweeper: Sweeper | None = None
         self._held = OpenedStore(store)
         self._core = self._held.store.core
         with self._held.begun() as begun:
@@ -159,22 +158,6 @@ class HoldfastStore(OpensByAddress, BaseStore):
         if swept:
             self._book.purge()
         return Number(swept)
-
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeper:
-        """Sweep every so many minutes, in a thread that ends with the store, and return what waits for its end.
-
-        Without an interval, here or in ``ttl``, it is every five minutes. One thread sweeps, however often this is
-        called.
-        """
-        given = items.check_minutes("sweep_interval_minutes", sweep_interval_minutes)
-        if self._sweeper is None or not self._sweeper.sweeps:
-            minutes = given or self.ttl_config.get("sweep_interval_minutes") or EVERY_MINUTES
-            self._sweeper = Sweeper(self.sweep_ttl, minutes * 60)
-        return self._sweeper
-
-    def stop_ttl_sweeper(self, timeout: float | None = None) -> Number:
-        """Stop sweeping, and wait up to ``timeout`` seconds for a sweep that is under way. Return whether it ended."""
-        return Number(self._sweeper is None or self._sweeper.stop(timeout))
 
     # Beyond it
 
@@ -255,7 +238,7 @@ class HoldfastStore(OpensByAddress, BaseStore):
         return told | {file.path: file.content.get("created") for file in self._those_here(kept)}
 
     def _writing(self, path: str, op: PutOp, created: str | None) -> FileWrite:
-        ttl, index = items.check_minutes("ttl", op.ttl), self._fields if op.index is None else op.index
+        ttl, index = check_minutes("ttl", op.ttl), self._fields if op.index is None else op.index
         content = items.content_of(op.namespace, op.key, op.value, index, ttl, created)
         return FileWrite(path, content, tags=items.tags_of(op.namespace), expires=self._end(ttl) if ttl else None)
 

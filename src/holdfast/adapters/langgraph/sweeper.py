@@ -1,21 +1,24 @@
-"""A thread that sweeps a store every so often, and what async programs await where blocking ones do not.
+"""How long things live, a thread that sweeps every so often, and what async programs await where blocking ones do not.
 
-Deliberately absent: what sweeping is, and a way to hide what has expired. Nobody sees that, whether or not this runs.
+Deliberately absent: what sweeping is.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from typing import Any, Self
 
-from holdfast.errors import Misconfigured
+from holdfast.errors import Invalid, Misconfigured
+from holdfast.extension import quoted
 
 _log = logging.getLogger(__name__)
 
-EVERY_MINUTES = 5  # as LangGraph's own stores do
+_EVERY_MINUTES = 5  # as LangGraph's own stores do
+_LONGEST = 1_000_000_000  # minutes, nearly two thousand years: what ends later has no date
 
 
 class _Awaited:
@@ -62,3 +65,47 @@ class Sweeper(_Awaited, Future[None]):
                 _log.warning("could not sweep what has expired; trying again in %g s", pause_s, exc_info=True)
         if self.set_running_or_notify_cancel():
             self.set_result(None)
+
+
+class Sweeps:
+    """What has a time to live, and can sweep what has passed it, by itself if it is told to."""
+
+    ttl_config: Mapping[str, Any]
+    _sweeper: Sweeper | None = None
+
+    @abstractmethod
+    def sweep_ttl(self) -> Number:
+        """Remove what has expired, and return how many that were."""
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeper:
+        """Sweep every so many minutes, in a thread that ends with the store, and return what waits for its end.
+
+        Without an interval, here or in ``ttl``, it is every five minutes. One thread sweeps, however often this is
+        called.
+        """
+        given = check_minutes("sweep_interval_minutes", sweep_interval_minutes)
+        if self._sweeper is None or not self._sweeper.sweeps:
+            minutes = given or self.ttl_config.get("sweep_interval_minutes") or _EVERY_MINUTES
+            self._sweeper = Sweeper(self.sweep_ttl, minutes * 60)
+        return self._sweeper
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> Number:
+        """Stop sweeping, and wait up to ``timeout`` seconds for a sweep that is under way. Return whether it ended."""
+        return Number(self._sweeper is None or self._sweeper.stop(timeout))
+
+
+def check_minutes(name: str, minutes: Any) -> float | None:
+    """A time in minutes, or None for ever. No comparison holds for nan."""
+    if minutes is None or (type(minutes) in (int, float) and 0 < minutes <= _LONGEST):
+        return minutes
+    raise Invalid(f"{name} is a number of minutes over 0, at most {_LONGEST:,}, or None, not {quoted(minutes)}")
+
+
+def check_config(config: Any, known: Any, name: str, such: str) -> dict[str, Any]:
+    """A configuration as LangGraph has it; a name that is none of its own would be passed over."""
+    config = {} if config is None else config
+    if not isinstance(config, Mapping):
+        raise Invalid(f"{name} is a dict such as {such}, not {quoted(config)}")
+    if unknown := [key for key in config if key not in known.__annotations__]:
+        raise Invalid(f"{name}: there is no {unknown[0]!r}; there are {', '.join(sorted(known.__annotations__))}")
+    return dict(config)

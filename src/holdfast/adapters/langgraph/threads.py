@@ -1,0 +1,76 @@
+"""Threads as a whole: which there are, by what their newest checkpoint says of them, and which have had their time.
+
+Deliberately absent: what a state holds; nothing of it is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, TypedDict
+
+from holdfast.adapters.langgraph import frames
+from holdfast.adapters.langgraph.frames import GRAPH, GraphStream
+from holdfast.adapters.langgraph.sweeper import check_config, check_minutes
+from holdfast.errors import Invalid
+from holdfast.extension import Core, Query, quoted, scan_all, to_datetime
+
+_MINUTE = 60_000_000
+_STRATEGIES = ("delete", "keep_latest")
+
+
+class ThreadTTL(TypedDict, total=False):
+    """How long threads live, as LangGraph's server is told it, in minutes.
+
+    A thread nothing was saved in for ``default_ttl`` is deleted, or with "keep_latest" checkpoints that are older go
+    and the newest of each thread stays.
+    """
+
+    strategy: Literal["delete", "keep_latest"]
+    default_ttl: float
+    sweep_interval_minutes: float
+
+
+def check_ttl(ttl: Any) -> dict[str, Any]:
+    """What a caller says, looked at; empty if threads live for ever."""
+    given = check_config(ttl, ThreadTTL, "ttl", '{"default_ttl": 43200}')
+    for name in ("default_ttl", "sweep_interval_minutes"):
+        check_minutes(f"ttl: {name}", given.get(name))
+    if given.get("strategy", "delete") not in _STRATEGIES:
+        raise Invalid(f'ttl: strategy is "delete" or "keep_latest", not {quoted(given["strategy"])}')
+    if given and given.get("default_ttl") is None:
+        raise Invalid('ttl: say how long threads live: {"default_ttl": 43200} is 30 days')
+    return given
+
+
+class ThreadFound(NamedTuple):
+    """A thread in a search: who owns it, and the metadata of its newest checkpoint."""
+
+    thread_id: str
+    user: str | None
+    metadata: dict[str, Any]
+    checkpoint_id: str
+    created: datetime
+    active: datetime
+
+
+def search(core: Core, wanted: Mapping[str, Any], user: str | None) -> Iterator[ThreadFound]:
+    """Threads whose newest checkpoint has these values in its metadata, latest activity first."""
+    for record in scan_all(core.engine, core.tenant, Query(GRAPH, user=user)):
+        if frames.namespace_of(record):
+            continue  # a graph inside another one
+        frame = GraphStream(core.engine, core.tenant, record.mark).newest()
+        if frame is None or any(frame.metadata.get(name) != value for name, value in wanted.items()):
+            continue
+        yield ThreadFound(
+            record.scope.thread or "", record.scope.user, dict(frame.metadata), frame.id,
+            to_datetime(record.created), to_datetime(record.time),
+        )  # fmt: skip
+
+
+def idle(core: Core, minutes: float) -> list[str]:
+    """Threads in which nothing was saved for so long."""
+    least = core.clock.now() - round(minutes * _MINUTE)
+    found = {record.scope.thread or "" for record in scan_all(core.engine, core.tenant, Query(GRAPH, until=least))}
+    newest = {thread: next(frames.graphs_in(core.engine, core.tenant, thread), None) for thread in sorted(found)}
+    return [thread for thread, record in newest.items() if record is not None and record.time <= least]
