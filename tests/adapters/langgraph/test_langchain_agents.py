@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -50,8 +51,8 @@ def test_the_page_is_true(page: Callable[[str], None]) -> None:
 
 def test_the_example_pays_each_invoice_once(example: Callable[..., str]) -> None:
     printed = [example("langchain_agent.py", code=code) for code in (-signal.SIGKILL, 0, 0, 0)]
-    paid = [[line.split()[-1] for line in each.splitlines() if "the bank transfers" in line] for each in printed]
-    assert [sorted(each) for each in paid] == [["power)", "water)"], ["rent)"], ["phone)", "roof)"], []]
+    paid = [sorted(re.findall(r"euros for (\w+)", each)) for each in printed]  # two threads may print into one line
+    assert paid == [["power", "water"], ["rent"], ["phone", "roof"], []]
     assert "May I pay the roof? (4 messages" in printed[1]
     assert "All five are paid. (5 messages" in printed[2]
     assert printed[3].count("log    ") == 12
