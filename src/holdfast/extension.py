@@ -59,7 +59,7 @@ from holdfast.ledger.folder import Folder
 from holdfast.ledger.json_path import same
 from holdfast.ledger.log import to_entry, to_event
 from holdfast.ledger.schema import Schema
-from holdfast.ledger.speech import RESERVED
+from holdfast.ledger.speech import FRAMEWORK, RESERVED, framework_parts
 from holdfast.ledger.state import StateBook, to_document
 from holdfast.memory.collection import MemoryCollection
 from holdfast.memory.drafts import Remembering, checked
@@ -74,6 +74,7 @@ from holdfast.store import open as open_store
 
 __all__ = [
     "FILE",
+    "FRAMEWORK",
     "HOLD",
     "KINDS",
     "LEASE",
@@ -121,6 +122,7 @@ __all__ = [
     "escaped",
     "fetch",
     "fetch_events",
+    "framework_parts",
     "here",
     "in_thread",
     "kept_address",

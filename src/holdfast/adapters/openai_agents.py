@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from holdfast import Thread
 from holdfast.errors import Invalid, NotFound
 from holdfast.extension import (
+    FRAMEWORK,
     RESERVED,
     Append,
     Draft,
@@ -33,6 +34,7 @@ from holdfast.extension import (
     checkpoints,
     compare_and_set,
     decode,
+    framework_parts,
     in_thread,
     log,
     quoted,
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MARK = "openai_agents"
-"""The field of an entry that says that it is an item of a session, and holds what the other fields do not."""
+"""The part of ``FRAMEWORK`` that says that an entry is an item of a session, and holds what the other fields do not."""
 _PAGE = 500
 _UNSPOKEN = ("compaction", "item_reference")  # nothing that a person or another model could read
 
@@ -250,19 +252,19 @@ def to_draft(item: Any) -> Draft:
     if form is not None and all(name in item for name in form.fields.values()):
         lifted = {ours: item[theirs] for ours, theirs in form.fields.items()}
         rest = {name: value for name, value in item.items() if name not in form.fields.values()}
-        return Draft(form.kind, {**lifted, MARK: rest})
+        return Draft(form.kind, {**lifted, FRAMEWORK: {MARK: rest}})
     kind = item.get("type")
     if isinstance(kind, str) and kind not in _UNSPOKEN:  # such as reasoning: a block of what the assistant said
-        return Draft("message", {"role": "assistant", "content": [item], MARK: None})
-    return Draft("event", {"name": f"{RESERVED}{MARK}", MARK: item})
+        return Draft("message", {"role": "assistant", "content": [item], FRAMEWORK: {MARK: None}})
+    return Draft("event", {"name": f"{RESERVED}{MARK}", FRAMEWORK: {MARK: item}})
 
 
 def item_of(event: Event) -> Any:
     """The item that an entry holds; None for an entry that is not an item of a session."""
     content = decode(event.body)
-    if not isinstance(content, dict) or MARK not in content:
+    if MARK not in (parts := framework_parts(content)):
         return None
-    rest = content[MARK]
+    rest = parts[MARK]
     if rest is None:
         block = content.get("content")
         return block[0] if isinstance(block, list) and block else None

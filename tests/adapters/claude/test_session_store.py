@@ -107,7 +107,7 @@ TRANSCRIPT: list[Any] = [
     {"type": "user", "uuid": "f5", "isCompactSummary": True, "message": {"role": "user", "content": "All in short"}},
     {"type": "user", "uuid": "f6", "message": "not a dict"},
     {"type": "user", "uuid": "f7", "message": {"role": None, "content": None}},
-    {"type": "user", "message": {"role": "user"}, "timestamp": 7, "role": "x", "of": 1, "name": "n", "claude": {}},
+    {"type": "user", "message": {"role": "user"}, "timestamp": 7, "role": "x", "of": 1, "$framework": {"claude": {}}},
     {"type": "cost-state", "cost": 0.00010400000000000001, "n": 2**53 + 1, "whole": 1.0, "text": "\u2028\x00é😀"},
     {"type": "x"},
 ]  # fmt: skip

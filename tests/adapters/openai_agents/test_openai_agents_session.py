@@ -98,10 +98,10 @@ def test_items_are_entries_that_logs_and_contexts_read(store: holdfast.Store) ->
     session = talk(store)
     entries = session.thread.log()
     assert [entry.kind for entry in entries] == ["message", "message", "tool_call", "observation", "message"]
-    assert entries[0].content == {"role": "user", "content": "What is the weather in Oslo?", MARK: {}}
+    assert entries[0].content == {"role": "user", "content": "What is the weather in Oslo?", "$framework": {MARK: {}}}
     assert entries[2].content == {
         "id": "call_1", "name": "weather", "arguments": '{"city": "Oslo"}',
-        MARK: {"type": "function_call", "id": "fc_1"},
+        "$framework": {MARK: {"type": "function_call", "id": "fc_1"}},
     }  # fmt: skip
     shown = store.context(session.thread, "And on Friday?", budget=4_000).messages("openai")
     calls = [call["id"] for message in shown for call in message.get("tool_calls", ())]
@@ -137,12 +137,16 @@ def test_what_nobody_can_read_is_neither_shown_nor_recalled(store: holdfast.Stor
 def test_what_others_write_into_the_thread_is_no_item(store: holdfast.Store) -> None:
     session = talk(store, *said("1"))
     session.thread.append({"role": "user", "content": "from another program"})
-    session.thread.append(holdfast.note("checked"), holdfast.event("paid", amount=3), {MARK: "odd"}, {MARK: {}})
-    session.thread.append({MARK: None, "content": "odd"}, holdfast.event("x", **{MARK: 7}))
+    session.thread.append(holdfast.note("checked"), holdfast.event("paid", amount=3))
+    for odd in ("odd", {}, 7, None, [{}]):
+        session.thread.append(
+            {"$framework": {MARK: odd}, "text": "x"}, {"role": "user", "content": "x", "$framework": odd}
+        )
+    session.thread.append(holdfast.event("x", **{"$framework": {MARK: 7}}))
     run(session.add_items(said("2")))
     assert run(session.get_items()) == said("1", "2")
     assert run(session.get_items(limit=2)) == said("1", "2")
-    assert session.thread.logbook.head() == 9
+    assert session.thread.logbook.head() == 16
 
 
 def test_a_limit_reads_no_more_than_it_must(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
