@@ -1,7 +1,7 @@
 """LangGraph's own tests of savers and stores, from the source package of the installed version, with ours.
 
 What ours fails must be on the list below, each with its reason; if not, LangGraph's own saver runs the same tests, to
-tell whose fault it is. The package is fetched once for each version and never built.
+tell whose fault it is.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from source_package import own_tests
 
 import holdfast
 
@@ -35,25 +34,11 @@ EXCEPTIONS = {
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """LangGraph's tests with our fixtures."""
     folder = tmp_path_factory.mktemp("suite")
-    with tarfile.open(_source()) as package:
-        package.extractall(folder, filter="data")
-    (unpacked,) = folder.iterdir()
-    tests = unpacked / "tests"
+    tests = own_tests("langgraph", folder)
     shutil.copy(OURS, tests / "conftest.py")
     for name in _NEED_MORE:
         (tests / name).unlink(missing_ok=True)
-    shutil.move(tests, folder / "tests")
-    shutil.rmtree(unpacked)  # its own package would be imported instead of the installed one
     return folder
-
-
-def _source() -> Path:
-    """The source package, kept beside the environment that has the same version."""
-    kept, number = Path(sys.prefix) / "source", version("langgraph")
-    if not list(kept.glob(f"langgraph-{number}.tar.gz")):
-        only = ["--quiet", "--no-deps", "--no-binary", ":all:", "--dest", str(kept)]
-        subprocess.run([sys.executable, "-m", "pip", "download", *only, f"langgraph=={number}"], check=True)
-    return kept / f"langgraph-{number}.tar.gz"
 
 
 def outcomes(suite: Path, which: str, tests: list[str]) -> dict[str, str]:
