@@ -62,7 +62,12 @@ def to_event(entry: Entry) -> Event:
 def is_event(entry: Entry) -> bool:
     """Whether an entry was made of an event of ADK: others may write to a thread too."""
     part = framework_parts(entry.content).get(_PART)
-    return isinstance(part, dict) and "timestamp" in part and entry.key is not None
+    return isinstance(part, dict) and isinstance(part.get("timestamp"), int | float) and entry.key is not None
+
+
+def timestamp_of(entry: Entry) -> float:
+    """The time that the event of an entry says."""
+    return float(framework_parts(entry.content)[_PART]["timestamp"])
 
 
 def text_of(event: Event) -> str:
