@@ -180,6 +180,8 @@ def test_what_others_write_into_the_thread_is_no_part_of_the_transcript(store: h
     run(sessions.append(KEY, [entry(1)]))
     sessions.thread(KEY).append(holdfast.note("a remark"))
     sessions.thread(KEY).append({"role": "user", "content": "from elsewhere"})
+    for odd in (7, {"claude": 7}, {"claude": {}}, {"claude": {"message": "hi"}}):
+        sessions.thread(KEY).append({"role": "user", "content": "x", "$framework": odd})
     run(sessions.append(KEY, [entry(2), {"type": "custom-title", "customTitle": "Trip"}]))
     assert run(sessions.load(KEY)) == [entry(1), entry(2), {"type": "custom-title", "customTitle": "Trip"}]
     assert agree(sessions)
