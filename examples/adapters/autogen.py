@@ -48,7 +48,7 @@ async def main() -> None:
         print(f"kept revision {await keeper.keep(team)}")
         for entry in keeper.thread.log():
             if entry.kind == "message":
-                print(f"  {entry.content['autogen']['source']}: {entry.content['content']}")
+                print(f"  {entry.content['$framework']['autogen']['source']}: {entry.content['content']}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What adapters and importers use besides ``holdfast`` itself: the one place where they reach below the surface.
 
-Use it to write your own outside this repository, just as ours are written. It has five parts:
+Use it to write your own outside this repository, just as ours are written. It has six parts:
 
 - a store, however it was given (``OpenedStore``), and a way to use it without blocking an event loop (``in_thread``);
 - a framework's names as parts of our names (``escaped``): parts are joined by slashes, and a slash inside a part
@@ -8,6 +8,8 @@ Use it to write your own outside this repository, just as ours are written. It h
 - the handles behind the public ones: ``thread.logbook``, ``thread.statebook``, ``folder.filebook`` and
   ``memory.visible`` give operations that you combine into one commit (``Core``, ``Pending``, ``compare_and_set``);
 - the engine's words for such a commit: records, events, operations, and how values become bytes;
+- the one field for what your framework alone understands (``FRAMEWORK``): put your part of it there under a name of
+  your own, and read it with ``framework_parts``; contexts, recall and the command skip the field;
 - ``mask``, which shortens a long tool output as contexts do.
 
 Deliberately absent: anything specific to a framework, and anything that a public method already does.
@@ -61,7 +63,7 @@ from holdfast.ledger.folder import Folder
 from holdfast.ledger.json_path import same
 from holdfast.ledger.log import to_entry, to_event
 from holdfast.ledger.schema import Schema
-from holdfast.ledger.speech import RESERVED
+from holdfast.ledger.speech import FRAMEWORK, RESERVED, framework_parts
 from holdfast.ledger.state import StateBook, to_document
 from holdfast.ledger.thread import check_count
 from holdfast.memory.collection import MemoryCollection
@@ -77,6 +79,7 @@ from holdfast.store import open as open_store
 
 __all__ = [
     "FILE",
+    "FRAMEWORK",
     "HOLD",
     "KINDS",
     "LEASE",
@@ -127,6 +130,7 @@ __all__ = [
     "escaped",
     "fetch",
     "fetch_events",
+    "framework_parts",
     "here",
     "in_thread",
     "kept_address",

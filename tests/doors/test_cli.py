@@ -834,6 +834,7 @@ def test_ages(seconds: float, words: str) -> None:
         ),
         ("message", {"content": [{"type": "file", "name": "a.pdf"}]}, '{"type": "file", "name": "a.pdf"}'),
         ("message", {"content": [{"image": "x" * 3000}]}, '{"image": "(3,000 characters)"}'),
+        ("message", {"role": "user", "content": "hi", "$framework": {"adk": {"branch": "x"}}}, "hi"),
         ("message", ["odd"], '["odd"]'),
         ("tool_call", {"tool": "x"}, '{"tool": "x"}'),
         ("observation", {"content": "ok", "of": "c1"}, "ok"),

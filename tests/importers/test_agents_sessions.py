@@ -31,9 +31,17 @@ def test_items_are_entries_as_the_adapter_makes_them(store: holdfast.Store, sess
     assert [entry.kind for entry in log] == [
         "message", "message", "tool_call", "observation", "message", "event", "message"
     ]  # fmt: skip
-    assert log[0].content == {"role": "user", "content": "Book me a flight to Porto ✈️", "openai_agents": {}}
+    assert log[0].content == {
+        "role": "user",
+        "content": "Book me a flight to Porto ✈️",
+        "$framework": {"openai_agents": {}},
+    }
     assert log[2].content["name"] == "find_flights"
-    assert log[2].content["openai_agents"] == {"type": "function_call", "id": "fc_1", "status": "completed"}
+    assert log[2].content["$framework"]["openai_agents"] == {
+        "type": "function_call",
+        "id": "fc_1",
+        "status": "completed",
+    }
     assert log[3].content["of"] == "call_1"
     with sqlite3.connect(sessions) as connection:
         stamps = [

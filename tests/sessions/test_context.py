@@ -73,6 +73,26 @@ def live(store: holdfast.Store) -> None:
 
 
 @pytest.mark.every_engine
+@pytest.mark.parametrize("beside", [{"adk": {"secret": "zebra"}}, "zebra", ["zebra"], {"claude": "zebra"}])
+def test_what_frameworks_keep_is_stored_as_given_and_seen_by_no_model(
+    store: holdfast.Store, thread: Any, beside: Any
+) -> None:
+    """Nobody else has to keep away from the field: what they put there comes back to them, and is shown to no one."""
+    said = [{**user("book a flight"), "$framework": beside}, {"mood": "calm", "$framework": beside}]
+    thread.append(*said, event("paid", amount=3, **{"$framework": beside}))
+    thread.save({"city": "Porto", "$framework": beside})
+    assert [entry.content for entry in thread.log(limit=2)] == said
+    assert thread.state(dict).value == {"city": "Porto", "$framework": beside}
+    shown = str([store.context(thread, "and then?", 4_000).messages(form) for form in FORMS])
+    assert "Porto" in shown
+    assert "calm" in shown
+    assert "paid" in shown
+    assert "zebra" not in shown
+    assert "framework" not in shown
+    assert not [hit for hit in store.memory(user="ana").recall("zebra").hits if "zebra" in hit.text]
+
+
+@pytest.mark.every_engine
 def test_everything_is_there_once_and_named(store: holdfast.Store, thread: Any) -> None:
     live(store)
     context = store.context(thread, "the night train?", 4_000, instructions="Be brief.")

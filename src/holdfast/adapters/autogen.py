@@ -23,6 +23,7 @@ import msgspec
 from holdfast import Folder, Thread
 from holdfast.errors import Conflict, Corrupt, Invalid, TooLarge, Unsupported
 from holdfast.extension import (
+    FRAMEWORK,
     MAX_HITS,
     MEMORY_KINDS,
     RESERVED,
@@ -31,6 +32,7 @@ from holdfast.extension import (
     StoreOrAddress,
     compare_and_set,
     encode,
+    framework_parts,
     in_thread,
     kept_address,
     quoted,
@@ -53,6 +55,7 @@ T = TypeVar("T")
 _LISTED_BY = ("kind", "subject", "tag")
 _FORM = "form:"
 _ENTRIES = "$entries"
+_PART = "autogen"
 _SILENT = f"{RESERVED}autogen."
 """What the names of events begin with that repeat what stands elsewhere: recall and contexts leave them out."""
 _CONTEXT = f"{_SILENT}context"
@@ -383,15 +386,16 @@ class _Folding:
         """
         rest = {name: value for name, value in message.items() if name != "content"}
         text, source, kind = message["content"], str(message.get("source")), message["type"]
+        part = {FRAMEWORK: {_PART: rest}}
         if not isinstance(text, str):
             name = kind if said and kind != _RECALLED else _SILENT + kind
-            return Draft("event", {"name": name, "autogen": message})
+            return Draft("event", {"name": name, "content": text, **part})
         if said:
-            return Draft("message", {"role": _role(message), "content": text, "autogen": rest})
+            return Draft("message", {"role": _role(message), "content": text, **part})
         number = self._said.get((source, text))
         if number is not None:
-            return Draft("event", {"name": _CONTEXT, "of": number, "autogen": rest})
-        return Draft("event", {"name": _CONTEXT, "autogen": message})
+            return Draft("event", {"name": _CONTEXT, "of": number, **part})
+        return Draft("event", {"name": _CONTEXT, "content": text, **part})
 
 
 def _lists(value: Any, wanted: str, name: str = "") -> Iterator[list[dict[str, Any]]]:
@@ -450,18 +454,18 @@ def _unfolded(value: Any, entries: dict[int, Entry]) -> Any:
 def _is_message(entry: Entry) -> bool:
     """Whether an entry stands for a message. Others may write into the thread what they like."""
     content = entry.content
-    if not isinstance(content, dict) or not isinstance(content.get("autogen"), dict):
+    if not isinstance(framework_parts(content).get(_PART), dict):
         return False
-    return entry.kind == "event" or isinstance(content.get("content"), str)
+    if entry.kind == "event":
+        return "content" in content or (content.get("name") == _CONTEXT and "of" in content)
+    return isinstance(content.get("content"), str)
 
 
 def _message(entry: Entry, entries: dict[int, Entry]) -> dict[str, Any]:
     """The message that an entry stands for, as it was."""
-    content, rest = entry.content, dict(entry.content["autogen"])
-    if entry.kind == "message":
-        return {**rest, "content": content["content"]}
-    repeats = content.get("name") == _CONTEXT and "of" in content
-    return {**rest, "content": _entry(entries, content["of"]).content["content"]} if repeats else rest
+    content = entry.content
+    text = content if "content" in content else _entry(entries, content["of"]).content
+    return {**framework_parts(content)[_PART], "content": text["content"]}
 
 
 def _entry(entries: dict[int, Entry], number: int) -> Entry:

@@ -21,6 +21,7 @@ import msgspec
 from holdfast import Thread
 from holdfast.errors import Invalid
 from holdfast.extension import (
+    FRAMEWORK,
     RESERVED,
     Draft,
     Event,
@@ -35,6 +36,7 @@ from holdfast.extension import (
     encode,
     escaped,
     fetch,
+    framework_parts,
     in_thread,
     log,
     quoted,
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     )
 
 MARK = "claude"
-"""What the ids of these threads begin with, and the field of an entry that holds what its other fields do not."""
+"""What the ids of these threads begin with, and the part of ``FRAMEWORK`` with what an entry's other fields lack."""
 SUMMARY = "claude_summary"
 """The kind of record that a session's summary is kept in, under the id of its thread."""
 _SAID = ("user", "assistant")
@@ -303,7 +305,7 @@ def _draft(entry: Any) -> Draft:
     kind, front, rest = _split(entry)
     if isinstance(entry.get("timestamp"), str):  # when it was said, also for what is imported later
         front, rest = {**front, "timestamp": entry["timestamp"]}, {**rest, "timestamp": None}
-    return log.copied(Draft(kind, {**front, MARK: rest}, _key(entry.get("uuid"))))
+    return log.copied(Draft(kind, {**front, FRAMEWORK: {MARK: rest}}, _key(entry.get("uuid"))))
 
 
 def _split(entry: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -346,13 +348,18 @@ def _key(uuid: Any) -> str | None:
 
 def _entries(entries: Sequence[Entry]) -> list[Any]:
     """The entries of a transcript among those of a thread, to which anybody may have added."""
-    contents = (entry.content for entry in entries if isinstance(entry.content, dict))
-    return [_entry(content) for content in contents if isinstance(content.get(MARK), dict)]
+    return [_entry(entry.content) for entry in entries if _is_entry(entry.content)]
+
+
+def _is_entry(front: Any) -> bool:
+    """Whether content is an entry of a transcript: one that has its part, with holes for what stands in front."""
+    rest = framework_parts(front).get(MARK)
+    return isinstance(rest, dict) and (front.keys().isdisjoint(("of", "role")) or isinstance(rest.get("message"), dict))
 
 
 def _entry(front: dict[str, Any]) -> dict[str, Any]:
     """An entry of a transcript, with what stands in front put back into its holes."""
-    rest: dict[str, Any] = front[MARK]
+    rest: dict[str, Any] = framework_parts(front)[MARK]
     if "timestamp" in front:
         rest = {**rest, "timestamp": front["timestamp"]}
     if "of" in front:

@@ -4,19 +4,22 @@ Each item of a session is one entry of the thread that bears the session's id, s
 contexts and recall read: what was said is a message, a call of a function is a tool call, what came of it an
 observation. What an item has beyond that goes beside it under a mark, which tells the session's items from
 whatever else is in the thread, and from both the item is restored as it was given. Removing items hides them, as a
-rewind does, and leaves what others wrote. Deliberately absent: recognising repeated items by id, because models that
-are not OpenAI's give the same id to different answers.
+rewind does, and leaves what others wrote. It is a subclass of the SDK's ``SQLiteSession`` and uses nothing of it:
+``EncryptedSession`` authenticates what it pops only in one, and from any other session takes away what it cannot read.
+Deliberately absent: recognising repeated items by id, because models that are not OpenAI's give the same id to
+different answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from holdfast import Thread
 from holdfast.errors import Invalid, NotFound
 from holdfast.extension import (
+    FRAMEWORK,
     RESERVED,
     Append,
     Draft,
@@ -33,13 +36,16 @@ from holdfast.extension import (
     checkpoints,
     compare_and_set,
     decode,
+    framework_parts,
     in_thread,
     log,
     quoted,
 )
 
 try:
-    from agents.memory import SessionSettings
+    from agents.memory import SessionSettings, SQLiteSession
+    from agents.memory.session import _CompactionSnapshot
+    from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 except ImportError as error:
     raise ImportError("this needs the OpenAI Agents SDK: pip install 'holdfast[openai-agents]'") from error
 
@@ -47,10 +53,13 @@ if TYPE_CHECKING:
     from agents.items import TResponseInputItem
 
 T = TypeVar("T")
+Check = Callable[["TResponseInputItem"], None]
+Prunes = Callable[["TResponseInputItem"], bool]
 
 MARK = "openai_agents"
-"""The field of an entry that says that it is an item of a session, and holds what the other fields do not."""
+"""The part of ``FRAMEWORK`` that says that an entry is an item of a session, and holds what the other fields do not."""
 _PAGE = 500
+_OPEN_TO_CHANGE = ("get_items", "add_items", "pop_item", "clear_session")
 _UNSPOKEN = ("compaction", "item_reference")  # nothing that a person or another model could read
 
 
@@ -70,14 +79,12 @@ _FORMS = {
 }
 
 
-class HoldfastSession:
+class HoldfastSession(SQLiteSession):
     """A session whose items are entries of the thread ``session_id``; any number of processes may use it at once.
 
     ``store`` is an open store or the address of one; only what was opened here is closed by ``close``. ``user`` and
     ``agent`` say whose thread it is, so that recall finds it and nobody else's session of the same id is touched.
     """
-
-    session_settings: SessionSettings | None
 
     def __init__(
         self,
@@ -88,8 +95,7 @@ class HoldfastSession:
         agent: str | None = None,
         session_settings: SessionSettings | dict[str, Any] | None = None,
     ) -> None:
-        settings = {} if session_settings is None else session_settings
-        self.session_settings = SessionSettings().resolve(settings) if isinstance(settings, dict) else settings
+        self.session_settings = coerce_session_settings({} if session_settings is None else session_settings)
         self.session_id = session_id
         self._held = OpenedStore(store)
         self.store = self._held.store
@@ -105,14 +111,13 @@ class HoldfastSession:
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The newest ``limit`` items, oldest first; without it as many as ``session_settings`` say, or all.
 
-        What is older than these is not read.
+        What is older than these is not read. 0 gives none, a number below 0 all, as in ``SQLiteSession``.
         """
-        settings = self.session_settings
-        if limit is None and settings is not None:
-            limit = settings.limit
-        if limit is not None and (type(limit) is not int or limit < 0):
-            raise Invalid(f"limit is a number of items, 0 or more, or None for all of them, not {quoted(limit)}")
-        return await in_thread(self._newest, limit)
+        limit = resolve_session_limit(limit, self.session_settings)
+        if limit is not None and type(limit) is not int:
+            raise Invalid(f"limit is a number of items, or None for all of them, not {quoted(limit)}")
+        found = await in_thread(self._newest, None if limit is None or limit < 0 else limit)
+        return [item_of(event) for event in found]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items in one commit, all of them or none."""
@@ -120,12 +125,13 @@ class HoldfastSession:
         if drafts:  # encoded here and now, so that nothing the caller changes meanwhile gets in
             await in_thread(self._core.commit, self.thread.logbook.appending(drafts))
 
-    async def pop_item(self) -> TResponseInputItem | None:
-        """Take the newest item away and return it; None when there is none. Nobody else gets the same one.
+    async def _pop_item_with_validation(self, validate: Check | None = None) -> TResponseInputItem | None:
+        """What ``pop_item`` does: take the newest item away and return it; None when there is none.
 
-        It is hidden: the checkpoint ``before-pop-N`` of the thread still has it.
+        Nobody else gets the same one. It is hidden: the checkpoint ``before-pop-N`` of the thread still has it. If
+        ``validate`` raises, the item stays where it is.
         """
-        return await in_thread(self._pop)
+        return await in_thread(self._insisted, lambda: self._popping(validate))
 
     async def clear_session(self) -> None:
         """Take all items away. They are hidden, as by ``pop_item``; ``erase`` removes them for good."""
@@ -135,12 +141,39 @@ class HoldfastSession:
 
     async def replace_items(self, items: list[TResponseInputItem]) -> None:
         """Put these items in the place of all there are, in one commit, so that no crash leaves neither."""
-        await in_thread(self._replace, [log.copied(draft) for draft in _drafts(items)])
+        drafts = [log.copied(draft) for draft in _drafts(items)]
+        await in_thread(self._insisted, lambda: self._replacing(drafts))
 
     async def _atomic_replace_items(self, items: list[TResponseInputItem]) -> bool:
         """Where the SDK's compaction looks for a replacement in one piece; without it it clears and then adds."""
+        if self._is_extended():
+            return False
         await self.replace_items(items)
         return True
+
+    async def _get_compaction_snapshot(
+        self, limit: int, *, prune_prefix: Prunes | None = None
+    ) -> _CompactionSnapshot | None:
+        """Where the SDK's compaction looks for the newest items, and a way to replace the last of them in one piece.
+
+        The replacement is refused when others wrote items meanwhile. It also takes away the oldest items as far as
+        ``prune_prefix`` says, which are those that ``EncryptedSession`` knows to have expired.
+        """
+        if self._is_extended():
+            return None
+        found = await in_thread(self._newest, limit + 1)
+        seen = found[-limit:]
+
+        async def replace_suffix(start: int, output: list[TResponseInputItem]) -> bool:
+            drafts = [log.copied(draft) for draft in _drafts(output)]
+            return await in_thread(self._insisted, lambda: self._replacing_end(seen[start:], drafts, prune_prefix))
+
+        return _CompactionSnapshot([item_of(event) for event in seen], len(found) <= limit, replace_suffix)
+
+    def _is_extended(self) -> bool:
+        """Whether a subclass changes what reading and adding mean, so that nothing may go past these."""
+        kind = type(self)
+        return any(getattr(kind, name) is not getattr(HoldfastSession, name) for name in _OPEN_TO_CHANGE)
 
     async def erase(self, *, forever: bool = True) -> None:
         """Remove the whole thread for good: hidden items too, its state and whatever else was written to it.
@@ -161,11 +194,13 @@ class HoldfastSession:
 
     # Reading
 
-    def _newest(self, limit: int | None) -> list[TResponseInputItem]:
+    def _newest(self, limit: int | None) -> list[Event]:
+        """The entries of the newest items, oldest first."""
         record = self.thread.logbook.record()
-        if record is None:
-            return []
-        found = (item for event in self._backwards(record.mark, limit) if (item := item_of(event)) is not None)
+        return [] if record is None else self._items_up_to(record.mark, limit)
+
+    def _items_up_to(self, mark: Mark, limit: int | None) -> list[Event]:
+        found = (event for event in self._backwards(mark, limit) if item_of(event) is not None)
         return list(islice(found, limit))[::-1]
 
     def _backwards(self, mark: Mark, size: int | None = None) -> Iterator[Event]:
@@ -178,36 +213,37 @@ class HoldfastSession:
 
     # Taking away
 
-    def _pop(self) -> TResponseInputItem | None:
-        return self._insisted(self._popping)
-
-    def _popping(self) -> Pending[TResponseInputItem | None]:
+    def _popping(self, validate: Check | None) -> Pending[TResponseInputItem | None]:
         """What takes the newest item away, as things are now."""
         time, here = self._core.clock.now(), self._here()
-        if here is None:
+        newest = [] if here is None else self._items_up_to(here[0].mark, 1)
+        if here is None or not newest:
             return Pending((), time, lambda _: None)
-        later: list[Event] = []
-        for event in self._backwards(here[0].mark):
-            if (item := item_of(event)) is not None:
-                hidden = self._hiding("pop", *here, event.position)
-                return Pending((*hidden, *self._adding(_carried(reversed(later)))), time, lambda _: item)
-            later.append(event)
-        return Pending((), time, lambda _: None)
-
-    def _replace(self, drafts: Sequence[Draft]) -> None:
-        self._insisted(lambda: self._replacing(drafts))
+        item = item_of(newest[0])
+        if validate is not None:
+            validate(item)
+        return Pending(self._without("pop", here, newest), time, lambda _: item)
 
     def _replacing(self, drafts: Sequence[Draft]) -> Pending[None]:
         """What puts items in the place of all there are, as things are now."""
         time, here = self._core.clock.now(), self._here()
         fresh = [log.to_event(draft, time) for draft in drafts]
-        events = [] if here is None else list(self._backwards(here[0].mark))[::-1]
-        first = next((event.position for event in events if item_of(event) is not None), None)
-        if here is None or first is None:
-            return Pending(self._adding(fresh, expect=len(events)), time, lambda _: None)
-        kept = _carried(event for event in events[first:] if item_of(event) is None)
-        hidden = self._hiding("clear", *here, first)
-        return Pending((*hidden, *self._adding([*kept, *fresh])), time, lambda _: None)
+        items = [] if here is None else self._items_up_to(here[0].mark, None)
+        if here is None or not items:
+            head = 0 if here is None else here[0].head
+            return Pending(self._adding(fresh, expect=head), time, lambda _: None)
+        return Pending(self._without("clear", here, items, fresh), time, lambda _: None)
+
+    def _replacing_end(self, seen: Sequence[Event], drafts: Sequence[Draft], prunes: Prunes | None) -> Pending[bool]:
+        """What puts items in the place of the last ones, if these still are the last; and prunes the first ones."""
+        time, here = self._core.clock.now(), self._here()
+        if here is None or not seen or self._items_up_to(here[0].mark, len(seen)) != seen:
+            return Pending((), time, lambda _: False)
+        gone, fresh = list(seen), [log.to_event(draft, time) for draft in drafts]
+        if prunes is not None:
+            before = self._items_up_to(Mark(here[0].mark.stream, seen[0].position - 1), None)
+            gone += takewhile(lambda event: prunes(item_of(event)), before)
+        return Pending(self._without("compaction", here, gone, fresh), time, lambda _: True)
 
     def _here(self) -> tuple[Record, Record | None] | None:
         """The thread and its state as they stood together; None when there is no thread yet, or no longer."""
@@ -215,6 +251,20 @@ class HoldfastSession:
             return self.thread.logbook.with_state()
         except NotFound:
             return None
+
+    def _without(
+        self, why: str, here: tuple[Record, Record | None], gone: Iterable[Event], fresh: Iterable[Event] = ()
+    ) -> tuple[Op, ...]:
+        """Hide items with all that follows, and put back behind what stays of that; then what is new.
+
+        What others wrote stays, but for summaries: they tell what was said there.
+        """
+        places = {event.position for event in gone}
+        first = min(places)
+        read = self._backwards(here[0].mark, here[0].head - first)
+        later = list(takewhile(lambda event: event.position > first, read))[::-1]
+        kept = [event for event in later if event.position not in places and event.kind != "summary"]
+        return (*self._hiding(why, *here, first), *self._adding([*kept, *fresh]))
 
     def _hiding(self, why: str, record: Record, state: Record | None, number: int) -> tuple[Op, ...]:
         """Hide the log from an entry on, if it still is what was read; the state stays as it is.
@@ -250,19 +300,19 @@ def to_draft(item: Any) -> Draft:
     if form is not None and all(name in item for name in form.fields.values()):
         lifted = {ours: item[theirs] for ours, theirs in form.fields.items()}
         rest = {name: value for name, value in item.items() if name not in form.fields.values()}
-        return Draft(form.kind, {**lifted, MARK: rest})
+        return Draft(form.kind, {**lifted, FRAMEWORK: {MARK: rest}})
     kind = item.get("type")
     if isinstance(kind, str) and kind not in _UNSPOKEN:  # such as reasoning: a block of what the assistant said
-        return Draft("message", {"role": "assistant", "content": [item], MARK: None})
-    return Draft("event", {"name": f"{RESERVED}{MARK}", MARK: item})
+        return Draft("message", {"role": "assistant", "content": [item], FRAMEWORK: {MARK: None}})
+    return Draft("event", {"name": f"{RESERVED}{MARK}", FRAMEWORK: {MARK: item}})
 
 
 def item_of(event: Event) -> Any:
     """The item that an entry holds; None for an entry that is not an item of a session."""
     content = decode(event.body)
-    if not isinstance(content, dict) or MARK not in content:
+    if MARK not in (parts := framework_parts(content)):
         return None
-    rest = content[MARK]
+    rest = parts[MARK]
     if rest is None:
         block = content.get("content")
         return block[0] if isinstance(block, list) and block else None
@@ -283,8 +333,3 @@ def _drafts(items: Iterable[Any]) -> list[Draft]:
     if isinstance(items, str | bytes | dict) or not isinstance(items, Iterable):
         raise Invalid(f"items come as a list of dicts, not as {type(items).__name__}")
     return [to_draft(item) for item in items]
-
-
-def _carried(events: Iterable[Event]) -> list[Event]:
-    """What others wrote after an item that is hidden stays, but for summaries: they tell what was said there."""
-    return [event for event in events if event.kind != "summary"]

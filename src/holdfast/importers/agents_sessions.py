@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from holdfast.errors import Invalid, Unsupported
+from holdfast.extension import FRAMEWORK
 from holdfast.importers.database import ForeignDatabase, quoted
 from holdfast.importers.parts import ImportedEntry, ImportedThread
 from holdfast.importers.source import ImportOptions, ImportSource, RefusedItem, micros
@@ -99,8 +100,9 @@ def entry_of(item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     given = item.get("type")
     kind, fields = _FIELDS.get(given if isinstance(given, str) else "message", ("", {}))
     if kind and all(name in item for name in fields.values()):
+        rest = {name: value for name, value in item.items() if name not in fields.values()}
         lifted = {ours: item[theirs] for ours, theirs in fields.items()}
-        return kind, {**lifted, MARK: {name: item[name] for name in item if name not in fields.values()}}
+        return kind, {**lifted, FRAMEWORK: {MARK: rest}}
     if isinstance(given, str) and given not in _UNSPOKEN:
-        return "message", {"role": "assistant", "content": [item], MARK: None}
-    return "event", {"name": f"holdfast.{MARK}", MARK: item}
+        return "message", {"role": "assistant", "content": [item], FRAMEWORK: {MARK: None}}
+    return "event", {"name": f"holdfast.{MARK}", FRAMEWORK: {MARK: item}}

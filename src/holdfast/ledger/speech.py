@@ -23,13 +23,25 @@ RESERVED = "holdfast."
 """The prefix of events that Holdfast writes for itself. They are no part of what was said."""
 _LONG = 64
 
-FRAMEWORKS = frozenset({"adk", "autogen", "claude", "crewai", "langchain", "openai_agents", "pydantic_ai"})
-"""Fields in which an adapter keeps what its framework alone understands. They are no part of what was said either."""
+FRAMEWORK = "$framework"
+"""The field of an entry's content, or of a state, in which adapters keep what their framework alone understands.
+
+Each has its part of it under a name of its own. None of it is part of what was said either.
+"""
 
 
-def without_frameworks(content: dict[str, Any]) -> dict[str, Any]:
-    """Content as shown to people and models."""
-    return {name: value for name, value in content.items() if name not in FRAMEWORKS}
+def without_framework(content: dict[str, Any]) -> dict[str, Any]:
+    """Content, or a state, as shown to people and models."""
+    return {name: value for name, value in content.items() if name != FRAMEWORK}
+
+
+def framework_parts(content: Any) -> dict[str, Any]:
+    """What adapters keep in some content, or a state, by the name of each. Anything else in their field is nobody's."""
+    parts = content.get(FRAMEWORK) if isinstance(content, dict) else None
+    return parts if isinstance(parts, dict) else {}
+
+
+_UNSAID = ("role", "of", "id", FRAMEWORK, *_TIMES)
 
 
 class Speech(NamedTuple):
@@ -71,7 +83,7 @@ def spoken(kind: str, content: Any) -> str:
         for name in ("content", "text"):
             if name in content:
                 return "\n".join(_leaves(content[name]))
-        content = {name: value for name, value in content.items() if name not in ("role", "of", "id", *_TIMES)}
+        content = {name: value for name, value in content.items() if name not in _UNSAID}
     return "\n".join(_leaves(content))
 
 

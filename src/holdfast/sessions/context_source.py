@@ -39,7 +39,7 @@ from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
 from holdfast.ledger.files import FILE, text_of
 from holdfast.ledger.folder import Folder
-from holdfast.ledger.speech import Speech
+from holdfast.ledger.speech import Speech, without_framework
 from holdfast.memory.drafts import check_trust
 from holdfast.memory.extraction import DECISION
 from holdfast.providers.tokens.choose import check_name
@@ -343,7 +343,7 @@ class ContextSource:
         loaded = self._thread.state(self._settings.get("state"))
         shown = schemas.dump(loaded.value) if loaded else None
         if isinstance(shown, dict):
-            shown.pop("pydantic_ai", None)  # what that adapter keeps beside the state is not part of it
+            shown = without_framework(shown)
         return sections.state(loaded, shown)
 
     # What is recalled

@@ -53,7 +53,7 @@ def test_a_session_comes_back_with_its_events_and_state(sessions: Any) -> None:
         assert again.events == events == session.events
         assert again.state == session.state == {"step": 2, "nested": {"a": [1, None]}}
         assert (again.app_name, again.user_id, again.id) == ("travel", "ana", "one")
-        assert again.last_update_time >= events[0].timestamp
+        assert again.last_update_time == session.last_update_time == pytest.approx(events[-1].timestamp, abs=1e-6)
 
     run(work(), sessions)
 
@@ -64,6 +64,40 @@ def test_an_id_is_made_where_none_is_given(sessions: Any) -> None:
         assert first.id
         assert first.id != second.id
         assert (await sessions.get_session(**HERE, session_id=first.id)).id == first.id
+
+    run(work(), sessions)
+
+
+@pytest.mark.every_engine
+def test_a_session_was_updated_when_its_last_event_says(sessions: Any) -> None:
+    async def work() -> None:
+        made = {id: await sessions.create_session(**HERE, session_id=id) for id in ("a", "b", "c")}
+        for id, later in (("b", 500), ("a", 900.25), ("c", 700)):
+            event = said("hello")
+            event.timestamp = made[id].last_update_time + later
+            await sessions.append_event(made[id], event)
+            assert made[id].last_update_time == event.timestamp
+        listed = (await sessions.list_sessions(**HERE)).sessions
+        assert [(one.id, one.last_update_time) for one in listed] == [(id, made[id].last_update_time) for id in "bca"]
+        for id, session in made.items():
+            config = GetSessionConfig(num_recent_events=0)
+            again = await sessions.get_session(**HERE, session_id=id, config=config)
+            assert again.last_update_time == session.last_update_time
+
+    run(work(), sessions)
+
+
+def test_blanks_around_an_id_are_none_of_it(kind: str, sessions: Any) -> None:
+    async def work() -> None:
+        if kind == "database":
+            return  # keeps them
+        assert (await sessions.create_session(**HERE, session_id="  one ")).id == "one"
+        assert (await sessions.get_session(**HERE, session_id="one  ")).id == "one"
+        assert (await sessions.create_session(**HERE, session_id="  ")).id.strip()
+        assert await sessions.get_session(**HERE, session_id=" ") is None
+        await sessions.delete_session(**HERE, session_id="")
+        await sessions.delete_session(**HERE, session_id=" one")
+        assert await sessions.get_session(**HERE, session_id="one") is None
 
     run(work(), sessions)
 

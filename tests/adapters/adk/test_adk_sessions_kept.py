@@ -266,6 +266,8 @@ def test_what_others_write_into_the_thread_is_no_event(store: holdfast.Store) ->
         session = await service.create_session(**ONE)
         await service.append_event(session, said("hello"))
         store.thread(THREAD).append(holdfast.note("looked at by a person"))
+        for odd in (7, {"adk": 7}, {"adk": {}}, {"adk": {"timestamp": "now"}}):
+            store.thread(THREAD).append({"role": "user", "content": "x", "$framework": odd}, key=str(odd))
         store.thread(THREAD).append({"role": "user", "content": "not through ADK"})
         again = await service.get_session(**ONE)
         assert again is not None
@@ -289,6 +291,7 @@ def test_a_thread_that_was_rewound_goes_on(store: holdfast.Store) -> None:
         store.thread(THREAD).rewind(1)
         again = await service.get_session(**ONE)
         assert again is not None
+        assert again.last_update_time == again.events[-1].timestamp
         await service.append_event(again, said("other"))
         found = await service.get_session(**ONE)
         assert found is not None

@@ -57,7 +57,9 @@ def make_team(*says: str) -> RoundRobinGroupChat:
 def conversation(store: holdfast.Store, thread: str = "team-1") -> list[tuple[str, str]]:
     entries = store.thread(thread).log()
     return [
-        (entry.content["autogen"]["source"], entry.content["content"]) for entry in entries if entry.kind == "message"
+        (entry.content["$framework"]["autogen"]["source"], entry.content["content"])
+        for entry in entries
+        if entry.kind == "message"
     ]
 
 
@@ -272,10 +274,15 @@ def test_other_entries_of_the_thread_are_left_alone(store: holdfast.Store) -> No
 @pytest.mark.parametrize(
     "foreign",
     [
-        {"role": "user", "content": "x", "autogen": 1},
-        {"role": "user", "content": [{"type": "text", "text": "x"}], "autogen": {"type": "UserMessage"}},
-        holdfast.event("theirs", autogen="x"),
-        holdfast.event("theirs", autogen={"type": "UserMessage"}, of=99),
+        {"role": "user", "content": "x", "$framework": {"autogen": 1}},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "x"}],
+            "$framework": {"autogen": {"type": "UserMessage"}},
+        },
+        {"role": "user", "content": "x", "$framework": "autogen"},
+        holdfast.event("theirs", **{"$framework": {"autogen": "x"}}),
+        holdfast.event("theirs", of=99, **{"$framework": {"autogen": {"type": "UserMessage"}}}),
     ],
 )
 def test_what_others_write_under_the_same_name_is_left_alone(store: holdfast.Store, foreign: Any) -> None:

@@ -107,7 +107,7 @@ TRANSCRIPT: list[Any] = [
     {"type": "user", "uuid": "f5", "isCompactSummary": True, "message": {"role": "user", "content": "All in short"}},
     {"type": "user", "uuid": "f6", "message": "not a dict"},
     {"type": "user", "uuid": "f7", "message": {"role": None, "content": None}},
-    {"type": "user", "message": {"role": "user"}, "timestamp": 7, "role": "x", "of": 1, "name": "n", "claude": {}},
+    {"type": "user", "message": {"role": "user"}, "timestamp": 7, "role": "x", "of": 1, "$framework": {"claude": {}}},
     {"type": "cost-state", "cost": 0.00010400000000000001, "n": 2**53 + 1, "whole": 1.0, "text": "\u2028\x00é😀"},
     {"type": "x"},
 ]  # fmt: skip
@@ -180,6 +180,8 @@ def test_what_others_write_into_the_thread_is_no_part_of_the_transcript(store: h
     run(sessions.append(KEY, [entry(1)]))
     sessions.thread(KEY).append(holdfast.note("a remark"))
     sessions.thread(KEY).append({"role": "user", "content": "from elsewhere"})
+    for odd in (7, {"claude": 7}, {"claude": {}}, {"claude": {"message": "hi"}}):
+        sessions.thread(KEY).append({"role": "user", "content": "x", "$framework": odd})
     run(sessions.append(KEY, [entry(2), {"type": "custom-title", "customTitle": "Trip"}]))
     assert run(sessions.load(KEY)) == [entry(1), entry(2), {"type": "custom-title", "customTitle": "Trip"}]
     assert agree(sessions)

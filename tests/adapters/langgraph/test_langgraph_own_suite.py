@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
-from langgraph_own_tests import outcomes, unpacked
+from own_tests import outcomes, own_tests
 
 OURS = Path(__file__).parent / "own_suite" / "fixtures.py"
 _NEED_MORE = ("test_prune_postgres.py", "test_remote_graph.py")  # a server of their own, and an import we do not have
@@ -26,7 +26,7 @@ EXCEPTIONS = {
 @pytest.fixture(scope="session")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """LangGraph's tests with our fixtures."""
-    folder = unpacked("langgraph", tmp_path_factory.mktemp("suite"), OURS)
+    folder = own_tests("langgraph", tmp_path_factory.mktemp("suite"), OURS)
     for name in _NEED_MORE:
         (folder / "tests" / name).unlink(missing_ok=True)
     return folder

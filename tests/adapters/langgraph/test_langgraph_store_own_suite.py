@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from langgraph_own_tests import outcomes, unpacked
+from own_tests import outcomes, own_tests
 
 OURS = Path(__file__).parent / "own_suite" / "store_fixtures.py"
 _INDEX = "the embedder belongs to the store beneath, so there is no index_config"
@@ -36,7 +36,7 @@ SQLITE = {
 def test_ours_fails_nothing_that_theirs_passes(
     package: str, files: list[str], exceptions: dict[str, str], least: int, tmp_path: Path
 ) -> None:
-    suite = unpacked(package, tmp_path, OURS)
+    suite = own_tests(package, tmp_path, OURS)
     found = outcomes(suite, "ours", [f"tests/test_{file}.py" for file in files])
     failed = [name for name, outcome in found.items() if outcome == "failed"]
     unexpected = [name for name in failed if _function(name) not in exceptions]

@@ -28,6 +28,7 @@ from agents import (
 from agents.extensions.memory import EncryptedSession
 from agents.memory import OpenAIResponsesCompactionSession, SessionSettings
 from agents.testing import ScriptedModel, assistant_message, function_call
+from cryptography.fernet import InvalidToken
 from session_suite import said
 
 import holdfast
@@ -235,7 +236,7 @@ def test_compaction_replaces_items_in_one_commit(store: holdfast.Store) -> None:
     assert seen == [["a", "message"], ["compaction"], ["compaction", "c", "message"]]
     assert texts(client.asked[0]["input"]) == ["a", "1", "b", "2"]
     assert [item.get("type", item.get("content")) for item in model.calls[2].input] == ["compaction", "c"]
-    assert [point.name for point in ours.thread.checkpoints()] == ["before-clear-1"]
+    assert [point.name for point in ours.thread.checkpoints()] == ["before-compaction-1"]
 
 
 def test_manual_compaction_replaces_too(store: holdfast.Store) -> None:
@@ -272,6 +273,58 @@ def test_an_encrypted_session_leaves_no_plain_text(tmp_path: Path) -> None:
     assert asyncio.run(talk("my xylophone")) == ["my xylophone"]
     assert asyncio.run(talk("yours")) == ["my xylophone", "I will not tell of the xylophone.", "yours"]
     assert b"xylophone" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+
+@pytest.mark.every_engine
+def test_what_an_encrypted_session_cannot_read_stays(store: holdfast.Store) -> None:
+    """With another key it takes nothing away, however often it is asked."""
+    ours = HoldfastSession("trip", store)
+    right, wrong = (EncryptedSession("trip", ours, encryption_key=key * 20, ttl=3_600) for key in ("right", "wrong"))
+
+    async def work() -> None:
+        await right.add_items(said("1", "2"))
+        assert await wrong.get_items() == []
+        for _ in range(2):
+            with pytest.raises(InvalidToken):
+                await wrong.pop_item()
+        assert await right.get_items() == said("1", "2")
+        await ours.add_items(said("in plain text"))
+        assert await right.pop_item() == said("2")[0]
+
+    asyncio.run(work())
+
+
+def test_what_a_compaction_could_not_read_is_reached_by_a_checkpoint(store: holdfast.Store) -> None:
+    """Between the two a compaction replaces and pops without asking for the key: nothing is gone."""
+    ours = HoldfastSession("trip", store)
+    compacting = OpenAIResponsesCompactionSession("trip", ours, client=Compactor(), compaction_mode="input")  # type: ignore[arg-type]
+    right = EncryptedSession("trip", ours, encryption_key="right" * 20, ttl=3_600)
+    wrong = EncryptedSession("trip", compacting, encryption_key="wrong" * 20, ttl=3_600)  # type: ignore[arg-type]
+
+    async def work() -> None:
+        await right.add_items(said("1", "2"))
+        await wrong.run_compaction({"force": True})
+        assert await wrong.pop_item() is not None
+        assert await wrong.pop_item() is None
+        ours.thread.rewind(ours.thread.checkpoints()[0].name)
+        assert await right.get_items() == said("1", "2")
+
+    asyncio.run(work())
+
+
+def test_a_run_that_sees_the_end_of_a_session_compacts_that(store: holdfast.Store) -> None:
+    ours = HoldfastSession("trip", store, session_settings={"limit": 2})
+    session = OpenAIResponsesCompactionSession(
+        "trip", ours, client=Compactor(), compaction_mode="input", should_trigger_compaction=lambda context: True
+    )  # type: ignore[arg-type]
+
+    async def work() -> list[Any]:
+        await ours.add_items(said("1", "2", "3", "4"))
+        await Runner.run(Agent("guide", model=ScriptedModel(says("5"))), "and?", session=session)
+        return await ours.get_items(-1)
+
+    found = asyncio.run(work())
+    assert [item.get("type") or item["content"] for item in found] == ["1", "2", "compaction"]
 
 
 # A killed process

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from agents import Session
+from agents import Session, SQLiteSession
 from agents.memory import SessionSettings
 from session_suite import CONVERSATION, said
 
@@ -65,6 +65,15 @@ def test_without_settings_there_is_no_limit(store: holdfast.Store) -> None:
     assert HoldfastSession("trip", store).session_settings == SessionSettings(limit=None)
 
 
+@pytest.mark.parametrize("settings", [None, SessionSettings(), SessionSettings(limit=2), {"limit": 0}, {"limit": -1}])
+def test_limits_mean_what_they_mean_in_the_bundled_session(store: holdfast.Store, settings: Any) -> None:
+    ours, theirs = talk(store, session_settings=settings), SQLiteSession("trip", session_settings=settings)
+    run(theirs.add_items(TALK))
+    for limit in (None, 0, 1, 4, 5, 6, -1, -9):
+        assert run(ours.get_items(limit)) == run(theirs.get_items(limit))
+    theirs.close()
+
+
 def test_unknown_settings_are_refused(store: holdfast.Store) -> None:
     with pytest.raises(TypeError, match="limits"):
         HoldfastSession("trip", store, session_settings={"limits": 2})
@@ -98,10 +107,10 @@ def test_items_are_entries_that_logs_and_contexts_read(store: holdfast.Store) ->
     session = talk(store)
     entries = session.thread.log()
     assert [entry.kind for entry in entries] == ["message", "message", "tool_call", "observation", "message"]
-    assert entries[0].content == {"role": "user", "content": "What is the weather in Oslo?", MARK: {}}
+    assert entries[0].content == {"role": "user", "content": "What is the weather in Oslo?", "$framework": {MARK: {}}}
     assert entries[2].content == {
         "id": "call_1", "name": "weather", "arguments": '{"city": "Oslo"}',
-        MARK: {"type": "function_call", "id": "fc_1"},
+        "$framework": {MARK: {"type": "function_call", "id": "fc_1"}},
     }  # fmt: skip
     shown = store.context(session.thread, "And on Friday?", budget=4_000).messages("openai")
     calls = [call["id"] for message in shown for call in message.get("tool_calls", ())]
@@ -137,12 +146,16 @@ def test_what_nobody_can_read_is_neither_shown_nor_recalled(store: holdfast.Stor
 def test_what_others_write_into_the_thread_is_no_item(store: holdfast.Store) -> None:
     session = talk(store, *said("1"))
     session.thread.append({"role": "user", "content": "from another program"})
-    session.thread.append(holdfast.note("checked"), holdfast.event("paid", amount=3), {MARK: "odd"}, {MARK: {}})
-    session.thread.append({MARK: None, "content": "odd"}, holdfast.event("x", **{MARK: 7}))
+    session.thread.append(holdfast.note("checked"), holdfast.event("paid", amount=3))
+    for odd in ("odd", {}, 7, None, [{}]):
+        session.thread.append(
+            {"$framework": {MARK: odd}, "text": "x"}, {"role": "user", "content": "x", "$framework": odd}
+        )
+    session.thread.append(holdfast.event("x", **{"$framework": {MARK: 7}}))
     run(session.add_items(said("2")))
     assert run(session.get_items()) == said("1", "2")
     assert run(session.get_items(limit=2)) == said("1", "2")
-    assert session.thread.logbook.head() == 9
+    assert session.thread.logbook.head() == 16
 
 
 def test_a_limit_reads_no_more_than_it_must(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,6 +243,59 @@ def test_items_are_replaced_in_one_commit(store: holdfast.Store) -> None:
     assert run(session.get_items()) == said("3")
 
 
+@pytest.mark.every_engine
+@pytest.mark.parametrize("pruned", [[], ["1"], ["1", "2"], ["2"]])
+def test_the_end_is_replaced_and_the_beginning_pruned_in_one_commit(store: holdfast.Store, pruned: list[str]) -> None:
+    session = HoldfastSession("trip", store)
+    for text in "1234":
+        run(session.add_items(said(text)))
+        session.thread.append(holdfast.note(f"after {text}"))
+    snapshot = run(session._get_compaction_snapshot(2, prune_prefix=lambda item: item["content"] in pruned))
+    assert snapshot is not None
+    assert (snapshot.items, snapshot.complete) == (said("3", "4"), False)
+    commits = len(store.core.engine.feed(store.tenant, limit=1_000))
+    assert run(snapshot.replace_suffix(1, said("new")))
+    assert len(store.core.engine.feed(store.tenant, limit=1_000)) == commits + 1
+    kept = [text for text in "12" if pruned[:1] != ["1"] or text not in pruned]  # what is pruned is at the beginning
+    assert run(session.get_items()) == said(*kept, "3", "new")
+    notes = [entry.content["text"] for entry in session.thread.log() if entry.kind == "note"]
+    assert notes == [f"after {text}" for text in "1234"]
+    session.thread.rewind(session.thread.checkpoints()[-1].name)
+    assert run(session.get_items()) == said(*"1234")
+    assert not store.verify().problems
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("meanwhile", ["added", "popped", "replaced", "cleared"])
+def test_the_end_is_not_replaced_when_it_is_another_by_then(store: holdfast.Store, meanwhile: str) -> None:
+    session = talk(store, *said("1", "2", "3"))
+    snapshot = run(session._get_compaction_snapshot(3))
+    assert snapshot is not None
+    assert snapshot.complete
+    match meanwhile:
+        case "added":
+            run(session.add_items(said("4")))
+        case "popped":
+            run(session.pop_item())
+        case "replaced":
+            run(session.replace_items(said("1", "2", "3!")))
+        case "cleared":
+            run(session.clear_session())
+    then = session.thread.log()
+    assert not run(snapshot.replace_suffix(0, said("new")))
+    assert session.thread.log() == then
+
+
+def test_a_subclass_that_changes_items_is_not_passed_by(store: holdfast.Store) -> None:
+    class Loud(HoldfastSession):
+        async def add_items(self, items: Any) -> None:
+            await super().add_items([{**item, "content": item["content"].upper()} for item in items])
+
+    session = Loud("trip", store)
+    assert run(session._get_compaction_snapshot(3)) is None
+    assert not run(session._atomic_replace_items(said("x")))
+
+
 def test_erasing_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with holdfast.open(path) as store:
@@ -253,7 +319,7 @@ def test_an_id_can_be_freed_by_erasing(store: holdfast.Store) -> None:
 # Bad input
 
 
-@pytest.mark.parametrize("limit", [-1, 2.0, "3", True])
+@pytest.mark.parametrize("limit", [2.0, "3", True])
 def test_a_limit_that_is_no_number_of_items_is_refused(store: holdfast.Store, limit: Any) -> None:
     with pytest.raises(Invalid, match="limit"):
         run(talk(store).get_items(limit))

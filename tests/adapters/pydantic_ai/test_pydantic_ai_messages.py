@@ -149,4 +149,4 @@ def test_a_picture_is_nothing_to_read() -> None:
     for name in ("only a picture", "a picture as the only result", "words between pictures", "results"):
         content = to_content(plain(MESSAGES[name]))
         assert "AP_-" not in json.dumps(content["content"])
-        assert "AP_-" in json.dumps(content[NATIVE])
+        assert "AP_-" in json.dumps(content["$framework"][NATIVE])

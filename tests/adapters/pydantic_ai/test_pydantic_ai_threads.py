@@ -343,7 +343,7 @@ async def test_erasing_a_user_takes_the_conversations_of_that_scope(store: holdf
 async def test_a_newer_format_is_refused(store: holdfast.Store) -> None:
     kept = HoldfastConversations(store)
     talk = await saved(kept, "talk", "one")
-    store.thread("talk").patch("pydantic_ai.format_version", 2)
+    store.thread("talk").patch('["$framework"].pydantic_ai.format_version', 2)
     for attempt in (kept.load("talk"), kept.save(talk), kept.list_conversations(), kept.delete("talk")):
         with pytest.raises(errors.SchemaTooNew, match="'talk' is of format 2"):
             await attempt
@@ -354,8 +354,8 @@ async def test_a_message_that_nobody_knows_is_an_error_not_a_gap(store: holdfast
     kept = HoldfastConversations(store)
     await saved(kept, "talk", "one")
     unknown = {"kind": "request", "parts": [{"part_kind": "telepathy", "content": "hm"}]}
-    store.thread("talk").append({"role": "user", "content": "hm", "pydantic_ai": unknown}, key="new")
-    store.thread("talk").patch("pydantic_ai.head_id", "new")
+    store.thread("talk").append({"role": "user", "content": "hm", "$framework": {"pydantic_ai": unknown}}, key="new")
+    store.thread("talk").patch('["$framework"].pydantic_ai.head_id', "new")
     with pytest.raises(errors.Unsupported, match="cannot read these messages"):
         await kept.load("talk")
 

@@ -2,7 +2,8 @@
 
 An artifact is two files that are always written together and so have the same versions: ``data/NAME`` is what is in it,
 as text or bytes, and ``about/NAME`` the rest of the part it came as. Those of a session belong to its thread and are
-erased with it; those of a user (``user:NAME``, or saved without a session) stay. Deliberately absent: paths on a disk.
+erased with it; those of a user (``user:NAME``, or saved without a session) stay. Names that would lead out of a folder
+are refused as ADK's own services refuse them. Deliberately absent: paths on a disk.
 """
 
 from __future__ import annotations
@@ -122,9 +123,11 @@ class HoldfastArtifactService(Service, BaseArtifactService):
 
     def _named(self, app: str, user: str, filename: str, session: str | None) -> _Named:
         """Without a session an artifact is the user's, as it is with a name that says so."""
-        check_id(filename, "filename")
+        _check_filename(filename)
+        _check_ids(app_name=app, user_id=user)
         if session is None or filename.startswith(_USER):
             return _Named(self._folder(_FOLDER, app=app, user=user), filename.removeprefix(_USER), None, app, user)
+        _check_ids(session_id=session)
         place = SessionPlace(app, user, session)
         return _Named(self._of_session(place), filename, place, app, user)
 
@@ -154,6 +157,7 @@ class HoldfastArtifactService(Service, BaseArtifactService):
         return [_version(named, file) for file in named.folder.history(_ABOUT + named.name)]
 
     def _keys(self, app: str, user: str, session: str | None) -> list[str]:
+        _check_ids(app_name=app, user_id=user, **({} if session is None else {"session_id": session}))
         users = self._folder(_FOLDER, app=app, user=user).paths(_ABOUT)
         own = [] if session is None else self._of_session(SessionPlace(app, user, session)).paths(_ABOUT)
         names = [_USER + path.removeprefix(_ABOUT) for path in users]
@@ -162,6 +166,23 @@ class HoldfastArtifactService(Service, BaseArtifactService):
     def _delete(self, named: _Named) -> None:
         """Both files in one commit, so that their versions stay the same."""
         named.folder.filebook.erase([FileDelete(what + named.name) for what in (_ABOUT, _DATA)])
+
+
+def _check_ids(**ids: str) -> None:
+    """Refuse what ADK's own services refuse, though nothing here is a path: an app moves from one to the other."""
+    for what, id in ids.items():
+        artifact_util.validate_path_segment(id, what)
+
+
+def _check_filename(filename: str) -> None:
+    """The same for a name. It may have slashes; one that leads out of its folder, or from the root, is refused."""
+    name = filename.removeprefix(_USER).strip()
+    first, *others = name.replace("\\", "/").split("/")
+    if first != "." or not others:
+        artifact_util.validate_path_segment(first, "filename")
+    if ".." in others or "\0" in name:
+        raise InputValidationError(f"filename {filename!r} must not contain traversal segments or null bytes.")
+    check_id(filename, "filename")
 
 
 def _content(part: types.Part) -> str | bytes | None:

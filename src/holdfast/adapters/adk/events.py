@@ -1,8 +1,9 @@
 """Events of ADK as entries of a log, and back.
 
 An entry shows what people and recall read: who, the text, the tool called, what it gave back. The rest of the event
-lies beside it under ``adk``, and nothing is stored twice: what is shown is taken out there and put back on reading, so
-an event comes back equal to the one that went in. Deliberately absent: meaning of any field that ADK may add.
+lies beside it, in ADK's part of ``FRAMEWORK``, and nothing is stored twice: what is shown is taken out there and put
+back on reading, so an event comes back equal to the one that went in. Deliberately absent: meaning of any field that
+ADK may add.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from google.adk.events.event import Event
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from holdfast.errors import Corrupt, Invalid
-from holdfast.extension import Draft
+from holdfast.extension import FRAMEWORK, Draft, framework_parts
 from holdfast.types import Entry
 
+_PART = "adk"
 _CALL, _RESPONSE, _OUTPUT = "function_call", "function_response", "function_call_output"
 _SILENT = "holdfast.adk"
 """The name of an event that says nothing: a change of state, a rewind. Recall leaves those of Holdfast alone."""
@@ -31,17 +33,17 @@ def to_draft(event: Event) -> Draft:
     except _REFUSALS as error:
         raise Invalid(f"event {event.id!r} cannot be stored: {error}", event=event.id) from error
     rest["timestamp"] = event.timestamp  # which by default is the time of asking
-    shown = {"author": event.author}
+    shown = {"author": event.author, FRAMEWORK: {_PART: rest}}
     blocks = [_block(part) for part in (rest.get("content") or {}).get("parts") or []]
     if not blocks:
-        return Draft("event", {"name": _SILENT, **shown, "adk": rest}, event.id)
+        return Draft("event", {"name": _SILENT, **shown}, event.id)
     del rest["content"]["parts"]
     kinds = [block["type"] for block in blocks]
     if kinds == [_CALL]:
-        return Draft("tool_call", {**blocks[0], **shown, "adk": rest}, event.id)
+        return Draft("tool_call", {**blocks[0], **shown}, event.id)
     if kinds == [_OUTPUT]:
-        return Draft("observation", {"of": blocks[0].pop("call_id"), **blocks[0], **shown, "adk": rest}, event.id)
-    said = {"role": _role(event.author, kinds), "content": _simplest(blocks), **shown, "adk": rest}
+        return Draft("observation", {"of": blocks[0].pop("call_id"), **blocks[0], **shown}, event.id)
+    said = {"role": _role(event.author, kinds), "content": _simplest(blocks), **shown}
     return Draft("message", said, event.id)
 
 
@@ -49,7 +51,7 @@ def to_event(entry: Entry) -> Event:
     """The event that an entry was made of. ``Corrupt`` where it was made of none."""
     try:
         told = entry.content
-        rest = {**told["adk"], "id": entry.key, "author": told["author"]}
+        rest = {**framework_parts(told)[_PART], "id": entry.key, "author": told["author"]}
         if entry.kind != "event":
             rest["content"] = {**rest["content"], "parts": [_part(block) for block in _blocks(entry.kind, told)]}
         return Event.model_validate(rest)
@@ -59,7 +61,13 @@ def to_event(entry: Entry) -> Event:
 
 def is_event(entry: Entry) -> bool:
     """Whether an entry was made of an event of ADK: others may write to a thread too."""
-    return isinstance(entry.content, dict) and "adk" in entry.content
+    part = framework_parts(entry.content).get(_PART)
+    return isinstance(part, dict) and isinstance(part.get("timestamp"), int | float) and entry.key is not None
+
+
+def timestamp_of(entry: Entry) -> float:
+    """The time that the event of an entry says."""
+    return float(framework_parts(entry.content)[_PART]["timestamp"])
 
 
 def text_of(event: Event) -> str:

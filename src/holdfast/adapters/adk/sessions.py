@@ -20,7 +20,7 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 
 from holdfast import FileWrite
-from holdfast.adapters.adk.events import is_event, plain, to_draft, to_event
+from holdfast.adapters.adk.events import is_event, plain, timestamp_of, to_draft, to_event
 from holdfast.adapters.adk.service import TAG, Service, SessionPlace
 from holdfast.errors import Erased, NotFound
 from holdfast.extension import (
@@ -83,15 +83,16 @@ class HoldfastSessionService(Service, BaseSessionService):
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> Session:
-        """Begin a session. ``AlreadyExistsError`` when there is one of this id."""
-        place = SessionPlace(app_name, user_id, session_id or adk_uuid.new_uuid())
+        """Begin a session, under an id of its own if none is given. ``AlreadyExistsError`` when there is one of it."""
+        place = SessionPlace(app_name, user_id, (session_id or "").strip() or adk_uuid.new_uuid())
         return await in_thread(self._create, place, _Change.of(state or {}))
 
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> Session | None:
         """The session with its events and state as they were at one moment, None when there is none."""
-        return await in_thread(self._get, SessionPlace(app_name, user_id, session_id), config or GetSessionConfig())
+        place = SessionPlace(app_name, user_id, session_id.strip())
+        return await in_thread(self._get, place, config or GetSessionConfig()) if place.session else None
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """Sessions without their events, of one user or of all, the latest active last."""
@@ -102,7 +103,9 @@ class HoldfastSessionService(Service, BaseSessionService):
 
         A caller that still holds it can no longer write to it, even if a session of the same id is created again.
         """
-        await in_thread(self._store.erase, thread=SessionPlace(app_name, user_id, session_id).thread, forever=False)
+        place = SessionPlace(app_name, user_id, session_id.strip())
+        if place.session:
+            await in_thread(self._store.erase, thread=place.thread, forever=False)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """What all sessions of a user share, by keys without ``user:``."""
@@ -118,10 +121,10 @@ class HoldfastSessionService(Service, BaseSessionService):
             return event
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
-        time = await in_thread(self._append, session, event)
+        await in_thread(self._append, session, event)
         if any(known == event for known in session.events if known.id == event.id):
             return event
-        session.last_update_time = time / 1_000_000
+        session.last_update_time = event.timestamp
         return self._commit_event_to_session(session, event)
 
     # Writing
@@ -141,8 +144,7 @@ class HoldfastSessionService(Service, BaseSessionService):
             raise SessionNotFoundError(f"Session {place.session} was deleted while it was created.")
         return session
 
-    def _append(self, session: Session, event: Event) -> int:
-        """Append an event of a session; return when that was."""
+    def _append(self, session: Session, event: Event) -> None:
         place = SessionPlace(session.app_name, session.user_id, session.id)
         draft, change = to_draft(event), _Change.of(event.actions.state_delta)
 
@@ -155,8 +157,7 @@ class HoldfastSessionService(Service, BaseSessionService):
             append = Append("thread", place.thread, (log.to_event(draft, time),), same=log.same_entry)
             return (guard, append, *changing)
 
-        receipt = self._commit(place, ops)
-        return receipt.events[0][0].time
+        self._commit(place, ops)
 
     def _existing(self, session: Session, place: SessionPlace) -> Record:
         """The thread of a session that a caller holds. One that was recreated since is another."""
@@ -240,7 +241,7 @@ class HoldfastSessionService(Service, BaseSessionService):
         shared |= {self._user_state(place.app, place.user).id(_FILE) for place, _ in places}
         files = fetch(view, self._core.tenant, FILE, sorted(shared))
         states = fetch(view, self._core.tenant, "state", [record.id for record in records])
-        marks = [record.mark for record in (*files.values(), *states.values()) if record.head]
+        marks = [record.mark for record in (*files.values(), *states.values(), *records) if record.head]
         events = fetch_events(view, self._core.tenant, marks)
 
         def file(book: FileBook, prefix: str) -> dict[str, Any]:
@@ -252,8 +253,15 @@ class HoldfastSessionService(Service, BaseSessionService):
             record = states.get(id)
             return {} if record is None or not record.head else to_document(events[record.mark]).value
 
+        def updated(record: Record) -> float:
+            """The time of the last event, as it says itself; before there is one, when the session was created."""
+            last = [log.to_entry(record.id, events[record.mark])] if record.mark in events else []
+            if record.head and not (last and is_event(last[0])):  # rewound, or another program wrote to the thread
+                last = self._newest(view, record, 1)
+            return timestamp_of(last[0]) if last else record.created / 1_000_000
+
         return [
-            _session(place, record, {
+            _session(place, record, updated(record), {
                 **own(record.id),
                 **file(self._app_state(place.app), State.APP_PREFIX),
                 **file(self._user_state(place.app, place.user), State.USER_PREFIX),
@@ -268,8 +276,8 @@ class HoldfastSessionService(Service, BaseSessionService):
         return self._folder(_SHARED, user=user, app=app).filebook
 
 
-def _session(place: SessionPlace, record: Record, state: dict[str, Any]) -> Session:
+def _session(place: SessionPlace, record: Record, updated: float, state: dict[str, Any]) -> Session:
     app, user, id = place
-    session = Session(id=id, app_name=app, user_id=user, state=state, last_update_time=record.time / 1_000_000)
+    session = Session(id=id, app_name=app, user_id=user, state=state, last_update_time=updated)
     session._storage_update_marker = str(record.created)
     return session

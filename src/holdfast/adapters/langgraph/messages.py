@@ -1,7 +1,8 @@
 """Messages of LangChain as entries of a thread's log, and back: what a person can read first, the rest beside it.
 
 An entry holds who spoke and what was said in the form every other part of Holdfast understands; what LangChain knows
-besides is under one key, without the fields that hold their defaults. Deliberately absent: where the entry is stored.
+besides is in its part of ``FRAMEWORK``, without the fields that hold their defaults. Deliberately absent: where the
+entry is stored.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from langchain_core.messages import (
 from pydantic import BaseModel
 
 from holdfast.errors import Unsupported
+from holdfast.extension import FRAMEWORK
 
 MORE = "langchain"
+"""LangChain's part of ``FRAMEWORK``."""
 _ROLES: dict[Any, str] = {
     HumanMessage: "user", HumanMessageChunk: "user", AIMessage: "assistant", AIMessageChunk: "assistant",
     SystemMessage: "system", SystemMessageChunk: "system", ToolMessage: "tool", ToolMessageChunk: "tool",
@@ -103,9 +106,9 @@ def to_content(message: BaseMessage, fields: dict[str, Any] | None = None) -> di
             continue
         (told if name in _SHOWN or name == "id" else more)[name] = value
     if kind not in _PLAIN:
-        told[MORE] = {"class": TYPES[kind], "fields": more}
+        told[FRAMEWORK] = {MORE: {"class": TYPES[kind], "fields": more}}
     elif more:
-        told[MORE] = {"fields": more}
+        told[FRAMEWORK] = {MORE: {"fields": more}}
     return told
 
 
@@ -138,7 +141,7 @@ def plain_fields(content: dict[str, Any]) -> tuple[Any, dict[str, Any], tuple[tu
 def from_content(content: dict[str, Any]) -> Any:
     """The message that an entry holds; its fields are as they were, so nothing is validated a second time."""
     fields = dict(content)
-    more = fields.pop(MORE, {})
+    more = fields.pop(FRAMEWORK, {}).get(MORE, {})
     role = fields.pop("role")
     kind = _NAMED.get(more["class"]) if "class" in more else _BY_ROLE.get(role)
     if kind is None:

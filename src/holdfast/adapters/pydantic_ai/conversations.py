@@ -1,7 +1,7 @@
 """Conversations of Pydantic AI, each in the thread that bears its id.
 
 A message is one entry of the thread, under the id that Pydantic AI gave it, so that the log of a thread is the history
-of its conversation. The record beside it (usage, deferred calls, branches) is a field of the thread's state, and is
+of its conversation. The record beside it (usage, deferred calls, branches) is in the thread's state, and is
 saved with the new messages in one commit. A branch rewinds the thread and leaves a checkpoint at what it left; a fork
 is a fork of the thread; neither copies anything. What others write to the log or beside the record is left alone.
 Deliberately absent: a list of where entries are; threads known to hold one are asked first, then all others.
@@ -19,6 +19,7 @@ from holdfast import Thread
 from holdfast.adapters.pydantic_ai.messages import NATIVE, to_content, to_message
 from holdfast.errors import Conflict, Erased, Invalid, NotFound, SchemaTooNew, Unsupported
 from holdfast.extension import (
+    FRAMEWORK,
     HOLD,
     KINDS,
     LEASE,
@@ -43,6 +44,7 @@ from holdfast.extension import (
     encode,
     fetch,
     fetch_events,
+    framework_parts,
     in_thread,
     scan_all,
     to_document,
@@ -156,7 +158,7 @@ class HoldfastConversations(ConversationStore):
                 return None
             [saved] = view.read(self._core.tenant, state.mark, limit=1, newest=True)
             beside = _value(saved)
-            record = _to_record(id, beside.pop(NATIVE, None))
+            record = _to_record(id, framework_parts(beside).get(NATIVE))
             if record is None:
                 return None
             if record.head_id is not None and not view.read(self._core.tenant, thread.mark, key=record.head_id):
@@ -190,7 +192,7 @@ class HoldfastConversations(ConversationStore):
         states = fetch(view, self._core.tenant, "state", [thread.id for thread in threads])
         marks = {state.mark: id for id, state in states.items() if state.head}
         for mark, event in fetch_events(view, self._core.tenant, list(marks)).items():
-            if (record := _to_record(marks[mark], _value(event).get(NATIVE))) is not None:
+            if (record := _to_record(marks[mark], framework_parts(_value(event)).get(NATIVE))) is not None:
                 yield record
 
     def _history(self, head: str, limit: int | None) -> list[ConversationEntry]:
@@ -209,7 +211,11 @@ class HoldfastConversations(ConversationStore):
             events = self._core.engine.read(self._core.tenant, mark, limit=min(page, _PAGE), newest=True)
             if not events:
                 return
-            yield from (event for event in reversed(events) if event.key is not None and NATIVE in _fields(event))
+            yield from (
+                event
+                for event in reversed(events)
+                if event.key is not None and NATIVE in framework_parts(_fields(event))
+            )
             mark = Mark(mark.stream, events[0].position - 1)
 
     # Where an entry is
@@ -260,7 +266,8 @@ class HoldfastConversations(ConversationStore):
         thread = self._thread(stored, record)
         begun = self._begun(thread, record, base) if stored is None else self._moved(stored, record, base)
         beside = {} if stored is None else stored.beside
-        value = {**beside, NATIVE: _plain(_records, record, "the record of a conversation")}
+        plain = _plain(_records, record, "the record of a conversation")
+        value = {**beside, FRAMEWORK: {**framework_parts(beside), NATIVE: plain}}
         head = 0 if stored is None else stored.state.head
         try:
             saved = thread.statebook.saving(value, expect=head, by=TAG, time=time).ops

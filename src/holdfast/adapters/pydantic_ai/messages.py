@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from holdfast.extension import FRAMEWORK, framework_parts
+
 NATIVE = "pydantic_ai"
-"""The field of an entry that says that it is a message of Pydantic AI, and holds what the other fields do not."""
+"""The part of ``FRAMEWORK`` that says that an entry is a message of Pydantic AI, with what its other fields lack."""
 
 _FORMS: dict[str, tuple[str, dict[str, str]]] = {
     "user-prompt": ("text", {"content": "text"}),
@@ -33,14 +35,19 @@ def to_content(message: Plain) -> Plain:
     role, rest = _role(message), {**message, "parts": parts}
     if len(blocks) == 1 and role == "tool":
         [block] = blocks
-        return {"role": role, "tool_call_id": block["tool_use_id"], "content": block["content"], NATIVE: rest}
-    return {"role": role, "content": _shortest(blocks), NATIVE: rest}
+        return {
+            "role": role,
+            "tool_call_id": block["tool_use_id"],
+            "content": block["content"],
+            FRAMEWORK: {NATIVE: rest},
+        }
+    return {"role": role, "content": _shortest(blocks), FRAMEWORK: {NATIVE: rest}}
 
 
 def to_message(content: Plain) -> Plain:
     """The message that an entry's content was made of."""
     blocks = iter(_blocks(content))
-    rest: Plain = content[NATIVE]
+    rest: Plain = framework_parts(content)[NATIVE]
     return {**rest, "parts": [_filled(part, blocks) for part in rest["parts"]]}
 
 

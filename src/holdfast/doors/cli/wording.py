@@ -17,7 +17,7 @@ from typing import Any
 from holdfast.clock import Clock, to_datetime
 from holdfast.errors import Invalid
 from holdfast.ledger.schema import duration
-from holdfast.ledger.speech import without_frameworks
+from holdfast.ledger.speech import without_framework
 from holdfast.records import Entry
 from holdfast.when import parse_moment, read_moment
 
@@ -128,9 +128,7 @@ def words(entry: Entry) -> str:
         "event": _event,
         "note": _note,
     }.get(entry.kind, as_text)
-    return said(
-        {name: value for name, value in without_frameworks(content).items() if not _is_time(entry, name, value)}
-    )
+    return said({name: value for name, value in without_framework(content).items() if not _is_time(entry, name, value)})
 
 
 def _is_time(entry: Entry, name: str, value: Any) -> bool:
