@@ -182,7 +182,7 @@ class PostgresEngine(Reads):
     @contextmanager
     def snapshot(self) -> Iterator[View]:
         with self._frozen() as run:
-            yield Reads(run, self._clock, remember=True, keys=KEYS)
+            yield Reads(run, self._clock, remember=True, frozen=True, keys=KEYS)
 
     # Reading beside a replica
 
@@ -219,7 +219,7 @@ class PostgresEngine(Reads):
     def snapshot_at(self, tenant: str) -> Iterator[tuple[Row, View]]:
         """A snapshot, with what ``ask_at`` says of it."""
         with self._frozen() as run:
-            yield run(tenant, _POSITION, (tenant,))[0], Reads(run, self._clock, remember=True, keys=KEYS)
+            yield run(tenant, _POSITION, (tenant,))[0], Reads(run, self._clock, remember=True, frozen=True, keys=KEYS)
 
     def identity(self) -> ServerIdentity:
         """Which store of which server this is, and whether it is a replica."""

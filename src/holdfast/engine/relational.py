@@ -147,12 +147,24 @@ AS_THEY_ARE = Keys()
 
 
 class Reads:
-    """The ``View`` verbs over any way to run a query. With ``remember`` strands are looked up once."""
+    """The ``View`` verbs over any way to run a query.
 
-    def __init__(self, run: RunStatement, clock: Clock, *, remember: bool = False, keys: Keys = AS_THEY_ARE) -> None:
+    With ``remember`` strands are looked up once; what is ``frozen`` does not change while this is used.
+    """
+
+    def __init__(
+        self,
+        run: RunStatement,
+        clock: Clock,
+        *,
+        remember: bool = False,
+        frozen: bool = False,
+        keys: Keys = AS_THEY_ARE,
+    ) -> None:
         self._run = run
         self._clock = clock
         self._keys = keys
+        self._is_frozen = frozen
         self._strands: dict[tuple[str, int], Strand] | None = {} if remember else None
 
     def get(self, tenant: str, kind: str, id: str) -> Record | None:
@@ -316,7 +328,7 @@ class Reads:
     def _line(self, tenant: str, stream: int, mark: Mark) -> Strand | None:
         """A strand for reading along. Ancestors may be remembered, as they stay while they are shared; the stream
         that was asked for may have been erased meanwhile."""
-        if self._strands is None or stream == mark.stream:
+        if self._strands is None or (stream == mark.stream and not self._is_frozen):
             return self.strand(tenant, stream)
         strand = self._strands.get((tenant, stream)) or self.strand(tenant, stream)
         if strand is not None:

@@ -584,7 +584,7 @@ class _Writer:
 
 def _reads(connection: apsw.Connection, clock: Clock) -> Reads:
     run = _runner(connection)
-    return Reads(run, clock, remember=True, keys=_LocalKeys(run))
+    return Reads(run, clock, remember=True, frozen=True, keys=_LocalKeys(run, remember=True))
 
 
 @contextmanager

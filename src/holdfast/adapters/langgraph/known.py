@@ -9,7 +9,7 @@ changed inside, are encoded and compared. Deliberately absent: anything that is 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.adapters.langgraph import messages
@@ -26,6 +26,14 @@ class _Pattern(NamedTuple):
     fields: dict[str, Any]
     empty: tuple[tuple[str, Any], ...]
     names: set[str]
+    known_as: tuple[Mapping[str, Any], Place]
+
+
+class _Given(NamedTuple):
+    """What objects hold and where they are, by their ids; they are kept alive, so that no other takes such an id."""
+
+    known: dict[int, tuple[Mapping[str, Any], Place]]
+    alive: list[Any]
 
 
 class MessageCache:
@@ -38,14 +46,13 @@ class MessageCache:
 
     def __len__(self) -> int:
         """About how many messages it holds in memory."""
-        return len(self.places) + len(self._given) + len(self._given_before)
+        return len(self.places) + len(self._given.known) + len(self._given_before.known)
 
     def forget(self) -> None:
         self.places: dict[bytes, Place] = {}  # by all that a message holds, its id included
         self.bodies: dict[Place, bytes] = {}
         self._patterns: dict[Place, _Pattern | None] = {}
-        self._given: dict[int, tuple[Any, Mapping[str, Any], Place]] = {}
-        self._given_before: dict[int, tuple[Any, Mapping[str, Any], Place]] = {}
+        self._given, self._given_before = _Given({}, []), _Given({}, [])
 
     def begin(self, born: int) -> None:
         """Forget everything when the thread is another one than before, of the same name."""
@@ -57,21 +64,25 @@ class MessageCache:
     def turn(self) -> None:
         """Let go of the objects that were handed out before the last time: another turn has begun."""
         with self.lock:
-            self._given_before, self._given = self._given, {}
+            self._given_before, self._given = self._given, _Given({}, [])
 
-    def given(self, message: Any) -> Place | None:
-        """Where a message is that was handed out or taken in here, if it is still what it was."""
-        held = self._given.get(id(message)) or self._given_before.get(id(message))
-        if held is None or held[0] is not message or held[1] != message.__dict__ or message.__pydantic_extra__:
-            return None
-        return held[2]
+    def given(self, values: Iterable[Any]) -> list[Place | None]:
+        """Where messages are that were handed out or taken in here, if they are still what they were."""
+        now, before = self._given.known.get, self._given_before.known.get
+        found: list[Place | None] = []
+        for message in values:
+            held = now(id(message)) or before(id(message))
+            same = held is not None and held[0] == message.__dict__ and not message.__pydantic_extra__
+            found.append(held[1] if same and held is not None else None)
+        return found
 
     def take(self, message: Any, fields: Mapping[str, Any], place: Place, body: bytes) -> None:
         """A message is at a place; and its object is known as long as it holds these fields."""
         with self.lock:
             self.read({place: body})
             if _is_text(fields):
-                self._given[id(message)] = (message, _own(fields), place)
+                self._given.known[id(message)] = (_own(fields), place)
+                self._given.alive.append(message)
 
     def missing(self, places: Iterable[Place]) -> list[Place]:
         return [place for place in places if place not in self.bodies]
@@ -85,32 +96,38 @@ class MessageCache:
         for place, body in bodies.items():
             self.places.setdefault(body, place)
 
-    def copy(self, place: Place) -> Any:
-        """A new object of a message of text alone, or None: then its body tells what it is."""
-        if place not in self._patterns:
-            self._patterns[place] = _pattern(self.bodies[place])
-        pattern = self._patterns[place]
-        if pattern is None:
-            return None
-        fields = pattern.fields.copy()
-        for name, empty in pattern.empty:
-            fields[name] = empty()
-        message = messages.assembled(pattern.kind, fields, pattern.names)
-        self._given[id(message)] = (message, pattern.fields, place)
-        return message
+    def copies(self, places: Sequence[Place], otherwise: Callable[[bytes], Any]) -> list[Any]:
+        """New objects of messages; those that are not of text alone are made by ``otherwise`` of their bodies."""
+        patterns, known, made = self._patterns, self._given.known, list[Any]()
+        for place in places:
+            if place not in patterns:
+                patterns[place] = _pattern(self.bodies[place], place)
+            pattern = patterns[place]
+            if pattern is None:
+                made.append(otherwise(self.bodies[place]))
+                continue
+            kind, usual, empty, names, known_as = pattern
+            fields = usual.copy()
+            for name, type_ in empty:
+                fields[name] = type_()
+            message = messages.assembled(kind, fields, names)
+            known[id(message)] = known_as
+            made.append(message)
+        self._given.alive.append(made)
+        return made
 
 
-def _pattern(body: bytes) -> _Pattern | None:
+def _pattern(body: bytes, place: Place) -> _Pattern | None:
     if b'"$"' in body:
         return None  # it holds values that are not plain data
     content = decode(body)
     if (plain := messages.plain_fields(content)) is not None:
-        return _Pattern(*plain)
+        return _Pattern(*plain, (plain[1], place))
     message = messages.from_content(content)
     fields = message.__dict__
     if not _is_text(fields) or message.__pydantic_extra__:
         return None
-    return _Pattern(type(message), fields, messages.empty_of(fields), set(fields))
+    return _Pattern(type(message), fields, messages.empty_of(fields), set(fields), (fields, place))
 
 
 def _is_text(fields: Mapping[str, Any]) -> bool:

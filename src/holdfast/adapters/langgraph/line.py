@@ -197,7 +197,7 @@ class GraphLine:
         """New objects of messages that are entries of the log."""
         with self.known.lock:  # graphs inside a graph share what is known of the thread
             self._read(places)
-            return [self.known.copy(place) or self._message(decode(self.known.bodies[place])) for place in places]
+            return self.known.copies(places, lambda body: self._message(decode(body)))
 
     def _read(self, places: Sequence[Place]) -> None:
         with self.known.lock:

@@ -108,24 +108,22 @@ class GraphSave:
 
     def _conversation(self, value: list[Any], before: Ref | None) -> Ref:
         """A list of messages: entries of the log. Of those without an id, the same words are the entry they were."""
-        given = self._line.known.given
-        places: list[Place | None] = [given(message) or self._once.get(id(message)) for message in value]
-        if None in places:
-            taken, free = set(places), dict[bytes, deque[Place]]()
-            for place in self._places_in(before):
-                if place not in taken:
-                    free.setdefault(self._line.known.bodies[place], deque()).append(place)
-            for number, message in enumerate(value):
-                if places[number] is None:
-                    places[number] = self._say(message, free)
+        places = self._line.known.given(value)
+        fresh = [number for number, place in enumerate(places) if place is None]
+        free = self._free(before, set(places)) if any(value[number].id is None for number in fresh) else {}
+        for number in fresh:
+            message = value[number]
+            places[number] = self._once.get(id(message)) or self._say(message, free)
         return [LIST, *frames.to_ranges(self._near(place) for place in places if place is not None)]
 
-    def _places_in(self, ref: Ref | None) -> list[Place]:
-        """The entries that a stored list consists of."""
-        if ref is None or ref[0] != LIST:
-            return []
-        self._line.elements(ref)  # reads what is not known
-        return [(stream or self._line.home, at) for stream, at in frames.to_places(ref[1:]) if stream != OWN]
+    def _free(self, ref: Ref | None, taken: set[Place | None]) -> dict[bytes, deque[Place]]:
+        """The entries that a stored list consists of, by what they say, without those that are recognised."""
+        free: dict[bytes, deque[Place]] = {}
+        if ref is not None and ref[0] == LIST:
+            for place, body in zip(*self._line.elements(ref), strict=True):
+                if place[0] != OWN and (near := (place[0] or self._line.home, place[1])) not in taken:
+                    free.setdefault(body, deque()).append(near)
+        return free
 
     def _near(self, place: Place) -> Place:
         return (HOME, place[1]) if place[0] == self._home else place
@@ -136,7 +134,7 @@ class GraphSave:
             return None
         place = None
         if messages.spoken(value) and self._line.serde is None:
-            place = self._line.known.given(value)
+            place = self._line.known.given([value])[0]
             if place is None and value.id is not None:
                 place = self._say(value) if self.says else self._find(self._body(value, messages.fields_of(value)))
         return _inside(value, inner) if place is None else {TAG: ENTRY, "v": [*self._near(place)]}
