@@ -154,8 +154,7 @@ class GraphLine:
         if key not in self._lists:
             places = frames.to_places(ref[1:])
             own = self._own([position for stream, position in places if stream == OWN])
-            said = [(stream or self.home, position) for stream, position in places if stream != OWN]
-            self._read(said)
+            self.read_entries(ref)
             told = self.known.bodies
             self.keep(
                 ref,
@@ -198,6 +197,10 @@ class GraphLine:
         with self.known.lock:  # graphs inside a graph share what is known of the thread
             self._read(places)
             return self.known.copies(places, lambda body: self._message(decode(body)))
+
+    def read_entries(self, ref: frames.Ref) -> None:
+        """Know the messages of a stored list."""
+        self._read([(stream or self.home, at) for stream, at in frames.to_places(ref[1:]) if stream != OWN])
 
     def _read(self, places: Sequence[Place]) -> None:
         with self.known.lock:

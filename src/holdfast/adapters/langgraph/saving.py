@@ -110,6 +110,8 @@ class GraphSave:
         """A list of messages: entries of the log. Of those without an id, the same words are the entry they were."""
         places = self._line.known.given(value)
         fresh = [number for number, place in enumerate(places) if place is None]
+        if fresh and before is not None and before[0] == LIST:
+            self._line.read_entries(before)  # who does not know them would say them again
         free = self._free(before, set(places)) if any(value[number].id is None for number in fresh) else {}
         for number in fresh:
             message = value[number]
