@@ -34,6 +34,13 @@ _SPACES = "(SELECT oid FROM pg_namespace WHERE nspname NOT LIKE 'pg\\_%' AND nsp
 _source = random.Random(7)
 
 Durability = Literal["sync", "async", "exit"]
+Form = Literal["message", "tuple", "dict"]
+FORMS: dict[Form, Callable[[str], Any]] = {
+    "message": HumanMessage,
+    "tuple": lambda said: ("user", said),
+    "dict": lambda said: {"role": "user", "content": said},
+}
+"""How a program gives a graph what somebody said."""
 
 
 class Keeper(NamedTuple):
@@ -79,16 +86,17 @@ OURS_ON_POSTGRES, POSTGRES_SAVER = Keeper(True, POSTGRES), Keeper(False, POSTGRE
 
 
 class Way(NamedTuple):
-    """A checkpointer and how it is used: with a delta channel or LangGraph's usual one, and how durably."""
+    """A checkpointer and how it is used: with a delta channel or LangGraph's usual one, how durably, given what."""
 
     keeper: Keeper
     delta: bool = False
     durability: Durability = "async"
+    form: Form = "message"
 
     @property
     def name(self) -> str:
         more = [", DeltaChannel"] * self.delta + [', durability "exit"'] * (self.durability == "exit")
-        return self.keeper.name + "".join(more)
+        return self.keeper.name + "".join(more) + (f", as {self.form}s" if self.form != "message" else "")
 
 
 # Graphs
@@ -140,8 +148,8 @@ def count(graph: Any) -> int:
     return len(graph.get_state(THREAD).values.get("messages", ()))
 
 
-def ask(graph: Any, durability: Durability) -> None:
-    graph.invoke({"messages": [HumanMessage(text())]}, THREAD, durability=durability)
+def ask(graph: Any, durability: Durability, form: Form = "message") -> None:
+    graph.invoke({"messages": [FORMS[form](text())]}, THREAD, durability=durability)
 
 
 # Filling
@@ -154,7 +162,7 @@ def grown(way: Way, place: str, points: Sequence[int]) -> list[tuple[int, int]]:
         with way.keeper.open(place, hurry=True) as saver:
             graph = listening(saver, delta=way.delta)
             for _ in range(point - said):
-                ask(graph, way.durability)
+                ask(graph, way.durability, way.form)
             said = count(graph)
         assert said == point, f"{way.name}: {said} of {point} messages are there"
         sizes.append((point, way.keeper.bytes(place)))

@@ -4,15 +4,17 @@
 
 ENV is the environment that ``tools/adapters.py`` makes for ``langgraph``: its savers do not live beside everything else
 that is measured. ``bytes``: what 200 and 2,000 messages take, one message a turn and as one run. ``turns``: seconds for
-a turn and to read the newest state with that many messages before it, by turns of one each; a warm saver is the one
-that served the turn before, a cold one is new, as in a process that was just started. ``kills``: finished steps that
-run again after SIGKILL. ``together``: turns that are lost when three are asked on one thread at once. All of it takes
-about a quarter of an hour and up to 8 GB of disk for a while.
+a turn and to read the newest state with 40 to 2,000 messages before it, by turns of one each; a warm saver is the one
+that served the turn before, a cold one is new, as in a process that was just started. ``many``: 100 threads at once in
+an async program, and how long other work waits for a thread meanwhile. ``kills``: finished steps that run again after
+SIGKILL. ``together``: turns that are lost when three are asked on one thread at once. All of it takes about a quarter
+of an hour and up to 8 GB of disk for a while.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import importlib.metadata
 import json
 import multiprocessing
@@ -33,6 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.func import entrypoint
 from langgraph.func import task as bundled_task
 
@@ -58,14 +61,16 @@ from benchmarks.checkpointers import (
 )
 from benchmarks.growth import drawn, told
 from benchmarks.measure import Row, spread, table
+from holdfast.adapters.langgraph import HoldfastSaver
 from holdfast.adapters.langgraph import task as durable_task
 from holdfast.testing.postgres import Server
 
-PARTS = ("bytes", "turns", "kills", "together")
+PARTS = ("bytes", "turns", "many", "kills", "together")
 DURABILITIES: tuple[Durability, ...] = ("sync", "async")
 USUAL = [Way(keeper) for keeper in (OURS, SQLITE_SAVER, OURS_ON_POSTGRES, POSTGRES_SAVER)]
 DELTA = [Way(keeper, delta=True) for keeper in (SQLITE_SAVER, POSTGRES_SAVER)]
 AT_EXIT = [Way(keeper, durability="exit") for keeper in (OURS, SQLITE_SAVER)]
+GIVEN = [Way(keeper, form=form) for keeper in (OURS, OURS_ON_POSTGRES) for form in ("tuple", "dict")]
 RAW = "raw text"
 
 
@@ -75,12 +80,14 @@ class Amounts(NamedTuple):
     points: tuple[int, ...] = (25, 50, 100, 200, 400, 800, 2_000)
     few: int = 200
     many: int = 2_000
+    lengths: tuple[int, ...] = (40, 200, 600, 2_000)
     turns: int = 21
     rounds: int = 5
+    threads: int = 100
 
 
 FULL = Amounts()
-QUICK = Amounts(points=(25, 50, 100, 200, 400), few=50, many=400, turns=15, rounds=3)
+QUICK = Amounts(points=(25, 50, 100, 200, 400), few=50, many=400, lengths=(40, 400), turns=15, rounds=3, threads=30)
 
 
 class Bench(NamedTuple):
@@ -106,7 +113,7 @@ class Bench(NamedTuple):
 def run(folder: Path, amounts: Amounts = FULL, parts: tuple[str, ...] = PARTS) -> dict[str, Any]:
     packages = ("langgraph", "langgraph-checkpoint-sqlite", "langgraph-checkpoint-postgres")
     results: dict[str, Any] = {"versions": {name: importlib.metadata.version(name) for name in packages}}
-    measures = {"bytes": _bytes, "turns": _turns, "kills": _kills, "together": _together}
+    measures = {"bytes": _bytes, "turns": _turns, "many": _many, "kills": _kills, "together": _together}
     for part in parts:
         with Server(fsync=part != "bytes") as server:  # bytes are the same, and come sooner without
             results[part] = measures[part](Bench(folder.resolve(), server, amounts))
@@ -121,7 +128,7 @@ def _bytes(bench: Bench) -> dict[str, Any]:
     few, many = bench.amounts.few, bench.amounts.many
     ways = [*USUAL, *DELTA, *AT_EXIT]
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-        lines = _each(bench, pool, ways, partial(_grown, bench.folder, bench.amounts.points))
+        lines = _each(bench, pool, [*ways, *GIVEN], partial(_grown, bench.folder, bench.amounts.points))
         runs = {steps: _each(bench, pool, ways, partial(_worked, bench.folder, steps)) for steps in (few, many)}
     as_turns = [_growth(name, dict(found)[few], dict(found)[many], few, many) for name, found in lines.items()]
     as_run = [_growth(way.name, runs[few][way.name], runs[many][way.name], few, many) for way in ways]
@@ -183,14 +190,14 @@ class Took(NamedTuple):
 
 
 def _turns(bench: Bench) -> dict[str, Any]:
-    alone = [_alone(messages, bench.amounts.turns) for messages in (bench.amounts.few, bench.amounts.many)]
+    alone = [_alone(messages, bench.amounts.turns) for messages in bench.amounts.lengths]
     table("Milliseconds for a turn of LangGraph itself, without a checkpointer", alone)
     results: dict[str, Any] = {"alone": alone}
     for ours, theirs in ((OURS, SQLITE_SAVER), (OURS_ON_POSTGRES, POSTGRES_SAVER)):
         ways = [Way(ours), Way(theirs), Way(theirs, delta=True)]
         cases = [*((durability, False) for durability in DURABILITIES), ("sync", True)]
         rows, reads = [], []
-        for messages in (bench.amounts.few, bench.amounts.many):
+        for messages in bench.amounts.lengths:
             for durability, cold in cases:
                 case = f"{messages:,}, {durability}, {'cold' if cold else 'warm'}"
                 rows += _row(case, _timed(bench, ways, messages, partial(_turn, durability=durability), cold=cold))
@@ -262,7 +269,9 @@ def _clocked(call: Callable[[Any], Any], graph: Any) -> Took:
 def _row(case: str, spent: dict[str, list[Took]]) -> list[Row]:
     """Medians with the middle half, and how many times faster ours is, of pairs that ran next to each other."""
     (_, ours), *others = spent.items()
-    row: Row = {"messages": case, "ours": statistics.median(_clock(ours)), "middle half": spread(_clock(ours))}
+    middle = statistics.median(_clock(ours))
+    row: Row = {"messages": case, "ours": middle, "middle half": spread(_clock(ours))}
+    row["slowest to median"] = max(_clock(ours)) / middle
     for number, (name, theirs) in enumerate(others):
         by_clock = [other / mine for mine, other in zip(_clock(ours), _clock(theirs), strict=True)]
         by_processor = [other.processor / mine.processor for mine, other in zip(ours, theirs, strict=True)]
@@ -275,6 +284,53 @@ def _row(case: str, spent: dict[str, list[Took]]) -> list[Row]:
 
 def _clock(spent: list[Took]) -> list[float]:
     return [took.clock for took in spent]
+
+
+# Many
+
+
+def _many(bench: Bench) -> dict[str, Any]:
+    """Turns of many threads at once, ours beside LangGraph's async saver, by turns."""
+    rows, ratios = [], []
+    for number in range(bench.amounts.rounds):
+        found = {}
+        for keeper in (OURS, SQLITE_SAVER):
+            with bench.place(keeper) as place:
+                found[keeper] = asyncio.run(_at_once(keeper, place, bench.amounts.threads))
+        for keeper, (seconds, waited) in found.items():
+            rows.append({"round": number, "saver": keeper.name, "s": seconds, "another thread waited, ms": waited})
+        ratios.append(found[SQLITE_SAVER][0] / found[OURS][0])
+    table(f"{bench.amounts.threads} threads at once, two turns each, with ainvoke", rows)
+    print(f"   theirs to ours: {statistics.median(ratios):.3g} ({spread(ratios)})")
+    return {"rows": rows, "theirs to ours": ratios}
+
+
+async def _at_once(keeper: Keeper, place: str, threads: int) -> tuple[float, float]:
+    """Seconds for all of them, and the median in ms that work for asyncio's own threads waits meanwhile."""
+    opened: Any = HoldfastSaver(place) if keeper.ours else AsyncSqliteSaver.from_conn_string(place)
+    waited, done = [], asyncio.Event()
+
+    async def beside() -> None:
+        while not done.is_set():
+            begin = time.perf_counter()
+            await asyncio.to_thread(lambda: None)
+            waited.append((time.perf_counter() - begin) * 1e3)
+            await asyncio.sleep(0.005)
+
+    async with opened as saver:
+        graph = answering(saver)
+
+        async def talk(number: int) -> None:
+            for _ in range(2):
+                question = {"messages": [HumanMessage(text())]}
+                await graph.ainvoke(question, {"configurable": {"thread_id": f"thread {number}"}})
+
+        other, begin = asyncio.create_task(beside()), time.perf_counter()
+        await asyncio.gather(*map(talk, range(threads)))
+        seconds = time.perf_counter() - begin
+        done.set()
+        await other
+    return seconds, statistics.median(waited)
 
 
 # Kills

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, MessagesState
 from langgraph.types import Command
 
 import holdfast
@@ -213,3 +215,70 @@ def test_a_question_outlives_the_process_that_asked(tmp_path: Path) -> None:
         compiled = graph.add_edge(HERE["START"], "ask").compile(checkpointer=saver)
         assert [each.value for each in compiled.get_state(AT).interrupts] == ["sure?"]
         assert compiled.invoke(Command(resume="yes"), AT)["xs"] == [1, "yes"]
+
+
+# Killed at any moment
+
+
+KILLS = int(os.environ.get("HOLDFAST_TEST_KILLS", "25"))
+TALK = """
+import random, time
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import MessagesState
+
+def talk(path, notes):
+    with holdfast.open(path, embedder="none") as store:
+        graph = StateGraph(MessagesState)
+
+        def step(number):
+            def node(state):
+                turn = sum(message.type == "human" for message in state["messages"]) - 1
+                note(notes, f"{turn}.{number}")
+                return {"messages": [AIMessage(f"{turn}.{number}")]}
+            return node
+
+        for number in range(3):
+            graph.add_node(f"s{number}", step(number))
+            graph.add_edge(f"s{number - 1}" if number else START, f"s{number}")
+        talking = graph.compile(checkpointer=HoldfastSaver(store))
+        while True:
+            state = talking.get_state(AT)
+            turn = sum(message.type == "human" for message in state.values.get("messages", ()))
+            given = None if state.tasks else {"messages": [HumanMessage(f"ask {turn}")]}
+            talking.invoke(given, AT, durability="sync")
+
+path, notes, kills = sys.argv[1:]
+chance = random.Random(16)
+for _ in range(int(kills)):
+    child = os.fork()
+    if not child:
+        talk(path, notes)
+    time.sleep(chance.uniform(0.01, 0.15))  # so that it is killed anywhere, while it opens the store too
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+def test_killed_at_any_moment_nothing_is_lost_doubled_or_done_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, told = tmp_path / "agent.db", tmp_path / "notes"
+    script = f"{GRAPH}\nAT = {AT!r}\n{TALK}"
+    subprocess.run([sys.executable, "-c", script, str(path), str(told), str(KILLS)], timeout=600, check=True)
+    begun = [tuple(map(int, line.split("."))) for line in told.read_text().split()]
+    assert begun == sorted(begun), "a step began again after the one that follows it had begun"
+    with opened("holdfast", path) as saver:
+        graph: Any = HERE["StateGraph"](MessagesState)
+        for number in range(3):
+            graph.add_node(f"s{number}", lambda _: {})
+        found = graph.add_edge(START, "s0").compile(checkpointer=saver).get_state(AT).values["messages"]
+        said = [message.content for message in found]
+        turns = sum(message.type == "human" for message in found)
+        expected = [text for n in range(turns) for text in (f"ask {n}", f"{n}.0", f"{n}.1", f"{n}.2")]
+        assert said == expected[: len(said)]
+        assert len(said) > len(expected) - 4
+        assert [entry.content["content"] for entry in saver.store.thread("t").log()][: len(said)] == said
+        assert len(saver.store.thread("t").log()) <= len(said) + 1  # and what a step wrote that was not applied
+    assert turns > 2
+    with capsys.disabled():
+        print(f"\n   {KILLS} kills, {turns} turns: {len(begun) - len(set(begun))} unfinished steps began again")
