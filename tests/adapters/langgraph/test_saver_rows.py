@@ -101,7 +101,7 @@ def test_what_is_given_is_stored_once_besides_the_log(tmp_path: Path, form: str)
     with holdfast.open(tmp_path / "a.db", embedder="none") as store:
         chat(HoldfastSaver(store), spoken).invoke({"messages": [forms[form]]}, AT, durability="sync")
     with sqlite3.connect(tmp_path / "a.db") as connection:
-        bodies = b"".join(row[0] for row in connection.execute("SELECT body FROM events"))
+        bodies = b"".join(frames.item_body(row[0]) for row in connection.execute("SELECT body FROM events"))
     assert 1 <= bodies.count(text.encode()) <= 2
 
 

@@ -21,14 +21,28 @@ from __future__ import annotations
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
 
-from holdfast.errors import Corrupt, Unsupported
-from holdfast.extension import MSGPACK, Event, Mark, Query, Record, View, decode, encode, scan_all
+from holdfast.errors import Corrupt, Invalid, Unsupported
+from holdfast.extension import (
+    MSGPACK,
+    Event,
+    Mark,
+    Query,
+    Record,
+    View,
+    decode,
+    encode,
+    scan_all,
+    to_datetime,
+    to_micros,
+)
 
 GRAPH, ITEMS = "graph", "graph items"
 INLINE, ITEM, LIST, DICT = "v", "i", "l", "d"
@@ -38,7 +52,7 @@ _FULL, _STEP, _WRITES, _ITEM = "full", "step", "writes", "item"
 _FORMAT = 2
 _PAGE = 64
 _LEAST_STRETCH = 4_096  # bytes of differences after which everything is stored again, or later if that is larger
-_PACKED = 2_048  # bytes of an item from which on it is compressed
+_PACKED = 256  # bytes of an item from which on it is compressed
 _GREGORIAN = 0x01B21DD213814000  # a uuid counts from 1582
 
 Ref = list[Any]
@@ -178,12 +192,17 @@ def _described(record: Record) -> dict[str, Any]:
 
 def frame_event(id: str, body: dict[str, Any], before: Frame | None, time: int) -> tuple[Event, Frame]:
     """The event of a frame that follows ``before`` in the stream, and the frame itself, still without a position."""
+    brief = body | {"time": _since_id(id, body["time"])}
     if before is not None:
-        changed = encode(difference(before.body, body), "a checkpoint")
+        told = difference(before.body, brief)
+        told[0].pop("parent", None)
+        if body["parent"] != before.id:  # mostly it is the frame before
+            told[0]["parent"] = body["parent"]
+        changed = encode(told, "a checkpoint")
         stretch = before.stretch + len(changed)
         if stretch <= max(before.full, _LEAST_STRETCH):
             return Event(_STEP, changed, time, to_key(id)), Frame(id, 0, body, stretch, before.full)
-    whole = encode(body, "a checkpoint")
+    whole = encode(brief, "a checkpoint")
     return Event(_FULL, whole, time, to_key(id)), Frame(id, 0, body, 0, len(whole))
 
 
@@ -200,13 +219,29 @@ def folded(events: Iterable[Event], before: Frame | None = None) -> Iterator[Fra
             continue
         id, held = _from_key(event.key or ""), decode(event.body)
         if event.kind == _FULL:
-            before = Frame(id, event.position, held, 0, len(event.body))
+            before = Frame(id, event.position, held | {"time": _as_text(id, held["time"])}, 0, len(event.body))
         elif before is None:
             raise Corrupt(f"the frame at position {event.position} is a difference from one that is missing")
         else:
-            body = changed(before.body, held)
+            body = {**changed(before.body, held), "parent": held[0].get("parent", before.id)}
+            body["time"] = _as_text(id, body["time"])
             before = Frame(id, event.position, body, before.stretch + len(event.body), before.full)
         yield before
+
+
+def _since_id(id: str, time: Any) -> Any:
+    """A time as microseconds since the id was made, which is a moment before; any other as it is."""
+    made = made_at(id)
+    if made is not None and isinstance(time, str):
+        with suppress(ValueError, Invalid):
+            since = to_micros(datetime.fromisoformat(time)) - made
+            if _as_text(id, since) == time:
+                return since
+    return time
+
+
+def _as_text(id: str, time: Any) -> Any:
+    return to_datetime((made_at(id) or 0) + time).isoformat() if type(time) is int else time
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> list[Any]:
@@ -249,7 +284,7 @@ def changed(old: dict[str, Any], difference: list[Any]) -> dict[str, Any]:
 def writes_event(writes: Sequence[TaskWrite], time: int, key: str | None = None) -> Event:
     """The event of what one task wrote, on top of the last frame or of the one that ``key`` names."""
     task, path = writes[0][:2]
-    body = [task, path, [[write.number, write.channel, *write.ref] for write in writes]]
+    body = [to_key(task), path, [[write.number, write.channel, *write.ref] for write in writes]]
     return Event(_WRITES, encode(body, "what a task wrote"), time, key)
 
 
@@ -259,7 +294,8 @@ def stray_key(id: str, number: int) -> str:
 
 
 def to_writes(event: Event) -> list[TaskWrite]:
-    task, path, writes = decode(event.body)
+    key, path, writes = decode(event.body)
+    task = _from_key(key)
     return [TaskWrite(task, path, number, channel, ref) for number, channel, *ref in writes]
 
 
@@ -373,8 +409,8 @@ class GraphStream(NamedTuple):
 
 def item_event(body: bytes, time: int) -> Event:
     """An item: an encoded value, compressed if that is worth it."""
-    small = len(body) <= _PACKED
-    return Event(_ITEM, body if small else MSGPACK + msgspec.msgpack.encode(zlib.compress(body)), time)
+    packed = MSGPACK + msgspec.msgpack.encode(zlib.compress(body)) if len(body) > _PACKED else body
+    return Event(_ITEM, min(body, packed, key=len), time)
 
 
 def item_body(body: bytes) -> bytes:
