@@ -32,8 +32,16 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("which", "tests", "least"), [("sqlite", "tests", 600), ("ram", "tests/test_delta", 150)])
-def test_ours_fails_nothing_that_theirs_passes(suite: Path, which: str, tests: str, least: int) -> None:
+@pytest.mark.every_engine
+@pytest.mark.parametrize(
+    ("which", "tests", "least"),
+    [("sqlite", "tests", 600), ("ram", "tests/test_delta", 150), ("postgres", "tests/test_time_travel", 60)],
+)
+def test_ours_fails_nothing_that_theirs_passes(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, suite: Path, which: str, tests: str, least: int
+) -> None:
+    if which == "postgres":
+        monkeypatch.setenv("HOLDFAST_SUITE_DATABASE", request.getfixturevalue("database"))
     files = sorted(str(file.relative_to(suite)) for file in suite.glob(f"{tests}*.py")) or [tests]
     found = outcomes(suite, which, files)
     failed = [name for name, outcome in found.items() if outcome == "failed"]

@@ -1,13 +1,15 @@
 """Stands in for the conftest of LangGraph's own tests: the same fixtures, with one saver and one store.
 
-``HOLDFAST_SUITE`` says which: ``memory`` is LangGraph's own, the control; ``sqlite`` and ``ram`` are ours. Only tests
-that take a saver or a store are kept.
+``HOLDFAST_SUITE`` says which: ``memory`` is LangGraph's own, the control; the others are ours, on that engine. On
+Postgres, whose address is in ``HOLDFAST_SUITE_DATABASE``, each test has a tenant of its own. Only tests that take a
+saver or a store are kept.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -19,15 +21,23 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from tests.agents import AgentAction, AgentFinish  # LangGraph's own, of whose classes some states are made
 
+import holdfast
 from holdfast.adapters.langgraph import HoldfastSaver, HoldfastStore
 
 NO_DOCKER = True
 _WHICH = os.environ["HOLDFAST_SUITE"]
+_TENANTS = count(1)
 _TAKEN = {"sync_checkpointer", "async_checkpointer", "sync_store", "async_store"}
 
 
-def _address(tmp_path: Path) -> str:
-    return "ram:" if _WHICH == "ram" else str(tmp_path / "graph.db")
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[holdfast.Store]:
+    """The store of a test, for its saver and its store alike."""
+    where = {"ram": "ram:", "postgres": os.environ.get("HOLDFAST_SUITE_DATABASE", "")}.get(
+        _WHICH, tmp_path / "graph.db"
+    )
+    with holdfast.open(where, tenant=f"test-{next(_TENANTS)}", embedder="none") as store:
+        yield store
 
 
 @pytest.fixture
@@ -51,22 +61,13 @@ def cache(request: pytest.FixtureRequest) -> Any:
     return SqliteCache(path=":memory:") if request.param == "sqlite" else InMemoryCache()
 
 
-def _saver(tmp_path: Path) -> Iterator[Any]:
-    if _WHICH == "memory":
-        yield InMemorySaver()
-        return
-    with HoldfastSaver(
-        _address(tmp_path), types={f"tests.{kind.__name__}": kind for kind in (AgentAction, AgentFinish)}
-    ) as saver:
-        yield saver
+def _saver(place: holdfast.Store) -> Any:
+    types = {f"tests.{kind.__name__}": kind for kind in (AgentAction, AgentFinish)}
+    return InMemorySaver() if _WHICH == "memory" else HoldfastSaver(place, types=types)
 
 
-def _store(tmp_path: Path) -> Iterator[Any]:
-    if _WHICH == "memory":
-        yield InMemoryStore()
-        return
-    with HoldfastStore(_address(tmp_path)) as store:
-        yield store
+def _store(place: holdfast.Store) -> Any:
+    return InMemoryStore() if _WHICH == "memory" else HoldfastStore(place)
 
 
 # The name of the parameter is part of the names of stored snapshots.
