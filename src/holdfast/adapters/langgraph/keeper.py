@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
@@ -22,7 +21,7 @@ from holdfast import Store, Thread
 from holdfast.adapters.langgraph import frames, pruning
 from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.frames import Frame, Ref, TaskWrite
-from holdfast.adapters.langgraph.known import MessageCache
+from holdfast.adapters.langgraph.known import Latest, MessageCache
 from holdfast.adapters.langgraph.line import GraphLine
 from holdfast.adapters.langgraph.saving import GraphSave
 from holdfast.adapters.langgraph.values import Kinds
@@ -102,9 +101,8 @@ class CheckpointKeeper:
         self.store, self.kinds, self.evolution = store, kinds, evolution
         self._user, self._branches, self._serde = user, branches, serde
         self._lock = threading.Lock()
-        self._lines: OrderedDict[tuple[str, str], GraphLine] = OrderedDict()
-        self._known: OrderedDict[str, MessageCache] = OrderedDict()
-        self._own: OrderedDict[tuple[str, str, str | None], bool] = OrderedDict()
+        self._lines = Latest[tuple[str, str], GraphLine](_LINES)
+        self._own = Latest[tuple[str, str, str | None], bool](_RUNS)
 
     # Reading
 
@@ -241,8 +239,6 @@ class CheckpointKeeper:
         if begins is None:  # the mark of a run goes along with it; who begins at another's checkpoint leaves that mark
             self._own.pop((spot.thread, spot.namespace, spot.checkpoint), None)
         self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
-        while len(self._own) > _RUNS:
-            self._own.popitem(last=False)
 
     def _say_early(self, line: GraphLine, saving: GraphSave, frame: Frame) -> None:
         """Have messages in the log that were written to delta channels before the frame they were written on top of.
@@ -397,20 +393,15 @@ class CheckpointKeeper:
 
     def _line(self, spot: Spot) -> GraphLine:
         with self._lock:
-            key = (spot.thread, spot.namespace)
-            line = self._lines.get(key)
-            if line is None:
-                known = self._known.setdefault(spot.thread, MessageCache())
-                while len(self._known) > _LINES or (
-                    len(self._known) > 1 and sum(map(len, self._known.values())) > _MESSAGES
-                ):
-                    self._known.popitem(last=False)  # who needs it again reads it again
-                line = GraphLine(self.store.core, self.kinds, spot.thread, spot.namespace, known, self._serde)
-                self._lines[key] = line
-            self._lines.move_to_end(key)
-            self._known.move_to_end(spot.thread)
-            while len(self._lines) > _LINES:
-                self._lines.popitem(last=False)
+            key, held = (spot.thread, spot.namespace), self._lines
+            if (line := held.get(key)) is not None:
+                held.move_to_end(key)
+                return line
+            lines = (each for (thread, _), each in held.items() if thread == spot.thread)
+            known = next((each.known for each in lines), MessageCache())  # the graphs of a thread share it
+            line = held[key] = GraphLine(self.store.core, self.kinds, *key, known, self._serde)
+            while len(held) > 1 and sum(map(len, {each.known for each in held.values()})) > _MESSAGES:
+                held.popitem(last=False)  # who needs it again reads it again
             return line
 
     def hand_out(self, config: RunnableConfig, found: CheckpointTuple | None) -> None:
@@ -442,7 +433,6 @@ class CheckpointKeeper:
         with self._lock:
             for key in [key for key in self._lines if key[0] == thread]:
                 del self._lines[key]
-            self._known.pop(thread, None)
 
 
 _FIELDS = {"v", "id", "ts", "channel_values", "channel_versions", "versions_seen", "updated_channels"}

@@ -8,7 +8,6 @@ Deliberately absent: LangGraph's configs and tuples (``saver``) and what values 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from holdfast.adapters.langgraph import frames, messages
 from holdfast.adapters.langgraph.frames import DICT, GRAPH, HOME, INLINE, ITEM, ITEMS, OWN, Frame, GraphStream, Place
-from holdfast.adapters.langgraph.known import MessageCache
+from holdfast.adapters.langgraph.known import Latest, MessageCache
 from holdfast.adapters.langgraph.sealing import SEALED, opened, unsealed
 from holdfast.adapters.langgraph.values import Kinds, Loading
 from holdfast.errors import Corrupt
@@ -26,7 +25,7 @@ from holdfast.extension import Core, Record, View, decode
 
 ENTRY, MESSAGE, PART = "entry", "message", "item"
 """The tags of a message that is in the log, of one that is not, and of a part of a value that is an item."""
-_FRAMES, _LISTS, _ITEMS = 64, 16, 256
+_FRAMES, _LISTS, _ITEMS, _PARTS = 64, 16, 256, 1_000
 
 
 class StoredList(NamedTuple):
@@ -62,10 +61,10 @@ class GraphLine:
         self.items: Record | None = None
         self.tip: Frame | None = None
         self.home = 0
-        self._frames: OrderedDict[str, Frame] = OrderedDict()
-        self._lists: OrderedDict[str, StoredList] = OrderedDict()
-        self._items: OrderedDict[int, bytes] = OrderedDict()
-        self.parts: OrderedDict[bytes, int] = OrderedDict()  # the positions of items that values share, by their bodies
+        self._frames = Latest[str, Frame](_FRAMES)
+        self._lists = Latest[str, StoredList](_LISTS)
+        self._items = Latest[int, bytes](_ITEMS)
+        self.parts = Latest[bytes, int](_PARTS)  # the positions of items that values share, by their bodies
 
     # What is there
 
@@ -129,8 +128,6 @@ class GraphLine:
             return self.tip
         if id not in self._frames and (found := self.stream.find(id)) is not None:
             self._frames[id] = found
-            while len(self._frames) > _FRAMES:
-                self._frames.popitem(last=False)
         return self._frames.get(id)
 
     # Values out
@@ -150,44 +147,35 @@ class GraphLine:
 
     def elements(self, ref: frames.Ref) -> StoredList:
         """The elements of a stored list or dict."""
-        key = repr(ref)
-        if key not in self._lists:
+        found = self._lists.get(repr(ref))
+        if found is None:
             places = frames.to_places(ref[1:])
             own = self._own([position for stream, position in places if stream == OWN])
-            self.read_entries(ref)
-            told = self.known.bodies
-            self.keep(
-                ref,
-                StoredList(places, [own[at] if each == OWN else told[each or self.home, at] for each, at in places]),
-            )
-        self._lists.move_to_end(key)
-        return self._lists[key]
+            with self.known.lock:
+                self.read_entries(ref)
+                told = self.known.bodies
+                bodies = [own[at] if stream == OWN else told[stream or self.home, at] for stream, at in places]
+            found = StoredList(places, bodies)
+        self.keep(ref, found)
+        return found
 
     def keep(self, ref: frames.Ref, stored: StoredList) -> None:
         """Know what a list consists of. The next one is mostly like one of the last."""
         self._lists[repr(ref)] = stored
-        while len(self._lists) > _LISTS:
-            self._lists.popitem(last=False)
 
     def item(self, position: int) -> Any:
         return self.loading.value(decode(self._own([position])[position]), f"thread {self.thread!r}, an item")
 
     def _own(self, positions: Sequence[int]) -> dict[int, bytes]:
         """Items of the graph, encoded as they were before they were packed or sealed."""
-        missing = [position for position in positions if position not in self._items]
-        found: dict[int, bytes] = {at: self._items[at] for at in positions if at in self._items}
-        if missing:
+        found = {position: self._items[position] for position in positions if position in self._items}
+        if missing := [position for position in positions if position not in found]:
             if self.items is None:
                 raise Corrupt(f"thread {self.thread!r}: the items of a graph are gone", thread=self.thread)
             stream = self.items.mark.stream
             read = frames.bodies_at(self.view, self.core.tenant, [(stream, position) for position in missing])
-            for (_, position), body in read.items():
-                found[position] = unsealed(frames.item_body(body), self.serde)
-        for position in positions:
-            self._items[position] = found[position]
-            self._items.move_to_end(position)
-        while len(self._items) > _ITEMS:
-            self._items.popitem(last=False)
+            found |= {position: unsealed(frames.item_body(body), self.serde) for (_, position), body in read.items()}
+        self._items.update(found)
         return found
 
     # Messages
@@ -203,9 +191,7 @@ class GraphLine:
         self._read([(stream or self.home, at) for stream, at in frames.to_places(ref[1:]) if stream != OWN])
 
     def _read(self, places: Sequence[Place]) -> None:
-        with self.known.lock:
-            if missing := self.known.missing(places):
-                self.known.read(frames.bodies_at(self.view, self.core.tenant, missing))
+        self.known.read(places, lambda missing: frames.bodies_at(self.view, self.core.tenant, missing))
 
     def _entry(self, held: Sequence[int]) -> Any:
         stream, position = held

@@ -22,7 +22,6 @@ _SMALL = 32  # bytes that the elements of a list have at least, on average, to b
 _LARGE = 2_048  # bytes of a value that becomes an item
 _LONG = 200  # characters of a text that becomes an item: what a graph is given, it passes on
 _MANY = 16  # pairs of a dict that are kept one by one
-_PARTS = 1_000
 
 
 class GraphSave:
@@ -194,8 +193,6 @@ class GraphSave:
         for ref, stored in self._lists:
             line.keep(ref, stored)
         line.parts.update(self._parts)
-        while len(line.parts) > _PARTS:
-            line.parts.popitem(last=False)
 
 
 def _inside(value: Any, dumping: Dumping) -> Any:
