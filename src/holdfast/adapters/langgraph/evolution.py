@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 from langgraph.types import Send
 
+from holdfast.adapters.langgraph.frames import JOIN, ONTO
 from holdfast.errors import Invalid, MigrationFailed, Unsupported
 from holdfast.extension import quoted
 
-_TO = "branch:to:"
-_JOIN = "join:"
-_OWN = ("__", _TO, _JOIN)
+_OWN = ("__", ONTO, JOIN)
 
 Migrate = Callable[[dict[str, Any]], dict[str, Any]]
 Writes = list[tuple[str, str, Any]]
@@ -110,18 +109,18 @@ class Evolution(NamedTuple):
             checkpoint["updated_channels"] = [self._channel(name) for name in checkpoint["updated_channels"]]
 
     def _channel(self, name: str) -> str:
-        if name.startswith(_TO):
-            node = name[len(_TO) :]
-            return f"{_TO}{self.renamed.get(node, node)}"
-        if name.startswith(_JOIN):
-            starts, _, end = name[len(_JOIN) :].rpartition(":")
+        if name.startswith(ONTO):
+            node = name.removeprefix(ONTO)
+            return f"{ONTO}{self.renamed.get(node, node)}"
+        if name.startswith(JOIN):
+            starts, _, end = name.removeprefix(JOIN).rpartition(":")
             first = "+".join(self.renamed.get(node, node) for node in starts.split("+"))
-            return f"{_JOIN}{first}:{self.renamed.get(end, end)}"
+            return f"{JOIN}{first}:{self.renamed.get(end, end)}"
         return self.renamed.get(name, name)
 
     def _value(self, channel: str, value: Any) -> Any:
         """A value that names nodes: who is waited for, or what is sent to whom."""
-        if channel.startswith(_JOIN) and isinstance(value, set):
+        if channel.startswith(JOIN) and isinstance(value, set):
             return {self.renamed.get(node, node) for node in value}
         return self._sent(value)
 
@@ -138,9 +137,9 @@ class Evolution(NamedTuple):
         for name in list(checkpoint["channel_values"]):
             if name in self.channels or name in self.dropped:
                 continue
-            if name.startswith(_TO):
-                self._refuse(thread, "waits for the node", name[len(_TO) :])
-            elif name.startswith(_JOIN) and checkpoint["channel_values"][name]:
+            if name.startswith(ONTO):
+                self._refuse(thread, "waits for the node", name.removeprefix(ONTO))
+            elif name.startswith(JOIN) and checkpoint["channel_values"][name]:
                 self._refuse(thread, "waits for nodes to join in", name)
             elif not name.startswith(_OWN):
                 self._refuse(thread, "holds the channel", name)

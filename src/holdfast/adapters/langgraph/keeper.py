@@ -10,8 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
-from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ERROR, WRITES_IDX_MAP, ChannelVersions, Checkpoint, CheckpointTuple
@@ -75,12 +74,8 @@ class Spot(NamedTuple):
         return {"configurable": named}
 
 
-class Judge(Protocol):
-    """Says whether there is anything to save, or refuses it. It is ``sure`` if the store was looked at."""
-
-    def __call__(self, line: GraphLine, *, sure: bool) -> bool: ...
-
-
+Judge = Callable[[GraphLine], bool]
+"""Says whether there is anything to save, or refuses it."""
 Work = Callable[[GraphLine, GraphSave], tuple[Event, Frame | None]]
 """Makes the event to save, and the frame that it is."""
 
@@ -132,8 +127,8 @@ class CheckpointKeeper:
         named = (config or {}).get("configurable") or {}
         limit = None if before is None else (before.get("configurable") or {}).get("checkpoint_id")
         lines = [self._line(Spot(thread, space, None)) for thread, space in self._places(config)]
-        each = [self._frames(line, limit) for line in lines]
-        merged = heapq.merge(*each, key=lambda pair: pair[1].id, reverse=True) if len(each) > 1 else chain(*each)
+        each = (self._frames(line, limit) for line in lines)
+        merged = heapq.merge(*each, key=lambda pair: pair[1].id, reverse=True)
         wanted = named.get("checkpoint_id")
         return ((line, frame) for line, frame in merged if wanted is None or frame.id == wanted)
 
@@ -162,8 +157,7 @@ class CheckpointKeeper:
             spot = Spot.of(config or {})
             return [(spot.thread, spot.namespace)]
         thread = Spot.of(config or {}).thread if "thread_id" in named else None
-        core = self.store.core
-        found = frames.graphs_in(core.engine, core.tenant, thread)
+        found = frames.graphs_in(self.store.core.engine, self.store.core.tenant, thread)
         return [(record.scope.thread or "", frames.namespace_of(record)) for record in found]
 
     def _tuple(self, line: GraphLine, frame: Frame) -> CheckpointTuple:
@@ -223,11 +217,11 @@ class CheckpointKeeper:
             parent = None if spot.checkpoint is None else line.frame(spot.checkpoint)
             if parent is not None and parent.metadata.get(_DELTAS):
                 self._say_early(line, saving, parent)
-            body = self._body(saving, spot, checkpoint, told, fresh, parent)
+            body = {"parent": spot.checkpoint, "metadata": told, **self._body(saving, checkpoint, fresh, parent)}
             return frames.frame_event(check_id(checkpoint["id"], "the id of a checkpoint"), body, line.tip, saving.time)
 
-        def judge(line: GraphLine, *, sure: bool) -> bool:
-            if sure and (same := line.frame(checkpoint["id"])) is not None:  # what is saved already may be saved again
+        def judge(line: GraphLine) -> bool:
+            if line.sure and (same := line.frame(checkpoint["id"])) is not None:
                 _refuse_other(line, same, checkpoint)
                 return False
             self._refuse_late(line, spot, told)
@@ -249,15 +243,9 @@ class CheckpointKeeper:
             saving.small(line.value(write.ref, f"a write to {write.channel!r}"), "")
 
     def _body(
-        self,
-        saving: GraphSave,
-        spot: Spot,
-        checkpoint: Checkpoint,
-        told: dict[str, Any],
-        fresh: ChannelVersions,
-        parent: Frame | None,
+        self, saving: GraphSave, checkpoint: Checkpoint, fresh: ChannelVersions, parent: Frame | None
     ) -> dict[str, Any]:
-        """A checkpoint as it is stored.
+        """What of a checkpoint is stored, besides its parent and metadata.
 
         A channel that did not change is as the checkpoint before has it, even if the graph no longer has it.
         """
@@ -272,8 +260,8 @@ class CheckpointKeeper:
                 values[name] = saving.ref(name, given[name], old.get(name))
         updated = checkpoint.get("updated_channels")
         body: dict[str, Any] = {
-            "parent": spot.checkpoint, "time": checkpoint["ts"], "metadata": told, "versions": dict(versions),
-            "values": values, "seen": {node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
+            "time": checkpoint["ts"], "versions": dict(versions), "values": values,
+            "seen": {node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
             "updated": None if updated is None else [*updated],
         }  # fmt: skip
         if more := _more(checkpoint):
@@ -334,7 +322,7 @@ class CheckpointKeeper:
                 key = frames.stray_key(checkpoint, earlier + 1)
             return frames.writes_event(written, saving.time, key), None
 
-        def judge(line: GraphLine, *, sure: bool) -> bool:
+        def judge(line: GraphLine) -> bool:
             if line.frame(checkpoint) is None:
                 self._refuse_deleted(line, checkpoint)
             return True
@@ -355,7 +343,7 @@ class CheckpointKeeper:
                 try:
                     with line.steady() if sure else nullcontext():
                         thread = self._thread(line, config)
-                        if not judge(line, sure=sure):
+                        if not judge(line):
                             return
                         if line.log is not None:
                             saving = GraphSave(line, line.log, thread.logbook.scope, core.clock.now())

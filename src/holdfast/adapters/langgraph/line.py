@@ -16,15 +16,13 @@ import msgspec
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from holdfast.adapters.langgraph import frames, messages
-from holdfast.adapters.langgraph.frames import DICT, GRAPH, HOME, INLINE, ITEM, ITEMS, OWN, Frame, GraphStream, Place
+from holdfast.adapters.langgraph.frames import DICT, GRAPH, ITEMS, MESSAGE, OWN, PART, Frame, GraphStream, Place
 from holdfast.adapters.langgraph.known import Latest, MessageCache
-from holdfast.adapters.langgraph.sealing import SEALED, opened, unsealed
+from holdfast.adapters.langgraph.sealing import opened, unsealed
 from holdfast.adapters.langgraph.values import Kinds, Loading
 from holdfast.errors import Corrupt
 from holdfast.extension import Core, Record, View, decode
 
-ENTRY, MESSAGE, PART = "entry", "message", "item"
-"""The tags of a message that is in the log, of one that is not, and of a part of a value that is an item."""
 _FRAMES, _LISTS, _ITEMS, _PARTS = 64, 16, 256, 1_000
 
 
@@ -52,7 +50,16 @@ class GraphLine:
         self.id = frames.graph_id(thread, namespace)
         self.lock = threading.RLock()
         self.view: View = core.engine
-        self.loading = Loading(kinds, {ENTRY: self._entry, MESSAGE: self._message, PART: self.item, SEALED: self._open})
+        self.sure = False  # whether the store was looked at, or what this process knows is taken for true
+        self.loading = Loading(
+            kinds,
+            {
+                frames.ENTRY: self._entry,
+                MESSAGE: self._message,
+                PART: self.item,
+                frames.SEALED: self._open,
+            },
+        )
         self.forget()
 
     def forget(self) -> None:
@@ -72,12 +79,12 @@ class GraphLine:
     def steady(self) -> Iterator[None]:
         """Everything that is read in here is of one moment: a graph that is written anew meanwhile is not seen."""
         with self.core.engine.snapshot() as view:
-            self.view = view
+            self.view, self.sure = view, True
             try:
                 self._look()
                 yield
             finally:
-                self.view = self.core.engine
+                self.view, self.sure = self.core.engine, False
 
     def _look(self) -> None:
         """Bring what is known up to date with the store."""
@@ -135,9 +142,9 @@ class GraphLine:
     def value(self, ref: frames.Ref, path: str) -> Any:
         """A value as it was."""
         way, *held = ref
-        if way == INLINE:
+        if way == frames.INLINE:
             return self.loading.value(held[0], path)
-        if way == ITEM:
+        if way == frames.ITEM:
             return self.item(held[0])
         places = frames.to_places(held)
         if way != DICT and all(stream != OWN for stream, _ in places):
@@ -194,8 +201,7 @@ class GraphLine:
         self.known.read(places, lambda missing: frames.bodies_at(self.view, self.core.tenant, missing))
 
     def _entry(self, held: Sequence[int]) -> Any:
-        stream, position = held
-        return self.messages([(self.home if stream == HOME else stream, position)])[0]
+        return self.messages([(held[0] or self.home, held[1])])[0]
 
     def _message(self, content: Any) -> Any:
         inner = Loading(self.kinds, {MESSAGE: self._message, PART: self.item})

@@ -12,11 +12,10 @@ from typing import Any
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from holdfast.adapters.langgraph.values import TAG
+from holdfast.adapters.langgraph.frames import SEALED, TAG
 from holdfast.errors import Corrupt, Unsupported
 from holdfast.extension import decode, encode
 
-SEALED = "sealed"
 _MARK = encode({TAG: SEALED})[:-1]
 
 

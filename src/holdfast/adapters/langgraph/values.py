@@ -33,10 +33,10 @@ import numpy as np
 from numpy.lib.format import descr_to_dtype
 
 from holdfast import Registry
+from holdfast.adapters.langgraph.frames import TAG
 from holdfast.errors import HoldfastError, Invalid, Unsupported
 from holdfast.extension import Schema, check_id, quoted
 
-TAG = "$"
 _DEPTH = 180  # below what the codec allows, because a tag is a level of its own
 _BIG = 2**63
 _OWN = "u:"  # before the names of the caller's classes, so that no type that we learn to store takes one of them
