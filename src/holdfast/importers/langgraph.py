@@ -149,7 +149,6 @@ class CheckpointLine:
             if (why := self._difference(stored, kept)) is not None or _lacking(stored, kept):
                 raise differs(f"checkpoint {kept.id} of thread {self.thread!r}: {why or 'writes are missing'}")
             step(1)
-        self._reading.saver(store).close()  # saves what would still wait; the store stays open
         return planned
 
     def _put(self, store: Store, kept: ForeignCheckpoint, before: dict[str, Any]) -> None:

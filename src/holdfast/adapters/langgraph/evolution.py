@@ -14,7 +14,7 @@ from langgraph.types import Send
 
 from holdfast.adapters.langgraph.frames import JOIN, ONTO
 from holdfast.errors import Invalid, MigrationFailed, Unsupported
-from holdfast.extension import quoted
+from holdfast.extension import check_count
 
 _OWN = ("__", ONTO, JOIN)
 
@@ -35,8 +35,7 @@ class Evolution(NamedTuple):
     @staticmethod
     def of(version: int, migrations: Any, renamed: Any, dropped: Any) -> Evolution:
         """What a caller says, looked at: a slip here would lose a channel later."""
-        if type(version) is not int or version < 0:
-            raise Invalid(f"version is a whole number of 0 or more, not {quoted(version)}")
+        check_count("version", version)
         for name, value in (("migrations", migrations), ("renamed", renamed)):
             if value is not None and not isinstance(value, Mapping):
                 raise Invalid(f"{name} is a dict, not {type(value).__name__}")

@@ -29,9 +29,9 @@ from holdfast.extension import (
     Record,
     Scope,
     View,
+    check_count,
     decode,
     encode,
-    quoted,
     to_micros,
 )
 
@@ -53,9 +53,8 @@ class RetentionRule(NamedTuple):
         if self == RetentionRule():
             raise Invalid("say what to keep: keep=, older_than= or max_bytes=")
         for name in ("keep", "max_bytes"):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < 0):
-                raise Invalid(f"{name} is a whole number of 0 or more, not {quoted(value)}")
+            if (value := getattr(self, name)) is not None:
+                check_count(name, value)
         if self.older_than is not None and not isinstance(self.older_than, timedelta):
             raise Invalid(f"older_than is a timedelta, not {type(self.older_than).__name__}")
 

@@ -38,7 +38,7 @@ from holdfast.adapters.langgraph.sweeper import Number, Sweeps
 from holdfast.adapters.langgraph.threads import ThreadFound, ThreadTTL, check_thread_ttl, idle, search
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.errors import Invalid
-from holdfast.extension import OpenedStore, StoreOrAddress, ThreadHold, check_id, in_thread, quoted
+from holdfast.extension import OpenedStore, StoreOrAddress, ThreadHold, check_count, check_id, in_thread, quoted
 
 T = TypeVar("T")
 
@@ -268,6 +268,6 @@ class HoldfastSaver(OpensByAddress, Sweeps, BaseCheckpointSaver[int]):
 
 
 def _checked_limit(limit: Any) -> int | None:
-    if limit is not None and (type(limit) is not int or limit < 0):
-        raise Invalid(f"limit is a whole number of 0 or more, not {quoted(limit)}")
+    if limit is not None:
+        check_count("limit", limit)
     return limit
