@@ -214,8 +214,7 @@ class _GraphReader:
             elif name.startswith(frames.JOIN):
                 starts, _, end = name.removeprefix(frames.JOIN).rpartition(":")
                 raw = self._raw(ref)
-                come = raw.get("v") if isinstance(raw, dict) else None
-                if isinstance(come, list) and len(come) == starts.count("+") + 1:
+                if isinstance(raw, dict) and raw.get(TAG) == "set" and len(raw["v"]) == starts.count("+") + 1:
                     yield end
 
     # Values
@@ -321,7 +320,9 @@ def _moment(told: Any, written: int) -> datetime:
 
 
 def _pairs(held: list[Any]) -> Any:
-    """A dict whose keys may be anything; where two of them would read alike, the pairs."""
+    """A dict whose keys may be anything; where two of them would read alike, or are encrypted, the pairs."""
+    if not all(type(pair) is list for pair in held):
+        return held
     named = {key if isinstance(key, str) else msgspec.json.encode(key).decode(): value for key, value in held}
     return named if len(named) == len(held) else held
 
