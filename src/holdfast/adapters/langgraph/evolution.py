@@ -1,8 +1,7 @@
-"""What became of a graph's state since it was saved: versions and their migrations, names that changed, names that
-went.
+"""Reads what an older version of a graph saved: migrations, renamed and dropped channels and nodes.
 
-Nothing is lost on the way: a channel that a graph no longer has is carried along in the store, and where the graph is
-known (``guard``) a thread that needs it is refused until someone says what became of it. Deliberately absent: storage.
+Nothing is lost: a channel that the graph no longer has stays in the store, and a guarded graph (``guard``) refuses a
+thread that holds one until someone says what became of it. Deliberately absent: storage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The checkpoints of one saver: found, put together, saved, and kept apart from runs that were overtaken.
+"""Reads and saves the checkpoints of one saver, and refuses runs that another run has overtaken.
 
 Deliberately absent: LangGraph's interface (``saver``), what goes when (``pruning``), and what a value is (``values``).
 """
@@ -36,10 +36,10 @@ _DELTAS = "counters_since_delta_snapshot"
 
 
 class Handed(NamedTuple):
-    """A checkpoint that was handed out to the code of one context: by which keeper, of what, how asked for, and when.
+    """A checkpoint that the code of one context was given: by which keeper, of what, whether as the newest, and when.
 
-    LangGraph, asked to go on from a checkpoint, asks for that one and then, by a config that names None, for the
-    newest. So one that was named stays named when that newest turns out to be the same.
+    To continue from a checkpoint, LangGraph asks for it by its id, and then, with None as the id, for the newest. If
+    both are the same one, it still counts as named.
     """
 
     keeper: int
@@ -235,9 +235,9 @@ class CheckpointKeeper:
         self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
 
     def _say_early(self, line: GraphLine, saving: GraphSave, frame: Frame) -> None:
-        """Have messages in the log that were written to delta channels before the frame they were written on top of.
+        """Put messages into the log that tasks wrote to delta channels before this frame was saved.
 
-        They are in what tasks wrote and nowhere else; and nothing is said before what it answers.
+        No frame has them, only those writes; and they had to wait, since nothing is said before what it answers.
         """
         for write in frames.merged(line.stream.strays(frame.id)):
             saving.small(line.value(write.ref, f"a write to {write.channel!r}"), "")
@@ -330,10 +330,10 @@ class CheckpointKeeper:
         self._commit(spot, config, judge, work)
 
     def _commit(self, spot: Spot, config: RunnableConfig, judge: Judge, work: Work) -> None:
-        """Work out an event from what is there and commit it; where another changed that first, work it out again.
+        """Make an event and commit it; if someone else committed first, make it again from what is there now.
 
-        At first what this process knows is taken for true, without a look at the store: if it is not, the commit is
-        refused, because it expects what was known. ``judge`` says whether there is anything to do, or refuses it.
+        The first try trusts what this process knows and reads nothing: a commit says what it expects to find, so one
+        that is out of date is refused. ``judge`` says whether there is anything to do, or refuses it.
         """
         line, core = self._line(spot), self.store.core
         last: HoldfastError | None = None
@@ -393,7 +393,7 @@ class CheckpointKeeper:
             return line
 
     def hand_out(self, config: RunnableConfig, found: CheckpointTuple | None) -> None:
-        """Note in this context how a checkpoint was come by: saves after it, from whatever thread, are judged by it."""
+        """Note in this context that a checkpoint was given, and how: later saves, from any thread, are judged by it."""
         spot = Spot.of(config)
         given = None if found is None else found.checkpoint["id"]
         now = self.store.core.clock.now()
@@ -405,7 +405,7 @@ class CheckpointKeeper:
         _handed.set((*(each for each in earlier if each[:4] != handed[:4]), handed)[-_FEW:])
 
     def _handed_newest(self, spot: Spot) -> bool | None:
-        """Whether a run that begins at a checkpoint was given it as the newest; None where it does not begin there."""
+        """Whether a run that begins at a checkpoint was given it as the newest; None if no run begins there."""
         for each in reversed(_handed.get()):
             if each[:4] == (id(self), spot.thread, spot.namespace, spot.checkpoint):
                 return each.newest
@@ -417,7 +417,7 @@ class CheckpointKeeper:
         return next(own, None)
 
     def forget(self, thread: str) -> None:
-        """Know nothing of a thread but what the store tells."""
+        """Drop what is known of a thread."""
         with self._lock:
             for key in [key for key in self._lines if key[0] == thread]:
                 del self._lines[key]

@@ -1,9 +1,9 @@
-"""What one process knows of the messages of a thread, so that a long conversation is not read and written at each turn.
+"""What one process knows of the messages of a thread, so that a turn does not read and encode a whole conversation.
 
-A message is stored once. Each turn a graph asks for all of them and, at each step, hands all of them back: so the ones
-that were read stay here, and an object that was handed out and comes back unchanged is recognised without being
-encoded. Unchanged is looked at field by field, for messages of text alone; others, whose lists and dicts may have been
-changed inside, are encoded and compared. Deliberately absent: anything that is not in the store.
+A graph asks for all messages at each turn and hands all of them back at each step. So what was read is kept here, and
+an object that comes back unchanged is recognised without being encoded. Messages of text alone are compared field by
+field; the others, whose lists and dicts may have changed inside, are encoded and compared. Deliberately absent:
+anything that is not in the store.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One graph in one thread: its frames, items and writes, with what of them is known in this process.
+"""One graph in one thread: its frames, items and writes, and what this process knows of them.
 
-What is known is never trusted for long: each use compares it with the record in the store, and forgets everything when
-the record is another one. Every commit expects what was known, so that of two writers one has to look again.
+What is known is checked against the record in the store, and forgotten when that record is another one. Every commit
+says what it expects to find, so of two writers one has to look again.
 Deliberately absent: LangGraph's configs and tuples (``saver``) and what values mean (``values``).
 """
 
@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from holdfast.adapters.langgraph import frames, messages
 from holdfast.adapters.langgraph.frames import DICT, GRAPH, ITEMS, MESSAGE, OWN, PART, Frame, GraphStream, Place
 from holdfast.adapters.langgraph.known import Latest, MessageCache
-from holdfast.adapters.langgraph.sealing import opened, unsealed
+from holdfast.adapters.langgraph.serde import opened, unsealed
 from holdfast.adapters.langgraph.values import Kinds, Loading
 from holdfast.errors import Corrupt
 from holdfast.extension import Core, Record, View, decode

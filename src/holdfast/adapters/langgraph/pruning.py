@@ -1,9 +1,8 @@
-"""Which checkpoints go, and what goes with them: by count, by age, by size, by run; copies; and threads that stay
-deleted.
+"""Dropping checkpoints by count, age, size or run; copying threads; and keeping deleted threads deleted.
 
-Events of a stream are never taken out one by one. A graph that is pruned is written anew, with what the remaining
-frames need and nothing else, in the same commit that gives up the old: whoever reads sees the one or the other. The
-thread's log is not touched: what was said was said. Deliberately absent: when to prune.
+No event is ever taken out of a stream. To prune a graph, one commit deletes it and writes it anew with what the
+remaining frames need, so a reader sees either the old or the new. The thread's log is not touched: what was said was
+said. Deliberately absent: when to prune.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One commit of a graph in the making: values made plain, lists grown, messages put into the log, all as operations.
+"""Builds one commit of a graph: makes values plain, extends lists, puts messages into the log.
 
-A message goes into the log of its thread once, and everything else refers to it there: as soon as it is seen with an
-id, or when a list of messages in the state holds it without one. Deliberately absent: what is committed and when
+A message goes into the log of its thread once: as soon as it is seen with an id, or when a list of messages in the
+state holds it without one. Everything else refers to it there. Deliberately absent: what is committed and when
 (``keeper``), and reading (``line``).
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.adapters.langgraph import frames, messages
 from holdfast.adapters.langgraph.frames import DICT, GRAPH, INLINE, ITEM, ITEMS, LIST, OWN, TAG, Place, Ref
 from holdfast.adapters.langgraph.line import GraphLine, StoredList
-from holdfast.adapters.langgraph.sealing import sealed
+from holdfast.adapters.langgraph.serde import sealed
 from holdfast.adapters.langgraph.values import Dumping, Kinds
 from holdfast.extension import Append, Event, Guard, Op, Put, Receipt, Record, Scope, decode, encode
 

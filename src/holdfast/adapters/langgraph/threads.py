@@ -1,6 +1,6 @@
-"""Threads as a whole: which there are, by what their newest checkpoint says of them, and which have had their time.
+"""Finding threads by the metadata of their newest checkpoint, and those whose time to live is over.
 
-Deliberately absent: what a state holds; nothing of it is read here.
+Deliberately absent: reading any state.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Values of a graph's state as plain data, and back, exactly or not at all.
 
-Plain data stays as it is; everything else is a tag and what it holds. Only types that are registered here or by the
-caller go in, under a name that the caller chose, and nothing is ever imported or called because stored data names it.
-A subclass of a plain type comes back as that type: LangChain gives texts that are more than ``str``. What is not known
-is refused with the path to it, and the sentence to write. Deliberately absent: bytes (``codec``), where a value is
-kept, and secrets.
+Plain data stays as it is; everything else becomes a tag and what it holds. Only types that are registered, here or by
+the caller, are stored, and stored data never causes an import or a call. A subclass of a plain type comes back as that
+type: LangChain has texts that are more than ``str``. For any other value, an error names the path to it and the line
+to write. Deliberately absent: where a value is kept, and secrets.
 """
 
 from __future__ import annotations
