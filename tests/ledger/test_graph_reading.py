@@ -280,6 +280,16 @@ def test_nodes_that_join_are_next_when_all_have_come(store: holdfast.Store) -> N
 
 
 @pytest.mark.usefixtures("any_engine")
+def test_an_encrypted_dict_and_an_encrypted_join_are_only_known_to_be_there(store: holdfast.Store) -> None:
+    sealed = tag("sealed", ["bytes+aes", "aGk="])
+    items(store, sealed, sealed)
+    saved(store, {"pairs": (DICT, [-1, 1, 2]), "join:a+b:c": sealed})
+    graph = Graph(store.thread("made"))
+    assert graph.values()["pairs"] == [{"encrypted": "bytes+aes"}, {"encrypted": "bytes+aes"}]
+    assert graph.frame().next == ()
+
+
+@pytest.mark.usefixtures("any_engine")
 def test_a_task_whose_node_is_not_told_is_named_by_its_id(store: holdfast.Store) -> None:
     saved(store, {"x": 1})
     added(store, GRAPH, frames.writes_event([TaskWrite("task-7", "somewhere", 0, "x", [INLINE, 2])], TIME))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from holdfast.errors import Corrupt, Invalid, Unavailable, Unsupported
 from holdfast.importers.database import ForeignDatabase
@@ -44,26 +45,51 @@ class CheckpointRow(NamedTuple):
     values: dict[str, Typed] | None = None
 
 
-class CheckpointRows(Protocol):
+class CheckpointRows(ABC):
     """A database of checkpoints at one moment."""
 
     place: str
+    _writes, _value, _path = "checkpoint_writes", "blob", "task_path"  # the table of what tasks wrote, and columns
 
-    def counts(self) -> dict[str, int]: ...
+    @abstractmethod
+    def _ask(self, sql: str, *values: Any) -> Iterable[tuple[Any, ...]]:
+        """The rows of a question, in which each %s stands for a value."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @abstractmethod
+    def rows(self, thread: str, namespace: str) -> Iterator[CheckpointRow]:
+        """The checkpoints of a namespace, the oldest first."""
+
+    def counts(self) -> dict[str, int]:
+        [(threads, checkpoints)] = self._ask("SELECT count(DISTINCT thread_id), count(*) FROM checkpoints")
+        [(writes,)] = self._ask(f"SELECT count(*) FROM {self._writes}")
+        return {"threads": threads, "checkpoints": checkpoints, "writes": writes}
 
     def orphans(self) -> int:
         """How many writes belong to no checkpoint."""
-        ...
+        sql = f"""
+            SELECT count(*) FROM {self._writes} w WHERE NOT EXISTS (
+                SELECT 1 FROM checkpoints c WHERE c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns
+                AND c.checkpoint_id = w.checkpoint_id)
+        """
+        [(count,)] = self._ask(sql)
+        return int(count)
 
-    def lines(self) -> list[tuple[str, str, int]]:
+    def lines(self) -> list[tuple[Any, ...]]:
         """The threads with their namespaces, and how many checkpoints each has."""
-        ...
+        return list(self._ask("SELECT thread_id, checkpoint_ns, count(*) FROM checkpoints GROUP BY 1, 2 ORDER BY 1, 2"))
 
-    def rows(self, thread: str, namespace: str) -> Iterator[CheckpointRow]:
-        """The checkpoints of a namespace, the oldest first."""
-        ...
-
-    def close(self) -> None: ...
+    def _written(self, thread: str, namespace: str, id: str) -> list[CheckpointWrite]:
+        sql = f"""
+            SELECT task_id, {self._path}, idx, channel, type, {self._value} FROM {self._writes}
+            WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s ORDER BY 2, 1, 3
+        """
+        return [
+            CheckpointWrite(task, path, number, channel, (kind, _bytes(value)))
+            for task, path, number, channel, kind, value in self._ask(sql, thread, namespace, id)
+        ]
 
 
 def is_checkpoints(database: ForeignDatabase) -> bool:
@@ -71,8 +97,10 @@ def is_checkpoints(database: ForeignDatabase) -> bool:
     return set(_KEPT) <= set(database.tables.get("checkpoints", ()))
 
 
-class FileRows:
+class FileRows(CheckpointRows):
     """The tables of the SQLite saver."""
+
+    _writes, _value = "writes", "value"
 
     def __init__(self, database: ForeignDatabase) -> None:
         self._database, self.place = database, str(database.path)
@@ -81,53 +109,25 @@ class FileRows:
             raise Invalid(f"{self.place} has checkpoints but no table of writes, so it is not LangGraph's")
         self._path = "task_path" if "task_path" in columns else "''"
 
-    def counts(self) -> dict[str, int]:
-        threads = next(self._database.rows("SELECT count(DISTINCT thread_id) FROM checkpoints"))[0]
-        return {
-            "threads": threads,
-            "checkpoints": self._database.count("checkpoints"),
-            "writes": self._database.count("writes"),
-        }
-
-    def orphans(self) -> int:
-        sql = """
-            SELECT count(*) FROM writes w WHERE NOT EXISTS (
-                SELECT 1 FROM checkpoints c WHERE c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns
-                AND c.checkpoint_id = w.checkpoint_id)
-        """
-        return int(next(self._database.rows(sql))[0])
-
-    def lines(self) -> list[tuple[str, str, int]]:
-        sql = "SELECT thread_id, checkpoint_ns, count(*) FROM checkpoints GROUP BY 1, 2 ORDER BY 1, 2"
-        return [(thread, namespace, count) for thread, namespace, count in self._database.rows(sql)]
-
     def rows(self, thread: str, namespace: str) -> Iterator[CheckpointRow]:
         sql = """
             SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
-            WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id
+            WHERE thread_id = %s AND checkpoint_ns = %s ORDER BY checkpoint_id
         """
-        for id, parent, kind, body, metadata in self._database.rows(sql, thread, namespace):
+        for id, parent, kind, body, metadata in self._ask(sql, thread, namespace):
             yield CheckpointRow(
-                id, parent or None, _metadata(metadata, self.place, id), self._writes(thread, namespace, id),
+                id, parent or None, _metadata(metadata, self.place, id), self._written(thread, namespace, id),
                 whole=(kind or "json", _bytes(body)),
             )  # fmt: skip
 
-    def _writes(self, thread: str, namespace: str, id: str) -> list[CheckpointWrite]:
-        sql = f"""
-            SELECT task_id, {self._path}, idx, channel, type, value FROM writes
-            WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY 2, 1, 3
-        """
-        found = self._database.rows(sql, thread, namespace, id)
-        return [
-            CheckpointWrite(task, path, number, channel, (kind, _bytes(value)))
-            for task, path, number, channel, kind, value in found
-        ]
+    def _ask(self, sql: str, *values: Any) -> Iterable[tuple[Any, ...]]:
+        return self._database.rows(sql.replace("%s", "?"), *values)
 
     def close(self) -> None:
         self._database.close()
 
 
-class ServerRows:
+class ServerRows(CheckpointRows):
     """The tables of the Postgres saver, in the schema that the address names."""
 
     def __init__(self, url: str) -> None:
@@ -144,59 +144,30 @@ class ServerRows:
             self._refuse_others()
             self._closing = closing.pop_all()
 
-    def counts(self) -> dict[str, int]:
-        (threads, checkpoints), (writes,) = (
-            self._ask("SELECT count(DISTINCT thread_id), count(*) FROM checkpoints")[0],
-            self._ask("SELECT count(*) FROM checkpoint_writes")[0],
-        )
-        return {"threads": threads, "checkpoints": checkpoints, "writes": writes}
-
-    def orphans(self) -> int:
-        sql = """
-            SELECT count(*) FROM checkpoint_writes w WHERE NOT EXISTS (
-                SELECT 1 FROM checkpoints c WHERE c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns
-                AND c.checkpoint_id = w.checkpoint_id)
-        """
-        return int(self._ask(sql)[0][0])
-
-    def lines(self) -> list[tuple[str, str, int]]:
-        sql = "SELECT thread_id, checkpoint_ns, count(*) FROM checkpoints GROUP BY 1, 2 ORDER BY 1, 2"
-        return [(thread, namespace, count) for thread, namespace, count in self._ask(sql)]
-
     def rows(self, thread: str, namespace: str) -> Iterator[CheckpointRow]:
-        ids = self._ask(
-            "SELECT checkpoint_id FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = %s ORDER BY checkpoint_id",
-            thread, namespace,
-        )  # fmt: skip
-        for (id,) in ids:
-            yield self._row(thread, namespace, id)
-
-    def _row(self, thread: str, namespace: str, id: str) -> CheckpointRow:
-        where = "WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s"
-        sql = f"SELECT parent_checkpoint_id, checkpoint, metadata FROM checkpoints {where}"
-        parent, plain, metadata = self._ask(sql, thread, namespace, id)[0]
-        values = self._ask(
-            """
-            SELECT b.channel, b.type, b.blob FROM jsonb_each_text(%s::jsonb) v
-            JOIN checkpoint_blobs b ON b.channel = v.key AND b.version = v.value
-            WHERE b.thread_id = %s AND b.checkpoint_ns = %s
-            """,
-            json.dumps(plain.get("channel_versions") or {}), thread, namespace,
-        )  # fmt: skip
-        sql = f"SELECT task_id, task_path, idx, channel, type, blob FROM checkpoint_writes {where} ORDER BY 2, 1, 3"
-        writes = self._ask(sql, thread, namespace, id)
-        held = {channel: (kind, bytes(blob or b"")) for channel, kind, blob in values if kind != _EMPTY}
-        given = [
-            CheckpointWrite(task, path, at, name, (kind, bytes(blob))) for task, path, at, name, kind, blob in writes
-        ]
-        return CheckpointRow(id, parent or None, metadata, given, plain=plain, values=held)
+        where = "WHERE thread_id = %s AND checkpoint_ns = %s"
+        ids = self._ask(f"SELECT checkpoint_id FROM checkpoints {where} ORDER BY checkpoint_id", thread, namespace)
+        sql = f"SELECT parent_checkpoint_id, checkpoint, metadata FROM checkpoints {where} AND checkpoint_id = %s"
+        for (id,) in ids:  # one by one: together they may be large
+            [(parent, plain, metadata)] = self._ask(sql, thread, namespace, id)
+            blobs = self._ask(
+                """
+                SELECT b.channel, b.type, b.blob FROM jsonb_each_text(%s::jsonb) v
+                JOIN checkpoint_blobs b ON b.channel = v.key AND b.version = v.value
+                WHERE b.thread_id = %s AND b.checkpoint_ns = %s
+                """,
+                json.dumps(plain.get("channel_versions") or {}), thread, namespace,
+            )  # fmt: skip
+            values = {channel: (kind, _bytes(blob)) for channel, kind, blob in blobs if kind != _EMPTY}
+            written = self._written(thread, namespace, id)
+            yield CheckpointRow(id, parent or None, metadata, written, plain=plain, values=values)
 
     def close(self) -> None:
         self._closing.close()
 
     def _refuse_others(self) -> None:
         for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
-            if self._ask("SELECT to_regclass(%s)", table)[0][0] is None:
+            if self._ask("SELECT to_regclass(%s)", table) == [(None,)]:
                 raise Invalid(f"{self.place} has no table {table}, so LangGraph's Postgres saver did not write it")
 
     def _ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -66,19 +66,16 @@ class Types:
 
     def __init__(self, given: Given) -> None:
         self.asked = _asked(given)
-        named = {_parted(name): kind for name, kind in self.asked.items()}
-        self.classes = tuple(dict.fromkeys(named.values()))
         self._insisted = isinstance(given, Mapping)
-        own = [kind for name, kind in self.asked.items() if name == _name_of(kind)]
-        names = {**{(SCRIPT, kind.__name__): kind for kind in own}, **named}
-        self.failed: list[str] = []
-        self._makers = {f"maker {id(self)} {number}": kind for number, kind in enumerate(self.classes)}
-        self._kept = {alias: Maker(kind, self.failed) for alias, kind in self._makers.items()}
-        _MAKERS.update(self._kept)
-        self._alias = {
-            name: next(one for one in self._kept if self._makers[one] is kind) for name, kind in names.items()
-        }
+        self.classes = tuple(dict.fromkeys(self.asked.values()))
         self.met: set[Name] = set()
+        self.failed: list[str] = []
+        self._kept = {f"maker {id(self)} {at}": Maker(kind, self.failed) for at, kind in enumerate(self.classes)}
+        _MAKERS.update(self._kept)
+        aliases = {maker.kind: alias for alias, maker in self._kept.items()}
+        own = {(SCRIPT, kind.__name__): kind for name, kind in self.asked.items() if name == _name_of(kind)}
+        named = {_parted(name): kind for name, kind in self.asked.items()}
+        self._alias = {name: aliases[kind] for name, kind in (own | named).items()}
 
     @property
     def allowed(self) -> list[Name] | None:
@@ -147,25 +144,16 @@ class Types:
 def _asked(given: Given) -> dict[str, type]:
     if isinstance(given, str | type) or not isinstance(given, Iterable):
         raise Invalid(f"types is a list of classes, or a dict of stored names and classes, not {quoted(given)}")
-    if isinstance(given, Mapping):
-        named = dict(given)
-    else:
-        several = list(given)
-        for kind in several:
-            _check(kind)
-        named = {_name_of(kind): kind for kind in several}
-    for name, kind in named.items():
-        _check(kind)
+    kinds = list(given.values() if isinstance(given, Mapping) else given)
+    if wrong := [kind for kind in kinds if not isinstance(kind, type)]:
+        raise Invalid(f"types are classes, not {quoted(wrong[0])}")
+    named = dict(given) if isinstance(given, Mapping) else {_name_of(kind): kind for kind in kinds}
+    for name in named:
         if not isinstance(name, str) or not all(_parted(name)):
             raise Invalid(
                 f"a class is stored under its module and its name, as in '__main__.Order', not {quoted(name)}"
             )
     return named
-
-
-def _check(kind: object) -> None:
-    if not isinstance(kind, type):
-        raise Invalid(f"types are classes, not {quoted(kind)}")
 
 
 def _name_of(kind: type) -> str:

@@ -9,6 +9,7 @@ of LangGraph's long-term store, and encrypted ones.
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -102,10 +103,9 @@ class CheckpointLine:
     def __init__(
         self, thread: str, namespace: str, size: int,
         rows: CheckpointRows, reading: CheckpointReader, wanted: ImportOptions,
-        left_out: frozenset[str] = frozenset(),
     ) -> None:  # fmt: skip
         self.thread, self.namespace, self.size = thread, namespace, size
-        self._rows, self._reading, self._wanted, self._left_out = rows, reading, wanted, left_out
+        self._rows, self._reading, self._wanted, self._left_out = rows, reading, wanted, set[str]()
 
     def problems(self) -> list[ImportProblem]:
         found, sends = list[ImportProblem](), set[str]()
@@ -119,15 +119,14 @@ class CheckpointLine:
         return found
 
     def without(self, names: set[str]) -> CheckpointLine:
-        return CheckpointLine(
-            self.thread, self.namespace, self.size - len(names), self._rows, self._reading, self._wanted,
-            frozenset(names),
-        )  # fmt: skip
+        rest = copy.copy(self)
+        rest.size, rest._left_out = self.size - len(names), names
+        return rest
 
     def plan(self, store: Store) -> ImportPlan:
         if owner_of(store, self.thread) is None and buried(store, "thread", [self.thread]):
             return ImportPlan(erased=self.size)
-        fresh = len(list(self._fresh(store)))
+        fresh = self._fresh(store)
         return ImportPlan(fresh, self.size - fresh)
 
     def write(self, store: Store, step: Step) -> ImportPlan:
@@ -141,15 +140,15 @@ class CheckpointLine:
             stored = self._stored(store, kept.id)
             if stored is None or _lacking(stored, kept):
                 self._own(store)
-                self._write(store, kept)  # before its checkpoint, so that both are one commit
                 if stored is None:
                     self._put(store, kept, versions.get(kept.parent or "", {}))
+                for task, path, writes in kept.writes:
+                    self._reading.saver(store).put_writes(self._config(kept.id), writes, task, path)
                 stored = self._stored(store, kept.id)
                 self._compare_writes(stored, kept)
-            if (why := self._difference(stored, kept)) is not None or _lacking(stored, kept):
-                raise differs(f"checkpoint {kept.id} of thread {self.thread!r}: {why or 'writes are missing'}")
+            if (why := self._difference(stored, kept)) is not None:
+                raise differs(f"checkpoint {kept.id} of thread {self.thread!r}: {why}")
             step(1)
-        self._reading.saver(store).close()  # saves what would still wait; the store stays open
         return planned
 
     def _put(self, store: Store, kept: ForeignCheckpoint, before: dict[str, Any]) -> None:
@@ -157,10 +156,6 @@ class CheckpointLine:
         versions = kept.checkpoint["channel_versions"]
         changed = {name: version for name, version in versions.items() if before.get(name) != version}
         self._reading.saver(store).put(self._config(kept.parent), kept.checkpoint, kept.metadata, changed)
-
-    def _write(self, store: Store, kept: ForeignCheckpoint) -> None:
-        for task, path, writes in kept.writes:
-            self._reading.saver(store).put_writes(self._config(kept.id), writes, task, path)
 
     def _compare_writes(self, stored: Any, kept: ForeignCheckpoint) -> None:
         here = _by_place(stored.pending_writes or ())
@@ -172,37 +167,33 @@ class CheckpointLine:
         """A checkpoint as it is here, or the newest. A saver notes what a run began with; this is not a run."""
         return Context().run(self._reading.saver(store).get_tuple, self._config(checkpoint))
 
-    def _fresh(self, store: Store) -> Iterator[str]:
-        """The checkpoints that are not here, or not with all that was written. Those that are here are compared; where
+    def _fresh(self, store: Store) -> int:
+        """How many checkpoints are not here, or not with all that was written. Those that are here are compared; where
         anything is new, the newest one here must be of the source."""
         newest = None if owner_of(store, self.thread) is None else self._stored(store, None)
-        ids, fresh = set[str](), list[str]()
+        ids, fresh = set[str](), 0
         for kept in self._kept():
             ids.add(kept.id)
             stored = None if newest is None else self._stored(store, kept.id)
-            if stored is None:
-                fresh.append(kept.id)
-                continue
-            fresh += [kept.id] if _lacking(stored, kept) else []
-            if (why := self._difference(stored, kept)) is not None:
+            fresh += stored is None or _lacking(stored, kept)
+            if stored is not None and (why := self._difference(stored, kept)) is not None:
                 raise self._parted(f"its checkpoint {kept.id} is another one here: {why}")
         if fresh and newest is not None and newest.config["configurable"]["checkpoint_id"] not in ids:
             raise self._parted("it went on here, and the source has more to add")
-        yield from fresh
+        return fresh
 
     def _kept(self) -> Iterator[ForeignCheckpoint]:
-        for row in self._rows.rows(self.thread, self.namespace):
-            if row.id not in self._left_out:
-                yield self._reading.kept(row)
+        return map(self._reading.kept, self._taken())
+
+    def _taken(self) -> Iterator[CheckpointRow]:
+        return (row for row in self._rows.rows(self.thread, self.namespace) if row.id not in self._left_out)
 
     def whose(self, store: Store) -> Scope:
         """Whose the thread is, or becomes: of the user that its first checkpoint names."""
         here = owner_of(store, self.thread)
         if here is not None:
             return here
-        first = next(
-            (row for row in self._rows.rows(self.thread, self.namespace) if row.id not in self._left_out), None
-        )
+        first = next(self._taken(), None)
         named = None if first is None else first.metadata.get(_USER)
         return Scope(named if isinstance(named, str) and named else self._wanted.user, self._wanted.agent)
 

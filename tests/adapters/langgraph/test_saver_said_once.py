@@ -12,7 +12,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Send
 
 import holdfast
-from holdfast.adapters.langgraph import HoldfastSaver, keeper
+from holdfast.adapters.langgraph import HoldfastSaver, keeper, known
 
 AT: Any = {"configurable": {"thread_id": "t"}}
 
@@ -78,6 +78,29 @@ def test_when_a_process_has_more_threads_than_it_keeps_in_mind(
     chat(saver, others).invoke({"messages": [HumanMessage("x")]}, AT, durability=durability)
     assert said(store) == state(HoldfastSaver(store))
     assert len(said(store)) == 8
+
+
+def test_when_threads_hold_more_messages_than_a_process_keeps_in_mind(
+    store: holdfast.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "_MESSAGES", 3)
+    saver = HoldfastSaver(store)
+    for turn in range(3):
+        for thread in ("a", "b"):
+            chat(saver).invoke({"messages": [HumanMessage(f"m{turn}")]}, {"configurable": {"thread_id": thread}})
+    for thread in ("a", "b"):
+        assert said(store, thread) == ["m0", "re 1", "m1", "re 3", "m2", "re 5"]
+
+
+def test_when_another_process_adds_to_more_messages_than_are_kept_in_mind(
+    store: holdfast.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "_REMEMBERED", 2)
+    talked(store)
+    mine, other = HoldfastSaver(store), HoldfastSaver(store)
+    assert len(state(mine)) == 6
+    chat(other).invoke({"messages": [HumanMessage("x")]}, AT)
+    assert state(mine) == state(other) == said(store)
 
 
 def test_when_the_words_are_the_same_each_time(store: holdfast.Store, durability: str) -> None:

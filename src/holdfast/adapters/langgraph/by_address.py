@@ -1,4 +1,4 @@
-"""How LangGraph's own savers and stores on a database are opened, so that a program changes one name.
+"""How LangGraph's own savers and stores on a database are opened and awaited, so that a program changes one name.
 
 Deliberately absent: two classes, one of them async. Ours is used in ``with`` and in ``async with``, and without either.
 """
@@ -6,19 +6,32 @@ Deliberately absent: two classes, one of them async. Ours is used in ``with`` an
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Callable, Coroutine, Generator
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from holdfast.extension import in_thread
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-class SetUp:
-    """What ``setup`` returns: nothing is left to do. An async program may await it."""
 
-    def __await__(self) -> Generator[Any, None, None]:
-        return None
-        yield  # makes this a generator
+def awaited(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """The twin of a method for async callers: carried out away from the event loop, and always to its end."""
+
+    @wraps(call)
+    async def twin(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await in_thread(getattr(self, call.__name__), *args, **kwargs)
+
+    return twin
+
+
+class Done:
+    """A result that is there at once, and that a program written for LangGraph's async classes may await."""
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        yield from ()
+        return self
 
 
 class OpensByAddress:
@@ -32,9 +45,9 @@ class OpensByAddress:
         """
         return cls(conn_string, **settings)  # type: ignore[call-arg] # what derives from this takes an address first
 
-    def setup(self) -> SetUp:
+    def setup(self) -> Done:
         """Do nothing: a store is set up when it is opened. Programs written for LangGraph's own classes call this."""
-        return SetUp()
+        return Done()
 
     @abstractmethod
     def close(self) -> None:
@@ -43,15 +56,11 @@ class OpensByAddress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await in_thread(self.close)

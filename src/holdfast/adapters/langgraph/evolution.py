@@ -1,8 +1,7 @@
-"""What became of a graph's state since it was saved: versions and their migrations, names that changed, names that
-went.
+"""Reads what an older version of a graph saved: migrations, renamed and dropped channels and nodes.
 
-Nothing is lost on the way: a channel that a graph no longer has is carried along in the store, and where the graph is
-known (``guard``) a thread that needs it is refused until someone says what became of it. Deliberately absent: storage.
+Nothing is lost: a channel that the graph no longer has stays in the store, and a guarded graph (``guard``) refuses a
+thread that holds one until someone says what became of it. Deliberately absent: storage.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ from typing import Any, NamedTuple
 
 from langgraph.types import Send
 
+from holdfast.adapters.langgraph.frames import JOIN, ONTO
 from holdfast.errors import Invalid, MigrationFailed, Unsupported
-from holdfast.extension import quoted
+from holdfast.extension import check_count
 
-_TO = "branch:to:"
-_JOIN = "join:"
-_OWN = ("__", _TO, _JOIN)
+_OWN = ("__", ONTO, JOIN)
 
 Migrate = Callable[[dict[str, Any]], dict[str, Any]]
 Writes = list[tuple[str, str, Any]]
@@ -36,8 +34,7 @@ class Evolution(NamedTuple):
     @staticmethod
     def of(version: int, migrations: Any, renamed: Any, dropped: Any) -> Evolution:
         """What a caller says, looked at: a slip here would lose a channel later."""
-        if type(version) is not int or version < 0:
-            raise Invalid(f"version is a whole number of 0 or more, not {quoted(version)}")
+        check_count("version", version)
         for name, value in (("migrations", migrations), ("renamed", renamed)):
             if value is not None and not isinstance(value, Mapping):
                 raise Invalid(f"{name} is a dict, not {type(value).__name__}")
@@ -110,18 +107,18 @@ class Evolution(NamedTuple):
             checkpoint["updated_channels"] = [self._channel(name) for name in checkpoint["updated_channels"]]
 
     def _channel(self, name: str) -> str:
-        if name.startswith(_TO):
-            node = name[len(_TO) :]
-            return f"{_TO}{self.renamed.get(node, node)}"
-        if name.startswith(_JOIN):
-            starts, _, end = name[len(_JOIN) :].rpartition(":")
+        if name.startswith(ONTO):
+            node = name.removeprefix(ONTO)
+            return f"{ONTO}{self.renamed.get(node, node)}"
+        if name.startswith(JOIN):
+            starts, _, end = name.removeprefix(JOIN).rpartition(":")
             first = "+".join(self.renamed.get(node, node) for node in starts.split("+"))
-            return f"{_JOIN}{first}:{self.renamed.get(end, end)}"
+            return f"{JOIN}{first}:{self.renamed.get(end, end)}"
         return self.renamed.get(name, name)
 
     def _value(self, channel: str, value: Any) -> Any:
         """A value that names nodes: who is waited for, or what is sent to whom."""
-        if channel.startswith(_JOIN) and isinstance(value, set):
+        if channel.startswith(JOIN) and isinstance(value, set):
             return {self.renamed.get(node, node) for node in value}
         return self._sent(value)
 
@@ -138,9 +135,9 @@ class Evolution(NamedTuple):
         for name in list(checkpoint["channel_values"]):
             if name in self.channels or name in self.dropped:
                 continue
-            if name.startswith(_TO):
-                self._refuse(thread, "waits for the node", name[len(_TO) :])
-            elif name.startswith(_JOIN) and checkpoint["channel_values"][name]:
+            if name.startswith(ONTO):
+                self._refuse(thread, "waits for the node", name.removeprefix(ONTO))
+            elif name.startswith(JOIN) and checkpoint["channel_values"][name]:
                 self._refuse(thread, "waits for nodes to join in", name)
             elif not name.startswith(_OWN):
                 self._refuse(thread, "holds the channel", name)

@@ -45,6 +45,12 @@ from holdfast.extension import (
 )
 
 GRAPH, ITEMS = "graph", "graph items"
+TAG = "$"
+"""The key of a dict that stands for another value, which is under "v"."""
+ENTRY, MESSAGE, PART, SEALED = "entry", "message", "item", "sealed"
+"""Tags: a message that is in the log, one that is not, a part of a value that is an item, an encrypted value."""
+ONTO, JOIN = "branch:to:", "join:"
+"""What LangGraph calls the channels that lead to one node, and to one from several."""
 INLINE, ITEM, LIST, DICT = "v", "i", "l", "d"
 HOME, OWN = 0, -1
 """Stand for streams in a range: the thread's log as it was when the graph began, and the graph's own items."""
@@ -73,28 +79,24 @@ class Frame(NamedTuple):
 
     @property
     def parent(self) -> str | None:
-        found: str | None = self.body["parent"]
-        return found
+        return self.body["parent"]
 
     @property
     def metadata(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.body["metadata"]
-        return found
+        return self.body["metadata"]
 
     @property
     def versions(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.body["versions"]
-        return found
+        return self.body["versions"]
 
     @property
     def values(self) -> dict[str, Ref]:
         """How the channels that hold something are stored."""
-        found: dict[str, Ref] = self.body["values"]
-        return found
+        return self.body["values"]
 
     @property
     def schema(self) -> int:
-        return int(self.body.get("schema", 0))
+        return self.body.get("schema", 0)
 
 
 class TaskWrite(NamedTuple):
@@ -206,27 +208,22 @@ def frame_event(id: str, body: dict[str, Any], before: Frame | None, time: int) 
     return Event(_FULL, whole, time, to_key(id)), Frame(id, 0, body, 0, len(whole))
 
 
-def is_frame(event: Event) -> bool:
+def _is_frame(event: Event) -> bool:
     if event.kind not in (_FULL, _STEP, _WRITES):
         raise Unsupported(f"a graph holds an event of kind {event.kind!r}, which this version does not know: upgrade")
     return event.kind != _WRITES
 
 
-def folded(events: Iterable[Event], before: Frame | None = None) -> Iterator[Frame]:
-    """The frames of a stretch that begins with a full one, or follows ``before``."""
-    for event in events:
-        if not is_frame(event):
-            continue
-        id, held = _from_key(event.key or ""), decode(event.body)
-        if event.kind == _FULL:
-            before = Frame(id, event.position, held | {"time": _as_text(id, held["time"])}, 0, len(event.body))
-        elif before is None:
-            raise Corrupt(f"the frame at position {event.position} is a difference from one that is missing")
-        else:
-            body = {**changed(before.body, held), "parent": held[0].get("parent", before.id)}
-            body["time"] = _as_text(id, body["time"])
-            before = Frame(id, event.position, body, before.stretch + len(event.body), before.full)
-        yield before
+def _folded(event: Event, before: Frame | None) -> Frame:
+    """The frame that an event holds. ``before`` is the one before it, which a difference needs."""
+    id, held = _from_key(event.key or ""), decode(event.body)
+    if event.kind == _FULL:
+        return Frame(id, event.position, held | {"time": _as_text(id, held["time"])}, 0, len(event.body))
+    if before is None:
+        raise Corrupt(f"the frame at position {event.position} is a difference from one that is missing")
+    body = {**changed(before.body, held), "parent": held[0].get("parent", before.id)}
+    body["time"] = _as_text(id, body["time"])
+    return Frame(id, event.position, body, before.stretch + len(event.body), before.full)
 
 
 def _since_id(id: str, time: Any) -> Any:
@@ -314,10 +311,10 @@ def merged(events: Iterable[Event]) -> list[TaskWrite]:
 
 
 class FrameStretch(NamedTuple):
-    """A part of a graph that is read by itself: its frames, and what was written on top of each, in its place."""
+    """A part of a graph that is read by itself: its frames, what was written on top of each, and where it begins."""
 
     frames: list[Frame]
-    writes: dict[int, list[Event]]
+    writes: list[list[Event]]
     first: int
 
 
@@ -331,37 +328,34 @@ class GraphStream(NamedTuple):
     def stretch(self, upto: int) -> FrameStretch:
         """The frames from the last full one up to a position."""
         events: list[Event] = []
-        first = 1
-        while upto > 0 and (page := self._newest(upto)):
-            at = next((at for at in range(len(page) - 1, -1, -1) if page[at].kind == _FULL), None)
-            events = [*page[at or 0 :], *events]
-            first = events[0].position
-            if at is not None:
-                break
-            upto = first - 1
-        found = list(folded(events))
-        writes: dict[int, list[Event]] = {frame.position: [] for frame in found}
-        last = 0
+        while upto > 0 and (
+            page := self.view.read(self.tenant, Mark(self.mark.stream, upto), limit=_PAGE, newest=True)
+        ):
+            full = next((at for at in range(len(page) - 1, -1, -1) if page[at].kind == _FULL), None)
+            events = [*page[full or 0 :], *events]
+            upto = 0 if full is not None else events[0].position - 1
+        found = FrameStretch([], [], events[0].position if events else 1)
         for event in events:
-            if is_frame(event):
-                last = event.position
-            elif last and event.key is None:
-                writes[last].append(event)
-        return FrameStretch(found, writes, first)
-
-    def _newest(self, upto: int) -> list[Event]:
-        return self.view.read(self.tenant, Mark(self.mark.stream, upto), limit=_PAGE, newest=True)
+            if _is_frame(event):
+                found.frames.append(_folded(event, found.frames[-1] if found.frames else None))
+                found.writes.append([])
+            elif found.frames and event.key is None:
+                found.writes[-1].append(event)
+        return found
 
     def newest(self) -> Frame | None:
         return next(self.frames(), None)
 
-    def frames(self, upto: int | None = None) -> Iterator[Frame]:
-        """Every frame up to a position, the newest first, read stretch by stretch."""
-        upto = self.mark.position if upto is None else upto
+    def frames(self) -> Iterator[Frame]:
+        """Every frame, the newest first, read stretch by stretch."""
+        return (frame for frame, _ in self.with_writes(self.mark.position))
+
+    def with_writes(self, upto: int) -> Iterator[tuple[Frame, list[Event]]]:
+        """Every frame up to a position, the newest first, and what was written on top of it while it was the last."""
         while upto > 0:
             stretch = self.stretch(upto)
             upto = stretch.first - 1
-            yield from reversed(stretch.frames)
+            yield from zip(reversed(stretch.frames), reversed(stretch.writes), strict=True)
 
     def find(self, id: str) -> Frame | None:
         events = self.view.read(self.tenant, self.mark, key=to_key(id))
@@ -373,11 +367,10 @@ class GraphStream(NamedTuple):
 
     def _after(self, position: int) -> Iterator[Event]:
         size = 8  # most frames have one or two
-        while position < self.mark.position and (
-            page := self.view.read(self.tenant, self.mark, after=position, limit=size)
-        ):
+        while position < self.mark.position:
+            page = self.view.read(self.tenant, self.mark, after=position, limit=size)
             for event in page:
-                if is_frame(event):
+                if _is_frame(event):
                     return
                 if event.key is None:
                     yield event
@@ -394,14 +387,13 @@ class GraphStream(NamedTuple):
 
     def ancestors(self, frame: Frame) -> Iterator[tuple[Frame, list[TaskWrite]]]:
         """The frames that one came from, the nearest first, each with what tasks wrote on top of it."""
-        wanted, upto = frame.parent, frame.position - 1
-        while wanted is not None and upto > 0:
-            stretch = self.stretch(upto)
-            upto = stretch.first - 1
-            for each in reversed(stretch.frames):
-                if each.id == wanted:
-                    yield each, merged([*stretch.writes[each.position], *self.strays(each.id)])
-                    wanted = each.parent
+        wanted = frame.parent
+        for each, events in () if wanted is None else self.with_writes(frame.position - 1):
+            if each.id == wanted:
+                yield each, merged([*events, *self.strays(each.id)])
+                wanted = each.parent
+                if wanted is None:
+                    return
 
 
 # Items, and ranges of them

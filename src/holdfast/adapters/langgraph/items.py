@@ -23,7 +23,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from holdfast.adapters.langgraph.sweeper import check_config, check_minutes
+from holdfast.adapters.langgraph.sweeper import check_config, check_ttl
 from holdfast.errors import Invalid
 from holdfast.extension import LONGEST_BYTES, check_id, decode, encode, escaped, quoted, unescaped
 from holdfast.extension import text_of as all_of
@@ -32,7 +32,6 @@ from holdfast.types import File
 Index = Literal[False] | Sequence[str] | None
 
 WHOLE = "$"
-MINUTE = 60_000_000  # in microseconds
 
 
 class InvalidNamespace(Invalid, InvalidNamespaceError):
@@ -139,9 +138,7 @@ def fields_of(index: Any) -> tuple[str, ...]:
 
 def check_ttl_config(ttl: Any) -> TTLConfig:
     """LangGraph's configuration of how long items live; an empty one if they live for ever."""
-    given = check_config(ttl, TTLConfig, "ttl", '{"default_ttl": 60}')
-    for name in ("default_ttl", "sweep_interval_minutes"):
-        check_minutes(f"ttl: {name}", given.get(name))
+    given = check_ttl(ttl, TTLConfig, '{"default_ttl": 60}')
     for name in ("refresh_on_read", "omit_expired"):
         if type(given.get(name, True)) is not bool:
             raise Invalid(f"ttl: {name} is True or False, not {quoted(given[name])}")

@@ -1,4 +1,4 @@
-"""The checkpoints of one saver: found, put together, saved, and kept apart from runs that were overtaken.
+"""Reads and saves the checkpoints of one saver, and refuses runs that another run has overtaken.
 
 Deliberately absent: LangGraph's interface (``saver``), what goes when (``pruning``), and what a value is (``values``).
 """
@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
-from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ERROR, WRITES_IDX_MAP, ChannelVersions, Checkpoint, CheckpointTuple
@@ -22,7 +20,7 @@ from holdfast import Store, Thread
 from holdfast.adapters.langgraph import frames, pruning
 from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.frames import Frame, Ref, TaskWrite
-from holdfast.adapters.langgraph.known import MessageCache
+from holdfast.adapters.langgraph.known import Latest, MessageCache
 from holdfast.adapters.langgraph.line import GraphLine
 from holdfast.adapters.langgraph.saving import GraphSave
 from holdfast.adapters.langgraph.values import Kinds
@@ -38,10 +36,10 @@ _DELTAS = "counters_since_delta_snapshot"
 
 
 class Handed(NamedTuple):
-    """A checkpoint that was handed out to the code of one context: by which keeper, of what, how asked for, and when.
+    """A checkpoint that the code of one context was given: by which keeper, of what, whether as the newest, and when.
 
-    LangGraph, asked to go on from a checkpoint, asks for that one and then, by a config that names None, for the
-    newest. So one that was named stays named when that newest turns out to be the same.
+    To continue from a checkpoint, LangGraph asks for it by its id, and then, with None as the id, for the newest. If
+    both are the same one, it still counts as named.
     """
 
     keeper: int
@@ -76,12 +74,8 @@ class Spot(NamedTuple):
         return {"configurable": named}
 
 
-class Judge(Protocol):
-    """Says whether there is anything to save, or refuses it. It is ``sure`` if the store was looked at."""
-
-    def __call__(self, line: GraphLine, *, sure: bool) -> bool: ...
-
-
+Judge = Callable[[GraphLine], bool]
+"""Says whether there is anything to save, or refuses it."""
 Work = Callable[[GraphLine, GraphSave], tuple[Event, Frame | None]]
 """Makes the event to save, and the frame that it is."""
 
@@ -102,9 +96,8 @@ class CheckpointKeeper:
         self.store, self.kinds, self.evolution = store, kinds, evolution
         self._user, self._branches, self._serde = user, branches, serde
         self._lock = threading.Lock()
-        self._lines: OrderedDict[tuple[str, str], GraphLine] = OrderedDict()
-        self._known: OrderedDict[str, MessageCache] = OrderedDict()
-        self._own: OrderedDict[tuple[str, str, str | None], bool] = OrderedDict()
+        self._lines = Latest[tuple[str, str], GraphLine](_LINES)
+        self._own = Latest[tuple[str, str, str | None], bool](_RUNS)
 
     # Reading
 
@@ -134,8 +127,8 @@ class CheckpointKeeper:
         named = (config or {}).get("configurable") or {}
         limit = None if before is None else (before.get("configurable") or {}).get("checkpoint_id")
         lines = [self._line(Spot(thread, space, None)) for thread, space in self._places(config)]
-        each = [self._frames(line, limit) for line in lines]
-        merged = heapq.merge(*each, key=lambda pair: pair[1].id, reverse=True) if len(each) > 1 else chain(*each)
+        each = (self._frames(line, limit) for line in lines)
+        merged = heapq.merge(*each, key=lambda pair: pair[1].id, reverse=True)
         wanted = named.get("checkpoint_id")
         return ((line, frame) for line, frame in merged if wanted is None or frame.id == wanted)
 
@@ -164,8 +157,7 @@ class CheckpointKeeper:
             spot = Spot.of(config or {})
             return [(spot.thread, spot.namespace)]
         thread = Spot.of(config or {}).thread if "thread_id" in named else None
-        core = self.store.core
-        found = frames.graphs_in(core.engine, core.tenant, thread)
+        found = frames.graphs_in(self.store.core.engine, self.store.core.tenant, thread)
         return [(record.scope.thread or "", frames.namespace_of(record)) for record in found]
 
     def _tuple(self, line: GraphLine, frame: Frame) -> CheckpointTuple:
@@ -225,11 +217,11 @@ class CheckpointKeeper:
             parent = None if spot.checkpoint is None else line.frame(spot.checkpoint)
             if parent is not None and parent.metadata.get(_DELTAS):
                 self._say_early(line, saving, parent)
-            body = self._body(saving, spot, checkpoint, told, fresh, parent)
+            body = {"parent": spot.checkpoint, "metadata": told, **self._body(saving, checkpoint, fresh, parent)}
             return frames.frame_event(check_id(checkpoint["id"], "the id of a checkpoint"), body, line.tip, saving.time)
 
-        def judge(line: GraphLine, *, sure: bool) -> bool:
-            if sure and (same := line.frame(checkpoint["id"])) is not None:  # what is saved already may be saved again
+        def judge(line: GraphLine) -> bool:
+            if line.sure and (same := line.frame(checkpoint["id"])) is not None:
                 _refuse_other(line, same, checkpoint)
                 return False
             self._refuse_late(line, spot, told)
@@ -241,27 +233,19 @@ class CheckpointKeeper:
         if begins is None:  # the mark of a run goes along with it; who begins at another's checkpoint leaves that mark
             self._own.pop((spot.thread, spot.namespace, spot.checkpoint), None)
         self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
-        while len(self._own) > _RUNS:
-            self._own.popitem(last=False)
 
     def _say_early(self, line: GraphLine, saving: GraphSave, frame: Frame) -> None:
-        """Have messages in the log that were written to delta channels before the frame they were written on top of.
+        """Put messages into the log that tasks wrote to delta channels before this frame was saved.
 
-        They are in what tasks wrote and nowhere else; and nothing is said before what it answers.
+        No frame has them, only those writes; and they had to wait, since nothing is said before what it answers.
         """
         for write in frames.merged(line.stream.strays(frame.id)):
             saving.small(line.value(write.ref, f"a write to {write.channel!r}"), "")
 
     def _body(
-        self,
-        saving: GraphSave,
-        spot: Spot,
-        checkpoint: Checkpoint,
-        told: dict[str, Any],
-        fresh: ChannelVersions,
-        parent: Frame | None,
+        self, saving: GraphSave, checkpoint: Checkpoint, fresh: ChannelVersions, parent: Frame | None
     ) -> dict[str, Any]:
-        """A checkpoint as it is stored.
+        """What of a checkpoint is stored, besides its parent and metadata.
 
         A channel that did not change is as the checkpoint before has it, even if the graph no longer has it.
         """
@@ -276,8 +260,8 @@ class CheckpointKeeper:
                 values[name] = saving.ref(name, given[name], old.get(name))
         updated = checkpoint.get("updated_channels")
         body: dict[str, Any] = {
-            "parent": spot.checkpoint, "time": checkpoint["ts"], "metadata": told, "versions": dict(versions),
-            "values": values, "seen": {node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
+            "time": checkpoint["ts"], "versions": dict(versions), "values": values,
+            "seen": {node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
             "updated": None if updated is None else [*updated],
         }  # fmt: skip
         if more := _more(checkpoint):
@@ -338,7 +322,7 @@ class CheckpointKeeper:
                 key = frames.stray_key(checkpoint, earlier + 1)
             return frames.writes_event(written, saving.time, key), None
 
-        def judge(line: GraphLine, *, sure: bool) -> bool:
+        def judge(line: GraphLine) -> bool:
             if line.frame(checkpoint) is None:
                 self._refuse_deleted(line, checkpoint)
             return True
@@ -346,10 +330,10 @@ class CheckpointKeeper:
         self._commit(spot, config, judge, work)
 
     def _commit(self, spot: Spot, config: RunnableConfig, judge: Judge, work: Work) -> None:
-        """Work out an event from what is there and commit it; where another changed that first, work it out again.
+        """Make an event and commit it; if someone else committed first, make it again from what is there now.
 
-        At first what this process knows is taken for true, without a look at the store: if it is not, the commit is
-        refused, because it expects what was known. ``judge`` says whether there is anything to do, or refuses it.
+        The first try trusts what this process knows and reads nothing: a commit says what it expects to find, so one
+        that is out of date is refused. ``judge`` says whether there is anything to do, or refuses it.
         """
         line, core = self._line(spot), self.store.core
         last: HoldfastError | None = None
@@ -359,7 +343,7 @@ class CheckpointKeeper:
                 try:
                     with line.steady() if sure else nullcontext():
                         thread = self._thread(line, config)
-                        if not judge(line, sure=sure):
+                        if not judge(line):
                             return
                         if line.log is not None:
                             saving = GraphSave(line, line.log, thread.logbook.scope, core.clock.now())
@@ -397,24 +381,19 @@ class CheckpointKeeper:
 
     def _line(self, spot: Spot) -> GraphLine:
         with self._lock:
-            key = (spot.thread, spot.namespace)
-            line = self._lines.get(key)
-            if line is None:
-                known = self._known.setdefault(spot.thread, MessageCache())
-                while len(self._known) > _LINES or (
-                    len(self._known) > 1 and sum(map(len, self._known.values())) > _MESSAGES
-                ):
-                    self._known.popitem(last=False)  # who needs it again reads it again
-                line = GraphLine(self.store.core, self.kinds, spot.thread, spot.namespace, known, self._serde)
-                self._lines[key] = line
-            self._lines.move_to_end(key)
-            self._known.move_to_end(spot.thread)
-            while len(self._lines) > _LINES:
-                self._lines.popitem(last=False)
+            key, held = (spot.thread, spot.namespace), self._lines
+            if (line := held.get(key)) is not None:
+                held.move_to_end(key)
+                return line
+            lines = (each for (thread, _), each in held.items() if thread == spot.thread)
+            known = next((each.known for each in lines), MessageCache())  # the graphs of a thread share it
+            line = held[key] = GraphLine(self.store.core, self.kinds, *key, known, self._serde)
+            while len(held) > 1 and sum(map(len, {each.known for each in held.values()})) > _MESSAGES:
+                held.popitem(last=False)  # who needs it again reads it again
             return line
 
     def hand_out(self, config: RunnableConfig, found: CheckpointTuple | None) -> None:
-        """Note in this context how a checkpoint was come by: saves after it, from whatever thread, are judged by it."""
+        """Note in this context that a checkpoint was given, and how: later saves, from any thread, are judged by it."""
         spot = Spot.of(config)
         given = None if found is None else found.checkpoint["id"]
         now = self.store.core.clock.now()
@@ -426,7 +405,7 @@ class CheckpointKeeper:
         _handed.set((*(each for each in earlier if each[:4] != handed[:4]), handed)[-_FEW:])
 
     def _handed_newest(self, spot: Spot) -> bool | None:
-        """Whether a run that begins at a checkpoint was given it as the newest; None where it does not begin there."""
+        """Whether a run that begins at a checkpoint was given it as the newest; None if no run begins there."""
         for each in reversed(_handed.get()):
             if each[:4] == (id(self), spot.thread, spot.namespace, spot.checkpoint):
                 return each.newest
@@ -438,11 +417,10 @@ class CheckpointKeeper:
         return next(own, None)
 
     def forget(self, thread: str) -> None:
-        """Know nothing of a thread but what the store tells."""
+        """Drop what is known of a thread."""
         with self._lock:
             for key in [key for key in self._lines if key[0] == thread]:
                 del self._lines[key]
-            self._known.pop(thread, None)
 
 
 _FIELDS = {"v", "id", "ts", "channel_values", "channel_versions", "versions_seen", "updated_channels"}

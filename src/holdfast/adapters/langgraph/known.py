@@ -1,22 +1,39 @@
-"""What one process knows of the messages of a thread, so that a long conversation is not read and written at each turn.
+"""What one process knows of the messages of a thread, so that a turn does not read and encode a whole conversation.
 
-A message is stored once. Each turn a graph asks for all of them and, at each step, hands all of them back: so the ones
-that were read stay here, and an object that was handed out and comes back unchanged is recognised without being
-encoded. Unchanged is looked at field by field, for messages of text alone; others, whose lists and dicts may have been
-changed inside, are encoded and compared. Deliberately absent: anything that is not in the store.
+A graph asks for all messages at each turn and hands all of them back at each step. So what was read is kept here, and
+an object that comes back unchanged is recognised without being encoded. Messages of text alone are compared field by
+field; the others, whose lists and dicts may have changed inside, are encoded and compared. Deliberately absent:
+anything that is not in the store.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from holdfast.adapters.langgraph import messages
 from holdfast.adapters.langgraph.frames import Place
 from holdfast.extension import decode
 
 _REMEMBERED = 50_000
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Latest(OrderedDict[K, V]):
+    """A dict of the last so many that were put into it."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.pop(key, None)
+        super().__setitem__(key, value)
+        while len(self) > self._limit:
+            self.popitem(last=False)
 
 
 class _Pattern(NamedTuple):
@@ -79,22 +96,22 @@ class MessageCache:
     def take(self, message: Any, fields: Mapping[str, Any], place: Place, body: bytes) -> None:
         """A message is at a place; and its object is known as long as it holds these fields."""
         with self.lock:
-            self.read({place: body})
+            self.read([place], lambda _: {place: body})
             if _is_text(fields):
                 self._given.known[id(message)] = (_own(fields), place)
                 self._given.alive.append(message)
 
-    def missing(self, places: Iterable[Place]) -> list[Place]:
-        return [place for place in places if place not in self.bodies]
-
-    def read(self, bodies: Mapping[Place, bytes]) -> None:
-        """Keep what is at some places. Who needs what was let go reads it again."""
-        if len(self.bodies) > _REMEMBERED:
-            self.places, self.bodies, self._patterns = {}, {}, {}
-            self.turn()
-        self.bodies |= bodies
-        for place, body in bodies.items():
-            self.places.setdefault(body, place)
+    def read(self, places: Sequence[Place], reading: Callable[[Sequence[Place]], Mapping[Place, bytes]]) -> None:
+        """Know what is at some places, by ``reading`` those that are not known yet. Of too many, the others go."""
+        with self.lock:
+            missing: Sequence[Place] = [place for place in places if place not in self.bodies]
+            if missing and len(self.bodies) > _REMEMBERED:
+                self.places, self.bodies, self._patterns = {}, {}, {}
+                self.turn()
+                missing = places
+            for place, body in reading(missing).items() if missing else ():
+                self.bodies[place] = body
+                self.places.setdefault(body, place)
 
     def copies(self, places: Sequence[Place], otherwise: Callable[[bytes], Any]) -> list[Any]:
         """New objects of messages; those that are not of text alone are made by ``otherwise`` of their bodies."""

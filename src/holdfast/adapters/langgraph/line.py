@@ -1,14 +1,13 @@
-"""One graph in one thread: its frames, items and writes, with what of them is known in this process.
+"""One graph in one thread: its frames, items and writes, and what this process knows of them.
 
-What is known is never trusted for long: each use compares it with the record in the store, and forgets everything when
-the record is another one. Every commit expects what was known, so that of two writers one has to look again.
+What is known is checked against the record in the store, and forgotten when that record is another one. Every commit
+says what it expects to find, so of two writers one has to look again.
 Deliberately absent: LangGraph's configs and tuples (``saver``) and what values mean (``values``).
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -17,16 +16,14 @@ import msgspec
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from holdfast.adapters.langgraph import frames, messages
-from holdfast.adapters.langgraph.frames import DICT, GRAPH, HOME, INLINE, ITEM, ITEMS, OWN, Frame, GraphStream, Place
-from holdfast.adapters.langgraph.known import MessageCache
-from holdfast.adapters.langgraph.sealing import SEALED, opened, unsealed
+from holdfast.adapters.langgraph.frames import DICT, GRAPH, ITEMS, MESSAGE, OWN, PART, Frame, GraphStream, Place
+from holdfast.adapters.langgraph.known import Latest, MessageCache
+from holdfast.adapters.langgraph.serde import opened, unsealed
 from holdfast.adapters.langgraph.values import Kinds, Loading
 from holdfast.errors import Corrupt
 from holdfast.extension import Core, Record, View, decode
 
-ENTRY, MESSAGE, PART = "entry", "message", "item"
-"""The tags of a message that is in the log, of one that is not, and of a part of a value that is an item."""
-_FRAMES, _LISTS, _ITEMS = 64, 16, 256
+_FRAMES, _LISTS, _ITEMS, _PARTS = 64, 16, 256, 1_000
 
 
 class StoredList(NamedTuple):
@@ -53,7 +50,16 @@ class GraphLine:
         self.id = frames.graph_id(thread, namespace)
         self.lock = threading.RLock()
         self.view: View = core.engine
-        self.loading = Loading(kinds, {ENTRY: self._entry, MESSAGE: self._message, PART: self.item, SEALED: self._open})
+        self.sure = False  # whether the store was looked at, or what this process knows is taken for true
+        self.loading = Loading(
+            kinds,
+            {
+                frames.ENTRY: self._entry,
+                MESSAGE: self._message,
+                PART: self.item,
+                frames.SEALED: self._open,
+            },
+        )
         self.forget()
 
     def forget(self) -> None:
@@ -62,10 +68,10 @@ class GraphLine:
         self.items: Record | None = None
         self.tip: Frame | None = None
         self.home = 0
-        self._frames: OrderedDict[str, Frame] = OrderedDict()
-        self._lists: OrderedDict[str, StoredList] = OrderedDict()
-        self._items: OrderedDict[int, bytes] = OrderedDict()
-        self.parts: OrderedDict[bytes, int] = OrderedDict()  # the positions of items that values share, by their bodies
+        self._frames = Latest[str, Frame](_FRAMES)
+        self._lists = Latest[str, StoredList](_LISTS)
+        self._items = Latest[int, bytes](_ITEMS)
+        self.parts = Latest[bytes, int](_PARTS)  # the positions of items that values share, by their bodies
 
     # What is there
 
@@ -73,12 +79,12 @@ class GraphLine:
     def steady(self) -> Iterator[None]:
         """Everything that is read in here is of one moment: a graph that is written anew meanwhile is not seen."""
         with self.core.engine.snapshot() as view:
-            self.view = view
+            self.view, self.sure = view, True
             try:
                 self._look()
                 yield
             finally:
-                self.view = self.core.engine
+                self.view, self.sure = self.core.engine, False
 
     def _look(self) -> None:
         """Bring what is known up to date with the store."""
@@ -129,8 +135,6 @@ class GraphLine:
             return self.tip
         if id not in self._frames and (found := self.stream.find(id)) is not None:
             self._frames[id] = found
-            while len(self._frames) > _FRAMES:
-                self._frames.popitem(last=False)
         return self._frames.get(id)
 
     # Values out
@@ -138,9 +142,9 @@ class GraphLine:
     def value(self, ref: frames.Ref, path: str) -> Any:
         """A value as it was."""
         way, *held = ref
-        if way == INLINE:
+        if way == frames.INLINE:
             return self.loading.value(held[0], path)
-        if way == ITEM:
+        if way == frames.ITEM:
             return self.item(held[0])
         places = frames.to_places(held)
         if way != DICT and all(stream != OWN for stream, _ in places):
@@ -150,44 +154,35 @@ class GraphLine:
 
     def elements(self, ref: frames.Ref) -> StoredList:
         """The elements of a stored list or dict."""
-        key = repr(ref)
-        if key not in self._lists:
+        found = self._lists.get(repr(ref))
+        if found is None:
             places = frames.to_places(ref[1:])
             own = self._own([position for stream, position in places if stream == OWN])
-            self.read_entries(ref)
-            told = self.known.bodies
-            self.keep(
-                ref,
-                StoredList(places, [own[at] if each == OWN else told[each or self.home, at] for each, at in places]),
-            )
-        self._lists.move_to_end(key)
-        return self._lists[key]
+            with self.known.lock:
+                self.read_entries(ref)
+                told = self.known.bodies
+                bodies = [own[at] if stream == OWN else told[stream or self.home, at] for stream, at in places]
+            found = StoredList(places, bodies)
+        self.keep(ref, found)
+        return found
 
     def keep(self, ref: frames.Ref, stored: StoredList) -> None:
         """Know what a list consists of. The next one is mostly like one of the last."""
         self._lists[repr(ref)] = stored
-        while len(self._lists) > _LISTS:
-            self._lists.popitem(last=False)
 
     def item(self, position: int) -> Any:
         return self.loading.value(decode(self._own([position])[position]), f"thread {self.thread!r}, an item")
 
     def _own(self, positions: Sequence[int]) -> dict[int, bytes]:
         """Items of the graph, encoded as they were before they were packed or sealed."""
-        missing = [position for position in positions if position not in self._items]
-        found: dict[int, bytes] = {at: self._items[at] for at in positions if at in self._items}
-        if missing:
+        found = {position: self._items[position] for position in positions if position in self._items}
+        if missing := [position for position in positions if position not in found]:
             if self.items is None:
                 raise Corrupt(f"thread {self.thread!r}: the items of a graph are gone", thread=self.thread)
             stream = self.items.mark.stream
             read = frames.bodies_at(self.view, self.core.tenant, [(stream, position) for position in missing])
-            for (_, position), body in read.items():
-                found[position] = unsealed(frames.item_body(body), self.serde)
-        for position in positions:
-            self._items[position] = found[position]
-            self._items.move_to_end(position)
-        while len(self._items) > _ITEMS:
-            self._items.popitem(last=False)
+            found |= {position: unsealed(frames.item_body(body), self.serde) for (_, position), body in read.items()}
+        self._items.update(found)
         return found
 
     # Messages
@@ -203,13 +198,10 @@ class GraphLine:
         self._read([(stream or self.home, at) for stream, at in frames.to_places(ref[1:]) if stream != OWN])
 
     def _read(self, places: Sequence[Place]) -> None:
-        with self.known.lock:
-            if missing := self.known.missing(places):
-                self.known.read(frames.bodies_at(self.view, self.core.tenant, missing))
+        self.known.read(places, lambda missing: frames.bodies_at(self.view, self.core.tenant, missing))
 
     def _entry(self, held: Sequence[int]) -> Any:
-        stream, position = held
-        return self.messages([(self.home if stream == HOME else stream, position)])[0]
+        return self.messages([(held[0] or self.home, held[1])])[0]
 
     def _message(self, content: Any) -> Any:
         inner = Loading(self.kinds, {MESSAGE: self._message, PART: self.item})

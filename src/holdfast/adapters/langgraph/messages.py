@@ -7,7 +7,7 @@ entry is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from langchain_core.messages import (
@@ -28,6 +28,7 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel
 
+from holdfast.adapters.langgraph.frames import MESSAGE, TAG
 from holdfast.errors import Unsupported
 from holdfast.extension import FRAMEWORK
 
@@ -43,7 +44,6 @@ _NAMED = {name: kind for kind, name in TYPES.items()}
 _SHOWN = ("content", "name", "tool_calls", "tool_call_id")
 _PLAIN = {HumanMessage: "user", AIMessage: "assistant", SystemMessage: "system", ToolMessage: "tool"}
 _BY_ROLE = {role: kind for kind, role in _PLAIN.items()}
-_ATOMS = {type(None), bool, int, float, str, bytes}
 _PLAIN_KEYS = {"role", "content", "id", "name"}
 
 _new = object.__new__
@@ -77,18 +77,6 @@ def all_spoken(values: Iterable[Any]) -> bool:
     return _ROLES.keys() >= set(map(type, values))
 
 
-def nameless(state: Any) -> list[BaseMessage]:
-    """The messages in what a graph was given that have no id yet."""
-    held = state.values() if isinstance(state, dict) else ()
-    each = (item for value in held for item in (value if isinstance(value, list) else [value]))
-    return [item for item in each if type(item) in _PLAIN and item.id is None]  # one of a chunk is made anew
-
-
-def lasting(value: Any) -> bool:
-    """Whether a value stays what it is while someone works with it: messages, and what has no inside."""
-    return type(value) in _ATOMS or spoken(value) or (type(value) is list and all_spoken(value))
-
-
 def fields_of(message: BaseMessage) -> dict[str, Any]:
     """What a message holds at this moment: another thread may be about to give it an id."""
     return {**message.__dict__, **(message.__pydantic_extra__ or {})}
@@ -110,6 +98,11 @@ def to_content(message: BaseMessage, fields: dict[str, Any] | None = None) -> di
     elif more:
         told[FRAMEWORK] = {MORE: {"fields": more}}
     return told
+
+
+def tagged(value: Any, plain: Callable[[Any, str], Any]) -> Any:
+    """A message as a part of a value, not of the log; None for anything else."""
+    return {TAG: MESSAGE, "v": plain(to_content(value), "a message")} if is_message(value) else None
 
 
 def empty_of(fields: dict[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -1,21 +1,20 @@
-"""Which checkpoints go, and what goes with them: by count, by age, by size, by run; copies; and threads that stay
-deleted.
+"""Dropping checkpoints by count, age, size or run; copying threads; and keeping deleted threads deleted.
 
-Events of a stream are never taken out one by one. A graph that is pruned is written anew, with what the remaining
-frames need and nothing else, in the same commit that gives up the old: whoever reads sees the one or the other. The
-thread's log is not touched: what was said was said. Deliberately absent: when to prune.
+No event is ever taken out of a stream. To prune a graph, one commit deletes it and writes it anew with what the
+remaining frames need, so a reader sees either the old or the new. The thread's log is not touched: what was said was
+said. Deliberately absent: when to prune.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate, chain, groupby
 from typing import Any, NamedTuple
 
 from holdfast.adapters.langgraph import frames
-from holdfast.adapters.langgraph.frames import DICT, GRAPH, INLINE, ITEM, ITEMS, LIST, OWN, Frame, GraphStream, Ref
-from holdfast.adapters.langgraph.values import TAG
+from holdfast.adapters.langgraph.frames import DICT, GRAPH, ITEMS, LIST, OWN, PART, TAG, Frame, GraphStream, Ref
 from holdfast.errors import Conflict, Invalid, NotFound, Unsupported
 from holdfast.extension import (
     Append,
@@ -29,13 +28,12 @@ from holdfast.extension import (
     Record,
     Scope,
     View,
+    check_count,
     decode,
     encode,
-    quoted,
     to_micros,
 )
 
-PART = "item"
 _DELETED = "deletion"
 _REMEMBERED = 7 * 86_400 * 1_000_000  # no run is under way for longer than a week
 _BATCH = 50
@@ -54,9 +52,8 @@ class RetentionRule(NamedTuple):
         if self == RetentionRule():
             raise Invalid("say what to keep: keep=, older_than= or max_bytes=")
         for name in ("keep", "max_bytes"):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < 0):
-                raise Invalid(f"{name} is a whole number of 0 or more, not {quoted(value)}")
+            if (value := getattr(self, name)) is not None:
+                check_count(name, value)
         if self.older_than is not None and not isinstance(self.older_than, timedelta):
             raise Invalid(f"older_than is a timedelta, not {type(self.older_than).__name__}")
 
@@ -96,38 +93,30 @@ def delete_runs(core: Core, runs: Sequence[str]) -> None:
     """Delete the frames that some runs made, wherever they are: the frames of all threads are looked at."""
     wanted = set(runs)
 
-    def left(found: Sequence[Frame], size: Callable[[Frame], int]) -> list[Frame]:
-        return _with_history([frame for frame in found if frame.metadata.get("run_id") not in wanted], found)
+    def choose(graph: StoredGraph) -> list[Frame]:
+        return [frame for frame in graph.frames if frame.metadata.get("run_id") not in wanted]
 
     for record in list(frames.graphs_in(core.engine, core.tenant, None)):
-        Rewriting(core, record, left).commit()
+        Rewriting(core, record, choose).commit()
 
 
 def retain(core: Core, threads: Sequence[str] | None, rule: RetentionRule, *, dry_run: bool) -> Pruned:
     """Drop what a rule lets go, of some threads or of all."""
     rule.check()
-    now = core.clock.now()
+    choose = functools.partial(_kept, rule=rule, now=core.clock.now())
+    ids = (None,) if threads is None else dict.fromkeys(threads)
+    records = [record for id in ids for record in frames.graphs_in(core.engine, core.tenant, id)]
     touched: set[str | None] = set()
     went = freed = kept = 0
-    batch: list[Rewriting] = []
-    for record in list(_graphs(core, threads)):
-        graph = Rewriting(core, record, functools.partial(_kept, rule=rule, now=now))
-        kept += len(graph.left)
-        if graph.changes:
-            touched.add(record.scope.thread)
-            went, freed = went + len(graph.frames) - len(graph.left), freed + graph.freed
-            batch.append(graph)
-        if len(batch) >= _BATCH and not dry_run:
-            _commit(core, batch)
-            batch = []
-    if batch and not dry_run:
-        _commit(core, batch)
+    for begin in range(0, len(records), _BATCH):
+        graphs = [Rewriting(core, record, choose) for record in records[begin : begin + _BATCH]]
+        kept += sum(len(graph.left) for graph in graphs)
+        changing = [graph for graph in graphs if graph.gone]
+        touched |= {graph.record.scope.thread for graph in changing}
+        went, freed = went + sum(graph.gone for graph in changing), freed + sum(graph.freed for graph in changing)
+        if changing and not dry_run:
+            _commit(core, changing)
     return Pruned(len(touched), went, freed, kept)
-
-
-def _graphs(core: Core, threads: Sequence[str] | None) -> Iterator[Record]:
-    for thread in (None,) if threads is None else dict.fromkeys(threads):
-        yield from frames.graphs_in(core.engine, core.tenant, thread)
 
 
 def _commit(core: Core, batch: Sequence[Rewriting]) -> None:
@@ -139,22 +128,16 @@ def _commit(core: Core, batch: Sequence[Rewriting]) -> None:
             each.commit()
 
 
-def _kept(found: Sequence[Frame], size: Callable[[Frame], int], rule: RetentionRule, now: int) -> list[Frame]:
-    """Which of a graph's frames, the newest first, a rule keeps."""
-    left = list(found)
-    if rule.keep is not None:
-        left = left[: rule.keep]
+def _kept(graph: StoredGraph, rule: RetentionRule, now: int) -> list[Frame]:
+    """Which frames of a graph, the newest first, a rule keeps."""
+    left = graph.frames[: rule.keep]
     if rule.older_than is not None:
         least = now - int(rule.older_than / timedelta(microseconds=1))
         left = [frame for number, frame in enumerate(left) if number == 0 or _time(frame) >= least]
     if rule.max_bytes is not None:
-        taken = 0
-        for number, frame in enumerate(left):
-            taken += size(frame)
-            if number and taken > rule.max_bytes:
-                left = left[:number]
-                break
-    return _with_history(left, found)
+        taken = accumulate(graph.sizes[frame.id] for frame in left)
+        left = [frame for frame, size in zip(left, taken, strict=True) if size <= rule.max_bytes] or left[:1]
+    return left
 
 
 def _with_history(left: Sequence[Frame], found: Sequence[Frame]) -> list[Frame]:
@@ -180,9 +163,6 @@ def _time(frame: Frame) -> int:
 
 # Writing a graph anew
 
-Choose = Callable[[Sequence[Frame], Callable[[Frame], int]], Sequence[Frame]]
-"""Says which of a graph's frames stay, the newest first; it may ask how many bytes each takes."""
-
 
 class StoredGraph:
     """A graph as it is in one view: its frames, the newest first, what tasks wrote on top of each, and its items."""
@@ -193,146 +173,124 @@ class StoredGraph:
         self.items = view.get(tenant, ITEMS, record.id)
         self.writes: dict[str, list[frames.TaskWrite]] = {}
         self._bodies = {} if self.items is None else {e.position: e.body for e in view.read(tenant, self.items.mark)}
-        self._sizes: dict[int, int] = {}
-        stream, upto = GraphStream(view, tenant, record.mark), record.head
-        while upto > 0:
-            stretch = stream.stretch(upto)
-            upto = stretch.first - 1
-            for frame in reversed(stretch.frames):
-                events = [*stretch.writes[frame.position], *stream.strays(frame.id)]
-                self.frames.append(frame)
-                self.writes[frame.id] = frames.merged(events)
-                self._sizes[frame.position] = sum(len(event.body) + _ROW for event in events)
-
-    def refs(self, frame: Frame) -> Iterator[Ref]:
-        """How everything is stored that belongs to a frame."""
-        yield from frame.values.values()
-        yield from frame.body.get("more", {}).values()
-        yield from (write.ref for write in self.writes[frame.id])
+        self._written: dict[str, int] = {}  # how many bytes the writes of a frame take
+        stream = GraphStream(view, tenant, record.mark)
+        for frame, last in stream.with_writes(record.head):
+            events = [*last, *stream.strays(frame.id)]
+            self.frames.append(frame)
+            self.writes[frame.id] = frames.merged(events)
+            self._written[frame.id] = sum(len(event.body) + _ROW for event in events)
 
     def needed(self, frame: Frame) -> set[int]:
         """The items that a frame needs, with those that they need in their turn."""
-        found = {at for ref in self.refs(frame) for at in _items_in(ref)}
-        return found | {at for each in found for at in _parts_in(self.item(each))}
+        held = (frame.values.values(), frame.body.get("more", {}).values(), (one.ref for one in self.writes[frame.id]))
+        found = _Noted()
+        for ref in chain(*held):
+            _moved(ref, found.note)
+        return found.union(*(self._inside[at] for at in found))
 
-    def item(self, position: int) -> Any:
+    @functools.cached_property
+    def _inside(self) -> dict[int, _Noted]:
+        """The items that each item needs."""
+        found = {at: _Noted() for at in self._bodies}
+        for position, inside in found.items():
+            _moved_parts(self._item(position), inside.note)
+        return found
+
+    def _item(self, position: int) -> Any:
         return decode(frames.item_body(self._bodies[position]))
 
+    @functools.cached_property
     def sizes(self) -> dict[str, int]:
-        """About how many bytes go when each frame goes: its own, its writes', and the items that none before it
-        has."""
+        """About how many bytes go with each frame: its own, its writes', and the items that none before it has."""
         seen, sizes = set[int](), dict[str, int]()
         for frame in reversed(self.frames):
             fresh = self.needed(frame) - seen
             seen |= fresh
             own = len(encode(frame.body)) if frame.stretch == 0 else 2 * _ROW
-            sizes[frame.id] = own + self._sizes[frame.position] + sum(len(self._bodies[at]) + _ROW for at in fresh)
+            sizes[frame.id] = own + self._written[frame.id] + sum(len(self._bodies[at]) + _ROW for at in fresh)
         return sizes
 
     def events(self, left: Sequence[Frame], time: int) -> tuple[list[Event], list[Event]]:
         """The events of the frames that stay, with what was written on top of them, and the items that they need."""
         needed = sorted(set().union(*map(self.needed, left)))
-        moved = {old: number for number, old in enumerate(needed, 1)}
+        move = {old: number for number, old in enumerate(needed, 1)}.__getitem__
         events: list[Event] = []
         before: Frame | None = None
         for frame in reversed(left):
-            parts = {name: _moved_refs(frame.body[name], moved) for name in ("values", "more") if name in frame.body}
-            event, before = frames.frame_event(frame.id, frame.body | parts, before, time)
+            parts = {name: frame.body[name] for name in ("values", "more") if name in frame.body}
+            moved = {name: {each: _moved(ref, move) for each, ref in refs.items()} for name, refs in parts.items()}
+            event, before = frames.frame_event(frame.id, frame.body | moved, before, time)
             events.append(event)
-            by_task: dict[tuple[str, str], list[frames.TaskWrite]] = {}
-            for write in self.writes[frame.id]:
-                by_task.setdefault(write[:2], []).append(write._replace(ref=_moved(write.ref, moved)))
-            events += [frames.writes_event(each, time) for each in by_task.values()]
-        return events, [frames.item_event(encode(_moved_parts(self.item(at), moved)), time) for at in needed]
+            for _, writes in groupby(self.writes[frame.id], key=lambda write: write[:2]):
+                events.append(frames.writes_event([one._replace(ref=_moved(one.ref, move)) for one in writes], time))
+        return events, [frames.item_event(encode(_moved_parts(self._item(at), move)), time) for at in needed]
 
 
-def _items_in(ref: Ref) -> Iterator[int]:
-    """The items that a value needs."""
-    way, *held = ref
-    if way == INLINE:
-        yield from _parts_in(held[0])
-    elif way == ITEM:
-        yield held[0]
-    else:
-        yield from (position for stream, position in frames.to_places(held) if stream == OWN)
+class _Noted(set[int]):
+    """The items that are met."""
+
+    def note(self, position: int) -> int:
+        self.add(position)
+        return position
 
 
-def _parts_in(raw: Any) -> Iterator[int]:
-    """The items that a stored value names."""
-    if type(raw) is list:
-        for each in raw:
-            yield from _parts_in(each)
-    elif type(raw) is dict:
-        if raw.get(TAG) == PART:
-            yield raw["v"]
-        else:
-            for each in raw.values():
-                yield from _parts_in(each)
-
-
-def _moved_refs(refs: dict[str, Ref], moved: dict[int, int]) -> dict[str, Ref]:
-    return {name: _moved(ref, moved) for name, ref in refs.items()}
-
-
-def _moved(ref: Ref, moved: dict[int, int]) -> Ref:
+def _moved(ref: Ref, move: Callable[[int], int]) -> Ref:
     """How a value is stored once its items are elsewhere."""
     way, *held = ref
-    if way == INLINE:
-        return [way, _moved_parts(held[0], moved)]
-    if way == ITEM:
-        return [way, moved[held[0]]]
+    if way == frames.INLINE:
+        return [way, _moved_parts(held[0], move)]
+    if way == frames.ITEM:
+        return [way, move(held[0])]
     if way not in (LIST, DICT):
         raise Unsupported(f"a value is stored as {way!r}, which this version does not know: upgrade holdfast")
-    places = [(stream, moved[at] if stream == OWN else at) for stream, at in frames.to_places(held)]
+    if all(stream != OWN for stream, *_ in held):
+        return ref
+    places = [(stream, move(at) if stream == OWN else at) for stream, at in frames.to_places(held)]
     return [way, *frames.to_ranges(places)]
 
 
-def _moved_parts(raw: Any, moved: dict[int, int]) -> Any:
+def _moved_parts(raw: Any, move: Callable[[int], int]) -> Any:
+    """A stored value that names items, once these are elsewhere."""
     if type(raw) is list:
-        return [_moved_parts(each, moved) for each in raw]
+        return [_moved_parts(each, move) for each in raw]
     if type(raw) is not dict:
         return raw
     if raw.get(TAG) == PART:
-        return {TAG: PART, "v": moved[raw["v"]]}
-    return {name: _moved_parts(each, moved) for name, each in raw.items()}
+        return {TAG: PART, "v": move(raw["v"])}
+    return {name: _moved_parts(each, move) for name, each in raw.items()}
 
 
 class Rewriting:
-    """A graph that is written anew with some of its frames."""
+    """A graph that is written anew with the frames that are chosen, and those that these need."""
 
-    def __init__(self, core: Core, record: Record, choose: Choose) -> None:
-        self.core, self._choose = core, choose
-        self._look(record)
+    def __init__(self, core: Core, record: Record, choose: Callable[[StoredGraph], list[Frame]]) -> None:
+        self.core, self.record, self._choose = core, record, choose
+        self._look()
 
-    def _look(self, record: Record) -> None:
+    def _look(self) -> None:
         """Read all frames, and choose which of them stay."""
         with self.core.engine.snapshot() as view:
-            self.record = view.get(self.core.tenant, GRAPH, record.id) or record
+            self.record = view.get(self.core.tenant, GRAPH, self.record.id) or self.record
             graph = StoredGraph(view, self.core.tenant, self.record)
-        self.frames = graph.frames
-        sizes = functools.cache(graph.sizes)
-        self.left = [*self._choose(self.frames, lambda frame: sizes()[frame.id])]
+        self.left = _with_history(self._choose(graph), graph.frames)
+        self.gone = len(graph.frames) - len(self.left)
+        self.planned = self._ops(graph) if self.gone else []
         stay = {frame.id for frame in self.left}
-        self.planned = self._ops(graph) if self.changes else []
-        self.freed = sum(sizes()[each.id] for each in self.frames if each.id not in stay) if self.changes else 0
-
-    @property
-    def changes(self) -> bool:
-        return len(self.left) != len(self.frames)
+        self.freed = sum(size for id, size in graph.sizes.items() if id not in stay) if self.gone else 0
 
     def commit(self) -> None:
         """Carry it out; when the graph changed meanwhile, look again."""
         for _ in range(_TRIES):
             try:
-                if self.changes:
+                if self.gone:
                     self.core.write(self.planned, self.core.clock.now())
                 return
             except (Conflict, NotFound) as error:
                 last = error
-                record = self.core.engine.get(self.core.tenant, GRAPH, self.record.id)
-                if record is None:
+                if self.core.engine.get(self.core.tenant, GRAPH, self.record.id) is None:
                     return
-                self._look(record)
+                self._look()
         raise last
 
     def _ops(self, graph: StoredGraph) -> list[Op]:

@@ -14,32 +14,18 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from holdfast import Thread
 from holdfast.adapters.langgraph import frames
-from holdfast.adapters.langgraph.frames import (
-    DICT,
-    GRAPH,
-    INLINE,
-    ITEM,
-    ITEMS,
-    LIST,
-    OWN,
-    Frame,
-    GraphStream,
-    Place,
-    Ref,
-    TaskWrite,
-)  # fmt: skip
+from holdfast.adapters.langgraph.frames import DICT, LIST, OWN, TAG, Frame, GraphStream, Place, Ref, TaskWrite
 from holdfast.errors import Corrupt, HoldfastError, Invalid, NotFound, Unsupported, quoted
 from holdfast.extension import Mark, Problem, Query, Record, View, check_count, check_id, decode, scan_all, to_datetime
 
-_TAG = "$"
-_ENTRY, _MESSAGE, _PART, _SEALED, _SEND = "entry", "message", "item", "sealed", "send"
-_ONTO, _JOIN, _START, _SENT = "branch:to:", "join:", "__start__", "__pregel_tasks"
+_START, _SENT, _SEND = "__start__", "__pregel_tasks", "send"
 _PULLED, _PUSHED = "~__pregel_pull, ", "~__pregel_push, "
 _OF_CALLER, _OF_SCHEMA = "u:", "schema:"
 _UNSAID = ("__given__", "__private__")  # parts of an object that its class needs, but people do not
@@ -110,7 +96,7 @@ class Graph:
         if last is not None:
             check_count("last", last)
         with self._reading() as reading:
-            return reading.infos(last)
+            return [reading.info(frame) for frame in islice(reading.stream.frames(), last)]
 
     def frame(self, id: str | None = None) -> FrameInfo:
         """One frame without its values: the newest, or the one with an id."""
@@ -137,7 +123,7 @@ class Graph:
         """Read everything at one moment: pruning would change the graph between reads."""
         self._existing()
         with self._core.engine.snapshot() as view:
-            record = view.get(self._core.tenant, GRAPH, frames.graph_id(self.thread, self.namespace))
+            record = view.get(self._core.tenant, frames.GRAPH, frames.graph_id(self.thread, self.namespace))
             if record is None:
                 which = f" in namespace {self.namespace!r}" if self.namespace else ""
                 raise NotFound(
@@ -191,19 +177,10 @@ class _GraphReader:
     def __init__(self, view: View, tenant: str, record: Record) -> None:
         self._view, self._tenant, self._record = view, tenant, record
         self._home = frames.home_of(view, tenant, record)
-        self._items = view.get(tenant, ITEMS, record.id)
+        self._items = view.get(tenant, frames.ITEMS, record.id)
         self.stream = GraphStream(view, tenant, record.mark)
 
     # Frames
-
-    def infos(self, last: int | None) -> list[FrameInfo]:
-        """The last frames, the newest first."""
-        found: list[FrameInfo] = []
-        for frame in self.stream.frames() if last != 0 else ():
-            found.append(self.info(frame))
-            if len(found) == last:
-                break
-        return found
 
     def info(self, frame: Frame) -> FrameInfo:
         metadata, sent = dict(self._readable(frame.metadata)), self.sent(frame)
@@ -225,20 +202,19 @@ class _GraphReader:
         """The nodes that something was sent to, once for each time."""
         raw = self._raw(frame.values[_SENT]) if _SENT in frame.values else None
         sent = raw if isinstance(raw, list) else []
-        return [each["v"][0] for each in sent if isinstance(each, dict) and each.get(_TAG) == _SEND]
+        return [each["v"][0] for each in sent if isinstance(each, dict) and each.get(TAG) == _SEND]
 
     def _turns(self, frame: Frame) -> Iterator[str]:
         """The nodes whose turn it is, told by the channels that lead to them and hold something."""
         for name, ref in frame.values.items():
             if name == _START:
                 yield name
-            elif name.startswith(_ONTO):
-                yield name.removeprefix(_ONTO)
-            elif name.startswith(_JOIN):
-                starts, _, end = name.removeprefix(_JOIN).rpartition(":")
+            elif name.startswith(frames.ONTO):
+                yield name.removeprefix(frames.ONTO)
+            elif name.startswith(frames.JOIN):
+                starts, _, end = name.removeprefix(frames.JOIN).rpartition(":")
                 raw = self._raw(ref)
-                come = raw.get("v") if isinstance(raw, dict) else None
-                if isinstance(come, list) and len(come) == starts.count("+") + 1:
+                if isinstance(raw, dict) and raw.get(TAG) == "set" and len(raw["v"]) == starts.count("+") + 1:
                     yield end
 
     # Values
@@ -250,14 +226,14 @@ class _GraphReader:
     def _raw(self, ref: Ref) -> Any:
         """A value as it is stored: plain data with tags, of which some say where a part of it is."""
         way, *held = ref
-        if way == INLINE:
+        if way == frames.INLINE:
             return held[0]
-        if way == ITEM:
+        if way == frames.ITEM:
             return self._at([(OWN, held[0])])[0]
         if way not in (LIST, DICT):
             raise Unsupported(f"a value is stored as {way!r}, which this version does not know: upgrade holdfast")
         elements = self._at(frames.to_places(held))
-        return {_TAG: "dict", "v": elements} if way == DICT else elements
+        return {TAG: "dict", "v": elements} if way == DICT else elements
 
     def _at(self, places: Sequence[Place]) -> list[Any]:
         """What is stored at some places."""
@@ -271,18 +247,16 @@ class _GraphReader:
             return [self._readable(item) for item in raw]
         if type(raw) is not dict:
             return raw
-        name = raw.get(_TAG)
+        name = raw.get(TAG)
         if name is None:
             return {key: self._readable(item) for key, item in raw.items()}
         held = raw["v"]
-        if name == _ENTRY:
-            return self._readable(self._at([(held[0], held[1])])[0])
-        if name == _PART:
-            return self._readable(self._at([(OWN, held)])[0])
-        if name == _MESSAGE:
-            return self._readable(held)
-        if name == _SEALED:
+        if name in (frames.ENTRY, frames.PART):
+            return self._readable(self._at([(OWN, held) if name == frames.PART else (held[0], held[1])])[0])
+        if name == frames.SEALED:
             return {"encrypted": held[0]}
+        if name in _AS_STORED:
+            return self._readable(held)
         return _READABLE[name](self._readable(held)) if name in _READABLE else self._object(name, held)
 
     def _object(self, name: str, held: Any) -> dict[str, Any]:
@@ -301,20 +275,15 @@ class _GraphReader:
     def wrong(self) -> Iterator[tuple[int, str]]:
         """What cannot be read, frame by frame; what frames share is read once."""
         seen: set[Place] = set()
-        upto = self._record.head
-        while upto > 0:
-            stretch = self.stream.stretch(upto)
-            upto = stretch.first - 1
-            for frame in stretch.frames:
-                written = [*stretch.writes[frame.position], *self.stream.strays(frame.id)]
-                held = {**frame.values, **frame.body.get("more", {})}
-                parts = [*held.items(), *((each.channel, each.ref) for each in frames.merged(written))]
-                for channel, ref in parts:
-                    try:
-                        with _sound(f"channel {channel!r}"):
-                            self._check(ref, seen)
-                    except HoldfastError as error:
-                        yield frame.position, f"a value of {channel!r}: {error}"
+        for frame, events in self.stream.with_writes(self._record.head):
+            written = frames.merged([*events, *self.stream.strays(frame.id)])
+            held = {**frame.values, **frame.body.get("more", {})}
+            for channel, ref in [*held.items(), *((each.channel, each.ref) for each in written)]:
+                try:
+                    with _sound(f"channel {channel!r}"):
+                        self._check(ref, seen)
+                except HoldfastError as error:
+                    yield frame.position, f"a value of {channel!r}: {error}"
 
     def _check(self, ref: Ref, seen: set[Place]) -> None:
         """Read what was not read yet of a value."""
@@ -328,18 +297,18 @@ class _GraphReader:
 
 def problems(view: View, tenant: str) -> Iterator[Problem]:
     """What cannot be read in the graphs of a tenant: frames, items and entries that are missing or damaged."""
-    for record in scan_all(view, tenant, Query(GRAPH)):
+    for record in scan_all(view, tenant, Query(frames.GRAPH)):
         try:
             with _sound(_where(record)):
                 for position, what in _GraphReader(view, tenant, record).wrong():
-                    yield Problem(_where(record), what, tenant, GRAPH, record.id, position)
+                    yield Problem(_where(record), what, tenant, frames.GRAPH, record.id, position)
         except HoldfastError as error:
-            yield Problem(_where(record), str(error), tenant, GRAPH, record.id)
+            yield Problem(_where(record), str(error), tenant, frames.GRAPH, record.id)
 
 
 def leads_on(channel: str) -> bool:
     """Whether a channel only says whose turn it is, or is LangGraph's own in another way."""
-    return channel.startswith((_ONTO, _JOIN, "__"))
+    return channel.startswith((frames.ONTO, frames.JOIN, "__"))
 
 
 def _moment(told: Any, written: int) -> datetime:
@@ -351,7 +320,9 @@ def _moment(told: Any, written: int) -> datetime:
 
 
 def _pairs(held: list[Any]) -> Any:
-    """A dict whose keys may be anything; where two of them would read alike, the pairs."""
+    """A dict whose keys may be anything; where two of them would read alike, or are encrypted, the pairs."""
+    if not all(type(pair) is list for pair in held):
+        return held
     named = {key if isinstance(key, str) else msgspec.json.encode(key).decode(): value for key, value in held}
     return named if len(named) == len(held) else held
 
@@ -366,17 +337,12 @@ def _number(held: Sequence[str]) -> Any:
     return list(held) if kind is None else struct.unpack(f"{order.replace('|', '<')}{kind}", b64decode(held[1]))[0]
 
 
-def _same(held: Any) -> Any:
-    return held
-
-
 _NUMBERS = {
     "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q", "f2": "e",
     "f4": "f", "f8": "d",
 }  # fmt: skip
+_AS_STORED = {"message", "tuple", "set", "frozenset", "date", "decimal", "uuid", "path", "posix path", "windows path"}
 _READABLE: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("tuple", "set", "frozenset", "date", "decimal", "uuid"), _same),
-    **dict.fromkeys(("path", "posix path", "windows path"), _same),
     **dict.fromkeys(("dict", "counter", "ordered dict"), _pairs),
     "default dict": lambda held: _pairs(held[1]),
     "deque": lambda held: held[1],

@@ -27,7 +27,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from holdfast import Store
 from holdfast.adapters.langgraph import pruning
-from holdfast.adapters.langgraph.by_address import OpensByAddress
+from holdfast.adapters.langgraph.by_address import OpensByAddress, awaited
 from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.keeper import CheckpointKeeper, Spot
 from holdfast.adapters.langgraph.kinds import LANGGRAPH
@@ -35,10 +35,10 @@ from holdfast.adapters.langgraph.pruning import Pruned
 from holdfast.adapters.langgraph.saving import plain_metadata
 from holdfast.adapters.langgraph.serde import Serde
 from holdfast.adapters.langgraph.sweeper import Number, Sweeps
-from holdfast.adapters.langgraph.threads import ThreadFound, ThreadTTL, check_ttl, idle, search
+from holdfast.adapters.langgraph.threads import ThreadFound, ThreadTTL, check_thread_ttl, idle, search
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.errors import Invalid
-from holdfast.extension import OpenedStore, StoreOrAddress, ThreadHold, check_id, in_thread, quoted
+from holdfast.extension import OpenedStore, StoreOrAddress, ThreadHold, check_count, check_id, in_thread, quoted
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class HoldfastSaver(OpensByAddress, Sweeps, BaseCheckpointSaver[int]):
         serde: SerializerProtocol | None = None,
         ttl: ThreadTTL | None = None,
     ) -> None:
-        self.ttl_config = check_ttl(ttl)
+        self.ttl_config = check_thread_ttl(ttl)
         evolution = Evolution.of(version, migrations, renamed, dropped)
         self._held = OpenedStore(store)
         self.store: Store = self._held.store
@@ -257,34 +257,10 @@ class HoldfastSaver(OpensByAddress, Sweeps, BaseCheckpointSaver[int]):
         while (each := await in_thread(next, found, None)) is not None:
             yield each
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return await in_thread(self.put, config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        await in_thread(self.put_writes, config, writes, task_id, task_path)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        await in_thread(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        await in_thread(self.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        await in_thread(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        await in_thread(self.prune, thread_ids, strategy=strategy)
-
-    async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
-        return await in_thread(self.get_delta_channel_history, config=config, channels=channels)
+    aput, aput_writes = awaited(put), awaited(put_writes)
+    adelete_thread, adelete_for_runs = awaited(delete_thread), awaited(delete_for_runs)
+    acopy_thread, aprune = awaited(copy_thread), awaited(prune)
+    aget_delta_channel_history = awaited(get_delta_channel_history)
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
         """Nothing is imported by name here, so there is nothing to allow: ``types=`` registers classes."""
@@ -292,6 +268,6 @@ class HoldfastSaver(OpensByAddress, Sweeps, BaseCheckpointSaver[int]):
 
 
 def _checked_limit(limit: Any) -> int | None:
-    if limit is not None and (type(limit) is not int or limit < 0):
-        raise Invalid(f"limit is a whole number of 0 or more, not {quoted(limit)}")
+    if limit is not None:
+        check_count("limit", limit)
     return limit

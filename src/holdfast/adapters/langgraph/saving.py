@@ -1,7 +1,7 @@
-"""One commit of a graph in the making: values made plain, lists grown, messages put into the log, all as operations.
+"""Builds one commit of a graph: makes values plain, extends lists, puts messages into the log.
 
-A message goes into the log of its thread once, and everything else refers to it there: as soon as it is seen with an
-id, or when a list of messages in the state holds it without one. Deliberately absent: what is committed and when
+A message goes into the log of its thread once: as soon as it is seen with an id, or when a list of messages in the
+state holds it without one. Everything else refers to it there. Deliberately absent: what is committed and when
 (``keeper``), and reading (``line``).
 """
 
@@ -12,17 +12,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.adapters.langgraph import frames, messages
-from holdfast.adapters.langgraph.frames import DICT, GRAPH, HOME, INLINE, ITEM, ITEMS, LIST, OWN, Place, Ref
-from holdfast.adapters.langgraph.line import ENTRY, MESSAGE, PART, GraphLine, StoredList
-from holdfast.adapters.langgraph.sealing import sealed
-from holdfast.adapters.langgraph.values import TAG, Dumping, Kinds
+from holdfast.adapters.langgraph.frames import DICT, GRAPH, INLINE, ITEM, ITEMS, LIST, OWN, TAG, Place, Ref
+from holdfast.adapters.langgraph.line import GraphLine, StoredList
+from holdfast.adapters.langgraph.serde import sealed
+from holdfast.adapters.langgraph.values import Dumping, Kinds
 from holdfast.extension import Append, Event, Guard, Op, Put, Receipt, Record, Scope, decode, encode
 
 _SMALL = 32  # bytes that the elements of a list have at least, on average, to be kept one by one
 _LARGE = 2_048  # bytes of a value that becomes an item
 _LONG = 200  # characters of a text that becomes an item: what a graph is given, it passes on
 _MANY = 16  # pairs of a dict that are kept one by one
-_PARTS = 1_000
 
 
 class GraphSave:
@@ -39,7 +38,7 @@ class GraphSave:
         self._parts: dict[bytes, int] = {}
         self._lists: list[tuple[Ref, StoredList]] = []
         self._home = line.home or log.mark.stream
-        self._whole = Dumping(line.kinds, lambda value: _inside(value, self._whole))
+        self._whole = Dumping(line.kinds, lambda value: messages.tagged(value, self._whole.plain))
         self._elements = Dumping(line.kinds, lambda value: self._aside(value, self._whole))
         self._dumping = Dumping(
             line.kinds, lambda value: self._aside(value, self._dumping), self._text if line.serde is None else None
@@ -102,7 +101,7 @@ class GraphSave:
 
     def _text(self, text: str) -> Any:
         """A text in a value: a long one is kept once."""
-        return text if len(text) < _LONG else {TAG: PART, "v": self._shared(encode(text, "a text"))}
+        return text if len(text) < _LONG else {TAG: frames.PART, "v": self._shared(encode(text, "a text"))}
 
     # Messages
 
@@ -128,7 +127,7 @@ class GraphSave:
         return free
 
     def _near(self, place: Place) -> Place:
-        return (HOME, place[1]) if place[0] == self._home else place
+        return (frames.HOME, place[1]) if place[0] == self._home else place
 
     def _aside(self, value: Any, inner: Dumping) -> Any:
         """A message in a value: where it is in the log, or else what it is."""
@@ -139,7 +138,7 @@ class GraphSave:
             place = self._line.known.given([value])[0]
             if place is None and value.id is not None:
                 place = self._say(value) if self.says else self._find(self._body(value, messages.fields_of(value)))
-        return _inside(value, inner) if place is None else {TAG: ENTRY, "v": [*self._near(place)]}
+        return messages.tagged(value, inner.plain) if place is None else {TAG: frames.ENTRY, "v": [*self._near(place)]}
 
     def _body(self, message: Any, fields: dict[str, Any]) -> bytes:
         path = f"thread {self._line.thread!r}, a message"
@@ -194,15 +193,6 @@ class GraphSave:
         for ref, stored in self._lists:
             line.keep(ref, stored)
         line.parts.update(self._parts)
-        while len(line.parts) > _PARTS:
-            line.parts.popitem(last=False)
-
-
-def _inside(value: Any, dumping: Dumping) -> Any:
-    """A message that stays where it is."""
-    if not messages.is_message(value):
-        return None
-    return {TAG: MESSAGE, "v": dumping.plain(messages.to_content(value), "a message")}
 
 
 def plain_metadata(kinds: Kinds, metadata: Mapping[str, Any], thread: str) -> dict[str, Any]:

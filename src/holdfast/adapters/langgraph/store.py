@@ -8,10 +8,9 @@ second class for async callers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from langgraph.store.base import (
@@ -32,10 +31,10 @@ from langgraph.store.base import (
 
 from holdfast import FileDelete, FileWrite
 from holdfast.adapters.langgraph import items
-from holdfast.adapters.langgraph.by_address import OpensByAddress
+from holdfast.adapters.langgraph.by_address import OpensByAddress, awaited
 from holdfast.adapters.langgraph.items import Index, InvalidNamespace, ItemVersion
 from holdfast.adapters.langgraph.matching import check_filter, matches, names_match
-from holdfast.adapters.langgraph.sweeper import Number, Sweeps, check_minutes
+from holdfast.adapters.langgraph.sweeper import MINUTE, Number, Sweeps, check_minutes
 from holdfast.errors import Conflict, Invalid
 from holdfast.extension import (
     FILE,
@@ -57,7 +56,6 @@ from holdfast.types import File, Recalled, RecallReport
 
 __all__ = ["Explained", "Explanation", "HoldfastStore", "ItemVersion"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
 _PAGE = 500
 
@@ -82,16 +80,6 @@ class Explanation(msgspec.Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.found)
-
-
-def _awaited(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """The twin of a method for async callers: carried out away from the event loop, and always to its end."""
-
-    @wraps(call)
-    async def twin(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await in_thread(getattr(self, call.__name__), *args, **kwargs)
-
-    return twin
 
 
 class HoldfastStore(OpensByAddress, Sweeps, BaseStore):
@@ -217,8 +205,8 @@ class HoldfastStore(OpensByAddress, Sweeps, BaseStore):
         """Remove an item with its history. Return whether there was anything."""
         return self._folder.delete(items.path_of(namespace, key), erase=True)
 
-    acurrent, acompare_and_put, ahistory = _awaited(current), _awaited(compare_and_put), _awaited(history)
-    aexplain, aerase, asweep_ttl = _awaited(explain), _awaited(erase), _awaited(sweep_ttl)
+    acurrent, acompare_and_put, ahistory = awaited(current), awaited(compare_and_put), awaited(history)
+    aexplain, aerase, asweep_ttl = awaited(explain), awaited(erase), awaited(sweep_ttl)
 
     # Writing
 
@@ -244,7 +232,7 @@ class HoldfastStore(OpensByAddress, Sweeps, BaseStore):
 
     def _end(self, ttl: float) -> int:
         """When an item expires that is touched now."""
-        return self._core.clock.now() + round(ttl * items.MINUTE)
+        return self._core.clock.now() + round(ttl * MINUTE)
 
     def _refresh(self, read: Iterable[File]) -> None:
         """Let what was read live on for its whole time; its versions and their times stay as they are."""

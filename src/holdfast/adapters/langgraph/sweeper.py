@@ -1,39 +1,30 @@
-"""How long things live, a thread that sweeps every so often, and what async programs await where blocking ones do not.
-
-Deliberately absent: what sweeping is.
-"""
+"""How long things live, and a thread that sweeps every so often. Deliberately absent: what sweeping is."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, Self
+from typing import Any
 
+from holdfast.adapters.langgraph.by_address import Done
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.extension import quoted
 
 _log = logging.getLogger(__name__)
 
+MINUTE = 60_000_000  # in microseconds
 _EVERY_MINUTES = 5  # as LangGraph's own stores do
 _LONGEST = 1_000_000_000  # minutes, nearly two thousand years: what ends later has no date
 
 
-class _Awaited:
-    """A result that is there at once, and that a program written for LangGraph's async stores may await."""
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        yield from ()
-        return self
-
-
-class Number(_Awaited, int):
+class Number(Done, int):
     """How many, or whether."""
 
 
-class Sweeper(_Awaited, Future[None]):
+class Sweeper(Done, Future[None]):
     """Calls ``sweep`` after each pause. As a future it is done when the thread has ended; cancelling it ends it."""
 
     def __init__(self, sweep: Callable[[], object], pause_s: float) -> None:
@@ -99,6 +90,14 @@ def check_minutes(name: str, minutes: Any) -> float | None:
     if minutes is None or (type(minutes) in (int, float) and 0 < minutes <= _LONGEST):
         return minutes
     raise Invalid(f"{name} is a number of minutes over 0, at most {_LONGEST:,}, or None, not {quoted(minutes)}")
+
+
+def check_ttl(ttl: Any, known: Any, such: str) -> dict[str, Any]:
+    """How long things live, as a caller says it; empty if they live for ever."""
+    given = check_config(ttl, known, "ttl", such)
+    for name in ("default_ttl", "sweep_interval_minutes"):
+        check_minutes(f"ttl: {name}", given.get(name))
+    return given
 
 
 def check_config(config: Any, known: Any, name: str, such: str) -> dict[str, Any]:

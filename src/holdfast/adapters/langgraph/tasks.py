@@ -36,7 +36,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
                 await saver.aput_writes(config, [(_RETURN, result)], id)
             return result
 
-        return langgraph_task(**options)(awaited) if options else langgraph_task(awaited)
+        return langgraph_task(awaited, **options)
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -46,7 +46,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             saver.put_writes(config, [(_RETURN, result)], id)
         return result
 
-    return langgraph_task(**options)(called) if options else langgraph_task(called)
+    return langgraph_task(called, **options)
 
 
 def _place() -> tuple[HoldfastSaver, Any, str] | None:

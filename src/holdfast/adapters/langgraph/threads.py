@@ -1,6 +1,6 @@
-"""Threads as a whole: which there are, by what their newest checkpoint says of them, and which have had their time.
+"""Finding threads by the metadata of their newest checkpoint, and those whose time to live is over.
 
-Deliberately absent: what a state holds; nothing of it is read here.
+Deliberately absent: reading any state.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 from holdfast.adapters.langgraph import frames
 from holdfast.adapters.langgraph.frames import GRAPH, GraphStream
-from holdfast.adapters.langgraph.sweeper import check_config, check_minutes
+from holdfast.adapters.langgraph.sweeper import MINUTE, check_ttl
 from holdfast.errors import Invalid
 from holdfast.extension import Core, Query, quoted, scan_all, to_datetime
-
-_MINUTE = 60_000_000
-_STRATEGIES = ("delete", "keep_latest")
 
 
 class ThreadTTL(TypedDict, total=False):
@@ -31,12 +28,10 @@ class ThreadTTL(TypedDict, total=False):
     sweep_interval_minutes: float
 
 
-def check_ttl(ttl: Any) -> dict[str, Any]:
+def check_thread_ttl(ttl: Any) -> dict[str, Any]:
     """What a caller says, looked at; empty if threads live for ever."""
-    given = check_config(ttl, ThreadTTL, "ttl", '{"default_ttl": 43200}')
-    for name in ("default_ttl", "sweep_interval_minutes"):
-        check_minutes(f"ttl: {name}", given.get(name))
-    if given.get("strategy", "delete") not in _STRATEGIES:
+    given = check_ttl(ttl, ThreadTTL, '{"default_ttl": 43200}')
+    if given.get("strategy", "delete") not in ("delete", "keep_latest"):
         raise Invalid(f'ttl: strategy is "delete" or "keep_latest", not {quoted(given["strategy"])}')
     if given and given.get("default_ttl") is None:
         raise Invalid('ttl: say how long threads live: {"default_ttl": 43200} is 30 days')
@@ -70,7 +65,7 @@ def search(core: Core, wanted: Mapping[str, Any], user: str | None) -> Iterator[
 
 def idle(core: Core, minutes: float) -> list[str]:
     """Threads in which nothing was saved for so long."""
-    least = core.clock.now() - round(minutes * _MINUTE)
+    least = core.clock.now() - round(minutes * MINUTE)
     found = {record.scope.thread or "" for record in scan_all(core.engine, core.tenant, Query(GRAPH, until=least))}
     newest = {thread: next(frames.graphs_in(core.engine, core.tenant, thread), None) for thread in sorted(found)}
     return [thread for thread, record in newest.items() if record is not None and record.time <= least]

@@ -1,10 +1,9 @@
 """Values of a graph's state as plain data, and back, exactly or not at all.
 
-Plain data stays as it is; everything else is a tag and what it holds. Only types that are registered here or by the
-caller go in, under a name that the caller chose, and nothing is ever imported or called because stored data names it.
-A subclass of a plain type comes back as that type: LangChain gives texts that are more than ``str``. What is not known
-is refused with the path to it, and the sentence to write. Deliberately absent: bytes (``codec``), where a value is
-kept, and secrets.
+Plain data stays as it is; everything else becomes a tag and what it holds. Only types that are registered, here or by
+the caller, are stored, and stored data never causes an import or a call. A subclass of a plain type comes back as that
+type: LangChain has texts that are more than ``str``. For any other value, an error names the path to it and the line
+to write. Deliberately absent: where a value is kept, and secrets.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6
 from math import isfinite
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from types import ModuleType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -33,31 +32,27 @@ import numpy as np
 from numpy.lib.format import descr_to_dtype
 
 from holdfast import Registry
+from holdfast.adapters.langgraph.frames import TAG
 from holdfast.errors import HoldfastError, Invalid, Unsupported
 from holdfast.extension import Schema, check_id, quoted
 
-TAG = "$"
 _DEPTH = 180  # below what the codec allows, because a tag is a level of its own
 _BIG = 2**63
 _OWN = "u:"  # before the names of the caller's classes, so that no type that we learn to store takes one of them
 _SHOWN_PATH = 120
-_FACTORIES: dict[Any, str] = {
-    None: "", list: "list", dict: "dict", set: "set", int: "int", float: "float", str: "str", bool: "bool",
-}  # fmt: skip
-_MADE = {name: factory for factory, name in _FACTORIES.items()}
-
-Dump = Callable[[Any], Any]
-"""Gives what a value holds, as values that are dumped in their turn."""
-Load = Callable[[Any], Any]
+_FACTORIES = {"": None, **{kind.__name__: kind for kind in (list, dict, set, int, float, str, bool)}}
 
 
 class ValueKind(NamedTuple):
-    """How a type is taken apart and put together again. ``name`` is what is stored."""
+    """How a type is taken apart, into values that are taken apart in their turn, and put together again.
+
+    ``name`` is what is stored.
+    """
 
     name: str
     type: type
-    dump: Dump
-    load: Load
+    dump: Callable[[Any], Any]
+    load: Callable[[Any], Any]
 
 
 class Kinds:
@@ -99,17 +94,13 @@ class Kinds:
                 self.add(of_class(f"{_OWN}{check_id(name, 'the name of a type')}", each))
 
     def of(self, type: type) -> ValueKind | None:
-        found = self._types.get(type)
-        if found is None and issubclass(type, np.generic):
-            return ValueKind("number", type, _number, _from_number)
+        found = self._types.get(np.generic if issubclass(type, np.generic) else type)
         if found is None and (schema := self._schemas.declared(type)) is not None:
             found = self._of_schema(schema)
             self.add(found)
         return found
 
     def named(self, name: str) -> ValueKind | None:
-        if name == "number":
-            return ValueKind(name, np.generic, _number, _from_number)
         found = self._names.get(name)
         if found is None and name.startswith("schema:") and (schema := self._schemas.named(name[7:])) is not None:
             found = self._of_schema(schema)
@@ -190,20 +181,7 @@ def of_class(name: str, kind: Any) -> ValueKind:
     )
 
 
-class _Made(Protocol):
-    """How values of one kind of class are taken apart, put together as they were, and made by today's rules."""
-
-    @staticmethod
-    def shape(kind: Any) -> list[tuple[str, str]]: ...
-    @staticmethod
-    def fields(value: Any) -> dict[str, Any]: ...
-    @staticmethod
-    def as_it_was(kind: Any, fields: dict[str, Any]) -> Any: ...
-    @staticmethod
-    def as_it_is(kind: Any, fields: dict[str, Any]) -> Any: ...
-
-
-def _of_fields(name: str, kind: Any, made: type[_Made]) -> ValueKind:
+def _of_fields(name: str, kind: Any, made: type[_Pydantic | _Dataclass | _Struct]) -> ValueKind:
     """A class with fields.
 
     As long as they are the same, a value is put together as it was, without running any code of the class; when they
@@ -267,9 +245,14 @@ class _Pydantic:
     def as_it_is(kind: Any, fields: dict[str, Any]) -> Any:
         given = {name: value for name, value in fields.items() if name not in (_PRIVATE, _GIVEN)}
         names = {name: field.alias or name for name, field in kind.model_fields.items()}
-        if lost := sorted(set(given) - set(names)) if kind.model_config.get("extra") != "allow" else []:
-            raise ValueError(f"the stored field {lost[0]!r} is not in {kind.__name__} any more")
+        if kind.model_config.get("extra") != "allow":
+            _refuse_lost(kind, given.keys() - names.keys())
         return kind.model_validate({names.get(name, name): value for name, value in given.items()})
+
+
+def _refuse_lost(kind: type, fields: set[str]) -> None:
+    if fields:
+        raise ValueError(f"the stored field {min(fields)!r} is not in {kind.__name__} any more")
 
 
 class _Dataclass:
@@ -296,8 +279,7 @@ class _Dataclass:
     @staticmethod
     def as_it_is(kind: Any, fields: dict[str, Any]) -> Any:
         known = {field.name: field.init for field in dataclasses.fields(kind)}
-        if lost := sorted(set(fields) - set(known)):
-            raise ValueError(f"the stored field {lost[0]!r} is not in {kind.__name__} any more")
+        _refuse_lost(kind, fields.keys() - known.keys())
         made = kind(**{name: value for name, value in fields.items() if known[name]})
         for name, value in fields.items():
             if not known[name]:
@@ -343,7 +325,7 @@ def _of_one_offset(zone: tzinfo) -> bool:
         return False
 
 
-def _from_moment(kind: Any) -> Load:
+def _from_moment(kind: Any) -> Callable[[Any], Any]:
     def load(held: Any) -> Any:
         if isinstance(held, str):
             return kind.fromisoformat(held)
@@ -389,6 +371,17 @@ def _elements(dtype: Any) -> Any:
     raise Invalid(f"an array of {dtype} would come back as another: give it fields in order, without overlaps")
 
 
+def _pairs(value: Mapping[Any, Any]) -> list[list[Any]]:
+    return [list(pair) for pair in value.items()]
+
+
+def _factory(value: defaultdict[Any, Any]) -> str:
+    made = value.default_factory
+    if (name := next((name for name, kind in _FACTORIES.items() if kind is made), None)) is None:
+        raise Invalid(f"a defaultdict that makes {made!r} would come back without it: make it a dict")
+    return name
+
+
 _BUILT_IN = (
     ValueKind("tuple", tuple, list, tuple),
     ValueKind("set", set, list, set),
@@ -412,33 +405,19 @@ _BUILT_IN = (
         for kind in (IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network)
     ),
     ValueKind("array", np.ndarray, _array, _from_array),
+    ValueKind("number", np.generic, _number, _from_number),
     ValueKind("uuid", UUID, str, UUID),
     ValueKind("path", type(Path()), str, Path),
     ValueKind("posix path", PurePosixPath, str, PurePosixPath),
     ValueKind("windows path", PureWindowsPath, str, PureWindowsPath),
     ValueKind("deque", deque, lambda value: [value.maxlen, list(value)], lambda held: deque(held[1], held[0])),
+    ValueKind("counter", Counter, _pairs, lambda held: Counter(dict(held))),
+    ValueKind("ordered dict", OrderedDict, _pairs, OrderedDict),
     ValueKind(
-        "counter", Counter, lambda value: [list(pair) for pair in value.items()],
-        lambda held: Counter(dict(held)),
-    ),
-    ValueKind(
-        "ordered dict", OrderedDict, lambda value: [list(pair) for pair in value.items()],
-        OrderedDict,
-    ),
-    ValueKind(
-        "default dict", defaultdict, lambda value: [_factory(value), [list(pair) for pair in value.items()]],
-        lambda held: defaultdict(_MADE[held[0]], held[1]),
+        "default dict", defaultdict, lambda value: [_factory(value), _pairs(value)],
+        lambda held: defaultdict(_FACTORIES[held[0]], held[1]),
     ),
 )  # fmt: skip
-
-
-def _factory(value: defaultdict[Any, Any]) -> str:
-    try:
-        return _FACTORIES[value.default_factory]
-    except (KeyError, TypeError):
-        raise Invalid(
-            f"a defaultdict that makes {value.default_factory!r} would come back without it: make it a dict"
-        ) from None
 
 
 _PLAIN: dict[type, Callable[[Any], Any]] = {
@@ -459,10 +438,7 @@ class Dumping:
     """
 
     def __init__(
-        self,
-        kinds: Kinds,
-        aside: Callable[[Any], Any] | None = None,
-        text: Callable[[str], Any] | None = None,
+        self, kinds: Kinds, aside: Callable[[Any], Any] = lambda _: None, text: Callable[[str], Any] | None = None
     ) -> None:
         self._kinds, self._aside, self._text = kinds, aside, text
 
@@ -495,7 +471,7 @@ class Dumping:
         return {TAG: "dict", "v": pairs}
 
     def _tagged(self, value: Any, path: str, depth: int) -> Any:
-        if self._aside is not None and (kept := self._aside(value)) is not None:
+        if (kept := self._aside(value)) is not None:
             return kept
         kind = self._kinds.of(type(value))
         if kind is None:
@@ -531,8 +507,8 @@ def _as_base(value: Any, path: str) -> Any:
 class Loading:
     """Turns plain data into the values that it was made of. ``aside`` gives what is kept elsewhere, by its tag."""
 
-    def __init__(self, kinds: Kinds, aside: Mapping[str, Callable[[Any], Any]] | None = None) -> None:
-        self._kinds, self._aside = kinds, aside or {}
+    def __init__(self, kinds: Kinds, aside: Mapping[str, Callable[[Any], Any]]) -> None:
+        self._kinds, self._aside = kinds, aside
 
     def value(self, plain: Any, path: str) -> Any:
         type_ = type(plain)
@@ -546,15 +522,13 @@ class Loading:
                 key: self.value(item, f"{path}.{key}") if type(item) in (list, dict) else item
                 for key, item in plain.items()
             }
-        if name in self._aside:
-            return self._aside[name](plain["v"])
         held = plain["v"]
-        if name == "int":
-            return int(held)
-        if name == "float":
-            return float(held)
+        if name in self._aside:
+            return self._aside[name](held)
+        if name in ("int", "float"):
+            return int(held) if name == "int" else float(held)
         if name == "dict":
-            return {_key(self.value(key, path)): self.value(item, path) for key, item in held}
+            return {self.value(key, path): self.value(item, path) for key, item in held}
         return self._made(name, held, path)
 
     def _made(self, name: str, held: Any, path: str) -> Any:
@@ -576,7 +550,3 @@ class Loading:
                 "that it was, or declare a schema with a migration",
                 path=path, type=name,
             ) from error  # fmt: skip
-
-
-def _key(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
