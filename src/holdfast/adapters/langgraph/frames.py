@@ -55,6 +55,7 @@ INLINE, ITEM, LIST, DICT = "v", "i", "l", "d"
 HOME, OWN = 0, -1
 """Stand for streams in a range: the thread's log as it was when the graph began, and the graph's own items."""
 _FULL, _STEP, _WRITES, _ITEM = "full", "step", "writes", "item"
+_STRAY = "~"  # no key of a frame begins with it
 _FORMAT = 2
 _PAGE = 64
 _LEAST_STRETCH = 4_096  # bytes of differences after which everything is stored again, or later if that is larger
@@ -287,7 +288,12 @@ def writes_event(writes: Sequence[TaskWrite], time: int, key: str | None = None)
 
 def stray_key(id: str, number: int) -> str:
     """The key of what is written on top of a frame that is not the last one."""
-    return f"{to_key(id)}/{number}"
+    return f"{_STRAY}{number}{_STRAY}{to_key(id)}"
+
+
+def stray_of(event: Event) -> str | None:
+    """The id of the frame that a stray write belongs to; None for one in its place."""
+    return None if event.key is None else _from_key(event.key.split(_STRAY, 2)[2])
 
 
 def to_writes(event: Event) -> list[TaskWrite]:
@@ -311,10 +317,12 @@ def merged(events: Iterable[Event]) -> list[TaskWrite]:
 
 
 class FrameStretch(NamedTuple):
-    """A part of a graph that is read by itself: its frames, what was written on top of each, and where it begins."""
+    """A part of a graph that is read by itself: its frames, what was written on top of each, stray writes, and where it
+    begins."""
 
     frames: list[Frame]
     writes: list[list[Event]]
+    strays: list[Event]
     first: int
 
 
@@ -334,12 +342,14 @@ class GraphStream(NamedTuple):
             full = next((at for at in range(len(page) - 1, -1, -1) if page[at].kind == _FULL), None)
             events = [*page[full or 0 :], *events]
             upto = 0 if full is not None else events[0].position - 1
-        found = FrameStretch([], [], events[0].position if events else 1)
+        found = FrameStretch([], [], [], events[0].position if events else 1)
         for event in events:
             if _is_frame(event):
                 found.frames.append(_folded(event, found.frames[-1] if found.frames else None))
                 found.writes.append([])
-            elif found.frames and event.key is None:
+            elif event.key is not None:
+                found.strays.append(event)
+            elif found.frames:
                 found.writes[-1].append(event)
         return found
 
@@ -352,14 +362,20 @@ class GraphStream(NamedTuple):
 
     def with_writes(self, upto: int) -> Iterator[tuple[Frame, list[Event]]]:
         """Every frame up to a position, the newest first, and what was written on top of it while it was the last."""
+        for stretch in self.stretches(upto):
+            yield from zip(reversed(stretch.frames), reversed(stretch.writes), strict=True)
+
+    def stretches(self, upto: int) -> Iterator[FrameStretch]:
+        """All there is up to a position, the newest first."""
         while upto > 0:
             stretch = self.stretch(upto)
             upto = stretch.first - 1
-            yield from zip(reversed(stretch.frames), reversed(stretch.writes), strict=True)
+            yield stretch
 
     def find(self, id: str) -> Frame | None:
         events = self.view.read(self.tenant, self.mark, key=to_key(id))
-        return self.stretch(events[0].position).frames[-1] if events else None
+        found = self.stretch(events[0].position).frames if events else []
+        return found[-1] if found else None  # it may be written anew between the two
 
     def writes(self, frame: Frame) -> list[TaskWrite]:
         """What tasks wrote on top of a frame."""

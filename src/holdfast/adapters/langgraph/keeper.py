@@ -22,7 +22,7 @@ from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.frames import Frame, Ref, TaskWrite
 from holdfast.adapters.langgraph.known import Latest, MessageCache
 from holdfast.adapters.langgraph.line import GraphLine
-from holdfast.adapters.langgraph.saving import GraphSave
+from holdfast.adapters.langgraph.saving import GraphSave, loaded_metadata
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.errors import Conflict, Erased, HoldfastError, Invalid, KeyReused, NotFound
 from holdfast.extension import Event, check_id, quoted
@@ -98,6 +98,7 @@ class CheckpointKeeper:
         self._lock = threading.Lock()
         self._lines = Latest[tuple[str, str], GraphLine](_LINES)
         self._own = Latest[tuple[str, str, str | None], bool](_RUNS)
+        self._begun = Latest[tuple[str, str], None](_RUNS)  # graphs that this saver has saved, and not found gone since
 
     # Reading
 
@@ -107,6 +108,8 @@ class CheckpointKeeper:
             if not line.namespace:  # graphs inside it are part of its turn
                 line.known.turn()
             frame = line.tip if spot.checkpoint is None else line.frame(spot.checkpoint)
+            if line.tip is None:
+                self._begun.pop((spot.thread, spot.namespace), None)
             return None if frame is None else self._tuple(line, frame)
 
     def each(
@@ -114,8 +117,9 @@ class CheckpointKeeper:
     ) -> Iterator[CheckpointTuple]:
         """Checkpoints, the newest first. Nothing is locked while the caller looks at one."""
         for line, frame in self._listed(config, before):
-            if not any(frame.metadata.get(name) != value for name, value in (wanted or {}).items()):
-                with line.lock, line.steady():
+            told = loaded_metadata(self.kinds, frame) if wanted else {}
+            if not any(told.get(name) != value for name, value in (wanted or {}).items()):
+                with line.lock, line.steady(), line.known.unnoticed():
                     current = line.frame(frame.id)  # it may have been pruned since, or written anew
                     found = None if current is None else self._tuple(line, current)
                 if found is not None:
@@ -176,7 +180,7 @@ class CheckpointKeeper:
         }  # fmt: skip
         written = [(write.task, write.channel, value(write.channel, write.ref)) for write in line.stream.writes(frame)]
         written = self.evolution.applied(line.thread, frame.schema, checkpoint, written)
-        metadata = line.loading.value(frame.metadata, f"thread {line.thread!r}, metadata")
+        metadata: Any = loaded_metadata(self.kinds, frame)
         parent = None if frame.parent is None else spot.config(frame.parent)
         return CheckpointTuple(spot.config(frame.id), checkpoint, metadata, parent, written)
 
@@ -225,6 +229,7 @@ class CheckpointKeeper:
                 _refuse_other(line, same, checkpoint)
                 return False
             self._refuse_late(line, spot, told)
+            self._refuse_cut_off(line, spot, checkpoint, told)
             if guarded and told.get("source") != "fork":  # a copy stands beside what it copies
                 self._refuse_overtaken(line, spot)
             return True
@@ -233,6 +238,7 @@ class CheckpointKeeper:
         if begins is None:  # the mark of a run goes along with it; who begins at another's checkpoint leaves that mark
             self._own.pop((spot.thread, spot.namespace, spot.checkpoint), None)
         self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
+        self._begun[(spot.thread, spot.namespace)] = None
 
     def _say_early(self, line: GraphLine, saving: GraphSave, frame: Frame) -> None:
         """Put messages into the log that tasks wrote to delta channels before this frame was saved.
@@ -276,11 +282,21 @@ class CheckpointKeeper:
             for checkpoint in (told.get("parents") or {}).values():
                 self._refuse_deleted(line, checkpoint)
 
+    def _refuse_cut_off(self, line: GraphLine, spot: Spot, checkpoint: Checkpoint, told: dict[str, Any]) -> None:
+        """A delta channel is made of what came before: without the parent it would be empty."""
+        missing = spot.checkpoint is not None and line.frame(spot.checkpoint) is None
+        if missing and (told.get(_DELTAS) or {}).keys() - checkpoint["channel_values"].keys():
+            raise Conflict(
+                f"thread {line.thread!r} no longer has checkpoint {spot.checkpoint!r}, which this one needs: it was "
+                "pruned while the run was under way. To go on, invoke with None or with a new message",
+                thread=spot.thread, expected=spot.checkpoint,
+            )  # fmt: skip
+
     def _refuse_deleted(self, line: GraphLine, parent: str, *, gone: bool = False) -> None:
         if gone or pruning.deleted_since(self.store.core, line.thread, parent, self._began(line.thread)):
             raise Erased(
-                f"thread {line.thread!r} was deleted while this run was under way: it stays deleted; a new run begins "
-                "it anew",
+                f"thread {line.thread!r} or its checkpoints were deleted while this run was under way: they stay "
+                "deleted; a new run begins anew",
                 thread=line.thread,
             )
 
@@ -318,13 +334,15 @@ class CheckpointKeeper:
             ]  # fmt: skip
             key = None
             if line.tip is None or line.tip.id != checkpoint:
-                earlier = 0 if line.record is None else sum(1 for _ in line.stream.strays(checkpoint))
-                key = frames.stray_key(checkpoint, earlier + 1)
+                if line.record is not None and checkpoint not in line.strays:
+                    line.strays[checkpoint] = sum(1 for _ in line.stream.strays(checkpoint))
+                key = frames.stray_key(checkpoint, line.strays.get(checkpoint, 0) + 1)
             return frames.writes_event(written, saving.time, key), None
 
         def judge(line: GraphLine) -> bool:
             if line.frame(checkpoint) is None:
-                self._refuse_deleted(line, checkpoint)
+                gone = line.tip is None and (line.thread, line.namespace) in self._begun
+                self._refuse_deleted(line, checkpoint, gone=gone)
             return True
 
         self._commit(spot, config, judge, work)
@@ -365,6 +383,8 @@ class CheckpointKeeper:
                 if frame is not None:
                     assert line.record is not None
                     line.tip = frame._replace(position=line.record.head)
+                elif (id := frames.stray_of(event)) is not None:
+                    line.strays[id] = line.strays.get(id, 0) + 1
                 return
         raise last or Conflict(f"thread {line.thread!r} keeps changing", thread=line.thread)
 

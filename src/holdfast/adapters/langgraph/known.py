@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast.adapters.langgraph import messages
@@ -83,6 +84,16 @@ class MessageCache:
         with self.lock:
             self._given_before, self._given = self._given, _Given({}, [])
 
+    @contextmanager
+    def unnoticed(self) -> Iterator[None]:
+        """Do not note what is handed out in here: it is to be looked at, not to be saved again."""
+        with self.lock:
+            given, self._given = self._given, _Given({}, [])
+            try:
+                yield
+            finally:
+                self._given = given
+
     def given(self, values: Iterable[Any]) -> list[Place | None]:
         """Where messages are that were handed out or taken in here, if they are still what they were."""
         now, before = self._given.known.get, self._given_before.known.get
@@ -130,7 +141,7 @@ class MessageCache:
             message = messages.assembled(kind, fields, names)
             known[id(message)] = known_as
             made.append(message)
-        self._given.alive.append(made)
+        self._given.alive.extend(made)  # and not the list itself, which is the caller's
         return made
 
 

@@ -71,6 +71,7 @@ class GraphLine:
         self._frames = Latest[str, Frame](_FRAMES)
         self._lists = Latest[str, StoredList](_LISTS)
         self._items = Latest[int, bytes](_ITEMS)
+        self.strays = Latest[str, int](_FRAMES)  # how many writes there are for frames that are not the last
         self.parts = Latest[bytes, int](_PARTS)  # the positions of items that values share, by their bodies
 
     # What is there
@@ -204,8 +205,7 @@ class GraphLine:
         return self.messages([(held[0] or self.home, held[1])])[0]
 
     def _message(self, content: Any) -> Any:
-        inner = Loading(self.kinds, {MESSAGE: self._message, PART: self.item})
-        return messages.from_content(inner.value(content, f"thread {self.thread!r}, a message"))
+        return messages.from_content(self.loading.value(content, f"thread {self.thread!r}, a message"))
 
     def _open(self, held: Any) -> Any:
         return self.loading.value(decode(opened(held, self.serde)), f"thread {self.thread!r}")

@@ -8,7 +8,7 @@ said. Deliberately absent: when to prune.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import accumulate, chain, groupby
 from typing import Any, NamedTuple
@@ -174,18 +174,26 @@ class StoredGraph:
         self.writes: dict[str, list[frames.TaskWrite]] = {}
         self._bodies = {} if self.items is None else {e.position: e.body for e in view.read(tenant, self.items.mark)}
         self._written: dict[str, int] = {}  # how many bytes the writes of a frame take
-        stream = GraphStream(view, tenant, record.mark)
-        for frame, last in stream.with_writes(record.head):
-            events = [*last, *stream.strays(frame.id)]
-            self.frames.append(frame)
-            self.writes[frame.id] = frames.merged(events)
-            self._written[frame.id] = sum(len(event.body) + _ROW for event in events)
+        written: dict[str, list[Event]] = {}
+        for stretch in GraphStream(view, tenant, record.mark).stretches(record.head):
+            self.frames += reversed(stretch.frames)
+            for frame, events in zip(stretch.frames, stretch.writes, strict=True):
+                written.setdefault(frame.id, []).extend(events)
+            for event in stretch.strays:
+                written.setdefault(frames.stray_of(event) or "", []).append(event)
+        for id, events in written.items():
+            self.writes[id] = frames.merged(events)
+            self._written[id] = sum(len(event.body) + _ROW for event in events)
+        self.early = sorted(written.keys() - {frame.id for frame in self.frames})  # their frames are yet to come
 
     def needed(self, frame: Frame) -> set[int]:
         """The items that a frame needs, with those that they need in their turn."""
-        held = (frame.values.values(), frame.body.get("more", {}).values(), (one.ref for one in self.writes[frame.id]))
+        held = (frame.values.values(), frame.body.get("more", {}).values())
+        return self._needs(chain(*held, (one.ref for one in self.writes.get(frame.id, ()))))
+
+    def _needs(self, refs: Iterable[Ref]) -> set[int]:
         found = _Noted()
-        for ref in chain(*held):
+        for ref in refs:
             _moved(ref, found.note)
         return found.union(*(self._inside[at] for at in found))
 
@@ -208,12 +216,17 @@ class StoredGraph:
             fresh = self.needed(frame) - seen
             seen |= fresh
             own = len(encode(frame.body)) if frame.stretch == 0 else 2 * _ROW
-            sizes[frame.id] = own + self._written[frame.id] + sum(len(self._bodies[at]) + _ROW for at in fresh)
+            sizes[frame.id] = own + self._written.get(frame.id, 0) + sum(len(self._bodies[at]) + _ROW for at in fresh)
         return sizes
 
     def events(self, left: Sequence[Frame], time: int) -> tuple[list[Event], list[Event]]:
-        """The events of the frames that stay, with what was written on top of them, and the items that they need."""
-        needed = sorted(set().union(*map(self.needed, left)))
+        """The events of the frames that stay, with what was written on top of them, and the items that they need.
+
+        What was written on top of frames that are not saved yet stays too, if any frame does.
+        """
+        early = self.early if left else []
+        written = self._needs(write.ref for id in early for write in self.writes[id])
+        needed = sorted(written.union(*map(self.needed, left)))
         move = {old: number for number, old in enumerate(needed, 1)}.__getitem__
         events: list[Event] = []
         before: Frame | None = None
@@ -222,9 +235,16 @@ class StoredGraph:
             moved = {name: {each: _moved(ref, move) for each, ref in refs.items()} for name, refs in parts.items()}
             event, before = frames.frame_event(frame.id, frame.body | moved, before, time)
             events.append(event)
-            for _, writes in groupby(self.writes[frame.id], key=lambda write: write[:2]):
-                events.append(frames.writes_event([one._replace(ref=_moved(one.ref, move)) for one in writes], time))
+            events += (frames.writes_event(writes, time) for writes in self._by_task(frame.id, move))
+        for id in early:
+            for number, writes in enumerate(self._by_task(id, move), 1):
+                events.append(frames.writes_event(writes, time, frames.stray_key(id, number)))
         return events, [frames.item_event(encode(_moved_parts(self._item(at), move)), time) for at in needed]
+
+    def _by_task(self, id: str, move: Callable[[int], int]) -> Iterator[list[frames.TaskWrite]]:
+        """What each task wrote on top of a frame, once its items are elsewhere."""
+        for _, writes in groupby(self.writes.get(id, ()), key=lambda write: write[:2]):
+            yield [one._replace(ref=_moved(one.ref, move)) for one in writes]
 
 
 class _Noted(set[int]):

@@ -183,7 +183,7 @@ class _GraphReader:
     # Frames
 
     def info(self, frame: Frame) -> FrameInfo:
-        metadata, sent = dict(self._readable(frame.metadata)), self.sent(frame)
+        metadata, sent = {name: self._readable(value) for name, value in frame.metadata.items()}, self.sent(frame)
         held = self._view.read(self._tenant, Mark(self._record.mark.stream, frame.position), limit=1, newest=True)
         return FrameInfo(
             id=frame.id,

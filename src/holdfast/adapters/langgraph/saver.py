@@ -35,7 +35,7 @@ from holdfast.adapters.langgraph.pruning import Pruned
 from holdfast.adapters.langgraph.saving import plain_metadata
 from holdfast.adapters.langgraph.serde import Serde
 from holdfast.adapters.langgraph.sweeper import Number, Sweeps
-from holdfast.adapters.langgraph.threads import ThreadFound, ThreadTTL, check_thread_ttl, idle, search
+from holdfast.adapters.langgraph.threads import ThreadFound, ThreadTTL, check_thread_ttl, idle, is_idle, search
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.errors import Invalid
 from holdfast.extension import OpenedStore, StoreOrAddress, ThreadHold, check_count, check_id, in_thread, quoted
@@ -220,16 +220,18 @@ class HoldfastSaver(OpensByAddress, Sweeps, BaseCheckpointSaver[int]):
             return Number(0)
         if self.ttl_config.get("strategy") == "keep_latest":
             return Number(self.retain(older_than=timedelta(minutes=minutes)).checkpoints)
-        threads = idle(self.store.core, minutes)
-        for thread in threads:
-            self.delete_thread(thread)
-        return Number(len(threads))
+        swept = 0
+        for thread in idle(self.store.core, minutes):
+            if is_idle(self.store.core, thread, minutes):  # still: others are swept in between
+                self.delete_thread(thread)
+                swept += 1
+        return Number(swept)
 
     def search_threads(
         self, filter: dict[str, Any] | None = None, *, user: str | None = None, limit: int | None = None
     ) -> Iterator[ThreadFound]:
         """Threads by the metadata of their newest checkpoint, or by owner, latest activity first; no state is read."""
-        return islice(search(self.store.core, filter or {}, user), _checked_limit(limit))
+        return islice(search(self.store.core, self.kinds, filter or {}, user), _checked_limit(limit))
 
     # Delta channels
 

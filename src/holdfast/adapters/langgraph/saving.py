@@ -15,7 +15,7 @@ from holdfast.adapters.langgraph import frames, messages
 from holdfast.adapters.langgraph.frames import DICT, GRAPH, INLINE, ITEM, ITEMS, LIST, OWN, TAG, Place, Ref
 from holdfast.adapters.langgraph.line import GraphLine, StoredList
 from holdfast.adapters.langgraph.serde import sealed
-from holdfast.adapters.langgraph.values import Dumping, Kinds
+from holdfast.adapters.langgraph.values import Dumping, Kinds, Loading
 from holdfast.extension import Append, Event, Guard, Op, Put, Receipt, Record, Scope, decode, encode
 
 _SMALL = 32  # bytes that the elements of a list have at least, on average, to be kept one by one
@@ -78,7 +78,8 @@ class GraphSave:
         free: dict[bytes, deque[Place]] = {}
         if before is not None and before[0] == way:
             for place, body in zip(*self._line.elements(before), strict=True):
-                free.setdefault(body, deque()).append(place)
+                if place[0] == OWN:  # an entry of the log is a message, and looks like a dict here
+                    free.setdefault(body, deque()).append(place)
         places = [free[body].popleft() if free.get(body) else (OWN, self._item(body)) for body in bodies]
         return self._kept([way, *frames.to_ranges(places)], StoredList(places, bodies))
 
@@ -197,6 +198,13 @@ class GraphSave:
 
 def plain_metadata(kinds: Kinds, metadata: Mapping[str, Any], thread: str) -> dict[str, Any]:
     """Metadata as it is stored: plain data, with tags where it has to be."""
-    found = Dumping(kinds).plain(dict(metadata), f"thread {thread!r}, metadata")
-    encode(found, f"thread {thread!r}, metadata")
-    return dict(found)
+    path, dumping = f"thread {thread!r}, metadata", Dumping(kinds)
+    found = {name: dumping.plain(value, f"{path}.{name}") for name, value in metadata.items()}
+    encode(found, path)
+    return found
+
+
+def loaded_metadata(kinds: Kinds, frame: frames.Frame) -> dict[str, Any]:
+    """The metadata of a frame as it was given."""
+    loading = Loading(kinds, {})
+    return {name: loading.value(value, f"metadata.{name}") for name, value in frame.metadata.items()}

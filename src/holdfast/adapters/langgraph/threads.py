@@ -11,7 +11,9 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 from holdfast.adapters.langgraph import frames
 from holdfast.adapters.langgraph.frames import GRAPH, GraphStream
+from holdfast.adapters.langgraph.saving import loaded_metadata
 from holdfast.adapters.langgraph.sweeper import MINUTE, check_ttl
+from holdfast.adapters.langgraph.values import Kinds
 from holdfast.errors import Invalid
 from holdfast.extension import Core, Query, quoted, scan_all, to_datetime
 
@@ -49,16 +51,17 @@ class ThreadFound(NamedTuple):
     active: datetime
 
 
-def search(core: Core, wanted: Mapping[str, Any], user: str | None) -> Iterator[ThreadFound]:
+def search(core: Core, kinds: Kinds, wanted: Mapping[str, Any], user: str | None) -> Iterator[ThreadFound]:
     """Threads whose newest checkpoint has these values in its metadata, latest activity first."""
     for record in scan_all(core.engine, core.tenant, Query(GRAPH, user=user)):
         if frames.namespace_of(record):
             continue  # a graph inside another one
         frame = GraphStream(core.engine, core.tenant, record.mark).newest()
-        if frame is None or any(frame.metadata.get(name) != value for name, value in wanted.items()):
+        metadata = {} if frame is None else loaded_metadata(kinds, frame)
+        if frame is None or any(metadata.get(name) != value for name, value in wanted.items()):
             continue
         yield ThreadFound(
-            record.scope.thread or "", record.scope.user, dict(frame.metadata), frame.id,
+            record.scope.thread or "", record.scope.user, metadata, frame.id,
             to_datetime(record.created), to_datetime(record.time),
         )  # fmt: skip
 
@@ -67,5 +70,10 @@ def idle(core: Core, minutes: float) -> list[str]:
     """Threads in which nothing was saved for so long."""
     least = core.clock.now() - round(minutes * MINUTE)
     found = {record.scope.thread or "" for record in scan_all(core.engine, core.tenant, Query(GRAPH, until=least))}
-    newest = {thread: next(frames.graphs_in(core.engine, core.tenant, thread), None) for thread in sorted(found)}
-    return [thread for thread, record in newest.items() if record is not None and record.time <= least]
+    return [thread for thread in sorted(found) if is_idle(core, thread, minutes)]
+
+
+def is_idle(core: Core, thread: str, minutes: float) -> bool:
+    """Whether nothing was saved in a thread for so long."""
+    newest = next(frames.graphs_in(core.engine, core.tenant, thread), None)
+    return newest is not None and newest.time <= core.clock.now() - round(minutes * MINUTE)
