@@ -26,7 +26,7 @@ def awaited(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any,
     return twin
 
 
-class Done:
+class AtOnce:
     """A result that is there at once, and that a program written for LangGraph's async classes may await."""
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -45,9 +45,9 @@ class OpensByAddress:
         """
         return cls(conn_string, **settings)  # type: ignore[call-arg] # what derives from this takes an address first
 
-    def setup(self) -> Done:
+    def setup(self) -> AtOnce:
         """Do nothing: a store is set up when it is opened. Programs written for LangGraph's own classes call this."""
-        return Done()
+        return AtOnce()
 
     @abstractmethod
     def close(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from holdfast.adapters.langgraph.by_address import Done
+from holdfast.adapters.langgraph.by_address import AtOnce
 from holdfast.errors import Invalid, Misconfigured
 from holdfast.extension import quoted
 
@@ -20,11 +20,11 @@ _EVERY_MINUTES = 5  # as LangGraph's own stores do
 _LONGEST = 1_000_000_000  # minutes, nearly two thousand years: what ends later has no date
 
 
-class Number(Done, int):
+class Number(AtOnce, int):
     """How many, or whether."""
 
 
-class Sweeper(Done, Future[None]):
+class Sweeper(AtOnce, Future[None]):
     """Calls ``sweep`` after each pause. As a future it is done when the thread has ended; cancelling it ends it."""
 
     def __init__(self, sweep: Callable[[], object], pause_s: float) -> None:
