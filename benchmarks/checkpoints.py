@@ -475,8 +475,8 @@ def _family(name: str) -> int:
 
 
 def picture(lines: dict[str, list[tuple[int, int]]]) -> str:
-    """The growth of what is kept, one message a turn, without what durability "exit" leaves out."""
-    shown = {name: lines[name] for name in sorted(lines, key=_family) if "exit" not in name}
+    """The growth of what is kept, one message a turn, without what durability "exit" leaves out and other forms."""
+    shown = {name: lines[name] for name in sorted(lines, key=_family) if "exit" not in name and ", as " not in name}
     counts = [number for number, _ in next(iter(shown.values()))]
     raw = {RAW: [(number, number * LENGTH) for number in counts]}
     note = f"LangGraph, one message of {LENGTH} random characters a turn; both axes are logarithmic"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from holdfast.adapters.langgraph import frames, pruning
 from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.frames import Frame, Ref, TaskWrite
 from holdfast.adapters.langgraph.known import Latest, MessageCache
-from holdfast.adapters.langgraph.line import GraphLine
+from holdfast.adapters.langgraph.line import GraphLine, WrittenBy
 from holdfast.adapters.langgraph.saving import GraphSave, loaded_metadata
 from holdfast.adapters.langgraph.values import Kinds
 from holdfast.errors import Conflict, Erased, HoldfastError, Invalid, KeyReused, NotFound
@@ -33,6 +33,7 @@ _MESSAGES = 200_000
 _RUNS = 100_000
 _FEW = 16
 _DELTAS = "counters_since_delta_snapshot"
+_INPUT = "~__pregel_pull, __start__"  # the path of the task that passes an input on
 
 
 class Handed(NamedTuple):
@@ -76,8 +77,8 @@ class Spot(NamedTuple):
 
 Judge = Callable[[GraphLine], bool]
 """Says whether there is anything to save, or refuses it."""
-Work = Callable[[GraphLine, GraphSave], tuple[Event, Frame | None]]
-"""Makes the event to save, and the frame that it is."""
+Work = Callable[[GraphLine, GraphSave], tuple[list[Event], Frame | None]]
+"""Makes what to save, and the frame that the last of it is, if it is one."""
 
 
 class CheckpointKeeper:
@@ -104,6 +105,7 @@ class CheckpointKeeper:
 
     def tuple_at(self, spot: Spot) -> CheckpointTuple | None:
         line = self._line(spot)
+        self._save_passed_on(line)
         with line.lock, line.steady():
             if not line.namespace:  # graphs inside it are part of its turn
                 line.known.turn()
@@ -131,6 +133,8 @@ class CheckpointKeeper:
         named = (config or {}).get("configurable") or {}
         limit = None if before is None else (before.get("configurable") or {}).get("checkpoint_id")
         lines = [self._line(Spot(thread, space, None)) for thread, space in self._places(config)]
+        for line in lines:
+            self._save_passed_on(line)
         each = (self._frames(line, limit) for line in lines)
         merged = heapq.merge(*each, key=lambda pair: pair[1].id, reverse=True)
         wanted = named.get("checkpoint_id")
@@ -188,6 +192,7 @@ class CheckpointKeeper:
         """What was written to channels since their last snapshot, along the line of parents, oldest first."""
         line = self._line(spot)
         found: dict[str, dict[str, Any]] = {name: {"writes": []} for name in channels}
+        self._save_passed_on(line)
         with line.lock, line.steady():
             frame = line.frame(spot.checkpoint) if spot.checkpoint is not None else line.tip
             for ancestor, written in () if frame is None else line.stream.ancestors(frame):
@@ -217,12 +222,14 @@ class CheckpointKeeper:
         begins = self._handed_newest(spot)
         guarded = self._own.get((spot.thread, spot.namespace, spot.checkpoint), False) if begins is None else begins
 
-        def work(line: GraphLine, saving: GraphSave) -> tuple[Event, Frame]:
+        def work(line: GraphLine, saving: GraphSave) -> tuple[list[Event], Frame]:
             parent = None if spot.checkpoint is None else line.frame(spot.checkpoint)
             if parent is not None and parent.metadata.get(_DELTAS):
                 self._say_early(line, saving, parent)
             body = {"parent": spot.checkpoint, "metadata": told, **self._body(saving, checkpoint, fresh, parent)}
-            return frames.frame_event(check_id(checkpoint["id"], "the id of a checkpoint"), body, line.tip, saving.time)
+            id = check_id(checkpoint["id"], "the id of a checkpoint")
+            event, frame = frames.frame_event(id, body, line.tip, saving.time)
+            return [event], frame
 
         def judge(line: GraphLine) -> bool:
             if line.sure and (same := line.frame(checkpoint["id"])) is not None:
@@ -234,7 +241,13 @@ class CheckpointKeeper:
                 self._refuse_overtaken(line, spot)
             return True
 
-        self._commit(spot, config, judge, work)
+        try:
+            self._commit(spot, config, judge, work)
+        except BaseException:
+            line = self._line(spot)
+            with line.lock:  # nor is anything saved later that only led to this
+                line.passed_on = [each for each in line.passed_on if each.checkpoint != spot.checkpoint]
+            raise
         if begins is None:  # the mark of a run goes along with it; who begins at another's checkpoint leaves that mark
             self._own.pop((spot.thread, spot.namespace, spot.checkpoint), None)
         self._own[(spot.thread, spot.namespace, checkpoint["id"])] = guarded
@@ -316,28 +329,15 @@ class CheckpointKeeper:
     def put_writes(
         self, spot: Spot, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task: str, path: str
     ) -> None:
-        """Keep what a task wrote on top of the checkpoint that a spot names, which may be yet to be saved, durably."""
+        """Keep what a task wrote on top of the checkpoint that a spot names, which may be yet to be saved, durably.
+
+        What only passes the input on is saved with the next commit of its graph: made again, it is the same.
+        """
         checkpoint = spot.checkpoint
         assert checkpoint is not None
-        if not writes:
+        written = WrittenBy(checkpoint, [*writes], task, path)
+        if path == _INPUT and self._pass_on(self._line(spot), written):
             return
-
-        def work(line: GraphLine, saving: GraphSave) -> tuple[Event, None]:
-            where = f"thread {line.thread!r}, a write to"
-            saving.says &= line.frame(checkpoint) is not None  # otherwise what it answers may not be said yet
-            written = [
-                TaskWrite(
-                    task, path, WRITES_IDX_MAP.get(channel, number), channel,
-                    saving.small(_told(channel, value), f"{where} {channel!r}"),
-                )
-                for number, (channel, value) in enumerate(writes)
-            ]  # fmt: skip
-            key = None
-            if line.tip is None or line.tip.id != checkpoint:
-                if line.record is not None and checkpoint not in line.strays:
-                    line.strays[checkpoint] = sum(1 for _ in line.stream.strays(checkpoint))
-                key = frames.stray_key(checkpoint, line.strays.get(checkpoint, 0) + 1)
-            return frames.writes_event(written, saving.time, key), None
 
         def judge(line: GraphLine) -> bool:
             if line.frame(checkpoint) is None:
@@ -345,10 +345,26 @@ class CheckpointKeeper:
                 self._refuse_deleted(line, checkpoint, gone=gone)
             return True
 
-        self._commit(spot, config, judge, work)
+        if writes:
+            self._commit(spot, config, judge, lambda line, saving: ([_writes_event(line, saving, written)], None))
+
+    def _pass_on(self, line: GraphLine, written: WrittenBy) -> bool:
+        """Leave something for the next commit, unless the checkpoint that follows came first."""
+        with line.lock:
+            last = line.tip is None or line.tip.id == written.checkpoint
+            if last or line.frame(written.checkpoint) is None:
+                line.passed_on = [*line.passed_on, written][-_FEW:]
+                return True
+        return False
+
+    def _save_passed_on(self, line: GraphLine) -> None:
+        """Save what passes an input on, since somebody looks before the next commit comes."""
+        if line.passed_on:
+            with suppress(HoldfastError):  # it is made again
+                self._commit(Spot(line.thread, line.namespace, None), {}, lambda _: True, lambda *_: ([], None))
 
     def _commit(self, spot: Spot, config: RunnableConfig, judge: Judge, work: Work) -> None:
-        """Make an event and commit it; if someone else committed first, make it again from what is there now.
+        """Make events and commit them; if someone else committed first, make them again from what is there now.
 
         The first try trusts what this process knows and reads nothing: a commit says what it expects to find, so one
         that is out of date is refused. ``judge`` says whether there is anything to do, or refuses it.
@@ -365,7 +381,9 @@ class CheckpointKeeper:
                             return
                         if line.log is not None:
                             saving = GraphSave(line, line.log, thread.logbook.scope, core.clock.now())
-                            event, frame = work(line, saving)
+                            events, frame = work(line, saving)
+                            along = [each for each in line.passed_on if _goes_along(line, each, frame)]
+                            events = [*(_writes_event(line, saving, each) for each in along), *events]
                 except HoldfastError as error:
                     if sure:
                         raise
@@ -374,17 +392,21 @@ class CheckpointKeeper:
                 if line.log is None:  # nothing was refused: now there may be a thread
                     thread.logbook.commit((thread.logbook.touch(),))
                     continue
+                if not events:
+                    return
                 try:
-                    saving.learn(core.write(saving.operations(event), saving.time))
+                    saving.learn(core.write(saving.operations(events), saving.time))
                 except (Conflict, NotFound, KeyReused) as error:
                     line.forget()
                     last = error
                     continue
+                saved = set(map(id, along))
+                line.passed_on = [each for each in line.passed_on if id(each) not in saved]
+                for stray in filter(None, map(frames.stray_of, events[: -1 if frame else None])):
+                    line.strays[stray] = line.strays.get(stray, 0) + 1
                 if frame is not None:
                     assert line.record is not None
                     line.tip = frame._replace(position=line.record.head)
-                elif (id := frames.stray_of(event)) is not None:
-                    line.strays[id] = line.strays.get(id, 0) + 1
                 return
         raise last or Conflict(f"thread {line.thread!r} keeps changing", thread=line.thread)
 
@@ -444,6 +466,34 @@ class CheckpointKeeper:
 
 
 _FIELDS = {"v", "id", "ts", "channel_values", "channel_versions", "versions_seen", "updated_channels"}
+
+
+def _goes_along(line: GraphLine, written: WrittenBy, frame: Frame | None) -> bool:
+    """Whether what passes an input on can be part of a commit: on top of the last frame, or before a new one."""
+    if line.tip is not None and line.tip.id == written.checkpoint:
+        return True
+    return frame is not None and line.frame(written.checkpoint) is not None
+
+
+def _writes_event(line: GraphLine, saving: GraphSave, written: WrittenBy) -> Event:
+    """The event of what a task wrote."""
+    checkpoint, writes, task, path = written
+    says = saving.says
+    saving.says &= line.frame(checkpoint) is not None  # otherwise what it answers may not be said yet
+    made = [
+        TaskWrite(
+            task, path, WRITES_IDX_MAP.get(channel, number), channel,
+            saving.small(_told(channel, value), f"thread {line.thread!r}, a write to {channel!r}"),
+        )
+        for number, (channel, value) in enumerate(writes)
+    ]  # fmt: skip
+    saving.says = says
+    key = None
+    if line.tip is None or line.tip.id != checkpoint:
+        if line.record is not None and checkpoint not in line.strays:
+            line.strays[checkpoint] = sum(1 for _ in line.stream.strays(checkpoint))
+        key = frames.stray_key(checkpoint, line.strays.get(checkpoint, 0) + 1)
+    return frames.writes_event(made, saving.time, key)
 
 
 def _told(channel: str, value: Any) -> Any:

@@ -33,6 +33,15 @@ class StoredList(NamedTuple):
     bodies: list[bytes]
 
 
+class WrittenBy(NamedTuple):
+    """What a task wrote on top of a checkpoint."""
+
+    checkpoint: str
+    writes: list[tuple[str, Any]]
+    task: str
+    path: str
+
+
 class GraphLine:
     """One graph in one thread, as one process sees it. Its lock is held by whoever uses it."""
 
@@ -60,6 +69,7 @@ class GraphLine:
                 frames.SEALED: self._open,
             },
         )
+        self.passed_on: list[WrittenBy] = []  # what is saved with the next commit
         self.forget()
 
     def forget(self) -> None:

@@ -8,7 +8,7 @@ state holds it without one. Everything else refers to it there. Deliberately abs
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.adapters.langgraph import frames, messages
@@ -166,14 +166,14 @@ class GraphSave:
 
     # The commit
 
-    def operations(self, event: Event) -> list[Op]:
-        """What the commit consists of, with the event of the graph itself last."""
+    def operations(self, made: Sequence[Event]) -> list[Op]:
+        """What the commit consists of, with the events of the graph itself last."""
         line, ops = self._line, list[Op]()
         # Places are of this very thread: one of the same name that was begun anew has none of them.
         ops.append(Guard("thread", line.thread, self._log.version, self._log.mark.stream))
         if self._entries:
             ops.append(Append("thread", line.thread, tuple(self._entries), self._log.head))
-        for kind, record, events in ((ITEMS, line.items, tuple(self._items)), (GRAPH, line.record, (event,))):
+        for kind, record, events in ((ITEMS, line.items, tuple(self._items)), (GRAPH, line.record, tuple(made))):
             if not events:
                 continue
             body = frames.graph_body(line.namespace, self._home) if kind == GRAPH else encode({"graph": line.id})
