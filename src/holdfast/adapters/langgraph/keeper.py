@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ERROR, WRITES_IDX_MAP, ChannelVersions, Checkpoint, CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from holdfast import Store, Thread
+from holdfast import Store
 from holdfast.adapters.langgraph import frames, pruning
 from holdfast.adapters.langgraph.evolution import Evolution
 from holdfast.adapters.langgraph.frames import Frame, Ref, TaskWrite
@@ -376,11 +376,11 @@ class CheckpointKeeper:
                 sure = line.tip is None or last is not None
                 try:
                     with line.steady() if sure else nullcontext():
-                        thread = self._thread(line, config)
+                        user = self._user_of(line, config)
                         if not judge(line):
                             return
                         if line.log is not None:
-                            saving = GraphSave(line, line.log, thread.logbook.scope, core.clock.now())
+                            saving = GraphSave(line, line.log, core.clock.now())
                             events, frame = work(line, saving)
                             along = [each for each in line.passed_on if _goes_along(line, each, frame)]
                             events = [*(_writes_event(line, saving, each) for each in along), *events]
@@ -390,7 +390,8 @@ class CheckpointKeeper:
                     last = error
                     continue
                 if line.log is None:  # nothing was refused: now there may be a thread
-                    thread.logbook.commit((thread.logbook.touch(),))
+                    logbook = self.store.thread(line.thread, user=user).logbook
+                    logbook.commit((logbook.touch(),))
                     continue
                 if not events:
                     return
@@ -410,14 +411,15 @@ class CheckpointKeeper:
                 return
         raise last or Conflict(f"thread {line.thread!r} keeps changing", thread=line.thread)
 
-    def _thread(self, line: GraphLine, config: RunnableConfig) -> Thread:
+    def _user_of(self, line: GraphLine, config: RunnableConfig) -> str | None:
+        """The user whom a config names, who must be the owner of the thread if it has one."""
         named = {**(config.get("metadata") or {}), **(config.get("configurable") or {})}
-        user, found = named.get(self._user), line.log
-        if found is not None:
-            if isinstance(user, str) and found.scope.user not in (None, user):
-                raise Invalid(f"thread {line.thread!r} belongs to user {found.scope.user!r}, not {quoted(user)}")
-            return self.store.thread(line.thread, user=found.scope.user, agent=found.scope.agent)
-        return self.store.thread(line.thread, user=user if isinstance(user, str) and user else None)
+        user = named.get(self._user)
+        if not isinstance(user, str) or not user:
+            return None
+        if line.log is not None and line.log.scope.user not in (None, user):
+            raise Invalid(f"thread {line.thread!r} belongs to user {line.log.scope.user!r}, not {quoted(user)}")
+        return user
 
     # Lines, and how runs began
 

@@ -16,7 +16,7 @@ from holdfast.adapters.langgraph.frames import DICT, GRAPH, INLINE, ITEM, ITEMS,
 from holdfast.adapters.langgraph.line import GraphLine, StoredList
 from holdfast.adapters.langgraph.serde import sealed
 from holdfast.adapters.langgraph.values import Dumping, Kinds, Loading
-from holdfast.extension import Append, Event, Guard, Op, Put, Receipt, Record, Scope, decode, encode
+from holdfast.extension import Append, Event, Guard, Op, Put, Receipt, Record, decode, encode
 
 _SMALL = 32  # bytes that the elements of a list have at least, on average, to be kept one by one
 _LARGE = 2_048  # bytes of a value that becomes an item
@@ -27,8 +27,8 @@ _MANY = 16  # pairs of a dict that are kept one by one
 class GraphSave:
     """One commit in the making."""
 
-    def __init__(self, line: GraphLine, log: Record, scope: Scope, time: int) -> None:
-        self._line, self._log, self._scope, self.time = line, log, scope, time
+    def __init__(self, line: GraphLine, log: Record, time: int) -> None:
+        self._line, self._log, self.time = line, log, time
         self.says = not line.namespace and line.serde is None  # graphs inside it hand on what they said
         self._entries: list[Event] = []
         self._items: list[Event] = []
@@ -177,7 +177,7 @@ class GraphSave:
             if not events:
                 continue
             body = frames.graph_body(line.namespace, self._home) if kind == GRAPH else encode({"graph": line.id})
-            new = Put(kind, line.id, body, scope=self._scope)
+            new = Put(kind, line.id, body, scope=self._log.scope)
             ops.append(Append(kind, line.id, events, 0 if record is None else record.head, new))
             if record is not None:
                 ops.append(Guard(kind, line.id, record.version, record.mark.stream))
