@@ -51,8 +51,10 @@ class _Database:
         return url
 
     def close(self) -> None:
+        """Stop it. A worker may come back to this file later, and begins anew."""
         if self._server is not None:
             self._server.close()
+        self._server, self._has_schema = None, False
 
 
 _database = _Database()
