@@ -3,8 +3,14 @@ results that are durable before their caller has them.
 
     graph = builder.compile(checkpointer=HoldfastSaver(store), store=HoldfastStore(store))
 
-They are imported when they are asked for, because the command reads graphs (``reading``) where LangGraph is not
-installed. Deliberately absent: anything that other frameworks share (``holdfast.extension`` has it).
+They are imported on first use, because the command reads graphs (``reading``) where LangGraph is not installed.
+
+Where to look: a save goes from ``saver`` (LangGraph's interface) to ``keeper`` (which runs may save, and retries),
+``saving`` (one commit), ``line`` and ``known`` (what this process remembers) and ``frames`` (the stored form).
+``values``, ``kinds`` and ``messages`` turn objects into plain data and back, ``serde`` encrypts it, ``evolution``
+reads older states. ``pruning`` and ``threads`` tend what is stored. The long-term store is ``store``, ``items`` and
+``matching``; ``sweeper`` serves both. Deliberately absent: anything that other frameworks share
+(``holdfast.extension`` has it).
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _INPUT = "~__pregel_pull, __start__"  # the path of the task that passes an inpu
 
 
 class Handed(NamedTuple):
-    """A checkpoint that the code of one context was given: by which keeper, of what, whether as the newest, and when.
+    """Notes that code in this context was given a checkpoint: which one, by which keeper, as the newest or not, when.
 
     To continue from a checkpoint, LangGraph asks for it by its id, and then, with None as the id, for the newest. If
     both are the same one, it still counts as named.
@@ -98,7 +98,9 @@ class CheckpointKeeper:
         self._user, self._branches, self._serde = user, branches, serde
         self._lock = threading.Lock()
         self._lines = Latest[tuple[str, str], GraphLine](_LINES)
-        self._own = Latest[tuple[str, str, str | None], bool](_RUNS)
+        self._own = Latest[tuple[str, str, str | None], bool](
+            _RUNS
+        )  # checkpoints it saved: must the next be the newest
         self._begun = Latest[tuple[str, str], None](_RUNS)  # graphs that this saver has saved, and not found gone since
 
     # Reading

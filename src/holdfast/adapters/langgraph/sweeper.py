@@ -59,7 +59,7 @@ class Sweeper(AtOnce, Future[None]):
 
 
 class Sweeps:
-    """What has a time to live, and can sweep what has passed it, by itself if it is told to."""
+    """Adds a background sweeper to a class that can sweep what has expired."""
 
     ttl_config: Mapping[str, Any]
     _sweeper: Sweeper | None = None
@@ -93,7 +93,7 @@ def check_minutes(name: str, minutes: Any) -> float | None:
 
 
 def check_ttl(ttl: Any, known: Any, such: str) -> dict[str, Any]:
-    """How long things live, as a caller says it; empty if they live for ever."""
+    """Check a caller's time to live; an empty one means for ever."""
     given = check_config(ttl, known, "ttl", such)
     for name in ("default_ttl", "sweep_interval_minutes"):
         check_minutes(f"ttl: {name}", given.get(name))
@@ -101,7 +101,7 @@ def check_ttl(ttl: Any, known: Any, such: str) -> dict[str, Any]:
 
 
 def check_config(config: Any, known: Any, name: str, such: str) -> dict[str, Any]:
-    """A configuration as LangGraph has it; a name that is none of its own would be passed over."""
+    """Check a configuration dict; a misspelled name is an error, because it would have no effect."""
     config = {} if config is None else config
     if not isinstance(config, Mapping):
         raise Invalid(f"{name} is a dict such as {such}, not {quoted(config)}")

@@ -19,10 +19,10 @@ from holdfast.extension import Core, Query, quoted, scan_all, to_datetime
 
 
 class ThreadTTL(TypedDict, total=False):
-    """How long threads live, as LangGraph's server is told it, in minutes.
+    """How long threads live, in minutes, with the names that LangGraph's server uses.
 
-    A thread nothing was saved in for ``default_ttl`` is deleted, or with "keep_latest" checkpoints that are older go
-    and the newest of each thread stays.
+    "delete" removes a thread once nothing was saved in it for ``default_ttl``. "keep_latest" removes checkpoints older
+    than that, except the newest of each thread.
     """
 
     strategy: Literal["delete", "keep_latest"]
@@ -31,7 +31,7 @@ class ThreadTTL(TypedDict, total=False):
 
 
 def check_thread_ttl(ttl: Any) -> dict[str, Any]:
-    """What a caller says, looked at; empty if threads live for ever."""
+    """Check a caller's setting; an empty one means that threads live for ever."""
     given = check_ttl(ttl, ThreadTTL, '{"default_ttl": 43200}')
     if given.get("strategy", "delete") not in ("delete", "keep_latest"):
         raise Invalid(f'ttl: strategy is "delete" or "keep_latest", not {quoted(given["strategy"])}')
