@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import types
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +16,8 @@ from holdfast import Memories
 from holdfast.engine.contract import Put
 from holdfast.errors import Invalid
 from holdfast.records import Recalled
-from holdfast.retrieval import pipeline, vector
+from holdfast.retrieval import pipeline, question, table, vector
+from holdfast.retrieval.segment import hashed
 from holdfast.testing import ManualClock
 from holdfast.testing.embedders import Flaky, HashEmbedder
 
@@ -598,3 +600,83 @@ def test_a_stage_that_there_is_not_cannot_be_left_out(memory: Memories) -> None:
         memory.recall("zebra", without=["magic"])
     report = memory.recall("zebra", without=["links"]).report
     assert report.skipped == ("links",)
+
+
+# What other people's talk and questions look like
+
+
+PREFACE = (
+    "We had a long week here. The office printer jammed twice, my manager rescheduled the quarterly review, the train "
+    "was late on Tuesday and Wednesday, somebody took my umbrella, the coffee machine flooded the kitchen, two "
+    "colleagues argued over the window seats, and the new intern renamed every folder on the shared drive. "
+    "Afterwards I walked along the canal, fed the ducks, bought bread, onions, candles, stamps and a lamp shade. "
+)
+
+
+def test_a_question_after_a_long_preface_finds_what_it_asks_for(store: holdfast.Store) -> None:
+    memory = store.memory("ana")
+    memory.remember_all([f"{thing} was discussed at length" for thing in ("printer", "review", "umbrella", "kitchen")])
+    memory.remember("The spare key hangs behind the boiler")
+    asked = f"{PREFACE * 3}Where did I put the spare key?"
+    assert memory.recall(asked, k=1)[0].text == "The spare key hangs behind the boiler"
+    reading = question.read(asked, 0)
+    assert reading.asks == "Where did I put the spare key?"
+    assert reading.words["spare"] > reading.words["umbrella"] > 0
+
+
+def test_of_too_many_terms_the_asking_ones_and_the_rarest_are_kept(store: holdfast.Store) -> None:
+    memory = store.memory("ana")
+    memory.remember_all([f"common{number % 100} again" for number in range(200)] + ["the quokka again"])
+    preface = " ".join(f"common{number}" for number in range(100))
+    found = memory.recall(f"{preface} quokka. Where is the spare key?", k=1)
+    assert found[0].text == "the quokka again"
+    reading = question.read(f"{preface} quokka. Where is the spare key?", 0)
+    assert len(reading.terms) > 64
+    nothing = types.SimpleNamespace(segments=[])
+    kept = question.telling(reading, nothing)  # type: ignore[arg-type]
+    assert len(kept.terms) == 64 == len(kept.words)
+    assert {hashed("spare"), hashed("key")} <= kept.terms.keys()
+
+
+def test_a_talkative_friend_is_no_assistant(store: holdfast.Store) -> None:
+    """Only the role makes an assistant, however much longer the turns of one side are."""
+
+    def talk(thread: str, user: str, *sides: dict[str, str]) -> float:
+        log = store.thread(thread, user=user)
+        for number in range(6):
+            log.append({**sides[0], "content": f"And {number}?"}, {**sides[1], "content": f"Well, {number}. " * 60})
+        store.memory(user).recall("well", k=1)
+        seen: list[float] = []
+        original = table.unevenness
+
+        def listening(corpus: object) -> float:
+            seen.append(original(corpus))  # type: ignore[arg-type]
+            return seen[-1]
+
+        table.unevenness = listening  # type: ignore[assignment]
+        try:
+            store.memory(user).recall("well", k=1)
+        finally:
+            table.unevenness = original
+        return seen[-1]
+
+    friends = ({"role": "user", "name": "Ana"}, {"role": "user", "name": "Ben"})
+    assert talk("t1", "ana", *friends) == 1.0
+    assert talk("t2", "bo", {"role": "user"}, {"role": "assistant"}) > 4.5
+
+
+def test_what_stands_beside_is_spread_where_every_cosine_is_positive() -> None:
+    """With most sentence models no text is opposite to another: the least near one must still count as nothing."""
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[1.0, 0.9 if "tea" in text else 0.5 if "?" in text else 0.1] for text in texts]
+
+    with holdfast.open("ram:", embedder=embed) as store:
+        store.thread("t", user="ana").append(
+            {"role": "user", "name": "Ana", "content": "Which drink, tea perhaps?"},
+            {"role": "user", "name": "Ben", "content": "Yes, green."},
+            {"role": "user", "name": "Ana", "content": "And the other one?"},
+            {"role": "user", "name": "Ben", "content": "Blue."},
+        )
+        parts = {hit.text: hit.why for hit in store.memory("ana").recall("tea", k=4, explain=True)}
+        assert parts["Blue."]["near_question"] < 0.6 < parts["Yes, green."]["near_question"]

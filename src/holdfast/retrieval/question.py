@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -97,8 +96,15 @@ _FRAMES = [
         r"\brelated (?:details|plans)\b",
     )
 ]
-_LONG = 2_000
+_LONG = 400
+"""A query longer than this has a sentence that asks, and a preface."""
+_READ = 5_000
+"""Of a very long query, this many characters of its beginning and of its end are read."""
 _MOST_TERMS = 64
+_PREFACE = 0.3
+"""What a term of the preface is worth beside one of the sentence that asks."""
+_SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f]+[.!?\u3002\uff01\uff1f]*")
+_ASKING = ("?", "\uff1f", "\u061f")
 _MARKS = "\"'.,;:!?()[]{}<>«»“”„…"
 
 
@@ -124,8 +130,10 @@ class RecallQuery(msgspec.Struct, frozen=True):
 
 
 class ParsedQuery(NamedTuple):
-    """A query as it was understood. ``terms`` are hashes with weights, ``names`` hashes of words that may be speakers, ``grams`` of what may be entities."""
+    """A query as it was understood. ``asks`` is the sentence that asks, or all of a short query. ``terms`` are hashes
+    with weights, ``names`` hashes of words that may be speakers, ``grams`` of what may be entities."""
 
+    asks: str
     topic: str
     words: dict[str, float]
     terms: dict[int, float]
@@ -140,7 +148,7 @@ class ParsedQuery(NamedTuple):
 
 def classes(query: str) -> frozenset[str]:
     """The classes that a query belongs to."""
-    query = query[:_LONG].replace("\u2019", "'")
+    query = query.replace("\u2019", "'")
     found = {name for name, pattern in _MATCH.items() if pattern.search(query)}
     if "order" in found:
         found.discard("summary")
@@ -160,7 +168,7 @@ def classes(query: str) -> frozenset[str]:
 
 def topic(query: str) -> str:
     """The query without the words that only say how to answer; the whole query where little would be left."""
-    rest = query[:_LONG].replace("\u2019", "'")
+    rest = query.replace("\u2019", "'")
     for frame in _FRAMES:
         rest = frame.sub(" ", rest)
     rest = " ".join(rest.split()).strip(" ,.?!")
@@ -168,14 +176,41 @@ def topic(query: str) -> str:
 
 
 def read(query: str, now: int) -> ParsedQuery:
-    """Read a query. ``now`` is the moment that its time words are meant from. Only the beginning of a long one counts."""
-    query = query[:_LONG]
-    about = topic(query)
-    spans = tuple(when.find(query, to_datetime(now)))
-    words = dict.fromkeys(islice(dict.fromkeys(text.terms(about)), _MOST_TERMS), 1.0)
-    names = {hashed(word): word for word in text.words(query)}
+    """Read a query. ``now`` is the moment that its time words are meant from.
+
+    What a long query asks for stands in one of its sentences; the terms of the others count for less.
+    """
+    query = query if len(query) <= 2 * _READ else f"{query[:_READ]}\n{query[-_READ:]}"
+    asks = asking(query)
+    about = topic(asks)
+    words = dict.fromkeys(text.terms(about), 1.0)
+    for term in text.terms(query) if asks != query else ():
+        words.setdefault(term, _PREFACE)
+    names = {hashed(word): word for word in text.words(asks)}
     terms = {hashed(term): weight for term, weight in words.items()}
-    return ParsedQuery(about, words, terms, names, tuple(_grams(query)), classes(query), spans)
+    spans = tuple(when.find(asks, to_datetime(now)))
+    return ParsedQuery(asks, about, words, terms, names, tuple(_grams(asks)), classes(asks), spans)
+
+
+def asking(query: str) -> str:
+    """The sentence of a long query that asks: the last that ends in a question mark, or the last of all."""
+    if len(query) <= _LONG:
+        return query
+    sentences = [found[0].strip() for found in _SENTENCE.finditer(query) if len(list(text.words(found[0]))) > 2]
+    asked = [sentence for sentence in sentences if sentence.endswith(_ASKING)]
+    return ((asked or sentences)[-1] if sentences else query)[-2 * _LONG :]
+
+
+def telling(reading: ParsedQuery, corpus: Corpus) -> ParsedQuery:
+    """A query with the terms that tell most, where it has too many: those that it asks with, then the rarest."""
+    if len(reading.terms) <= _MOST_TERMS:
+        return reading
+    held = [[len(holder) for holder, _ in segment.holders(list(reading.terms))] for segment in corpus.segments]
+    rarity = [sum(counts) or 2**62 for counts in zip(*held, strict=True)] or [0] * len(reading.terms)
+    order = sorted(zip(reading.words.items(), reading.terms, rarity, strict=True), key=lambda one: (-one[0][1], one[2]))
+    kept = order[:_MOST_TERMS]
+    words = dict(word for word, _, _ in kept)
+    return reading._replace(words=words, terms={term: weight for (_, weight), term, _ in kept})
 
 
 def _grams(query: str) -> Iterator[int]:
@@ -197,7 +232,7 @@ def without_names(reading: ParsedQuery, corpus: Corpus) -> str:
     return " ".join(kept) if len(kept) >= 2 else reading.topic
 
 
-def within(query: str, reading: ParsedQuery, first: int, last: int) -> list[tuple[int, int]]:
+def within(reading: ParsedQuery, first: int, last: int) -> list[tuple[int, int]]:
     """The intervals that a query's time words mean, in microseconds, for a corpus that was said from first to last.
 
     Where nothing was said at the time that is meant from now, the words are taken as if they were asked right after
@@ -206,7 +241,7 @@ def within(query: str, reading: ParsedQuery, first: int, last: int) -> list[tupl
     found = [_interval(span) for span in reading.spans]
     if not found or any(since <= last and until > first for since, until in found):
         return found
-    return [_interval(span) for span in when.find(query[:_LONG], to_datetime(last))]
+    return [_interval(span) for span in when.find(reading.asks, to_datetime(last))]
 
 
 def _interval(span: when.Span) -> tuple[int, int]:

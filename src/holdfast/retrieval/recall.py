@@ -159,7 +159,7 @@ class Recaller:
         corpus, models, notes = seen
         if asked.as_of is None:  # what was acknowledged is true now, whatever this clock says
             asked = msgspec.structs.replace(asked, now=max(asked.now, corpus.latest()))
-        reading = question.read(asked.text, asked.now)
+        reading = question.telling(question.read(asked.text, asked.now), corpus)
         run.timed("catch up", run.began)
         vectors = self._vectors(question.without_names(reading, corpus), models, run, notes)
         found = search(corpus, asked, reading, vectors, run, self._candidates)

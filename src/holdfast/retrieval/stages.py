@@ -22,7 +22,6 @@ _DAY = 86_400_000_000
 _HALF_LIFE_DAYS = 30.0
 _TOLD_LATER = 10.0
 _OCCASION = 0.15
-_LONG = 2_000
 
 
 def words(table: Table) -> dict[str, Array]:
@@ -64,8 +63,8 @@ def meaning_around(table: Table) -> dict[str, Array]:
     if not table.spoken.any():
         return {"near_window": table.columns["near"]}
     near = table.columns["cosine"]
-    least, most = near.min(initial=0.0), near.max(initial=0.0)
-    scale = max(float(most - least), 1e-9)
+    least, most = float(near.min()), float(near.max())
+    scale = max(most - least, NEARLY_THE_SAME)
 
     def at(rows: Rows) -> Array:
         found = (_near(table, rows) - least) / scale
@@ -119,7 +118,7 @@ def time(table: Table) -> dict[str, Array]:
     """Whether a row is of the time that the query names, how recent it is, and how important."""
     said, meant = table.stored("time"), np.zeros(len(table), dtype=np.float32)
     first, last = table.corpus.times()
-    for since, until in question.within(table.asked.text, table.reading, first, last):
+    for since, until in question.within(table.reading, first, last):
         meant = np.maximum(meant, _during(said, since, until))
     for since, until in _told_by_events(table):
         meant = np.maximum(meant, 0.5 * ((said >= since) & (said < until)).astype(np.float32))
@@ -155,7 +154,7 @@ def links(table: Table) -> dict[str, Array]:
 def _told_by_events(table: Table) -> list[tuple[int, int]]:
     """The intervals that events in the query mean ("before the trip"): the event is where its words are found best."""
     found = []
-    for landmark in when.find_events(table.asked.text[:_LONG]):
+    for landmark in when.find_events(table.reading.asks):
         words = {hashed(term): 1.0 for term in text.terms(landmark.phrase)}
         told = Lexical(table.corpus, words) if words else None
         scores = told.score(table.rows) if told is not None else np.zeros(0)

@@ -119,7 +119,8 @@ class Table:
     def assisted(self) -> float:
         """From 0, people who talk to one another, to 1, a user with an assistant that writes at length.
 
-        It follows from how much longer the turns of one side are: the side with short turns says what is worth finding.
+        It follows from how much longer the assistant's turns are than the user's. Without the role there is no
+        assistant, however long somebody talks.
         """
         low, high = _ASSISTED
         share = (np.log(max(unevenness(self.corpus), 1.0)) - np.log(low)) / (np.log(high) - np.log(low))
@@ -127,29 +128,24 @@ class Table:
 
 
 def unevenness(corpus: Corpus) -> float:
-    """How many times longer the turns of the most talkative speaker are than those of the least."""
+    """How many times longer the turns of assistants are than those of users; 1 where a side hardly speaks."""
     if "unevenness" not in corpus.cache:
         samples = [_sample(segment) for segment in corpus.segments]
-        speakers, chars = [speakers for speakers, _ in samples], [chars for _, chars in samples]
-        corpus.cache["unevenness"] = _ratio(np.concatenate(speakers), np.concatenate(chars)) if speakers else 1.0
+        chars = [np.concatenate([sample[side] for sample in samples]) if samples else np.zeros(0) for side in (0, 1)]
+        enough = max(3, 0.05 * (len(chars[0]) + len(chars[1])))
+        heard = min(len(chars[0]), len(chars[1])) >= enough
+        corpus.cache["unevenness"] = np.median(chars[1]) / max(np.median(chars[0]), 1.0) if heard else 1.0
     return float(corpus.cache["unevenness"])
 
 
 def _sample(segment: Segment) -> tuple[Array, Array]:
-    """Who said how much, of some of the entries."""
+    """How long some of the turns are, of users and of assistants."""
     if "sample" not in segment.cache:
-        spoken = np.nonzero((segment.columns["kind"] < MEMORY) & (segment.columns["speaker"] != 0))[0]
-        spoken = spoken[:: max(1, len(spoken) // 2_000)]
-        segment.cache["sample"] = (segment.columns["speaker"][spoken], segment.columns["chars"][spoken])
+        chars = segment.columns["chars"]
+        sides = (segment.marked("role:user"), segment.marked("role:assistant"))
+        segment.cache["sample"] = tuple(chars[np.unique(rows)[:: max(1, len(rows) // 2_000)]] for rows in sides)
     found: tuple[Array, Array] = segment.cache["sample"]
     return found
-
-
-def _ratio(speakers: Array, chars: Array) -> float:
-    names, which, counts = np.unique(speakers, return_inverse=True, return_counts=True)
-    often = np.nonzero(counts >= max(3, 0.05 * len(speakers)))[0]
-    medians = [float(np.median(chars[which == one])) for one in often]
-    return max(medians) / max(min(medians), 1.0) if len(names) > 1 and len(medians) > 1 else 1.0
 
 
 def share(values: Array) -> Array:

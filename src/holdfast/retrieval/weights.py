@@ -2,7 +2,8 @@
 
 Two sets of weights stand for two kinds of conversation, and a corpus is somewhere between them (``Table.assisted``).
 Among people, neighbours and the whole session say as much as a turn itself, and the answer follows the question. With
-an assistant, what the user said counts, and the long replies say little of their own. Two classes of question want many
+an assistant, what the user said counts, and the long replies say little of their own. Memories and files have a third
+set: they stand alone, and are asked for in other words than they were written in. Two classes of question want many
 turns, and have plans of their own. The numbers are round; what they come to, and on what they were chosen, is in
 ``docs/recall.md``. Deliberately absent: anything learned about names or topics.
 """
@@ -24,6 +25,11 @@ ASSISTED = {
     "words": 1.0, "passage": 1.0, "window": 0.5, "near": 1.5, "near_passage": 1.0, "near_window": 0.5, "speaker": 1.5,
     "instruction": 3.0, "preference": 1.5, "date": 0.5, "never": 0.5, "own": 0.2, "time": 0.5,
 }  # fmt: skip
+NOTES = {
+    "words": 0.3, "passage": 0.2, "near": 2.1, "near_passage": 1.8, "speaker": 0.7, "instruction": 1.0,
+    "preference": 0.4, "date": 0.2, "time": 1.5, "place": 0.3, "number": 0.1, "liking": 0.2, "own": 0.1,
+}  # fmt: skip
+"""Of what stands alone, with vectors. Without them a note is weighed as a turn of a talk."""
 WITHOUT_VECTORS = {
     "PEERS": {
         "passage": 0.9,
@@ -61,10 +67,14 @@ def weigh(table: Table) -> dict[str, Array]:
     """Each column's part of the score; the score is their sum."""
     if "wide" in table.reading and table.assisted > 0.5 and table.from_user.any():
         return _many(table)
-    worth = weights(table)
-    return {
-        name: (worth[name] * values).astype(np.float32) for name, values in table.columns.items() if worth.get(name)
-    }
+    talk = weights(table)
+    notes = {**NOTES, **EITHER_WAY} if "near" in table.columns else talk
+    found = {}
+    for name, values in table.columns.items():
+        said, noted = talk.get(name, 0.0), notes.get(name, 0.0)
+        if said or noted:
+            found[name] = (np.where(table.spoken, said, noted) * values).astype(np.float32)
+    return found
 
 
 def _many(table: Table) -> dict[str, Array]:
