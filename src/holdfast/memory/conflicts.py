@@ -238,18 +238,18 @@ def _read(memory: Memory) -> _Assertion:
 @lru_cache(_KEPT)
 def _read_text(text: str, subject: str) -> _Assertion:
     text = fold(text)
-    own = _words(fold(subject))
+    own = content_words(fold(subject))
     single = dict(_single_values(text, own))
     plain = _CONTRAST.sub(" ", text)
     nots = list(_NOT.finditer(plain))
-    before = _words(plain[: nots[0].start()]) - own if nots else frozenset()
-    figures, rest = _figures(_NOT.sub(" ", plain))
+    before = content_words(plain[: nots[0].start()]) - own if nots else frozenset()
+    figures, rest = figures_of(_NOT.sub(" ", plain))
     sides, known = _opposites(rest, own), _sides()
-    core = (frozenset(f"@{known[word][0]}" if word in known else word for word in _words(rest))) - own
+    core = (frozenset(f"@{known[word][0]}" if word in known else word for word in content_words(rest))) - own
     return _Assertion(core, len(nots), before, sides, figures, single)
 
 
-def _words(text: str) -> frozenset[str]:
+def content_words(text: str) -> frozenset[str]:
     """The words that carry what a text says."""
     return frozenset(_in_order_of_text(text))
 
@@ -275,7 +275,7 @@ def _opposites(text: str, own: frozenset[str]) -> dict[int, tuple[int, str, froz
     return found
 
 
-def _figures(text: str) -> tuple[dict[str, frozenset[str]], str]:
+def figures_of(text: str) -> tuple[dict[str, frozenset[str]], str]:
     """The dates, times, weekdays and numbers in a text, and the text without them."""
     found: dict[str, set[str]] = {}
     for name, pattern in _FIGURES.items():
@@ -316,11 +316,11 @@ def _single_values(
             sentence = re.split(r"[.;!?\n]", text[: match.start()])[-1]
             if _NOT.search(sentence + match[0]):
                 continue
-            whose = _words(sentence) - own
+            whose = content_words(sentence) - own
             if rule == "age" and whose and "old" not in match[0]:
                 continue  # what is 35 may be a price
             if "topic" in pattern.groupindex:
-                whose |= _words(match["topic"])
+                whose |= content_words(match["topic"])
             value = match["value"] if rule in ("email", "phone") else _AFTER_VALUE.split(match["value"])[0]
             words = _parts(rule, value)
             if words:
@@ -333,8 +333,8 @@ def _parts(rule: str, value: str) -> frozenset[str]:
         return frozenset([re.sub(r"\D", "", value)])
     if rule == "email":
         return frozenset([value.strip(".,;")])
-    figures, rest = _figures(value)
-    return _words(rest) | {figure for values in figures.values() for figure in values}
+    figures, rest = figures_of(value)
+    return content_words(rest) | {figure for values in figures.values() for figure in values}
 
 
 # Comparing two

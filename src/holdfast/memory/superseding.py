@@ -1,0 +1,389 @@
+"""Whether a later note outdates an earlier one that has no key: by rules, from what the two texts say.
+
+``I sold the Vespa and bought a bicycle`` outdates ``I ride a Vespa``. The later text has to say that something changed,
+and the earlier one has to state, as something that holds, the very thing that changed. Each rule has a name:
+
+- ``left``: what was sold, cancelled, quit, replaced or moved away from is what the earlier one has
+- ``new value``: the same thing has moved, was raised, is now … or is a new one: another date, place, time or name
+- ``same doing``: the same person does the same with something else now
+- ``home``, ``workplace``: moved or started somewhere else
+- ``taken over``: somebody else leads or runs the same now
+
+Questions, plans and denials change nothing, and what is said to come in addition replaces nothing. The rules read
+English and prefer silence to a false alarm. Deliberately absent: which one was recorded later and who may outdate whom,
+which callers know, a model, and hiding anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+import msgspec
+
+from holdfast.memory.conflicts import content_words, figures_of
+from holdfast.text import STOP_WORDS, fold, stem
+
+LONGEST_EARLIER, LONGEST_LATER = 200, 400
+"""Characters of texts that are compared: what is longer says more than one thing."""
+_KEPT = 2_048  # readings that are kept
+
+_SENTENCE = re.compile(r"(?:\b(?:dr|mr|mrs|ms|prof|st|no)\.|[ap]\.m\.|\d[.:]\d|[^.;!?\n])+[.;!?\n]?", re.IGNORECASE)
+_UNREAL = re.compile(
+    r"\b(?:if|should|could|might|may|would|wanna|haven't|hasn't|hadn't|didn't|don't|won't|not|never|almost|nearly|"
+    r"wants? to|need(?:s|ed)?|plan(?:s|ning|ned)? (?:to|on)|going to|about to|hop(?:e|ing) to|consider\w*|thinking|thought|"
+    r"looking for|searching|tried|trying|will)\b"
+)
+_ADDED = re.compile(r"\b(?:also|too|as well|another|other|second|third|additional\w*|extra|both|besides|spare|plus)\b")
+_NOW = re.compile(
+    r"\b(?:now|nowadays|these days|currently|instead|from now on|from (?:next|this) \w+ on|as of|since (?!always)|"
+    r"anymore|lately|meanwhile|(?:down|up) to|effective)\b"
+)
+_LASTING = re.compile(r"\b(?:from now on|from (?:next|this) \w+ on|as of|instead|now|effective)\b")
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|we|we're|we've|my|our|me|us|mine|ours)\b")
+_STOPS = (
+    r"(?=\s*(?:$|[,;:.!?()]|\b(?:and|but|to|for|with|in|on|at|by|because|since|so|as|last|this|yesterday|today|"
+    r"now|after|when|instead|any ?more|any longer|completely|altogether|entirely|before|until|over|is|was|are)\b))"
+)
+_X = rf"(?P<x>[^,;:.!?()]+?){_STOPS}"
+_LEFT = [
+    re.compile(pattern)
+    for pattern in (
+        rf"\b(?:sold|cancell?ed|quit|ditched|dumped|scrapped|retired|got rid of|gave (?:up|away)|given up|closed|"
+        rf"finished|stopped|returned|unsubscribed from|resigned from|dropped(?! off| by| in)|done with|"
+        rf"broke up with|decommissioned|phased out|traded in|abandoned) {_X}",
+        rf"\b(?:moved?|switch(?:ed)?|migrat(?:ed|ion)|chang(?:ed|e)|convert(?:ed)?|transition(?:ed)?|went)"
+        rf"(?: (?:over|away|everything|all|\w+ing))* from {_X}",
+        rf"\b(?:replac(?:ed|ing)|swapp(?:ed|ing)(?: out)?|trad(?:ed|ing)|exchanged) {_X}",
+        rf"\b(?:no longer|instead of|used to) (?!be\b){_X}",
+        rf"\b(?:don't|doesn't|do not|does not|isn't|aren't) {_X}\s*(?:any ?more|any longer)",
+        rf"\btook over .{{1,60}}? from {_X}",
+        r"(?:^|[,;]|\band|\bbut)\s*(?:the |our |my )?(?P<x>\w[\w' -]{0,40}?) (?:is|are|was|were|has been|have been|got)"
+        r" (?:gone|history|sold|cancelled|canceled|replaced|shut down|discontinued|retired|switched off)\b",
+    )
+]
+_USED = re.compile(r"(?:\b(?:am|is|are|was|were|be|get|got|getting)|'m|'re|'s) used to\b")
+_NOTHING_LEFT = frozenset(
+    stem(word)
+    for word in "old account subscription membership plan job service contract use using user everything thing previous "
+    "former current work way habit doing one".split()
+)
+_STATES = {
+    stem(word)
+    for word in "live work ride drive use run host deploy meet start begin open close leave cost take go play drink eat "
+    "read study speak wear own have has sleep weigh earn pay teach lead manage build store keep track attend smoke "
+    "train swim depart arrive end serve watch hold belong park subscribe ship test write develop head coach chair "
+    "happen coordinate handle".split()
+}
+_BE = {"is", "are", "am", "i'm", "we're", "it's", "be", "will"}
+_CHANGES = {
+    stem(word)
+    for word in "moved changed switched pushed postponed rescheduled shifted bumped raised lowered increased reduced "
+    "dropped went got extended delayed became rose fell".split()
+}
+_VERBS = _STATES | _CHANGES
+_GONE_BY = re.compile(
+    r"\b(?:was|were|did|had|went|saw|met|visited|came|ate|watched|read|called|asked|told|said|wrote|yesterday|ago|"
+    r"last (?:week|month|year|night|summer|winter|spring|autumn)|used to|in (?:19|20)\d\d)\b"
+)
+_EXTRA = {stem(word) for word in "deadline time date meeting call start new daily weekly appointment day".split()}
+_MANY = frozenset(
+    stem(word)
+    for word in "cat dog pet kitten puppy child kid baby son daughter friend colleague neighbour neighbor plant book game "
+    "song recipe sister brother cousin nephew niece customer client member student idea rule task note item".split()
+)
+_TO_VALUE = re.compile(
+    r"\b(?:changed|updated|reset|raised|lowered|cut|increased|reduced|moved|rescheduled|pushed|postponed|brought|shifted|"
+    r"bumped|renamed|set|extended|delayed) (?P<what>(?:the|our|my|their|\w+'s) [\w' -]{1,50}?)"
+    r"(?: from [^,;]{1,30}?)?(?: (?:back|forward|up|down))? (?:to|until|till) (?P<value>[^,;.!?]+)"
+)
+_NEW = re.compile(r"\b(?:brand[- ])?new (?P<what>(?:[\w'-]+ ?){1,4})")
+_HOME = re.compile(r"\b(?:live|lives|living|based|reside|home is|staying) (?:in|at|on|near) (?P<value>[^,;.!?]+)")
+_MOVED = re.compile(
+    r"\b(?P<who>i|i've|we|we've)?\s*(?:have )?(?:just |recently |finally )*(?:moved|relocated|emigrated|settled) "
+    r"(?:back |over |house |flat )?(?:to|into|in) (?P<value>[^,;.!?]+)"
+)
+_WORK = re.compile(r"\b(?:work|works|working|employed|job|employer)\b (?:\w+ ){0,4}?(?:at|for|with|by|is) (?P<value>.+)")
+_HIRED = re.compile(
+    r"\b(?:(?:started|starting|began|working|work|job|hired)(?: (?!at\b|with\b|for\b|by\b)\w+){0,4} (?:at|with|for|by)|joined)"
+    r" (?P<value>[^,;.!?]+)"
+)
+_SCHOOL = re.compile(r"\b(?:school|kindergarten|nursery|college|university|gym|class|course|club|band|team|choir)\b")
+_NAMED = re.compile(r"[A-Z]")
+_LEADING = {stem(word) for word in "lead manage run head own coach chair coordinate handle teach".split()}
+_TAKEN_OVER = re.compile(r"\b(?:took|takes|taking|taken) over (?P<what>.+?)(?: from .+)?$")
+_ELSEWHERE = {stem(word) for word in "ride drive live work host deploy play study drink run".split()}
+_FOR = re.compile(r"\b(?:for|as) (?!now\b)(?P<what>[^,;.!?]+)")
+
+
+class _Sentence(msgspec.Struct, frozen=True):
+    """A sentence that states something: who or what does what, and what comes after that."""
+
+    text: str
+    raw: str
+    words: frozenset[str]
+    own: bool
+    subject: frozenset[str]
+    verb: str
+    rest: str
+
+    @property
+    def mine(self) -> bool:
+        """Whether the one who speaks is the subject, said or left out."""
+        return self.own and not self.subject
+
+
+class _Statement(msgspec.Struct, frozen=True):
+    """What the rules see of a text."""
+
+    words: frozenset[str]
+    sentences: tuple[_Sentence, ...]
+    lasting: bool
+    left: tuple[tuple[frozenset[str], bool, _Sentence], ...]
+
+
+def outdates(later: str, earlier: str) -> str | None:
+    """The rule by which a later text of the same person outdates an earlier one, None if none does."""
+    if len(later) > LONGEST_LATER or len(earlier) > LONGEST_EARLIER:
+        return None
+    new, old = _read(later), _read(earlier)
+    if not old.lasting or not new.sentences or old.words == new.words and not new.left:
+        return None
+    for rule, judge in _RULES:
+        if judge(new, old):
+            return rule
+    return None
+
+
+@lru_cache(_KEPT)
+def _read(text: str) -> _Statement:
+    sentences = tuple(_sentence(found[0]) for found in _SENTENCE.finditer(text) if not found[0].rstrip().endswith("?"))
+    sentences = tuple(one for one in sentences if one.words)
+    left = tuple(_left(one) for one in sentences)
+    words = frozenset[str]().union(*(one.words for one in sentences))
+    lasting = bool(sentences) and any(_lasting(one) for one in sentences)
+    return _Statement(words, sentences, lasting, tuple(one for several in left for one in several))
+
+
+def _sentence(raw: str) -> _Sentence:
+    raw = raw.strip(" .;!\n").replace("\u2019", "'")
+    text = fold(raw)
+    tokens = [token.strip(",:()\"'") for token in text.split()]
+    own = _FIRST_PERSON.search(text) is not None
+    for place, token in enumerate(tokens):
+        if _is_verb(tokens, place):
+            before, rest = tokens[:place], tokens[place + 1 :]
+            subject = frozenset(word for word in content_words(" ".join(before)) if word not in _LIGHT)
+            verb = "be" if token in _BE else stem(token)
+            return _Sentence(text, raw, content_words(text), own or place == 0, subject, verb, " ".join(rest))
+    return _Sentence(text, raw, content_words(text), own, frozenset(), "", text)
+
+
+def _is_verb(tokens: list[str], place: int) -> bool:
+    """Whether a word is what is done: after an article, or before another verb, it is a name for something."""
+    if tokens[place] in _BE:
+        return True
+    if stem(tokens[place]) not in _VERBS or (place and tokens[place - 1] in ("a", "the", "to")):
+        return False
+    after = tokens[place + 1] if place == 0 and len(tokens) > 1 else ""
+    return after not in _BE and stem(after) not in _VERBS
+
+
+_LIGHT = frozenset(map(stem, "new day now week month just finally recently these since usually".split()))
+
+
+def _lasting(sentence: _Sentence) -> bool:
+    """Whether it states something that holds until it changes, and not an event, a plan or a wish."""
+    if sentence.verb and _GONE_BY.search(sentence.text) and sentence.verb != "be":
+        return False
+    return not (_GONE_BY.search(sentence.text) or _UNREAL.search(sentence.text.split(" not ")[0]))
+
+
+def _left(sentence: _Sentence) -> Iterator[tuple[frozenset[str], bool, _Sentence]]:
+    """What somebody no longer has or does, and whether its name stands there."""
+    for pattern in _LEFT:
+        for found in pattern.finditer(sentence.text):
+            clause = re.split(r"[,;]|\b(?:and|but)\b", sentence.text[: found.start()])[-1]
+            if _UNREAL.search(clause) or (found[0].startswith("used to") and _USED.search(sentence.text)):
+                continue
+            words = content_words(found["x"]) - _NOTHING_LEFT
+            if words:
+                begin, end = found.span("x")
+                yield words, any(word[:1].isupper() for word in sentence.raw[begin:end].split()), sentence
+
+
+def _other_owner(new: _Sentence, old: _Statement) -> bool:
+    """Whether they speak of different people: what I sold was not Anna's."""
+    said = old.sentences[0]
+    if said.subject and not said.own:
+        return not said.subject & new.words and not said.text.startswith(("the ", "all ", "everyone "))
+    kin = said.words & _KIN, new.words & _KIN
+    return kin[0] != kin[1]
+
+
+_KIN = frozenset(
+    stem(word)
+    for word in "brother sister mother mum mom father dad wife husband partner son daughter friend colleague neighbour "
+    "neighbor roommate flatmate uncle aunt cousin grandma grandpa parents girlfriend boyfriend niece nephew kids".split()
+)
+
+
+def _by_leaving(new: _Statement, old: _Statement) -> bool:
+    gone = {word for words, _, _ in old.left for word in words}
+    for words, named, sentence in new.left:
+        if not words <= old.words or words & gone or _other_owner(sentence, old):
+            continue
+        if named or old.sentences[0].own or old.sentences[0].subject & words:
+            return True
+    return False
+
+
+def _by_new_value(new: _Statement, old: _Statement) -> bool:
+    said = old.sentences[0]
+    slot, value = _slot(said)
+    if not slot or slot & _KIN != new.words & _KIN:
+        return False
+    return any(_renewed(one, slot) or _moved_on(one, said, slot, value) for one in new.sentences)
+
+
+def _slot(said: _Sentence) -> tuple[frozenset[str], str]:
+    """What has a value, and the value: my dentist, Dr. Ruiz."""
+    if said.verb == "be" and (found := re.search(r"^(?:my|our) ([\w' -]+)$", said.rest)):
+        return content_words(found[1]), said.text
+    return said.subject, said.rest
+
+
+def _renewed(one: _Sentence, slot: frozenset[str]) -> bool:
+    """A new one: of that there is only one, and it is named."""
+    if _UNREAL.search(one.text) or _ADDED.search(one.text) or slot & _MANY:
+        return False
+    found = _NEW.search(one.text)
+    if found is None:
+        return False
+    named: set[str] = set()
+    for word in found["what"].split():
+        named.add(stem(word.removesuffix("'s")))
+        if named >= slot:
+            break
+    return named == slot and bool(one.words - slot - _LIGHT - _NOTHING_LEFT)
+
+
+def _moved_on(one: _Sentence, said: _Sentence, slot: frozenset[str], value: str) -> bool:
+    """The same thing has another value of the same sort."""
+    if _ADDED.search(one.text) or _UNREAL.search(one.text) and not _LASTING.search(one.text):
+        return False
+    if found := _TO_VALUE.search(one.text):
+        return _same_slot(content_words(found["what"]), slot) and _other_value(value, f"to {found['value']}", said)
+    if not _same_slot(one.subject, slot):
+        return False
+    if one.verb in _CHANGES and (to := re.search(r"\b(?:to|until|till) .+", one.rest)):
+        return _other_value(value, to[0], said)
+    if _NOW.search(one.text) or _LASTING.search(one.text):
+        return one.verb == said.verb and _other_value(value, one.rest, said)
+    return False
+
+
+def _same_slot(some: frozenset[str], others: frozenset[str]) -> bool:
+    return (some - _EXTRA == others - _EXTRA and bool(some - _EXTRA)) or (some == others and bool(some))
+
+
+def _other_value(old: str, new: str, said: _Sentence) -> bool:
+    """Whether two values are of one sort, and differ."""
+    (figures, rest), (others, other_rest) = figures_of(old), figures_of(_NOW.sub(" ", new))
+    if figures or others:
+        sorts, other_sorts = _sorts(figures), _sorts(others)
+        shared = sorts & other_sorts
+        return any(figures.get(sort, frozenset()) != others.get(sort, frozenset()) for sort in shared) or (
+            sorts == {"day"} == other_sorts and figures != others
+        )
+    one, two = content_words(rest), content_words(other_rest) - _LIGHT
+    place = (_PLACE.match(old.strip()) is not None, _PLACE.match(new.strip()) is not None)
+    return bool(two) and not two <= one and place[0] == place[1] and (not place[0] or said.verb != "have")
+
+
+_PLACE = re.compile(r"(?:\w+ )?(?:in|at|on|to|from|near|with)\b")
+
+
+def _sorts(figures: dict[str, frozenset[str]]) -> set[str]:
+    return {"day" if sort in ("date", "weekday", "year") else sort for sort in figures}
+
+
+def _by_same_doing(new: _Statement, old: _Statement) -> bool:
+    said = old.sentences[0]
+    if not said.mine or not said.verb or said.verb == "be":
+        return False
+    for one in new.sentences:
+        if not one.mine or one.verb != said.verb or not _NOW.search(one.text):
+            continue
+        if _ADDED.search(one.text) or _UNREAL.search(one.text):
+            continue
+        (figures, some), (others, rest) = figures_of(said.rest), figures_of(one.rest)
+        before, after = content_words(some), content_words(_NOW.sub(" ", rest)) - _LIGHT
+        purposes = {frozenset(content_words(found["what"])) for text in (some, rest) if (found := _FOR.search(text))}
+        if len(purposes) > 1:
+            continue
+        if before & after and figures != others and figures and others and (before <= after or after <= before):
+            return True
+        if one.verb in _ELSEWHERE and after and not after <= before and not (figures or others):
+            return True
+    return False
+
+
+def _by_home(new: _Statement, old: _Statement) -> bool:
+    lived = _HOME.search(old.sentences[0].text)
+    if lived is None or not old.sentences[0].mine:
+        return False
+    for one in new.sentences:
+        found = _MOVED.search(one.text)
+        if found is None or _UNREAL.search(one.text) or one.words & _KIN or _FOR.search(found["value"]):
+            continue
+        named = _NAMED.match(one.raw[found.start("value") : found.end("value")]) is not None
+        together = one.text.startswith("we") and not re.search(r"\bjust|last|house|flat|apartment|back|finally\b", one.text)
+        if named and not (together and "we" not in lived.string.split()) and _differ(lived["value"], found["value"]):
+            return True
+    return False
+
+
+def _by_workplace(new: _Statement, old: _Statement) -> bool:
+    said = old.sentences[0]
+    worked = _WORK.search(said.text)
+    if worked is None or not said.own or said.words & _KIN:
+        return False
+    for one in new.sentences:
+        found = _HIRED.search(one.text)
+        if found is None or _UNREAL.search(one.text) or one.words & _KIN or _ADDED.search(one.text):
+            continue
+        named = _NAMED.match(one.raw[found.start("value") : found.end("value")]) is not None
+        third = one.subject and not one.own
+        if named and not third and not _SCHOOL.search(found["value"]) and _differ(worked["value"], found["value"]):
+            return True
+    return False
+
+
+def _differ(some: str, others: str) -> bool:
+    """Whether two names have nothing in common."""
+    return not content_words(some) & content_words(others)
+
+
+def _by_taking_over(new: _Statement, old: _Statement) -> bool:
+    said = old.sentences[0]
+    if said.verb not in _LEADING or not said.subject:
+        return False
+    done = content_words(said.rest)
+    for one in new.sentences:
+        found = _TAKEN_OVER.search(one.text)
+        whose = found["what"] if found is not None else one.rest if one.verb == said.verb and _NOW.search(one.text) else ""
+        if whose and done and content_words(_NOW.sub(" ", whose)) - _LIGHT == done and not _UNREAL.search(one.text):
+            return not said.subject & one.subject
+    return False
+
+
+_RULES = (
+    ("left", _by_leaving),
+    ("new value", _by_new_value),
+    ("same doing", _by_same_doing),
+    ("home", _by_home),
+    ("workplace", _by_workplace),
+    ("taken over", _by_taking_over),
+)
