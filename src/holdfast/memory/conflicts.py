@@ -189,7 +189,8 @@ _LABELS = re.compile(
     r"\b(?P<what>note|item|step|no|nr|number|entry|part|chapter|point|task|ticket|issue|lesson|episode|section|question|"
     r"example|case|version|room|order|invoice|page|line|memory|message|fact|record|document|day|week|round|level|"
     r"sprint|phase|unit|volume|option|rule|exercise|test)s?\.? ?(?:#|no\.? ?|number )?(?P<number>\d+)\b(?![:.]\d)"
-    r"|#(?P<bare>\d+)\b|^\W*(?P<leading>\d+)[.):](?!\d)|^\W*(?P<first>[^\W\d_]+) (?P<own>\d+)(?=\s*(?:[:.)–—-](?!\d)|$))"
+    r"|#(?P<bare>\d+)\b|^\W*(?P<leading>\d+)[.):](?!\d)"
+    r"|^\W*(?P<first>[^\W\d_]+) (?P<own>\d+)(?=\s*(?:[:.)-](?!\d)|$))"
 )
 _FROM = re.compile(r"\bfrom (?:the |my |our )?(?!to\b|now\b|the\b|my\b|our\b)([a-z]{2,})")
 _BARE_WEEKDAY = re.compile(

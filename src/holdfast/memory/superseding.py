@@ -23,7 +23,7 @@ from functools import lru_cache
 import msgspec
 
 from holdfast.memory.conflicts import content_words, figures_of
-from holdfast.text import STOP_WORDS, fold, stem
+from holdfast.text import fold, stem
 
 LONGEST_EARLIER, LONGEST_LATER = 200, 400
 """Characters of texts that are compared: what is longer says more than one thing."""
@@ -32,8 +32,8 @@ _KEPT = 2_048  # readings that are kept
 _SENTENCE = re.compile(r"(?:\b(?:dr|mr|mrs|ms|prof|st|no)\.|[ap]\.m\.|\d[.:]\d|[^.;!?\n])+[.;!?\n]?", re.IGNORECASE)
 _UNREAL = re.compile(
     r"\b(?:if|should|could|might|may|would|wanna|haven't|hasn't|hadn't|didn't|don't|won't|not|never|almost|nearly|"
-    r"wants? to|need(?:s|ed)?|plan(?:s|ning|ned)? (?:to|on)|going to|about to|hop(?:e|ing) to|consider\w*|thinking|thought|"
-    r"looking for|searching|tried|trying|will)\b"
+    r"wants? to|need(?:s|ed)?|plan(?:s|ning|ned)? (?:to|on)|going to|about to|hop(?:e|ing) to|"
+    r"consider\w*|thinking|thought|looking for|searching|tried|trying|will)\b"
 )
 _ADDED = re.compile(r"\b(?:also|too|as well|another|other|second|third|additional\w*|extra|both|besides|spare|plus)\b")
 _NOW = re.compile(
@@ -51,7 +51,7 @@ _LEFT = [
     re.compile(pattern)
     for pattern in (
         rf"\b(?:sold|cancell?ed|quit|ditched|dumped|scrapped|retired|got rid of|gave (?:up|away)|given up|closed|"
-        rf"finished|stopped|returned|unsubscribed from|resigned from|dropped(?! off| by| in)|done with|"
+        rf"stopped|returned|unsubscribed from|resigned from|dropped(?! off| by| in)|"
         rf"broke up with|decommissioned|phased out|traded in|abandoned) {_X}",
         rf"\b(?:moved?|switch(?:ed)?|migrat(?:ed|ion)|chang(?:ed|e)|convert(?:ed)?|transition(?:ed)?|went)"
         rf"(?: (?:over|away|everything|all|\w+ing))* from {_X}",
@@ -63,39 +63,40 @@ _LEFT = [
         r" (?:gone|history|sold|cancelled|canceled|replaced|shut down|discontinued|retired|switched off)\b",
     )
 ]
-_USED = re.compile(r"(?:\b(?:am|is|are|was|were|be|get|got|getting)|'m|'re|'s) used to\b")
-_NOTHING_LEFT = frozenset(
-    stem(word)
-    for word in "old account subscription membership plan job service contract use using user everything thing previous "
-    "former current work way habit doing one".split()
+_FINISHED = re.compile(rf"\b(?:finished|completed|done with) {_X}")
+_IN_THE_MIDDLE = re.compile(
+    r"\b(?:reading|watching|working on|writing|studying|learning|taking|doing|playing|building)\b"
 )
-_STATES = {
-    stem(word)
-    for word in "live work ride drive use run host deploy meet start begin open close leave cost take go play drink eat "
-    "read study speak wear own have has sleep weigh earn pay teach lead manage build store keep track attend smoke "
-    "train swim depart arrive end serve watch hold belong park subscribe ship test write develop head coach chair "
-    "happen coordinate handle".split()
-}
+_USED = re.compile(r"(?:\b(?:am|is|are|was|were|be|get|got|getting)|'m|'re|'s) used to\b")
+_NOTHING_LEFT = """
+    old account subscription membership plan job service contract use using user everything thing previous
+    former current work way habit doing one
+"""
+_STATES = """
+    live work ride drive use run host deploy meet start begin open close leave cost take go play drink eat read
+    study speak wear own have has sleep weigh earn pay teach lead manage build store keep track attend smoke
+    train swim depart arrive end serve watch hold belong park subscribe ship test write develop head coach chair
+    happen coordinate handle
+"""
+_LASTING_PAST = "subscribed parked used"
 _BE = {"is", "are", "am", "i'm", "we're", "it's", "be", "will"}
-_CHANGES = {
-    stem(word)
-    for word in "moved changed switched pushed postponed rescheduled shifted bumped raised lowered increased reduced "
-    "dropped went got extended delayed became rose fell".split()
-}
-_VERBS = _STATES | _CHANGES
+_CHANGES = """
+    moved changed switched pushed postponed rescheduled shifted bumped raised lowered increased reduced dropped
+    went got extended delayed became rose fell
+"""
+_VERBS = _STATES + _CHANGES
 _GONE_BY = re.compile(
     r"\b(?:was|were|did|had|went|saw|met|visited|came|ate|watched|read|called|asked|told|said|wrote|yesterday|ago|"
     r"last (?:week|month|year|night|summer|winter|spring|autumn)|used to|in (?:19|20)\d\d)\b"
 )
-_EXTRA = {stem(word) for word in "deadline time date meeting call start new daily weekly appointment day".split()}
-_MANY = frozenset(
-    stem(word)
-    for word in "cat dog pet kitten puppy child kid baby son daughter friend colleague neighbour neighbor plant book game "
-    "song recipe sister brother cousin nephew niece customer client member student idea rule task note item".split()
-)
+_EXTRA = "deadline time date meeting call start new daily weekly appointment day"
+_MANY = """
+    cat dog pet kitten puppy child kid baby son daughter friend colleague neighbour neighbor plant book game
+    song recipe sister brother cousin nephew niece customer client member student idea rule task note item
+"""
 _TO_VALUE = re.compile(
-    r"\b(?:changed|updated|reset|raised|lowered|cut|increased|reduced|moved|rescheduled|pushed|postponed|brought|shifted|"
-    r"bumped|renamed|set|extended|delayed) (?P<what>(?:the|our|my|their|\w+'s) [\w' -]{1,50}?)"
+    r"\b(?:changed|updated|reset|raised|lowered|cut|increased|reduced|moved|rescheduled|pushed|postponed|brought|"
+    r"shifted|bumped|renamed|set|extended|delayed) (?P<what>(?:the|our|my|their|\w+'s) [\w' -]{1,50}?)"
     r"(?: from [^,;]{1,30}?)?(?: (?:back|forward|up|down))? (?:to|until|till) (?P<value>[^,;.!?]+)"
 )
 _NEW = re.compile(r"\b(?:brand[- ])?new (?P<what>(?:[\w'-]+ ?){1,4})")
@@ -104,17 +105,27 @@ _MOVED = re.compile(
     r"\b(?P<who>i|i've|we|we've)?\s*(?:have )?(?:just |recently |finally )*(?:moved|relocated|emigrated|settled) "
     r"(?:back |over |house |flat )?(?:to|into|in) (?P<value>[^,;.!?]+)"
 )
-_WORK = re.compile(r"\b(?:work|works|working|employed|job|employer)\b (?:\w+ ){0,4}?(?:at|for|with|by|is) (?P<value>.+)")
+_HOUSE = re.compile(r"\b(?:just|last|house|flat|apartment|back|finally)\b")
+"""What makes "we moved to" likelier to be about a home than about what a team works with."""
+_WORK = re.compile(
+    r"\b(?:work|works|working|employed|job|employer)\b (?:\w+ ){0,4}?(?:at|for|with|by|is) (?P<value>.+)"
+)
 _HIRED = re.compile(
-    r"\b(?:(?:started|starting|began|working|work|job|hired)(?: (?!at\b|with\b|for\b|by\b)\w+){0,4} (?:at|with|for|by)|joined)"
-    r" (?P<value>[^,;.!?]+)"
+    r"\b(?:(?:started|starting|began|working|work|job|hired)(?: (?!at\b|with\b|for\b|by\b)\w+){0,4}"
+    r" (?:at|with|for|by)|joined) (?P<value>[^,;.!?]+)"
 )
 _SCHOOL = re.compile(r"\b(?:school|kindergarten|nursery|college|university|gym|class|course|club|band|team|choir)\b")
 _NAMED = re.compile(r"[A-Z]")
-_LEADING = {stem(word) for word in "lead manage run head own coach chair coordinate handle teach".split()}
+_LEADING = "lead manage run head own coach chair coordinate handle teach"
 _TAKEN_OVER = re.compile(r"\b(?:took|takes|taking|taken) over (?P<what>.+?)(?: from .+)?$")
-_ELSEWHERE = {stem(word) for word in "ride drive live work host deploy play study drink run".split()}
+_ELSEWHERE = "ride drive live work host deploy play study drink run"
 _FOR = re.compile(r"\b(?:for|as) (?!now\b)(?P<what>[^,;.!?]+)")
+
+
+@lru_cache(16)
+def _stems(words: str) -> frozenset[str]:
+    """The stems of a list of words; made by the first text, not on import."""
+    return frozenset(map(stem, words.split()))
 
 
 class _Sentence(msgspec.Struct, frozen=True):
@@ -126,6 +137,7 @@ class _Sentence(msgspec.Struct, frozen=True):
     own: bool
     subject: frozenset[str]
     verb: str
+    past: bool
     rest: str
 
     @property
@@ -139,16 +151,26 @@ class _Statement(msgspec.Struct, frozen=True):
 
     words: frozenset[str]
     sentences: tuple[_Sentence, ...]
-    lasting: bool
     left: tuple[tuple[frozenset[str], bool, _Sentence], ...]
+
+
+@lru_cache(_KEPT)
+def tells_change(text: str) -> bool:
+    """Whether a text may say that something changed. Most do not, and need not be compared with others."""
+    return len(text) <= LONGEST_LATER and _CHANGED.search(text) is not None
 
 
 def outdates(later: str, earlier: str) -> str | None:
     """The rule by which a later text of the same person outdates an earlier one, None if none does."""
-    if len(later) > LONGEST_LATER or len(earlier) > LONGEST_EARLIER:
+    if len(earlier) > LONGEST_EARLIER or not tells_change(later):
         return None
-    new, old = _read(later), _read(earlier)
-    if not old.lasting or not new.sentences or old.words == new.words and not new.left:
+    new = _read(later)
+    if not (_words(earlier) & new.words or (_PLACED.search(later) and _PLACED.search(earlier))):
+        return None
+    old = _read(earlier)
+    if len(old.sentences) not in (1, 2) or not _lasting(old.sentences[0]):
+        return None
+    if not new.sentences or (old.words == new.words and not new.left):
         return None
     for rule, judge in _RULES:
         if judge(new, old):
@@ -157,13 +179,17 @@ def outdates(later: str, earlier: str) -> str | None:
 
 
 @lru_cache(_KEPT)
+def _words(text: str) -> frozenset[str]:
+    return content_words(fold(text))
+
+
+@lru_cache(_KEPT)
 def _read(text: str) -> _Statement:
     sentences = tuple(_sentence(found[0]) for found in _SENTENCE.finditer(text) if not found[0].rstrip().endswith("?"))
     sentences = tuple(one for one in sentences if one.words)
     left = tuple(_left(one) for one in sentences)
     words = frozenset[str]().union(*(one.words for one in sentences))
-    lasting = bool(sentences) and any(_lasting(one) for one in sentences)
-    return _Statement(words, sentences, lasting, tuple(one for several in left for one in several))
+    return _Statement(words, sentences, tuple(one for several in left for one in several))
 
 
 def _sentence(raw: str) -> _Sentence:
@@ -174,28 +200,32 @@ def _sentence(raw: str) -> _Sentence:
     for place, token in enumerate(tokens):
         if _is_verb(tokens, place):
             before, rest = tokens[:place], tokens[place + 1 :]
-            subject = frozenset(word for word in content_words(" ".join(before)) if word not in _LIGHT)
+            subject = frozenset(word for word in content_words(" ".join(before)) if word not in _stems(_LIGHT))
             verb = "be" if token in _BE else stem(token)
-            return _Sentence(text, raw, content_words(text), own or place == 0, subject, verb, " ".join(rest))
-    return _Sentence(text, raw, content_words(text), own, frozenset(), "", text)
+            past = token.endswith("ed") and verb not in _stems(_LASTING_PAST)
+            return _Sentence(text, raw, content_words(text), own or place == 0, subject, verb, past, " ".join(rest))
+    return _Sentence(text, raw, content_words(text), own, frozenset(), "", False, text)
 
 
 def _is_verb(tokens: list[str], place: int) -> bool:
     """Whether a word is what is done: after an article, or before another verb, it is a name for something."""
     if tokens[place] in _BE:
         return True
-    if stem(tokens[place]) not in _VERBS or (place and tokens[place - 1] in ("a", "the", "to")):
+    if stem(tokens[place]) not in _stems(_VERBS) or (place and tokens[place - 1] in ("a", "the", "to")):
         return False
     after = tokens[place + 1] if place == 0 and len(tokens) > 1 else ""
-    return after not in _BE and stem(after) not in _VERBS
+    return after not in _BE and stem(after) not in _stems(_VERBS)
 
 
-_LIGHT = frozenset(map(stem, "new day now week month just finally recently these since usually".split()))
+_LIGHT = """
+    new day now week month just finally recently these since usually yes yeah um uh well okay currently today
+    ill hell shell theyll youll thats its were youre theyre
+"""
 
 
 def _lasting(sentence: _Sentence) -> bool:
     """Whether it states something that holds until it changes, and not an event, a plan or a wish."""
-    if sentence.verb and _GONE_BY.search(sentence.text) and sentence.verb != "be":
+    if sentence.past and sentence.verb in _stems(_STATES):
         return False
     return not (_GONE_BY.search(sentence.text) or _UNREAL.search(sentence.text.split(" not ")[0]))
 
@@ -207,7 +237,7 @@ def _left(sentence: _Sentence) -> Iterator[tuple[frozenset[str], bool, _Sentence
             clause = re.split(r"[,;]|\b(?:and|but)\b", sentence.text[: found.start()])[-1]
             if _UNREAL.search(clause) or (found[0].startswith("used to") and _USED.search(sentence.text)):
                 continue
-            words = content_words(found["x"]) - _NOTHING_LEFT
+            words = content_words(found["x"]) - _stems(_NOTHING_LEFT)
             if words:
                 begin, end = found.span("x")
                 yield words, any(word[:1].isupper() for word in sentence.raw[begin:end].split()), sentence
@@ -218,18 +248,19 @@ def _other_owner(new: _Sentence, old: _Statement) -> bool:
     said = old.sentences[0]
     if said.subject and not said.own:
         return not said.subject & new.words and not said.text.startswith(("the ", "all ", "everyone "))
-    kin = said.words & _KIN, new.words & _KIN
+    kin = said.words & _stems(_KIN), new.words & _stems(_KIN)
     return kin[0] != kin[1]
 
 
-_KIN = frozenset(
-    stem(word)
-    for word in "brother sister mother mum mom father dad wife husband partner son daughter friend colleague neighbour "
-    "neighbor roommate flatmate uncle aunt cousin grandma grandpa parents girlfriend boyfriend niece nephew kids".split()
-)
+_KIN = """
+    brother sister mother mum mom father dad wife husband partner son daughter friend colleague neighbour
+    neighbor roommate flatmate uncle aunt cousin grandma grandpa parents girlfriend boyfriend niece nephew kids
+"""
 
 
 def _by_leaving(new: _Statement, old: _Statement) -> bool:
+    if _IN_THE_MIDDLE.search(old.sentences[0].text) and _finished(new, old):
+        return True
     gone = {word for words, _, _ in old.left for word in words}
     for words, named, sentence in new.left:
         if not words <= old.words or words & gone or _other_owner(sentence, old):
@@ -239,10 +270,18 @@ def _by_leaving(new: _Statement, old: _Statement) -> bool:
     return False
 
 
+def _finished(new: _Statement, old: _Statement) -> bool:
+    for one in new.sentences:
+        found = _FINISHED.search(one.text)
+        if found and not _UNREAL.search(one.text) and (done := content_words(found["x"])) and done <= old.words:
+            return not _other_owner(one, old)
+    return False
+
+
 def _by_new_value(new: _Statement, old: _Statement) -> bool:
     said = old.sentences[0]
     slot, value = _slot(said)
-    if not slot or slot & _KIN != new.words & _KIN:
+    if not slot or slot & _stems(_KIN) != new.words & _stems(_KIN):
         return False
     return any(_renewed(one, slot) or _moved_on(one, said, slot, value) for one in new.sentences)
 
@@ -256,7 +295,7 @@ def _slot(said: _Sentence) -> tuple[frozenset[str], str]:
 
 def _renewed(one: _Sentence, slot: frozenset[str]) -> bool:
     """A new one: of that there is only one, and it is named."""
-    if _UNREAL.search(one.text) or _ADDED.search(one.text) or slot & _MANY:
+    if _UNREAL.search(one.text) or _ADDED.search(one.text) or slot & _stems(_MANY):
         return False
     found = _NEW.search(one.text)
     if found is None:
@@ -266,18 +305,18 @@ def _renewed(one: _Sentence, slot: frozenset[str]) -> bool:
         named.add(stem(word.removesuffix("'s")))
         if named >= slot:
             break
-    return named == slot and bool(one.words - slot - _LIGHT - _NOTHING_LEFT)
+    return named == slot and bool(one.words - slot - _stems(_LIGHT) - _stems(_NOTHING_LEFT))
 
 
 def _moved_on(one: _Sentence, said: _Sentence, slot: frozenset[str], value: str) -> bool:
     """The same thing has another value of the same sort."""
-    if _ADDED.search(one.text) or _UNREAL.search(one.text) and not _LASTING.search(one.text):
+    if _ADDED.search(one.text) or (_UNREAL.search(one.text) and not _LASTING.search(one.text)):
         return False
     if found := _TO_VALUE.search(one.text):
         return _same_slot(content_words(found["what"]), slot) and _other_value(value, f"to {found['value']}", said)
     if not _same_slot(one.subject, slot):
         return False
-    if one.verb in _CHANGES and (to := re.search(r"\b(?:to|until|till) .+", one.rest)):
+    if one.verb in _stems(_CHANGES) and (to := re.search(r"\b(?:to|until|till) .+", one.rest)):
         return _other_value(value, to[0], said)
     if _NOW.search(one.text) or _LASTING.search(one.text):
         return one.verb == said.verb and _other_value(value, one.rest, said)
@@ -285,7 +324,8 @@ def _moved_on(one: _Sentence, said: _Sentence, slot: frozenset[str], value: str)
 
 
 def _same_slot(some: frozenset[str], others: frozenset[str]) -> bool:
-    return (some - _EXTRA == others - _EXTRA and bool(some - _EXTRA)) or (some == others and bool(some))
+    main, other = some - _stems(_EXTRA), others - _stems(_EXTRA)
+    return bool(some) and (some == others or (bool(main) and main == other))
 
 
 def _other_value(old: str, new: str, said: _Sentence) -> bool:
@@ -297,7 +337,7 @@ def _other_value(old: str, new: str, said: _Sentence) -> bool:
         return any(figures.get(sort, frozenset()) != others.get(sort, frozenset()) for sort in shared) or (
             sorts == {"day"} == other_sorts and figures != others
         )
-    one, two = content_words(rest), content_words(other_rest) - _LIGHT
+    one, two = content_words(rest), content_words(other_rest) - _stems(_LIGHT)
     place = (_PLACE.match(old.strip()) is not None, _PLACE.match(new.strip()) is not None)
     return bool(two) and not two <= one and place[0] == place[1] and (not place[0] or said.verb != "have")
 
@@ -319,13 +359,13 @@ def _by_same_doing(new: _Statement, old: _Statement) -> bool:
         if _ADDED.search(one.text) or _UNREAL.search(one.text):
             continue
         (figures, some), (others, rest) = figures_of(said.rest), figures_of(one.rest)
-        before, after = content_words(some), content_words(_NOW.sub(" ", rest)) - _LIGHT
+        before, after = content_words(some), content_words(_NOW.sub(" ", rest)) - _stems(_LIGHT)
         purposes = {frozenset(content_words(found["what"])) for text in (some, rest) if (found := _FOR.search(text))}
         if len(purposes) > 1:
             continue
         if before & after and figures != others and figures and others and (before <= after or after <= before):
             return True
-        if one.verb in _ELSEWHERE and after and not after <= before and not (figures or others):
+        if one.verb in _stems(_ELSEWHERE) and after and not after <= before and not (figures or others):
             return True
     return False
 
@@ -336,11 +376,11 @@ def _by_home(new: _Statement, old: _Statement) -> bool:
         return False
     for one in new.sentences:
         found = _MOVED.search(one.text)
-        if found is None or _UNREAL.search(one.text) or one.words & _KIN or _FOR.search(found["value"]):
+        if found is None or _UNREAL.search(one.text) or one.words & _stems(_KIN) or _FOR.search(found["value"]):
             continue
         named = _NAMED.match(one.raw[found.start("value") : found.end("value")]) is not None
-        together = one.text.startswith("we") and not re.search(r"\bjust|last|house|flat|apartment|back|finally\b", one.text)
-        if named and not (together and "we" not in lived.string.split()) and _differ(lived["value"], found["value"]):
+        tools = one.text.startswith("we") and "we" not in lived.string.split() and not _HOUSE.search(one.text)
+        if named and not tools and _differ(lived["value"], found["value"]):
             return True
     return False
 
@@ -348,11 +388,11 @@ def _by_home(new: _Statement, old: _Statement) -> bool:
 def _by_workplace(new: _Statement, old: _Statement) -> bool:
     said = old.sentences[0]
     worked = _WORK.search(said.text)
-    if worked is None or not said.own or said.words & _KIN:
+    if worked is None or not said.own or said.words & _stems(_KIN):
         return False
     for one in new.sentences:
         found = _HIRED.search(one.text)
-        if found is None or _UNREAL.search(one.text) or one.words & _KIN or _ADDED.search(one.text):
+        if found is None or _UNREAL.search(one.text) or one.words & _stems(_KIN) or _ADDED.search(one.text):
             continue
         named = _NAMED.match(one.raw[found.start("value") : found.end("value")]) is not None
         third = one.subject and not one.own
@@ -368,17 +408,32 @@ def _differ(some: str, others: str) -> bool:
 
 def _by_taking_over(new: _Statement, old: _Statement) -> bool:
     said = old.sentences[0]
-    if said.verb not in _LEADING or not said.subject:
+    if said.verb not in _stems(_LEADING) or not said.subject:
         return False
     done = content_words(said.rest)
     for one in new.sentences:
         found = _TAKEN_OVER.search(one.text)
-        whose = found["what"] if found is not None else one.rest if one.verb == said.verb and _NOW.search(one.text) else ""
-        if whose and done and content_words(_NOW.sub(" ", whose)) - _LIGHT == done and not _UNREAL.search(one.text):
+        whose = found["what"] if found is not None else ""
+        if found is None and one.verb == said.verb and _NOW.search(one.text):
+            whose = _NOW.sub(" ", one.rest)
+        if done and content_words(whose) - _stems(_LIGHT) == done and not _UNREAL.search(one.text):
             return not said.subject & one.subject
     return False
 
 
+_CHANGED = re.compile(
+    r"\b(?:sold|cancel|quit|ditch|dump|scrap|retir|rid of|gave|given|clos|finish|complet|done with|stop|return|resign|"
+    r"unsubscrib|drop|broke up|decommission|phased|trad|abandon|mov|switch|migrat|chang|convert|transition|went|replac|"
+    r"swap|exchang|no longer|instead|used to|any ?more|any longer|took over|tak|gone|history|shut down|discontinu|push|"
+    r"postpon|reschedul|shift|bump|rais|lower|increas|reduc|got|extend|delay|became|rose|fell|updat|reset|cut|brought|"
+    r"renam|set|new|now|these days|current|as of|since|lately|meanwhile|down to|up to|effective|start|"
+    r"from (?:next|this)|began|begin|join|hired|relocat|emigrat|settl|work|job)",
+    re.IGNORECASE,
+)
+"""The beginnings of the words by which the rules notice a change."""
+_PLACED = re.compile(
+    r"\b(?:liv|based|resid|home|stay|mov|reloc|emigr|settl|work|job|employ|hired|join|start|began)", re.IGNORECASE
+)
 _RULES = (
     ("left", _by_leaving),
     ("new value", _by_new_value),

@@ -11,17 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import permutations
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from holdfast.memory.conflicts import contradictions
 from holdfast.memory.names import folded, in_order
-from holdfast.memory.superseding import outdates
+from holdfast.memory.superseding import outdates, tells_change
 from holdfast.records import TRUST, Hit
 
-LOOKED_AT = 20
+LOOKED_AT = 30
 """How many hits are compared: what has changed is often said in other words than those of the question."""
 _DISPUTED = 10
 _ONE_VALUE = frozenset({"home", "workplace", "age", "email", "phone", "favourite", "time", "date", "weekday", "number"})
@@ -72,9 +71,10 @@ def _said(hit: Hit, owner: str) -> _Said | None:
 def _outdated(said: list[_Said]) -> dict[str, str]:
     """For each hit that is outdated, the latest one that outdates it."""
     found: dict[str, str] = {}
-    for later, earlier in permutations(sorted(said, key=lambda one: one.order, reverse=True), 2):
-        if earlier.hit.id not in found and _may(later, earlier) and outdates(later.hit.text, earlier.hit.text):
-            found[earlier.hit.id] = later.hit.id
+    for later in sorted(said, key=lambda one: one.order, reverse=True):
+        for earlier in said if tells_change(later.hit.text) else ():
+            if earlier.hit.id not in found and _may(later, earlier) and outdates(later.hit.text, earlier.hit.text):
+                found[earlier.hit.id] = later.hit.id
     return found
 
 

@@ -28,8 +28,8 @@ from holdfast.memory.metadata import UNNAMED, wanted_marks
 from holdfast.memory.names import MEMORY, folded, memory_id, subject_of
 from holdfast.memory.stored import to_memory
 from holdfast.records import ENTRY_KINDS, MEMORY_KINDS, TRUST, Entry, File, Hit, Memory, Recalled, RecallReport
-from holdfast.retrieval import index as indexes
 from holdfast.retrieval import disputes, question
+from holdfast.retrieval import index as indexes
 from holdfast.retrieval.candidates import ArrayCandidates, FindsCandidates
 from holdfast.retrieval.corpus import Corpus
 from holdfast.retrieval.documents import IndexScope
