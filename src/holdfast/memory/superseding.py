@@ -23,7 +23,7 @@ from functools import lru_cache
 import msgspec
 
 from holdfast.memory.conflicts import content_words, figures_of
-from holdfast.text import fold, stem
+from holdfast.text import STOP_WORDS, fold, stem
 
 LONGEST_EARLIER, LONGEST_LATER = 200, 400
 """Characters of texts that are compared: what is longer says more than one thing."""
@@ -99,7 +99,7 @@ _TO_VALUE = re.compile(
     r"shifted|bumped|renamed|set|extended|delayed) (?P<what>(?:the|our|my|their|\w+'s) [\w' -]{1,50}?)"
     r"(?: from [^,;]{1,30}?)?(?: (?:back|forward|up|down))? (?:to|until|till) (?P<value>[^,;.!?]+)"
 )
-_NEW = re.compile(r"\b(?:brand[- ])?new (?P<what>(?:[\w'-]+ ?){1,4})")
+_NEW = re.compile(r"(?<!'s )(?<!\bhis )(?<!\bher )(?<!\btheir )\b(?:brand[- ])?new (?P<what>(?:[\w'-]+ ?){1,4})")
 _HOME = re.compile(r"\b(?:live|lives|living|based|reside|home is|staying) (?:in|at|on|near) (?P<value>[^,;.!?]+)")
 _MOVED = re.compile(
     r"\b(?P<who>i|i've|we|we've)?\s*(?:have )?(?:just |recently |finally )*(?:moved|relocated|emigrated|settled) "
@@ -213,12 +213,15 @@ def _is_verb(tokens: list[str], place: int) -> bool:
         return True
     if stem(tokens[place]) not in _stems(_VERBS) or (place and tokens[place - 1] in ("a", "the", "to")):
         return False
+    coming = {stem(word) for word in tokens[place + 1 : place + 3]}
+    if tokens[place] in ("has", "have", "got") and coming & _stems(_CHANGES):
+        return False
     after = tokens[place + 1] if place == 0 and len(tokens) > 1 else ""
     return after not in _BE and stem(after) not in _stems(_VERBS)
 
 
 _LIGHT = """
-    new day now week month just finally recently these since usually yes yeah um uh well okay currently today
+    new day now week month next just finally recently these since usually yes yeah um uh well okay currently today
     ill hell shell theyll youll thats its were youre theyre
 """
 
@@ -300,11 +303,10 @@ def _renewed(one: _Sentence, slot: frozenset[str]) -> bool:
     found = _NEW.search(one.text)
     if found is None:
         return False
-    named: set[str] = set()
-    for word in found["what"].split():
-        named.add(stem(word.removesuffix("'s")))
-        if named >= slot:
-            break
+    said = found["what"].split()
+    named = {stem(word) for word in said[: len(slot)]}
+    if any(word not in STOP_WORDS and word not in ("called", "named") for word in said[len(slot) : len(slot) + 1]):
+        return False  # a new phone case is no new phone
     return named == slot and bool(one.words - slot - _stems(_LIGHT) - _stems(_NOTHING_LEFT))
 
 
