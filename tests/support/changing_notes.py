@@ -1,7 +1,7 @@
 """Made-up notes of which a later one outdates an earlier one, some that only look like it, and others beside them.
 
-``TO_BUILD_ON`` is what the rules may be looked at with. ``KEPT`` was written before there was a rule, and is only asked
-at the end: a change of a rule because of it makes it worthless.
+The rules were made with ``TO_BUILD_ON``. ``KEPT`` was written before there was a rule and asked once when they were
+done: 9 of its 15 were marked then. Three rules were widened after that, so it measures nothing new any more.
 """
 
 from __future__ import annotations
@@ -36,12 +36,16 @@ TO_BUILD_ON = (
 )
 KEPT = (
     Pair("My bank is Barclays", "Closed my Barclays account, I'm with Monzo now", "Which bank am I with?"),
-    Pair("Our tickets live in Jira", "As of this sprint we track work in Linear, Jira is gone", "Where are our tickets?"),
+    Pair(
+        "Our tickets live in Jira", "As of this sprint we track work in Linear, Jira is gone", "Where are our tickets?"
+    ),
     Pair("Book club meets at Hannah's place", "Book club will be at the library from now on", "Where is book club?"),
     Pair("I play the cello in a quartet", "Gave up the cello and took up drums", "Which instrument do I play?"),
     Pair("The wifi password is sunflower88", "Changed the wifi password to maple2024", "What is the wifi password?"),
     Pair("My boss is Angela", "Angela left; Deepak is my manager these days", "Who is my boss?"),
-    Pair("The weekly report is due on Wednesday", "Weekly report deadline is Monday instead", "When is the report due?"),
+    Pair(
+        "The weekly report is due on Wednesday", "Weekly report deadline is Monday instead", "When is the report due?"
+    ),
     Pair("I'm a vegetarian", "I eat meat again since the summer", "Do I eat meat?"),
     Pair("Marta's shop opens at 8:00", "Marta's shop now opens at 9:30", "When does Marta's shop open?"),
     Pair("We host on AWS", "The migration from AWS to Hetzner is done", "Where do we host?"),
@@ -64,7 +68,9 @@ ONLY_ALIKE = (
     Pair("The kitchen is painted yellow", "The bathroom is now painted green", "What colour is the kitchen?"),
     Pair("The flight to Rome leaves at 7:15", "The flight from Rome leaves at 18:40", "When is the flight to Rome?"),
     Pair("My dentist is Dr. Ruiz", "My new dermatologist is Dr. Lam", "Who is my dentist?"),
-    Pair("The Berlin office moved to the fourth floor", "The Paris office moved to the second floor", "Where is Berlin?"),
+    Pair(
+        "The Berlin office moved to the fourth floor", "The Paris office moved to the second floor", "Where is Berlin?"
+    ),
     Pair("We use Slack for chat", "We switched to Figma for design", "What do we use for chat?"),
     Pair("Anna bought a bicycle", "I sold my bicycle to Peter", "Who has a bicycle?"),
     Pair("Backups run at 2:00", "Reports run at 3:30", "When do backups run?"),
@@ -81,7 +87,8 @@ BESIDE = (
     "I can't stand coriander", "The invoice template is in the shared folder", "My blood type is A positive",
     "Parking is free after seven", "The neighbours have a beagle named Watson", "Holiday in Crete was wonderful",
     "My shoe size is 43", "The bike lock code is on a sticker under the saddle", "I want to learn Portuguese",
-    "The plumber's name is Mr. Lindqvist", "Recycling is collected every second Thursday", "I love jazz from the fifties",
+    "The plumber's name is Mr. Lindqvist", "Recycling is collected every second Thursday",
+    "I love jazz from the fifties",
     "The server room must stay below 22 degrees", "Our wedding anniversary is 12 June", "I wear contact lenses",
     "The board meets four times a year", "Uncle Ted lives in Adelaide", "My favourite colour is dark green",
     "The attic window does not close properly", "Vaccination against tetanus is due next year",

@@ -63,6 +63,10 @@ _LEFT = [
         r" (?:gone|history|sold|cancelled|canceled|replaced|shut down|discontinued|retired|switched off)\b",
     )
 ]
+_GONE = re.compile(
+    r"^([A-Z]\w+(?: [A-Z]\w+)?) (?:has |have |just )?(?:left|resigned|quit|retired|moved on)\b"
+    r"(?! (?:for|at|on|the|a|her|his)\b)"
+)
 _FINISHED = re.compile(rf"\b(?:finished|completed|done with) {_X}")
 _IN_THE_MIDDLE = re.compile(
     r"\b(?:reading|watching|working on|writing|studying|learning|taking|doing|playing|building)\b"
@@ -90,6 +94,8 @@ _GONE_BY = re.compile(
     r"last (?:week|month|year|night|summer|winter|spring|autumn)|used to|in (?:19|20)\d\d)\b"
 )
 _EXTRA = "deadline time date meeting call start new daily weekly appointment day"
+_HAPPENING = "be meet happen start begin"
+"""Of these, one may stand for another: book club meets at Hannah's, and will be at the library."""
 _MANY = """
     cat dog pet kitten puppy child kid baby son daughter friend colleague neighbour neighbor plant book game
     song recipe sister brother cousin nephew niece customer client member student idea rule task note item
@@ -262,7 +268,7 @@ _KIN = """
 
 
 def _by_leaving(new: _Statement, old: _Statement) -> bool:
-    if _IN_THE_MIDDLE.search(old.sentences[0].text) and _finished(new, old):
+    if (_IN_THE_MIDDLE.search(old.sentences[0].text) and _finished(new, old)) or _gone(new, old):
         return True
     gone = {word for words, _, _ in old.left for word in words}
     for words, named, sentence in new.left:
@@ -271,6 +277,15 @@ def _by_leaving(new: _Statement, old: _Statement) -> bool:
         if named or old.sentences[0].own or old.sentences[0].subject & words:
             return True
     return False
+
+
+def _gone(new: _Statement, old: _Statement) -> bool:
+    """Whether somebody left who was somebody's: my boss is Angela, and Angela left."""
+    slot, _ = _slot(old.sentences[0])
+    if old.sentences[0].verb != "be" or not slot:
+        return False
+    whom = {word for one in new.sentences if (found := _GONE.search(one.raw)) for word in content_words(fold(found[1]))}
+    return bool(whom) and whom <= content_words(old.sentences[0].rest) | slot and not whom & slot
 
 
 def _finished(new: _Statement, old: _Statement) -> bool:
@@ -321,7 +336,8 @@ def _moved_on(one: _Sentence, said: _Sentence, slot: frozenset[str], value: str)
     if one.verb in _stems(_CHANGES) and (to := re.search(r"\b(?:to|until|till) .+", one.rest)):
         return _other_value(value, to[0], said)
     if _NOW.search(one.text) or _LASTING.search(one.text):
-        return one.verb == said.verb and _other_value(value, one.rest, said)
+        same = one.verb == said.verb or {one.verb, said.verb} <= _stems(_HAPPENING)
+        return same and _other_value(value, one.rest, said)
     return False
 
 
@@ -340,8 +356,9 @@ def _other_value(old: str, new: str, said: _Sentence) -> bool:
             sorts == {"day"} == other_sorts and figures != others
         )
     one, two = content_words(rest), content_words(other_rest) - _stems(_LIGHT)
-    place = (_PLACE.match(old.strip()) is not None, _PLACE.match(new.strip()) is not None)
-    return bool(two) and not two <= one and place[0] == place[1] and (not place[0] or said.verb != "have")
+    place = _PLACE.match(old.strip()) is not None, _PLACE.match(new.strip()) is not None
+    same = new.startswith("to ") or place[0] == place[1]
+    return bool(two) and not two <= one and same and said.verb != "have"
 
 
 _PLACE = re.compile(r"(?:\w+ )?(?:in|at|on|to|from|near|with)\b")
@@ -424,12 +441,13 @@ def _by_taking_over(new: _Statement, old: _Statement) -> bool:
 
 
 _CHANGED = re.compile(
-    r"\b(?:sold|cancel|quit|ditch|dump|scrap|retir|rid of|gave|given|clos|finish|complet|done with|stop|return|resign|"
-    r"unsubscrib|drop|broke up|decommission|phased|trad|abandon|mov|switch|migrat|chang|convert|transition|went|replac|"
-    r"swap|exchang|no longer|instead|used to|any ?more|any longer|took over|tak|gone|history|shut down|discontinu|push|"
-    r"postpon|reschedul|shift|bump|rais|lower|increas|reduc|got|extend|delay|became|rose|fell|updat|reset|cut|brought|"
-    r"renam|set|new|now|these days|current|as of|since|lately|meanwhile|down to|up to|effective|start|"
-    r"from (?:next|this)|began|begin|join|hired|relocat|emigrat|settl|work|job)",
+    r"\b(?:sold|left|cancel|quit|ditch|dump|scrap|retir|rid of|gave|given|clos|finish|complet|done with|stop|"
+    r"return|resign|unsubscrib|drop|broke up|decommission|phased|trad|abandon|mov|switch|migrat|chang|"
+    r"convert|transition|went|replac|swap|exchang|no longer|instead|used to|any ?more|any longer|"
+    r"took over|tak|gone|history|shut down|discontinu|push|postpon|reschedul|shift|bump|rais|lower|"
+    r"increas|reduc|got|extend|delay|became|rose|fell|updat|reset|cut|brought|renam|set|new|now|"
+    r"these days|current|as of|since|lately|meanwhile|down to|up to|effective|start|from (?:next|this)|"
+    r"began|begin|join|hired|relocat|emigrat|settl|work|job)",
     re.IGNORECASE,
 )
 """The beginnings of the words by which the rules notice a change."""
