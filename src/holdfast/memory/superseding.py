@@ -134,7 +134,7 @@ def _stems(words: str) -> frozenset[str]:
     return frozenset(map(stem, words.split()))
 
 
-class _Sentence(msgspec.Struct, frozen=True):
+class _ReadSentence(msgspec.Struct, frozen=True):
     """A sentence that states something: who or what does what, and what comes after that."""
 
     text: str
@@ -156,8 +156,8 @@ class _Statement(msgspec.Struct, frozen=True):
     """What the rules see of a text."""
 
     words: frozenset[str]
-    sentences: tuple[_Sentence, ...]
-    left: tuple[tuple[frozenset[str], bool, _Sentence], ...]
+    sentences: tuple[_ReadSentence, ...]
+    left: tuple[tuple[frozenset[str], bool, _ReadSentence], ...]
 
 
 @lru_cache(_KEPT)
@@ -198,7 +198,7 @@ def _read(text: str) -> _Statement:
     return _Statement(words, sentences, tuple(one for several in left for one in several))
 
 
-def _sentence(raw: str) -> _Sentence:
+def _sentence(raw: str) -> _ReadSentence:
     raw = raw.strip(" .;!\n").replace("\u2019", "'")
     text = fold(raw)
     tokens = [token.strip(",:()\"'") for token in text.split()]
@@ -209,8 +209,8 @@ def _sentence(raw: str) -> _Sentence:
             subject = frozenset(word for word in content_words(" ".join(before)) if word not in _stems(_LIGHT))
             verb = "be" if token in _BE else stem(token)
             past = token.endswith("ed") and verb not in _stems(_LASTING_PAST)
-            return _Sentence(text, raw, content_words(text), own or place == 0, subject, verb, past, " ".join(rest))
-    return _Sentence(text, raw, content_words(text), own, frozenset(), "", False, text)
+            return _ReadSentence(text, raw, content_words(text), own or place == 0, subject, verb, past, " ".join(rest))
+    return _ReadSentence(text, raw, content_words(text), own, frozenset(), "", False, text)
 
 
 def _is_verb(tokens: list[str], place: int) -> bool:
@@ -232,14 +232,14 @@ _LIGHT = """
 """
 
 
-def _lasting(sentence: _Sentence) -> bool:
+def _lasting(sentence: _ReadSentence) -> bool:
     """Whether it states something that holds until it changes, and not an event, a plan or a wish."""
     if sentence.past and sentence.verb in _stems(_STATES):
         return False
     return not (_GONE_BY.search(sentence.text) or _UNREAL.search(sentence.text.split(" not ")[0]))
 
 
-def _left(sentence: _Sentence) -> Iterator[tuple[frozenset[str], bool, _Sentence]]:
+def _left(sentence: _ReadSentence) -> Iterator[tuple[frozenset[str], bool, _ReadSentence]]:
     """What somebody no longer has or does, and whether its name stands there."""
     for pattern in _LEFT:
         for found in pattern.finditer(sentence.text):
@@ -252,7 +252,7 @@ def _left(sentence: _Sentence) -> Iterator[tuple[frozenset[str], bool, _Sentence
                 yield words, any(word[:1].isupper() for word in sentence.raw[begin:end].split()), sentence
 
 
-def _other_owner(new: _Sentence, old: _Statement) -> bool:
+def _other_owner(new: _ReadSentence, old: _Statement) -> bool:
     """Whether they speak of different people: what I sold was not Anna's."""
     said = old.sentences[0]
     if said.subject and not said.own:
@@ -304,14 +304,14 @@ def _by_new_value(new: _Statement, old: _Statement) -> bool:
     return any(_renewed(one, slot) or _moved_on(one, said, slot, value) for one in new.sentences)
 
 
-def _slot(said: _Sentence) -> tuple[frozenset[str], str]:
+def _slot(said: _ReadSentence) -> tuple[frozenset[str], str]:
     """What has a value, and the value: my dentist, Dr. Ruiz."""
     if said.verb == "be" and (found := re.search(r"^(?:my|our) ([\w' -]+)$", said.rest)):
         return content_words(found[1]), said.text
     return said.subject, said.rest
 
 
-def _renewed(one: _Sentence, slot: frozenset[str]) -> bool:
+def _renewed(one: _ReadSentence, slot: frozenset[str]) -> bool:
     """A new one: of that there is only one, and it is named."""
     if _UNREAL.search(one.text) or _ADDED.search(one.text) or slot & _stems(_MANY):
         return False
@@ -325,7 +325,7 @@ def _renewed(one: _Sentence, slot: frozenset[str]) -> bool:
     return named == slot and bool(one.words - slot - _stems(_LIGHT) - _stems(_NOTHING_LEFT))
 
 
-def _moved_on(one: _Sentence, said: _Sentence, slot: frozenset[str], value: str) -> bool:
+def _moved_on(one: _ReadSentence, said: _ReadSentence, slot: frozenset[str], value: str) -> bool:
     """The same thing has another value of the same sort."""
     if _ADDED.search(one.text) or (_UNREAL.search(one.text) and not _LASTING.search(one.text)):
         return False
@@ -346,7 +346,7 @@ def _same_slot(some: frozenset[str], others: frozenset[str]) -> bool:
     return bool(some) and (some == others or (bool(main) and main == other))
 
 
-def _other_value(old: str, new: str, said: _Sentence) -> bool:
+def _other_value(old: str, new: str, said: _ReadSentence) -> bool:
     """Whether two values are of one sort, and differ."""
     (figures, rest), (others, other_rest) = figures_of(old), figures_of(_NOW.sub(" ", new))
     if figures or others:
