@@ -252,7 +252,7 @@ class Hit(msgspec.Struct, frozen=True):
 
     ``score`` orders the hits of one recall, except that word-for-word repetitions of better hits come last; you cannot
     compare scores of two recalls. ``why`` has each stage's part of the score if you asked to ``explain``.
-    ``disputed_by`` names memories that contradict this one.
+    ``disputed_by`` names memories that contradict this one, ``superseded_by`` the hit that says what has changed since.
     """
 
     text: str
@@ -265,6 +265,7 @@ class Hit(msgspec.Struct, frozen=True):
     why: dict[str, float] = {}
     disputed_by: tuple[str, ...] = ()
     file: File | None = None
+    superseded_by: str | None = None
 
     @property
     def id(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,3 +90,9 @@ def test_with_room_only_what_could_fill_it(room: int) -> None:
     assert some == everything[: len(some)]
     assert len(some) == 50 or sum(words(piece.text) for piece in some) >= room
     assert sum(words(piece.text) for piece in some[:-1]) < max(room, 1)
+
+
+def test_what_a_later_hit_outdates_says_so() -> None:
+    older = msgspec.structs.replace(hit(1, "I ride a Vespa"), superseded_by="t#2")
+    [piece] = recalled([older], "What do I ride?", NOW, "ana", words)
+    assert piece.text == "- #1 user: I ride a Vespa (superseded by t#2)"

@@ -71,8 +71,7 @@ def _fits(text: str, limit: int, count: Count) -> bool:
 
 def _memory(hit: Hit, memory: Memory, text: str, now: datetime, user: str | None) -> Piece:
     whose = "" if memory.subject == user or memory.key is None else f"{line(memory.subject)}: "
-    disputed = f"; disputed by {', '.join(hit.disputed_by)}" if hit.disputed_by else ""
-    about = f"{memory.id}, {day(memory.valid_from)}, {age(memory.valid_from, now)}{trust(memory, '; ')}{disputed}"
+    about = f"{memory.id}, {day(memory.valid_from)}, {age(memory.valid_from, now)}{trust(memory, '; ')}{_doubts(hit)}"
     return Piece(hit.id, f"- {whose}{text} ({about})", (0, "", memory.valid_from, memory.id), "Memories:")
 
 
@@ -91,4 +90,11 @@ def _entry(hit: Hit, text: str, now: datetime) -> Piece:
     if hit.trust in MARKS:
         who = f"{who} ({MARKS[hit.trust]})"
     place = (1, day(hit.time), entry.thread, entry.number)
-    return Piece(hit.id, f"- #{entry.number} {line(who)}: {text}", place, group)
+    doubts = f" ({_doubts(hit).removeprefix('; ')})" if _doubts(hit) else ""
+    return Piece(hit.id, f"- #{entry.number} {line(who)}: {text}{doubts}", place, group)
+
+
+def _doubts(hit: Hit) -> str:
+    """What else was found that speaks against it."""
+    superseded = f"; superseded by {hit.superseded_by}" if hit.superseded_by else ""
+    return superseded + (f"; disputed by {', '.join(hit.disputed_by)}" if hit.disputed_by else "")

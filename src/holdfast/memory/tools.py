@@ -218,6 +218,7 @@ def _hit(hit: Hit, now: datetime, chars: int) -> str:
     """One line: the id to cite, whose or who, the text, its date and age, and how far it may be believed."""
     notes = [f"{hit.time:%Y-%m-%d}, {age(hit.time, now)}"]
     notes += [_MARKS[hit.trust]] if hit.trust in _MARKS else []
+    notes += [f"superseded by {hit.superseded_by}"] if hit.superseded_by else []
     notes += [f"disputed by {', '.join(hit.disputed_by)}"] if hit.disputed_by else []
     return f"[{hit.id}] {_whose(hit)}{_clipped(hit.text, chars)} ({'; '.join(notes)})"
 

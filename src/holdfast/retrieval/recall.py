@@ -25,15 +25,14 @@ from holdfast.ledger import log
 from holdfast.ledger.core import Core, fetch, fetch_events
 from holdfast.ledger.files import FILE, Within, here, text_of, to_file
 from holdfast.ledger.speech import Speech, spoken
-from holdfast.memory.conflicts import contradictions
 from holdfast.memory.handle import NearFilters, Only
 from holdfast.memory.metadata import UNNAMED, wanted_marks
 from holdfast.memory.names import MEMORY, folded, memory_id, subject_of
 from holdfast.memory.stored import to_memory
 from holdfast.providers.reranker import Passage, Reranker
 from holdfast.records import ENTRY_KINDS, MEMORY_KINDS, TRUST, Entry, File, Hit, Memory, Recalled, RecallReport
+from holdfast.retrieval import disputes, question, reranking
 from holdfast.retrieval import index as indexes
-from holdfast.retrieval import question, reranking
 from holdfast.retrieval.candidates import ArrayCandidates, FindsCandidates
 from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.documents import IndexScope
@@ -54,7 +53,6 @@ _MEANT = {
     ),
 }  # fmt: skip
 """What people write for another word of ours."""
-_FIRST = 10
 _SPARE = 5
 _PATIENT_MS = 200
 """With less time than this, a recall waits neither for an embedder far away nor for an index to be saved."""
@@ -177,11 +175,12 @@ class Recaller:
         vectors = self._vectors(question.without_names(reading, corpus), models, run, notes)
         judge = self._judge(corpus, reading, run, notes)
         found = search(corpus, asked, reading, vectors, run, self._candidates, judge)
-        hits = self._hits(corpus, found, asked.k, explain)
+        hits = self._hits(corpus, found, max(asked.k, disputes.LOOKED_AT), explain)
         if run.may("disputes"):
             start = _time.perf_counter()
-            hits = disputed(hits)
+            hits = disputes.settled(hits, asked.text, asked.subject)
             run.timed("disputes", start)
+        hits = hits[: asked.k]
         report = RecallReport(
             query=asked.text,
             searched=corpus.rows,
@@ -408,20 +407,6 @@ class Recaller:
 def _hit_rows(corpus: Corpus, rows: Rows) -> list[HitRow]:
     columns = [corpus.column(name, rows).tolist() for name in HitRow._fields]
     return [HitRow(*values) for values in zip(*columns, strict=True)]
-
-
-def disputed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-    """Hits of which each names the others that say otherwise."""
-    known = [hit.memory for hit in hits if hit.memory is not None and hit.memory.key is None]
-    memories = known[:_FIRST]
-    against: dict[str, list[str]] = {}
-    if len(memories) > 1:
-        for pair in contradictions(memories):
-            against.setdefault(pair.first.id, []).append(pair.second.id)
-            against.setdefault(pair.second.id, []).append(pair.first.id)
-    if not against:
-        return hits
-    return tuple(msgspec.structs.replace(hit, disputed_by=tuple(against.get(hit.id, ()))) for hit in hits)
 
 
 def _kinds(kind: str | Iterable[str] | None, *, log: bool, files: bool) -> tuple[str, ...] | None:
