@@ -116,6 +116,7 @@ def test_of_two_values_that_dispute_each_other_the_later_comes_first(here: Any, 
     first, second = asked(store, "When is standup?")
     assert first.text == "Standup is at 10:00"
     assert (first.disputed_by, second.disputed_by) == ((second.id,), (first.id,))
+    assert asked(store, "Who chose 9:30 for standup?")[0].id == second.id  # its own figure is asked for
 
 
 def test_one_hit_is_lifted_to_just_above_what_it_outdates(here: Any, clock: ManualClock) -> None:

@@ -190,7 +190,7 @@ _LABELS = re.compile(
     r"example|case|version|room|order|invoice|page|line|memory|message|fact|record|document|day|week|round|level|"
     r"sprint|phase|unit|volume|option|rule|exercise|test)s?\.? ?(?:#|no\.? ?|number )?(?P<number>\d+)\b(?![:.]\d)"
     r"|#(?P<bare>\d+)\b|^\W*(?P<leading>\d+)[.):](?!\d)"
-    r"|^\W*(?P<first>[^\W\d_]+) (?P<own>\d+)(?=\s*(?:[:.)-](?!\d)|$))"
+    r"|^\W*(?P<first>[^\W_]*[^\W\d_][^\W_]*) (?P<own>\d+)(?=\s*(?:[:.)-](?!\d)|$))"
 )
 _FROM = re.compile(r"\bfrom (?:the |my |our )?(?!to\b|now\b|the\b|my\b|our\b)([a-z]{2,})")
 _BARE_WEEKDAY = re.compile(

@@ -24,6 +24,7 @@ LOOKED_AT = 30
 """How many hits are compared: what has changed is often said in other words than those of the question."""
 _DISPUTED = 10
 _ONE_VALUE = frozenset({"home", "workplace", "age", "email", "phone", "favourite", "time", "date", "weekday", "number"})
+_FIGURE = re.compile(r"\b\d[\d.:,]*\b")
 _PAST = re.compile(
     r"\b(?:did|was|were|had|used to|before|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|"
     r"(?:my|our|the|his|her|their) old|back then|ago|at first|until|last (?:year|month|week|time|summer|winter)|"
@@ -51,7 +52,7 @@ def settled(hits: Sequence[Hit], query: str, owner: str) -> tuple[Hit, ...]:
         else hit
         for hit in hits
     ]
-    return tuple(marked if _PAST.search(query) else _newer_first(marked, {**newer, **outdated}))
+    return tuple(marked if _PAST.search(query) else _newer_first(marked, {**newer, **outdated}, query))
 
 
 def _said(hit: Hit, owner: str) -> _Said | None:
@@ -103,12 +104,13 @@ def _disputed(hits: Sequence[Hit], outdated: dict[str, str]) -> tuple[dict[str, 
     return against, newer
 
 
-def _newer_first(hits: list[Hit], newer: dict[str, str]) -> list[Hit]:
-    """One newer hit lifted to just above the best older one."""
+def _newer_first(hits: list[Hit], newer: dict[str, str], query: str) -> list[Hit]:
+    """One newer hit lifted to just above the best older one, unless the older one's very figure is asked for."""
     places = {hit.id: place for place, hit in enumerate(hits)}
+    asked = set(_FIGURE.findall(query))
     for place, hit in enumerate(hits):
         at = places.get(newer.get(hit.id, ""), -1)
-        if at > place:
+        if at > place and not asked & (set(_FIGURE.findall(hit.text)) - set(_FIGURE.findall(hits[at].text))):
             lifted = hits[at]
             above = hits[place - 1].score if place else hit.score + 2e-4
             score = hit.score + min(1e-4, max(above - hit.score, 0.0) / 2)
