@@ -147,7 +147,7 @@ def test_an_empty_result_says_so() -> None:
 def test_a_result_without_its_call_becomes_a_remark(items: list[Any]) -> None:
     remarks = [line for line in shown(talk(*items)) if "41" in line]
     assert len(remarks) == 1
-    assert remarks[0].startswith("user: [result of a call")
+    assert remarks[0].startswith('user: <outside from="a call before this">')
     assert "<state>" not in remarks[0]
 
 

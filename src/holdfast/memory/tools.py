@@ -20,6 +20,7 @@ from holdfast import when
 from holdfast.checks import check_choice
 from holdfast.errors import Erased, Invalid, KeyReused, NotFound, quoted
 from holdfast.ids import check_id
+from holdfast.ledger.speech import voice
 from holdfast.memory.drafts import Remembering, check_trust, to_origin
 from holdfast.memory.facts import rank
 from holdfast.memory.names import folded, memory_id, once_number
@@ -227,9 +228,8 @@ def _whose(hit: Hit) -> str:
         return f"{_fact(hit.memory)}: "
     if hit.file is not None:
         return ""
-    fields = hit.entry.content if hit.entry is not None and isinstance(hit.entry.content, dict) else {}
-    named = (fields[name] for name in ("name", "speaker", "role") if isinstance(fields.get(name), str))
-    return f"{_line(next(named, hit.kind))}: "
+    said = None if hit.entry is None else voice(hit.entry.kind, hit.entry.content, hit.trust)
+    return f"{_line(hit.kind if said is None else said.speaker or said.tool or hit.kind)}: "
 
 
 def _fact(memory: Memory) -> str:

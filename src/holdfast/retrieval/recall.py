@@ -22,7 +22,7 @@ from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import Core, fetch, fetch_events
 from holdfast.ledger.files import FILE, Within, here, text_of, to_file
-from holdfast.ledger.speech import spoken
+from holdfast.ledger.speech import voice
 from holdfast.memory.conflicts import contradictions
 from holdfast.memory.handle import NearFilters, Only
 from holdfast.memory.metadata import UNNAMED, wanted_marks
@@ -37,7 +37,7 @@ from holdfast.retrieval.documents import IndexScope
 from holdfast.retrieval.library import Indexes, filing, filing_places, places
 from holdfast.retrieval.pipeline import OPTIONAL, Ranking, Stopwatch, nearest, search
 from holdfast.retrieval.question import RecallQuery
-from holdfast.retrieval.segment import CODES
+from holdfast.retrieval.segment import CODES, grounded
 from holdfast.retrieval.source import StreamRange
 
 MAX_HITS = 1_000
@@ -272,7 +272,9 @@ class Recaller:
     # What is shown
 
     def _hits(self, corpus: Corpus, found: Ranking, k: int, explain: bool) -> tuple[Hit, ...]:
-        columns = [corpus.column(name, found.rows).tolist() for name in HitRow._fields]
+        values = {name: corpus.column(name, found.rows) for name in HitRow._fields}
+        values["stream"] = grounded(values["stream"])
+        columns = [value.tolist() for value in values.values()]
         rows = [HitRow(*values) for values in zip(*columns, strict=True)]
         read = self._read(corpus, rows[: k + _SPARE])
         hits: list[Hit] = []
@@ -292,7 +294,7 @@ class Recaller:
                         Hit(text_of(file.content), score, FILE, file.time, TRUST[row.trust], why=why, file=file)
                     )
             elif (entry := self._entry(corpus, Mark(row.stream, row.position), read.events)) is not None:
-                shown, said = spoken(entry.kind, entry.content), to_datetime(row.time)
+                shown, said = voice(entry.kind, entry.content, TRUST[row.trust]).text, to_datetime(row.time)
                 hits.append(Hit(shown, score, entry.kind, said, TRUST[row.trust], entry=entry, why=why))
         return tuple(hits)
 
