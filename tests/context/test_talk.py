@@ -298,7 +298,7 @@ def test_pairs_are_whole_whatever_a_log_holds(data: Any, shapes: Any) -> None:
     for one in items:
         said = one.content.get("content") if isinstance(one.content, dict) else None
         if isinstance(said, str) and said.strip() and "<" not in said:
-            assert said in told
+            assert said in told.replace("> ", "")
 
 
 # Carried on

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-_CALL = re.compile(r"(?:^|_)tool_use$|^(?:custom_)?(?:function|tool)[_-]call$")
+_CALL = re.compile(r"(?:^|_)tool_use$|^(?:custom_)?(?:function|tool)[_-]call$|^function$")
 _RESULT = re.compile(r"(?:^|[_-])tool[_-](?:result|return)$|_call_output$|^code_execution_result$|^tool$")
 _PAGE = re.compile(r"(?:^|_)(?:search|fetch)_results?$|^(?:document|resource)$")
 _CALL_KEYS = ("functionCall", "function_call", "toolUse")
@@ -20,6 +20,7 @@ _CALL_IDS = ("call_id", "id", "tool_call_id", "toolUseId")  # OpenAI's Responses
 _RESULT_IDS = ("tool_use_id", "call_id", "tool_call_id", "toolUseId", "id")
 _ARGUMENTS = ("input", "arguments", "args")
 _RETURNED = ("content", "output", "response", "result")
+_HELD = ("content", "parts")
 _SOURCES = ("source", "url", "title", "name")
 _ROLES = frozenset({"tool", "function", "toolresult", "observation", "environment", "ipython"})
 _LONG = 200
@@ -56,6 +57,12 @@ def result_in(block: Any) -> ResultBlock | None:
     if inner is None:
         return None
     return ResultBlock(_first(inner, _RESULT_IDS), next((inner[name] for name in _RETURNED if name in inner), None))
+
+
+def blocks_of(content: Any) -> list[Any]:
+    """The blocks of a message: what is in its content, or its parts, if that is a list."""
+    held = next((content[name] for name in _HELD if name in content), None) if isinstance(content, dict) else content
+    return held if isinstance(held, list) else []
 
 
 def is_outside(block: dict[str, Any]) -> bool:

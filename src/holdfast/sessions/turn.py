@@ -349,9 +349,19 @@ class Exchange:
         self.question, self.context = question, context
         self.answer: Answer | None = None
         self._stopped = ""
+        brought = (said.trust for said in voices_in(question.kind, question.content))
+        self._read = least(["stated", *brought, *(hit.trust for hit in context.hits)])
 
     def __repr__(self) -> str:
         return f"Exchange({self._thread.id!r} #{self.question.number}, {'answered' if self.answer else 'open'})"
+
+    @property
+    def trust(self) -> str:
+        """How far anything the model concludes is to be trusted: as little as the least it was shown in this turn.
+
+        That is what came with the question, what was recalled for it, and what its tools returned.
+        """
+        return self._read
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -412,8 +422,9 @@ class Exchange:
         self._note(name, typed.to_plain(given), shown(result), id)
         return result
 
-    def _note(self, name: str, arguments: Any, result: str, id: str) -> None:
-        """Record a tool use with the answer."""
+    def _note(self, name: str, arguments: Any, result: str, id: str, trust: str = TRUST[0]) -> None:
+        """Record a tool use with the answer, and that its result was read."""
+        self._read = least((self._read, trust))
         self._drafts += [tool_call(name, arguments, id=id), observation(result, of=id)]
 
     def _calls(self) -> list[Draft]:
