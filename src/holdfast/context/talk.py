@@ -30,7 +30,9 @@ _HELD = ("content", "text", "parts")
 _KNOWN = {*_HELD, "tool_calls", "function_call"}
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _SPEAKS = re.compile(
-    r"^(?=[^\w\n]*(?:user|human|assistant|system|developer|tool|result)\b[^:\n]{0,60}:)", re.IGNORECASE | re.MULTILINE
+    r"(?:^|(?<=[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))"
+    r"(?=[^\w\n]*(?:user|human|assistant|system|developer|tool|result)\b[^:\n]{0,60}:)",
+    re.IGNORECASE | re.MULTILINE,
 )
 _QUOTES = str.maketrans('"<>', "'()")
 _TEXTS = ("text", "input_text", "output_text", "refusal")

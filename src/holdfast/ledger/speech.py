@@ -50,6 +50,7 @@ def framework_parts(content: Any) -> dict[str, Any]:
 
 _MARKS = ("origin", "trust")
 _UNSAID = ("role", "of", "id", FRAMEWORK, *_TIMES, *_MARKS)
+_PLAIN = {"role", "content", "of", *_NAMES, *_TIMES}
 _VOICED = ("message", "observation", "note")
 _OUTSIDE = "tool"
 
@@ -95,6 +96,9 @@ def voices_in(kind: str, content: Any, time: int = 0) -> tuple[Speech, ...]:
     role, name = _text(fields, ("role",)), _text(fields, _NAMES)
     time = _said_at(fields, time)
     own = _trust(kind, role)
+    said = fields.get("content")
+    if isinstance(said, str) and kind in _VOICED and fields.keys() <= _PLAIN:  # as most of them are
+        return (Speech(said, (name or role) if said else "", role, "", time, own),)
     if kind == "tool_call":
         return (Speech(spoken(kind, content), "", role, name, time, own),)
     told = list(_told(kind, content))
