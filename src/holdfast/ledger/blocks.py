@@ -1,8 +1,8 @@
 """The blocks that vendors' clients put into messages: which one calls a tool, and which one came back from outside.
 
 What a tool returned, and a page, a document or a search result, stands in a message of whatever role the vendor's API
-wants, often the user's. Anthropic, Bedrock and OpenAI's Responses name the kind of a block by its ``type`` or by its only
-key, Gemini by a key. Deliberately absent: what such a block is worth (``speech``), and any client.
+wants, often the user's. Anthropic and OpenAI name the kind of a block by its ``type``, Gemini and Bedrock by the key it
+stands under. Deliberately absent: what such a block is worth (``speech``), and any client.
 """
 
 from __future__ import annotations
