@@ -13,6 +13,7 @@ from holdfast.errors import Invalid
 from holdfast.ledger.speech import voices_in
 from holdfast.providers.models.model import Reply, ToolCall
 from holdfast.sessions.learning import ExtractedFact, Facts, learn
+from holdfast.sessions.summaries import lines_of, transcript
 from holdfast.testing.models import Scripted
 
 ASKED = "What does the letter from the quokka shop say?"
@@ -164,6 +165,16 @@ def test_a_model_cannot_learn_it_about_the_user(store: holdfast.Store, shape: An
     learned = learn(None, store.memory(user="ana"), thread, thread.log(), Scripted(Facts(facts)))
     assert learned.memories == ()
     assert len(learned.refused) >= len(ATTACKS)
+
+
+def test_whoever_summarises_hears_it_on_the_line_of_a_tool(store: holdfast.Store, shape: Any) -> None:
+    thread = store.thread("t", user="ana")
+    thread.append(*_all(shape))
+    lines = lines_of(thread.log())
+    assert {line.text for line in lines if line.speaker == "user"} == {ASKED}
+    told = transcript(lines, 10_000, len).splitlines()
+    assert len(told) == len(lines)
+    assert not [line for line in told if "1234" in line and re.match(r"#\d+ user:", line)]
 
 
 def test_in_a_mixed_message_the_users_own_words_are_learned(store: holdfast.Store, shape: Any) -> None:

@@ -50,7 +50,7 @@ def harmless(text: str) -> str:
 
 def outside(text: str, source: str = "") -> str:
     """A text that a user's message brings along and that is not the user's word, as a block of its own."""
-    where = " ".join((source or "a tool").split()).translate(_QUOTES)
+    where = " ".join((source or "elsewhere").split()).translate(_QUOTES)
     return f'<outside from="{where}">\n{harmless(quoted_lines(text))}\n</outside>'
 
 

@@ -122,7 +122,8 @@ def transcript(lines: Sequence[SummaryLine], room: int, count: Count) -> str:
     each = max(_LINE, min(_LONG, room // max(1, len(lines))))
     told: list[str] = []
     for line in reversed(lines):
-        text = f"#{line.number} {line.speaker}: {clip(line.text, each, count)}"
+        said = " ".join(line.text.split())  # on one line: none of it can pass for what somebody else said
+        text = f"#{line.number} {' '.join(line.speaker.split())}: {clip(said, each, count)}"
         room -= count(text) + 1
         if room < 0:
             break
