@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from holdfast.context.excerpt import excerpt, glimpse
 from holdfast.context.sections import MARKS, Count, Piece, day, line, trust
+from holdfast.ledger.speech import voice
 from holdfast.records import File, Hit, Memory
 from holdfast.when.ages import age
 
@@ -84,8 +85,8 @@ def _file(hit: Hit, file: File, text: str, now: datetime) -> Piece:
 def _entry(hit: Hit, text: str, now: datetime) -> Piece:
     entry = hit.entry
     assert entry is not None
-    fields = entry.content if isinstance(entry.content, dict) else {}
-    who = next((fields[name] for name in ("name", "speaker", "role") if isinstance(fields.get(name), str)), entry.kind)
+    said = voice(entry.kind, entry.content, hit.trust)
+    who = said.speaker or said.tool or entry.kind
     group = f"{day(hit.time)} ({age(hit.time, now)}), {line(entry.thread)}:"
     if hit.trust in MARKS:
         who = f"{who} ({MARKS[hit.trust]})"

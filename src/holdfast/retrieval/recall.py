@@ -24,7 +24,7 @@ from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import Core, fetch, fetch_events
 from holdfast.ledger.files import FILE, Within, here, text_of, to_file
-from holdfast.ledger.speech import Speech, spoken
+from holdfast.ledger.speech import voice, voices
 from holdfast.memory.handle import NearFilters, Only
 from holdfast.memory.metadata import UNNAMED, wanted_marks
 from holdfast.memory.names import MEMORY, folded, memory_id, subject_of
@@ -40,7 +40,7 @@ from holdfast.retrieval.library import Indexes, filing, filing_places, places
 from holdfast.retrieval.pipeline import OPTIONAL, Ranking, Stopwatch, nearest, search
 from holdfast.retrieval.question import ParsedQuery, RecallQuery
 from holdfast.retrieval.reranking import Judge
-from holdfast.retrieval.segment import CODES, Array
+from holdfast.retrieval.segment import CODES, Array, grounded
 from holdfast.retrieval.source import StreamRange
 
 MAX_HITS = 1_000
@@ -326,7 +326,9 @@ class Recaller:
             hit = self._hit(corpus, row, read, 0.0, {})
             return Passage("", "" if hit is None else hit.text)
         event = self._event(Mark(row.stream, row.position), read.events)
-        said = None if event is None else Speech.of(event)
+        said = (
+            next((one for one in voices(event) if one.trust == TRUST[row.trust]), None) if event is not None else None
+        )
         return Passage("", "") if said is None else Passage(said.speaker, said.text)
 
     # What is shown
@@ -358,7 +360,7 @@ class Recaller:
         entry = self._entry(corpus, Mark(row.stream, row.position), read.events)
         if entry is None:
             return None
-        shown, said = spoken(entry.kind, entry.content), to_datetime(row.time)
+        shown, said = voice(entry.kind, entry.content, trust).text, to_datetime(row.time)
         return Hit(shown, score, entry.kind, said, trust, entry=entry, why=why)
 
     def _read(self, corpus: Corpus, rows: Sequence[HitRow]) -> Read:
@@ -405,7 +407,9 @@ class Recaller:
 
 
 def _hit_rows(corpus: Corpus, rows: Rows) -> list[HitRow]:
-    columns = [corpus.column(name, rows).tolist() for name in HitRow._fields]
+    values = {name: corpus.column(name, rows) for name in HitRow._fields}
+    values["stream"] = grounded(values["stream"])
+    columns = [value.tolist() for value in values.values()]
     return [HitRow(*values) for values in zip(*columns, strict=True)]
 
 

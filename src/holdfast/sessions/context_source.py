@@ -39,7 +39,7 @@ from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
 from holdfast.ledger.files import FILE, text_of
 from holdfast.ledger.folder import Folder
-from holdfast.ledger.speech import Speech, without_framework
+from holdfast.ledger.speech import voices, without_framework
 from holdfast.memory.drafts import check_trust
 from holdfast.memory.extraction import DECISION
 from holdfast.providers.tokens.choose import check_name
@@ -57,14 +57,18 @@ if TYPE_CHECKING:
 
 
 def again(core: Core, memory: Memories, ids: Sequence[str]) -> list[Hit]:
-    """The hits of these ids that still exist, in the same order, without forgotten or erased ones."""
-    return [hit for id in ids if (hit := _again(core, memory, id)) is not None]
+    """The hits of these ids that still exist, in the same order, without forgotten or erased ones.
+
+    An entry in which two voices speak has a hit for each.
+    """
+    return [hit for id in dict.fromkeys(ids) for hit in _again(core, memory, id)]
 
 
-def _again(core: Core, memory: Memories, id: str) -> Hit | None:
+def _again(core: Core, memory: Memories, id: str) -> list[Hit]:
     if id.rpartition("#")[2].isdecimal():  # a file's id ends with its version, behind an @
         return _entry(core, memory, id)
-    return _file(core, memory, id) if "/" in id else _memory(memory, id)
+    hit = _file(core, memory, id) if "/" in id else _memory(memory, id)
+    return [] if hit is None else [hit]
 
 
 def _sees(own: Scope, theirs: Scope) -> bool:
@@ -80,23 +84,23 @@ def _memory(memory: Memories, id: str) -> Hit | None:
     return None if one.forgotten_at is not None else Hit(one.text, 0.0, one.kind, one.valid_from, one.trust, one)
 
 
-def _entry(core: Core, memory: Memories, id: str) -> Hit | None:
-    """An entry of a thread that this handle may see."""
+def _entry(core: Core, memory: Memories, id: str) -> list[Hit]:
+    """What is said in an entry of a thread that this handle may see."""
     thread, _, number = id.rpartition("#")
     record = core.engine.get(core.tenant, "thread", thread)
     if record is None or not number.isdecimal() or not _sees(memory.visible.scope, record.scope):
-        return None
+        return []
     place = int(number)
     if not 1 <= place <= record.head:
-        return None
+        return []
     events = core.engine.read(core.tenant, Mark(record.mark.stream, place), after=place - 1)
-    try:
-        said, entry = (Speech.of(events[0]), log.to_entry(thread, events[0])) if events else (None, None)
-    except (Corrupt, Unsupported):
-        return None
-    if said is None or entry is None:
-        return None
-    return Hit(said.text, 0.0, entry.kind, to_datetime(said.time), said.trust, entry=entry)
+    with suppress(Corrupt, Unsupported):
+        return [
+            Hit(said.text, 0.0, event.kind, to_datetime(said.time), said.trust, entry=log.to_entry(thread, event))
+            for event in events[:1]
+            for said in voices(event)
+        ]
+    return []
 
 
 def _file(core: Core, memory: Memories, id: str) -> Hit | None:

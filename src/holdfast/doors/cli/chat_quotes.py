@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from holdfast.errors import ModelFailed
+from holdfast.ledger.speech import voice
 from holdfast.providers.models.model import Reply, Usage
 from holdfast.text import terms
 
@@ -150,8 +151,8 @@ def _quoted(hit: Hit) -> str:
         return f"{words} (file {hit.file.path}, {hit.time:%Y-%m-%d})"
     if hit.entry is None:
         return words
-    role = hit.entry.content.get("role") if isinstance(hit.entry.content, dict) else None
-    said = {"user": "You said: ", "assistant": "The agent said: "}.get(str(role), "")
+    role = voice(hit.entry.kind, hit.entry.content, hit.trust).role
+    said = {"user": "You said: ", "assistant": "The agent said: "}.get(role, "")
     return f"{said}{words} ({hit.entry.thread}#{hit.entry.number}, {hit.time:%Y-%m-%d})"
 
 
