@@ -56,7 +56,7 @@ class ContextReport(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What goes into the model for this turn. ``messages("openai")`` or ``messages("anthropic")`` renders it.
+    """What goes into the model for this turn. ``messages("openai")``, ``"anthropic"`` or ``"gemini"`` renders it.
 
     ``hits`` are what recall found and the context shows; ``window`` has the numbers of the first and the last entry
     that it shows word for word, if any.
@@ -68,12 +68,12 @@ class Context(msgspec.Struct, frozen=True):
     window: tuple[int, int] | None = None
 
     def messages(self, format: str = "openai") -> Any:
-        """The messages for OpenAI's or Anthropic's client; with ``plain``, one text."""
+        """The messages for OpenAI's, Anthropic's or Gemini's client; with ``plain``, one text."""
         return render(self.page, format)
 
     @property
     def system(self) -> str:
-        """The text before the conversation; Anthropic takes it separately from the messages."""
+        """The text before the conversation; Anthropic and Gemini take it separately from the messages."""
         return self.page.system
 
     @property
