@@ -31,7 +31,8 @@ class ContextReport(msgspec.Struct, frozen=True):
     ``why`` says how the budget came about. ``counter`` names what counted the tokens, ``exact`` says whether the model
     counts the same. ``kept`` is how many tokens at the beginning are the same as in the previous context, so a
     provider's cache can serve them; ``skipped`` lists the stages that recall left out; ``relevant`` says whether it
-    found anything that answers the input.
+    found anything that answers the input, and then ``found`` has the ids of what it found and the context shows, best
+    first, in whichever section: a fact that stands among the facts is not recalled again.
     """
 
     budget: int
@@ -48,6 +49,7 @@ class ContextReport(msgspec.Struct, frozen=True):
     relevant: bool | None = None
     notes: tuple[str, ...] = ()
     why: str = ""
+    found: tuple[str, ...] = ()
 
     @property
     def left(self) -> int:
