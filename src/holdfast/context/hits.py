@@ -3,7 +3,7 @@
 What someone said in a few sentences is shown whole: half of it can mislead. Of essays, code and tool output the parts
 that matter for the question are shown, more of what ranks first. On the page the best hit comes first, with the others
 of its source below it. The same hits for the same question make the same bytes, whenever they are shown again.
-Deliberately absent: searching, and choosing among the pieces.
+Deliberately absent: searching, and choosing among hits (``relevance``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Extent(NamedTuple):
 EXCERPT = 120
 """How many tokens are shown of a long text that was found first."""
 _FIRST, _NEXT, _REST = Extent(300, EXCERPT), Extent(300, 80), Extent(200, 50)
-_LEAST, _LINES = 4, 3  # tokens: of a text that is cut, and what lines take beside their text
+_LEAST, _LINES = 4, 3  # tokens: of a text that is cut, and of line ends
 _CLOSE = Extent(100, 50)
 CLOSE = "None of this seems to answer; the closest:"
 """What stands above hits of which recall calls none relevant."""
@@ -41,7 +41,7 @@ def extent(rank: int) -> Extent:
 
 
 class Viewed(NamedTuple):
-    """What hits are shown for: a question, asked by a user at a time; ``answers`` is whether any of them is relevant."""
+    """What hits are shown for: a question of a user at a time. ``answers``: whether any of them is relevant."""
 
     query: str
     now: datetime

@@ -3,8 +3,8 @@
 A memory stands alone: far below the best one it is about something else. A conversation answers with several turns, of
 which some share nothing with the question: cutting at a distance lost a tenth of the answers on LoCoMo and BEAM, so
 there the budget decides. Scores are compared inside one recall only, by where they lie between the highest and the
-lowest; what they are in themselves counts for nothing. Where recall says that nothing answers, the few closest hits show
-how near it came. Deliberately absent: searching, and how much is shown of a hit.
+lowest; what they are in themselves counts for nothing. Where recall says that nothing answers, the few closest hits
+show how near it came. Deliberately absent: searching, and how much is shown of a hit.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from holdfast.text import stem, words
 CLOSEST = 3
 """So many hits are shown when none of them answers."""
 FIRST, FAR = 5, 0.4
-"""So many of the best memories are shown however the scores fall; others only from so far up between the lowest score of
-a memory and the highest."""
+"""So many of the best memories are shown however the scores fall; others only from so far up between the lowest score
+of a memory and the highest."""
 _LITTLE = frozenset({"a", "am", "an", "are", "i", "im", "is", "my", "the"})
 
 

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from holdfast import atfork
 from holdfast.clock import to_datetime
-from holdfast.context import allowance, sections
+from holdfast.context import allowance, relevance, sections
 from holdfast.context import hits as cited
-from holdfast.context import relevance
 from holdfast.context.allowance import Allowance, Cap
 from holdfast.context.budget import Share, beside, checked_shares, shares, too_small
 from holdfast.context.masking import LIMIT, least, mask
