@@ -140,12 +140,13 @@ def test_a_question_that_is_on_record_is_no_evidence_of_its_answer(store: holdfa
     thread.append(*TOLD)
     question = "Which football team do I support?"
     for _ in range(3):
+        quoting.listen(question)
         thread.append({"role": "user", "content": question})
         told = say(quoting, question)
         thread.append({"role": "assistant", "content": told})
         assert told.startswith(f"{UNKNOWN} I looked for “football”, “team” and “support”.")
     thread.append({"role": "user", "content": "I support the football team of Porto."})
-    thread.append({"role": "user", "content": question})
+    quoting.listen(question)
     assert "the football team of Porto" in say(quoting, question)
 
 

@@ -241,6 +241,8 @@ class Chat:
 
     def ask(self, text: str) -> None:
         """Have a question answered."""
+        if isinstance(self.answers.model, Quoting):
+            self.answers.model.listen(text)
         self._answer(self.session.stream(text) if self.answers.inside else self._half(lambda: self.session.turn(text)))
 
     def resume(self) -> None:

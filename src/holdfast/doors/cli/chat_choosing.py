@@ -1,7 +1,7 @@
 """Which sentences of what recall found are quoted as an answer, and how they are quoted.
 
 Recall finds entries; an answer is a sentence. Questions are never quoted as answers: what was said next stands in for
-them, and for a call of a tool. A sentence counts by how well recall rates its entry, by the words of the question that
+them, and for a call of a tool. A sentence counts by the rank of its entry in recall, by the words of the question that
 it holds, the rare ones more, and by whether it has the kind of thing that is asked for. Deliberately absent: whether
 anything answers at all (recall says so), and any limit on scores.
 """
@@ -23,10 +23,11 @@ MOST = 2
 _LONG = 160
 _SHORT = 90  # a message of at most so many characters is quoted whole
 _AROUND = 6
+_RANKS = 4  # how fast a hit loses by its rank
 _STANDS_IN = 0.9  # what follows a hit is a little less near than the hit
 _HELD, _RIGHT_KIND, _SOME_KIND, _REPLIES, _FACT, _TOOL = 0.8, 0.6, 0.2, 0.4, 0.25, -0.2
-_ELSEWHERE = -0.3  # a reply to a question that shares nothing with this one but what it wants
-_ALSO = 0.25  # a second sentence is quoted when it is hardly worse
+_ELSEWHERE = -0.15  # a reply to a question that shares nothing with this one but what it wants
+_ALSO = 0.3  # a second sentence is quoted when it is hardly worse
 _WORDS = 4
 _VAGUE = frozenset(map(stem, "anything something everything nothing anyone someone thing things".split()))
 _ASSISTANTS = ("assistant", "model", "ai")
@@ -133,10 +134,8 @@ def role_of(entry: Entry) -> str:
 
 
 def _quotes(hits: Sequence[Hit], said: Said, nearby: Nearby) -> Iterator[Quote]:
-    high = max((hit.score for hit in hits), default=0.0)
-    low = min((hit.score for hit in hits), default=0.0)
-    for hit in hits:
-        near = (hit.score - low) / (high - low) if high > low else 1.0
+    for rank, hit in enumerate(hits):
+        near = _RANKS / (_RANKS + rank)
         if hit.entry is None:
             yield from (Quote(text, near, hit) for text in _told(hit.text, whole=hit.memory is not None))
         else:
@@ -214,7 +213,7 @@ def _weighed(question: str, thing: WantedThing | None, quotes: list[Quote]) -> I
             value += _RIGHT_KIND if shared or sought == named else _SOME_KIND
             value += _REPLIES * (replies and bool(shared or not thing.missing))
             value += _ELSEWHERE * (bool(quote.to) and replies and not shared and bool(thing.missing))
-        value += _FACT * quote.is_fact + _TOOL * (quote.of is not None and quote.of.kind == "observation")
+        value += _FACT * (quote.is_fact and bool(shared or has)) + _TOOL * (quote.of is not None and quote.of.kind == "observation")
         fits = has or thing is None or not thing.missing
         helps = replies or not words.issubset(terms(quote.text))  # else the question before it is beside the point
         yield quote._replace(value=value, held=share, fits=fits, to=quote.to if helps else "")

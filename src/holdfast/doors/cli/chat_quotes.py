@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from holdfast.doors.cli import chat_choosing
@@ -37,12 +36,9 @@ ABOUT = (
     "about something you told me. --model names a model that can do more."
 )
 HELLO = "Hello. Tell me something, and I will remember it; or ask me about what you told me."
-_HITS = 30
+_HITS = 50
 _LISTED = 12
-_ASKINGS = 3  # of so many earlier ones the times between them are looked at
-_TURN = 4  # the entries of a reply, and what a session notes of it
 _NAMED = 6
-_INSTANT = timedelta(microseconds=1)
 _OWN = (
     UNKNOWN, NOTED, HELLO, ABOUT[:30], "I find no ", "You said: “", "The agent said: “", "You asked “", "Asked “",
     "A tool returned: “", "This is what I", "“",
@@ -77,6 +73,8 @@ class Quoting:
 
     def __init__(self, store: Store | None = None, memory: Memories | None = None) -> None:
         self._store, self._memory = store, memory
+        self._heard: tuple[str, FoundQuotes] | None = None
+        self._answered: set[frozenset[str]] = set()
 
     def look_into(self, store: Store, memory: Memories) -> None:
         """Answer from these memories, and from the threads that they see."""
@@ -121,33 +119,28 @@ class Quoting:
             return _everything(self._memory)
         return "" if _ASKS.match(asked) else f"{NOTED} “{short(asked)}” From now on I can quote that."
 
+    def listen(self, asked: str) -> None:
+        """Recall for a question that is not on record yet: in the log it would hold all of its own words."""
+        if not self.courtesy(asked):
+            self._heard = asked, self._find(asked)
+
     def find(self, asked: str) -> FoundQuotes:
-        """Recall what is asked for, and choose the sentences."""
-        memory = self._memory
-        assert memory is not None
-        found = memory.recall(asked, _HITS)
-        between = self._between_askings(found.hits, asked)
-        if not between:
-            return FoundQuotes(found.relevant, self._chosen(asked, found.hits))
-        answering = [each for each in between if memory.recall(asked, _HITS, **each._asdict()).relevant]
-        hits = [hit for hit in found if not answering or any(_within(hit, period) for period in answering)]
-        return FoundQuotes(bool(answering), self._chosen(asked, hits))
+        """What may be quoted for a question."""
+        heard, self._heard = self._heard, None
+        return heard[1] if heard is not None and heard[0] == asked else self._find(asked)
 
-    def _between_askings(self, hits: Sequence[Hit], asked: str) -> list[Period]:
-        """The times before, between and after askings of the very same question, the newest of which may be this one.
-
-        A question in the log holds all of its own words, and the reply to it repeats them, so whether something answers
-        is asked of the times in which neither is. Empty where it was never asked.
-        """
-        words = set(terms(asked))
-        same = [hit.entry for hit in hits if hit.entry is not None and _asks_for(hit.entry, words)]
-        since: datetime | None = None
-        periods = []
-        for asking in sorted(same, key=lambda entry: entry.time)[-_ASKINGS:]:
-            periods.append(Period(since, asking.time))
-            after = self._nearby(asking, 0, _TURN)
-            since = max(each.time for each in after if each is after[0] or not _said(each)) + _INSTANT
-        return [*periods, Period(since, None)] if periods else []
+    def _find(self, asked: str) -> FoundQuotes:
+        assert self._memory is not None
+        found = self._memory.recall(asked, _HITS)
+        quotes = self._chosen(asked, found.hits)
+        words = frozenset(terms(asked))
+        known = found.relevant and bool(quotes)
+        if any(hit.entry is not None and _asks_for(hit.entry, words) for hit in found):
+            # It was asked before, so recall finds its own words. Then an answer must have been known, or hold some.
+            known = known and (words in self._answered or quotes[0].held > 0)
+        if known:
+            self._answered.add(words)
+        return FoundQuotes(known, quotes)
 
     def _chosen(self, asked: str, hits: Sequence[Hit]) -> list[Quote]:
         return chat_choosing.choose(asked, hits, _said, self._nearby)
@@ -158,20 +151,8 @@ class Quoting:
         return self._store.thread(entry.thread).log(after=first - 1, limit=before + 1 + after)
 
 
-class Period(NamedTuple):
-    """A stretch of time, open where there is no moment."""
-
-    since: datetime | None
-    until: datetime | None
-
-
-def _asks_for(entry: Entry, words: set[str]) -> bool:
+def _asks_for(entry: Entry, words: frozenset[str]) -> bool:
     return entry.kind == "message" and set(terms(spoken(entry.kind, entry.content))) == words
-
-
-def _within(hit: Hit, period: Period) -> bool:
-    after = period.since is None or hit.time >= period.since
-    return after and (period.until is None or hit.time < period.until)
 
 
 # What it says
@@ -183,7 +164,7 @@ def told(asked: str, found: FoundQuotes) -> str:
         return answered(asked, found.quotes)
     words = sought(asked)
     looked = f" I looked for {_listed_words(words)}." if words else ""
-    close = next((quote for quote in found.quotes if quote.held or quote.value >= 1), None)
+    close = next((quote for quote in found.quotes if quote.held), None)
     return f"{UNKNOWN}{looked}" + (f" {CLOSE} {close}." if close is not None else " Tell me, and I will.")
 
 
