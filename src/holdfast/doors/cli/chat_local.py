@@ -2,22 +2,22 @@
 
 What is found, and whether it answers, is decided as without a model (``chat_quotes``). The model sees one note and one
 question, after worked examples, which so small a model follows far better than instructions. It is stopped at the end
-of a sentence, after so many seconds, by Ctrl-C, and as soon as it says a number or a name that is not in the note; the
+of a sentence, after so many seconds, by Ctrl-C, and as soon as it says a number, a name or a word of an example that is not in the note; the
 quote follows in any case. Deliberately absent: asking it anything that nothing was found for.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, cast
 
 from holdfast.doors.cli.chat_choosing import Quote
 from holdfast.doors.cli.chat_quotes import SOURCE, Quoting, answered, question_in, told, whole
 from holdfast.errors import ModelFailed
 from holdfast.providers.models.model import Model, Reply, Usage
-from holdfast.text import words
+from holdfast.text import terms, words
 
 TOKENS = 48
 STOP = ("\n",)
@@ -29,8 +29,10 @@ _EXAMPLES = (
      "The plumber wants 80 pounds."),
     ("I can't stand olives, so no olives please.", "What food do I dislike?", "You dislike olives."),
 )  # fmt: skip
+_LENT = frozenset(term for example in _EXAMPLES for text in example for term in terms(text))
 _WORD = re.compile(r"\S+\s+|\S+\Z")
 _NAME = re.compile(r"[^\W\d_a-z][^\W\d_]+")
+_MARKS = " \n.,;:!?\"'()*-\u201c\u201d\u2019"
 _CUT = "…"
 
 
@@ -73,7 +75,7 @@ class Wording(Quoting):
     def _said(self, asked: str, quote: Quote) -> Iterator[str | Reply]:
         """The model's words, as far as they keep to the quote."""
         note = f"{quote.to} {quote.text}".strip()
-        known = set(words(f"{note} {asked}"))
+        known = {*words(f"{note} {asked}"), *terms(f"{note} {asked}")}
         begun = False
         try:
             with closing(_in_words(self._model.stream(_prompt(note, asked), timeout_s=self._limit_s))) as pieces:
@@ -98,22 +100,23 @@ def _prompt(note: str, asked: str) -> list[dict[str, Any]]:
     return messages[:-1]
 
 
-def _in_words(pieces: Iterator[str | Reply]) -> Iterator[str | Reply]:
+def _in_words(pieces: Iterator[str | Reply]) -> Generator[str | Reply]:
     """The same text, cut between words: a number that comes in two pieces is told from another by its end."""
     held = ""
-    for piece in pieces:
-        if isinstance(piece, Reply):
-            if held:
-                yield held
-            yield piece
-            return
-        held += piece
-        *whole_ones, held = [*_WORD.findall(held), ""] if held[-1:].isspace() else _WORD.findall(held) or [held]
-        yield from whole_ones
+    with closing(cast("Generator[str | Reply]", pieces)):
+        for piece in pieces:
+            if isinstance(piece, Reply):
+                yield from (held, piece) if held else (piece,)
+                return
+            *whole_ones, held = *_WORD.findall(held + piece), ""
+            if whole_ones and not whole_ones[-1][-1].isspace():
+                held = whole_ones.pop()
+            yield from whole_ones
 
 
 def _strays(word: str, known: set[str], *, begun: bool) -> bool:
-    """Whether a word names something that the model was not given: a number, or within a sentence a name."""
-    bare = word.strip(" \n.,;:!?\"'()“”’*-")
+    """Whether a word is not of the note or the question: a number, within a sentence a name, or one of an example."""
+    bare = word.strip(_MARKS)
     telling = any(letter.isdigit() for letter in bare) or (begun and _NAME.fullmatch(bare) is not None)
-    return telling and not known.issuperset(words(bare))
+    lent = _LENT.intersection(terms(bare)) - known
+    return bool(lent) or (telling and not known.issuperset(words(bare)))

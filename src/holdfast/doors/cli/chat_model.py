@@ -16,7 +16,7 @@ from holdfast.doors.cli.chat_local import Wording
 from holdfast.doors.cli.chat_quotes import NAME, Quoting
 from holdfast.errors import HoldfastError, Misconfigured
 from holdfast.providers.models.choose import LOCAL, choose
-from holdfast.providers.models.local import Local
+from holdfast.providers.models.local import Local, check_installed
 from holdfast.providers.models.model import Model
 
 NONE = (NAME, "none")
@@ -89,6 +89,7 @@ def _named(spec: str, limit_s: float | None) -> Answerer:
 
 def _local(file: str, limit_s: float | None) -> Answerer:
     """The small model of the wheel words what was quoted; a file of your own answers from a context."""
+    check_installed()
     if file:
         model = Local(file, max_tokens=_ANSWER_TOKENS // 2, timeout_s=limit_s or _LOCAL_LIMIT_S)
         return Answerer(model, inside=False, local=model)

@@ -44,13 +44,16 @@ _LENGTH = re.compile(
 )
 _PLACE = re.compile(
     r"\b(?:in|at|from|to|near|on|by|behind|under|inside|beside|next to|above|below|opposite)\s+"
-    r"(?:(?:the|my|our|her|his|their|your|an?)\s+\w|[A-Z0-9])|\b\d+\w? [A-Z]\w+|\b[A-Z]\w+ (?:Street|Road|Avenue|Square)\b"
+    r"(?:(?:the|my|our|her|his|their|your|an?)\s+\w|[A-Z0-9])|\b\d+\w? [A-Z]\w+|"
+    r"\b[A-Z]\w+ (?:Street|Road|Avenue|Square)\b"
 )
 _PERSON = re.compile(
-    r"(?<=[a-z,] )[A-Z][a-z]+|^[A-Z][a-z]+ [A-Z][a-z]+\b|(?i:\b(?:mother|mum|mom|father|dad|sister|brother|son|daughter|"
-    r"wife|husband|partner|friend|boss|colleague|neighbou?r|doctor|dentist|teacher|aunt|uncle|cousin|grand\w+)\b)"
+    r"(?<=[a-z,] )[A-Z][a-z]+|^[A-Z][a-z]+ [A-Z][a-z]+\b|(?i:\b(?:mother|mum|mom|father|dad|sister|brother|son|"
+    r"daughter|wife|husband|partner|friend|boss|colleague|neighbou?r|doctor|dentist|teacher|aunt|uncle|cousin|grand\w+)\b)"
 )
-_OWNER = re.compile(r"(?<!\bit)(?<!\bthat)(?<!\bhe)(?<!\bshe)(?<!\blet)['’]s\s+\w|\bbelongs? to\b|\b(?:his|hers|theirs)\b")
+_OWNER = re.compile(
+    r"(?<!\bit)(?<!\bthat)(?<!\bhe)(?<!\bshe)(?<!\blet)['\u2019]s\s+\w|\bbelongs? to\b|\b(?:his|hers|theirs)\b"
+)
 _AT_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -88,8 +91,8 @@ THINGS = (
         r"costs?|fares?|fees?|pay|paid|rent|budget|charged?|deposit|spen[dt]|salary|earn|owe)\b",
         _AMOUNT.search, "no amount", "price priced cost fare fee pay paid charge charged expensive cheap money",
     ),
-    _thing("length", r"\bhow long\b(?! ago| since)|\bhow many (?:minutes|hours|days|weeks|months|years)", _LENGTH.search,
-           "no length of time", "long take last"),
+    _thing("length", r"\bhow long\b(?! ago| since)|\bhow many (?:minutes|hours|days|weeks|months|years)",
+           _LENGTH.search, "no length of time", "long take last"),
     _thing("count", r"\bhow (?:many|much|often|old|far|big|tall|high|heavy)\b", _NUMBER.search, "no number", "many"),
     _thing("clock", r"\b(?:what|which) time\b|\bwhat hour\b|\bhow (?:late|early)\b|"
            r"\bwhen (?:do|does|is|will|should)\b.*\b(?:leave|depart|arrive|land|board|take off|open|close|start)",
@@ -100,8 +103,8 @@ THINGS = (
     _thing("reference", rf"{_WHAT}.*\b(?:code|pin|password|passcode|reference|confirmation|number(?! of)|iban|plate|"
            r"e-?mail|login|serial|postcode|zip)\b", _referred, "no code or number",
            "code reference confirmation confirm number book booking reservation"),
-    _thing("label", r"\b(?:which|what) (?:seat|room|gate|platform|flight|bus|train|floor|size|version|channel|table|bay)\b",
-           _LABEL.search),
+    _thing("label", r"\b(?:which|what) (?:seat|room|gate|platform|flight|bus|train|floor|size|version|channel|"
+           r"table|bay)\b", _LABEL.search),
     _thing("place", r"\bwhere\b|\b(?:what|which) (?:city|town|country|place|street|village|room|airport|station)\b|"
            r"\baddress\b", _PLACE.search, words="city town country place address"),
     _thing("owner", r"\bwhose\b", _OWNER.search),

