@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import holdfast
-from holdfast.doors.cli.chat_quotes import ABOUT, HELLO, NOTED, UNKNOWN, UNSURE, Quoting
+from holdfast.doors.cli.chat_quotes import ABOUT, CLOSE, HELLO, NOTED, UNKNOWN, Quoting
 from holdfast.errors import ModelFailed
 from holdfast.providers.models.model import Model, Reply
 
@@ -26,7 +26,7 @@ def store() -> Iterator[holdfast.Store]:
 
 @pytest.fixture
 def quoting(store: holdfast.Store) -> Quoting:
-    return Quoting(store.memory("ana"))
+    return Quoting(store, store.memory("ana"))
 
 
 def say(quoting: Quoting, question: str) -> str:
@@ -40,7 +40,8 @@ def test_it_is_a_model(store: holdfast.Store, quoting: Quoting) -> None:
     *pieces, whole = quoting.stream(asked("What about the cello?"))
     assert isinstance(whole, Reply)
     assert "".join(map(str, pieces)) == whole.text
-    assert whole.text.startswith("This is what I remember:\n- “plays the cello")
+    assert whole.text.startswith("“plays the cello")
+    assert whole.text.count("\nAlso: “plays the cello") == 1
     assert (whole.model, whole.usage.requests) == ("quoting", 0)
 
 
@@ -63,7 +64,7 @@ def test_what_was_said_is_quoted_with_where_it_is(store: holdfast.Store, quoting
         {"role": "assistant", "content": "The cabin has room for one cello."},
     )
     thread.append({"role": "user", "content": "Where is my cello?"})
-    told = say(quoting, "Where does my cello travel?")
+    told = say(quoting, "How does my cello travel?")
     assert f"You said: “My cello travels in the cabin.” (trip-42#{first.number}, {first.time:%Y-%m-%d})" in told
     assert "Where is my cello?" not in told, "a question answers nothing"
     assert f"trip-42#{second.number}" in say(quoting, "How much room has the cabin?")
@@ -74,12 +75,79 @@ def test_what_it_said_itself_is_no_source(store: holdfast.Store, quoting: Quotin
         {"role": "assistant", "content": f"{NOTED} “the harbour is closed” From now on I can quote that."},
         {"role": "assistant", "content": f"{UNKNOWN} Tell me, and I will."},
     )
-    assert say(quoting, "Is the harbour closed?") == f"{UNKNOWN} Tell me, and I will."
+    assert say(quoting, "Is the harbour closed?") == (
+        f"{UNKNOWN} I looked for “harbour” and “closed”. Tell me, and I will."
+    )
 
 
-def test_it_says_when_it_is_not_sure(store: holdfast.Store, quoting: Quoting) -> None:
+def test_what_it_does_not_know_it_says_with_what_it_looked_for(store: holdfast.Store, quoting: Quoting) -> None:
     store.memory("ana").remember_all([f"note {number} about ferries" for number in range(30)])
-    assert say(quoting, "What is the capital of Peru?").startswith((UNSURE, UNKNOWN))
+    assert say(quoting, "What is the capital of Peru?") == (
+        f"{UNKNOWN} I looked for “capital” and “Peru”. Tell me, and I will."
+    )
+
+
+def test_what_comes_near_is_shown_as_no_answer(store: holdfast.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether there is an answer is for recall to say, and only for it."""
+    memory = store.memory("ana")
+    quoting = Quoting(store, memory)
+    memory.remember("The alarm code of the flat is 4471.")
+    assert "4471" in say(quoting, "What is the alarm code of the flat?")
+    refused = memory.recall("What is the alarm code of the shop?")
+    monkeypatch.setattr(memory, "recall", lambda *_, **__: msgspec.structs.replace(refused, relevant=False))
+    told = say(quoting, "What is the alarm code of the shop?")
+    assert told.startswith(f"{UNKNOWN} I looked for “alarm”, “code” and “shop”. {CLOSE} “The alarm code of the flat")
+
+
+TOLD = (
+    {"role": "user", "content": "We fly to Oslo on 3 May for the fair."},
+    {"role": "assistant", "content": "The flight leaves at 07:15 and costs 220 EUR. Which hotel do you want?"},
+    {"role": "user", "content": "The one by the harbour."},
+    {"role": "assistant", "content": "Booked: H4TT9. The room is 130 EUR a night. Anything else?"},
+    {"role": "user", "content": "What would breakfast cost?"},
+    {"role": "assistant", "content": "18 EUR for each of you."},
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "quoted"),
+    [
+        ("How much is the flight to Oslo?", "costs 220 EUR"),
+        ("When does the flight to Oslo leave?", "07:15"),
+        ("On which day do we fly to Oslo?", "on 3 May"),
+        ("What is the booking reference of the hotel?", "H4TT9"),
+        ("Which hotel did I want?", "Asked “Which hotel do you want?”, you said: “The one by the harbour.”"),
+        ("What is the price of breakfast?", "You asked “What would breakfast cost?”, the agent said: “18 EUR"),
+    ],
+)
+def test_what_a_question_asks_for_chooses_the_sentence(
+    store: holdfast.Store, quoting: Quoting, question: str, quoted: str
+) -> None:
+    store.thread("oslo", user="ana").append(*TOLD)
+    told = say(quoting, question).splitlines()
+    assert quoted in told[0], told
+    assert len(told) <= 2, "an answer, not a dump"
+    assert not any(line.rstrip("”.").endswith("?") for line in told), "a question is no answer"
+
+
+def test_where_the_kind_of_thing_is_missing_it_says_so(store: holdfast.Store, quoting: Quoting) -> None:
+    store.memory("ana").remember("The dentist is Dr. Weber.", key="dentist")
+    assert say(quoting, "When is the dentist?").startswith("I find no date or time, only this: “The dentist is Dr. We")
+
+
+def test_a_question_that_is_on_record_is_no_evidence_of_its_answer(store: holdfast.Store, quoting: Quoting) -> None:
+    thread = store.thread("t", user="ana")
+    thread.append(*TOLD)
+    question = "Which football team do I support?"
+    for _ in range(3):
+        quoting.listen(question)
+        thread.append({"role": "user", "content": question})
+        told = say(quoting, question)
+        thread.append({"role": "assistant", "content": told})
+        assert told.startswith(f"{UNKNOWN} I looked for “football”, “team” and “support”.")
+    thread.append({"role": "user", "content": "I support the football team of Porto."})
+    quoting.listen(question)
+    assert "the football team of Porto" in say(quoting, question)
 
 
 def test_a_statement_is_noted_and_others_of_ones_kind_are_answered(quoting: Quoting) -> None:

@@ -62,9 +62,9 @@ def test_it_tells_in_plain_words_what_survived(seen: Seen) -> None:
     assert "Welcome back, Ana." in text
     assert re.search(r"must verify +fare 184 EUR: confirmed 35 days ago, good for 30 days", text)
     assert "✗" not in text[text.index("What else was measured") :]
-    assert "All 19 claims held in this run" in text
-    assert len(text.splitlines()) <= 88
-    assert re.search(r"every acknowledged turn is there +5 acknowledged, 5 found\n", text)
+    assert "all 19 claims held in this run" in text
+    assert len(text.splitlines()) <= 64
+    assert "Every acknowledged turn is there (5 acknowledged, 5 found); " in text
     assert text.count("✓ on disk, ") == 9
     assert not (folder / "mine.db").exists(), "the demo wrote to a store that is not its own"
 
@@ -80,9 +80,6 @@ def test_it_tells_of_two_bookings_without_holdfast_and_of_one_with_it(seen: Seen
     assert "in the store: the intent to book, with a key, but no result\n" in held
     assert re.search(r"again  process \d+ looked up the key: 4TZ1K; recorded 4TZ1K \d+ ms after it was started\n", held)
     assert "✓ 1 booking in the airline's book: 4TZ1K.\n" in held
-    timeline = re.findall(r"^ +\d+  (\S+) +(.*\S)$", held, re.MULTILINE)
-    told = ["begun", "intends", "booked", "SIGKILL", "taken", "looked", "asked", "completed:"]
-    assert [what.split()[0] for _, what in timeline] == told
     assert "one booking, not two" not in held, "what was just shown is not said again"
 
 
@@ -122,9 +119,9 @@ def test_it_tells_that_the_new_process_finds_what_the_killed_one_knew(
             "Ana Maria Sousa. No food with nuts: I am allergic.  trip-lisbon#7, MS",
         ],
     ]
-    last = r" +Which football team does she support\?  nothing relevant  confidence 0\.\d\d, MS"
+    last = r" +Which hotel did she choose\? +it does not know  confidence 0\.\d\d, MS"
     assert re.fullmatch(last, chapter[-1])
-    assert re.search(r"✓  recall used the store alone +0 connections, median [\d.]+ ms\n", rest)
+    assert re.search(r"recall used the store alone \(0 connections, median [\d.]+ ms\); ", rest)
 
 
 def test_what_is_put_into_the_store_between_two_runs_changes_nothing(tmp_path: Path) -> None:
@@ -142,14 +139,13 @@ def test_what_is_put_into_the_store_between_two_runs_changes_nothing(tmp_path: P
 def test_what_it_suggests_to_try_works(seen: Seen) -> None:
     folder, text = seen[0], seen[1].stdout
     suggested = text[text.index("Try it yourself") :].splitlines()[1:]
-    assert len(suggested) == 6
+    assert len(suggested) == 3
     for line in suggested:
         command = shlex.split(line, comments=True)
         done = subprocess.run(
             command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
         assert (done.returncode, bool(done.stdout)) == (0, True), f"{line}: {done.stderr}"
-    assert (folder / "trip.json").stat().st_size > 0
 
 
 def test_it_can_be_played_again_and_read_by_programs(tmp_path: Path) -> None:

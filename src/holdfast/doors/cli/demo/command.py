@@ -53,7 +53,7 @@ def demo(desk: Desk) -> int:
     held = all(each.holds for each in found)
     tale.measured(found)
     if played.forked is not None:
-        tale.next_steps(url, played.thread, played.user, played.knew.get("revision", 0))
+        tale.next_steps(url, played.thread, played.user)
     if desk.options.json:
         data = {**plain.plain(played), "database": database(url), "claims": plain.plain(found), "ok": held}
         desk.document(data)
@@ -97,7 +97,6 @@ def _first_act(played: Played, tenant: str, tale: Story) -> None:
                 tale.turn(event)
             elif event["event"] == "checkpoint":
                 played.checkpoint = event
-                tale.checkpoint(event)
             elif event["event"] == "remembered":
                 played.remembered.append(event)
                 telling.remembered(event)

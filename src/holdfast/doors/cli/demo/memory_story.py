@@ -27,7 +27,7 @@ class MemoryStory:
             self._tale.heading("What does it remember?", by)
         self._asked += 1
         took = f"{event['ms']:.1f} ms" + (" the first time" if self._asked == 1 else "")
-        answer: tuple[str, str] = ("nothing relevant", "warn")
+        answer: tuple[str, str] = ("it does not know", "warn")
         about = f"confidence {event['confidence']:.2f}"
         if event["relevant"]:
             hit = event["hits"][0]

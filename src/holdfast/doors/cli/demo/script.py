@@ -151,11 +151,12 @@ CONVERSATION = (
 INTERRUPTED = 6  # the number of the exchange in which the first agent is killed
 
 # Each question shares one word that counts with its answer: enough where no embedder is installed and words must do.
+# The last one is near: it is about the trip, and nobody ever said it.
 QUESTIONS = (
     ScriptedQuestion("Where does she like to sit?", "turn-5", "seat"),
     ScriptedQuestion("Who is getting married?", "turn-1"),
     ScriptedQuestion("Which food is dangerous for her?", "turn-3"),
-    ScriptedQuestion("Which football team does she support?"),
+    ScriptedQuestion("Which hotel did she choose?"),
 )
 
 # The flight home, which is booked for real by ``booking``: the name of the run, and what it is about.

@@ -57,9 +57,6 @@ class Story:
         kept = f"  ✓ on disk, {event['commit_ms']:.1f} ms"
         self.says("agent", "name", event["answers"], (kept, "good"))
 
-    def checkpoint(self, event: dict[str, Any]) -> None:
-        self.under(("✓ ", "good"), (f"checkpoint {event['name']} at entry {event['entries']}", "quiet"))
-
     def busy(self, event: dict[str, Any]) -> None:
         self.says("Ana", "person", event["asks"])
         self.under((f"… the agent has called {event['call']} and is waiting for the answer", "quiet"))
@@ -96,29 +93,25 @@ class Story:
         self._fact("must verify", old, "bad")
 
     def measured(self, claims: list[MeasuredClaim]) -> None:
-        """What was measured and not seen yet, and whatever did not hold."""
-        self.heading("What else was measured")
-        shown = [each for each in claims if not (each.seen and each.holds)]
-        rows = [(("✓", "good") if each.holds else ("✗", "bad"), each.claim, each.measured) for each in shown]
-        self.screen.table([Column(""), Column("claim"), Column("measured", "quiet", fits=True)], rows, indent=3)
-        failed = sum(not each.holds for each in claims)
+        """What was measured and not seen yet, in a few lines; whatever did not hold, as a table."""
+        failed = [(("✗", "bad"), each.claim, each.measured) for each in claims if not each.holds]
+        held = "" if failed else f"all {len(claims)} claims held in this run, those shown above included"
+        self.heading("What else was measured", held)
         if failed:
-            self.screen.line((f"{failed} of {len(claims)} claims did not hold in this run.", "bad"), indent=3)
-        else:
-            self.screen.line(
-                (f"All {len(claims)} claims held in this run, those shown above included.", "good"), indent=3
-            )
+            columns = [Column(""), Column("claim"), Column("measured", "quiet", fits=True)]
+            self.screen.table(columns, failed, indent=3)
+            self.screen.line((f"{len(failed)} of {len(claims)} claims did not hold in this run.", "bad"), indent=3)
+            return
+        unseen = "; ".join(f"{each.claim} ({each.measured})" for each in claims if not each.seen)
+        self.screen.hanging([("", ""), ("✓", "good")], [2, 1], f"{unseen[0].upper()}{unseen[1:]}.")
 
-    def next_steps(self, url: str, thread: str, user: str, revision: int) -> None:
+    def next_steps(self, url: str, thread: str, user: str) -> None:
         """Commands that work as they stand, from here, with this store."""
         begin = f"{launcher()} --db {shlex.quote(database(url))}"
         steps = [
             (f"chat {thread}", "talk with it; no key needed, kill it when you like"),
-            (f"show {thread}", "the thread at a glance"),
             (f"show {thread}/{RUN}", "the booking, moment by moment"),
-            (f"state {thread} --diff {revision} {revision + 1}", "what the second agent changed first"),
             (f'recall "{QUESTIONS[0].asks}" --user {user} --explain -k 3', "what is found, and why"),
-            (f"export trip.json --thread {thread}", "take it with you"),
         ]
         self.screen.blank()
         self.screen.line(("Try it yourself", "title"), (f"  the store stays in {database(url)}", "quiet"))
