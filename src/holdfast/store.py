@@ -80,9 +80,10 @@ def open(  # noqa: PLR0913 - how a store is opened, each by name
 
     A missing file is created. Tables are brought up to date, even when ten processes open the store at once.
     ``lease_s`` is how long a run stays with a process that shows no sign of life. ``embedder`` makes the vectors that
-    recall compares: "auto" (WordLlama if it is installed), "none", "minilm", "openai:MODEL", a function or an
-    object. ``reranker`` reads the first hits again: "auto" (our own if it is installed), "none" or an object.
-    ``actor`` is recorded in the feed as the author of each change: a person, a service, a key.
+    recall compares: "auto" (``HOLDFAST_EMBEDDER``, or the best that is installed), "none", "wordllama", "minilm",
+    "openai:MODEL", a function or an object. ``reranker`` reads the first hits again: "auto" (our own if it is
+    installed), "none" or an object. ``actor`` is recorded in the feed as the author of each change: a person, a
+    service, a key.
     ``max_context`` caps every context and session: a number of tokens, or money such as "$0.05" for each call.
     ``postgres`` has options such as ``{"pool_size": 20, "schema": "agents"}``; the address may have them too.
     ``replica`` is a Postgres replica to recall, list and export from, while it is at most ``replica_lag_s`` seconds
@@ -126,6 +127,7 @@ def _cap(given: int | str) -> Cap | None:
 
 def _embedder(spec: Spec) -> Embedder | None:
     """The embedder for a spec. Only an endpoint named by text needs a key and an address from the environment."""
+    spec = (config.embedder() or AUTO) if spec == AUTO else spec
     remote = isinstance(spec, str) and spec.strip().casefold().startswith("openai:")
     return choose(spec, **config.endpoint()) if remote else choose(spec)
 

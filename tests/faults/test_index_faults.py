@@ -133,7 +133,7 @@ def test_damage_on_the_disk_is_named_and_repaired(path: Path, damage: str) -> No
         (b'"hash-16"', b'"hash-17"'),
         (b'"rows":10', b'"rows":90'),
         (b'"passages":10', b'"passages":90'),
-        (b'"dimension":16', b'"dimension":96'),
+        (b'"chosen":false', b'"chosen":true'),
     ],
 )
 def test_a_change_in_a_manifest_is_named(path: Path, old: bytes, new: bytes) -> None:

@@ -58,6 +58,32 @@ for number in range(count):
     memory.recall("animal")
     say("did", number)
 """
+MOVE = """
+from holdfast.providers.automatic import Automatic
+from holdfast.providers.embedding import checked
+from holdfast.retrieval.index_store import IndexStore
+index.SLOW_S = 1e-9  # one portion for each recall
+made = 0
+class Slow(HashEmbedder):
+    def embed(self, texts):
+        global made
+        made += len(texts) if len(texts) > 1 else 0
+        return super().embed(texts)
+real = IndexStore.commit
+def noisy(self, manifest, ops):
+    say("saving")
+    real(self, manifest, ops)
+    say("saved")
+IndexStore.commit = noisy
+moving = holdfast.open(sys.argv[1], embedder=Automatic(checked(Slow(32, name="slow")), checked(HashEmbedder(16))))
+for number in range(count):
+    report = moving.memory(user="ana").recall(f"animal{number}", 3).report
+    if not report.pending:
+        break
+say(report.model, report.pending, made)
+moving.close()
+store.close()
+"""
 
 
 class Worker:
@@ -173,3 +199,57 @@ def test_processes_that_die_in_the_middle_of_others_cost_those_nothing(path: Pat
         assert store.verify().problems == ()
         told = {memory.text for memory in store.memory(user="ana").memories(limit=None)}
         assert told <= everything(store)
+
+
+SLOW = HashEmbedder(32, name="slow")
+MOVED = [f"animal{number} lives in country{number % 7}" for number in range(200)]
+
+
+@pytest.fixture
+def told(path: Path) -> Path:
+    """A store whose index was made by a quick model alone."""
+    with holdfast.open(path, embedder=HashEmbedder(16)) as store:
+        store.memory(user="ana").remember_all(MOVED)
+        everything(store)
+    return path
+
+
+def ranked(path: Path, embedder: object) -> tuple[str | None, list[tuple[str, float]]]:
+    with holdfast.open(path, embedder=embedder) as store:  # type: ignore[arg-type]
+        assert store.verify().problems == ()
+        found = store.memory(user="ana").recall("animal7 country2", 20)
+        return found.report.model, [(hit.text, round(hit.score, 4)) for hit in found]
+
+
+def by_slow(tmp_path: Path) -> list[tuple[str, float]]:
+    with holdfast.open(tmp_path / "alone.db", embedder=SLOW) as store:
+        store.memory(user="ana").remember_all(MOVED)
+    return ranked(tmp_path / "alone.db", SLOW)[1]
+
+
+@pytest.mark.parametrize("moment", ["saving", "saved"])
+@pytest.mark.parametrize("which", [1, 4, 8])
+def test_a_move_that_is_killed_goes_on_where_it_was(told: Path, tmp_path: Path, moment: str, which: int) -> None:
+    before = ranked(told, HashEmbedder(16))
+    (worker,) = ready(told, 1, MOVE, 100)
+    worker.go()
+    heard: list[str] = []
+    while heard.count(moment) < which:
+        heard.append(worker.hear())
+        assert heard[-1], worker.finish()
+    heard += worker.kill()
+    assert ranked(told, HashEmbedder(16)) == before
+    (worker,) = ready(told, 1, MOVE, 100)
+    worker.go()
+    model, pending, made = worker.finish()[-1].split()
+    assert (model, pending) == ("slow", "0")
+    assert int(made) <= len(MOVED) - 16 * max(0, heard.count("saved") - 1)
+    assert ranked(told, SLOW) == ("slow", by_slow(tmp_path))
+
+
+def test_two_processes_that_move_at_once_both_get_there(told: Path, tmp_path: Path) -> None:
+    workers = ready(told, 2, MOVE, 200)
+    for worker in workers:
+        worker.go()
+    assert [worker.finish()[-1].split()[:2] for worker in workers] == [["slow", "0"]] * 2
+    assert ranked(told, SLOW) == ("slow", by_slow(tmp_path))

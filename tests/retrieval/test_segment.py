@@ -59,7 +59,7 @@ def made(documents: list[Document], embedder: HashEmbedder | None = None) -> Seg
     segment, texts = build(documents)
     if embedder is not None:
         rows = embedder.embed(texts).astype("<f2")
-        segment.vectors = Vectors(embedder.name, rows, np.ones(len(rows), dtype=bool))
+        segment.vectors = {embedder.name: Vectors(embedder.name, rows)}
     return segment
 
 
@@ -83,10 +83,8 @@ def test_joined_segments_are_what_would_have_been_built_at_once(documents: list[
         return
     joined, whole = merge(segments), made(documents, embedder)
     assert same(joined, whole)
-    assert joined.vectors is not None
-    assert whole.vectors is not None
-    assert np.array_equal(joined.vectors.rows, whole.vectors.rows)
-    assert joined.vectors.done.all()
+    assert np.array_equal(joined.vectors[embedder.name].rows, whole.vectors[embedder.name].rows)
+    assert joined.whole(embedder.name)
 
 
 @given(DOCUMENTS.filter(bool))
@@ -99,11 +97,10 @@ def test_vectors_of_two_models_are_not_mixed(other: HashEmbedder | None) -> None
     """What has none of the first model is said to have none; nothing that was made is thrown away."""
     one = made([Document(1, 2, "message", 1, 1, text="anchor")], HashEmbedder(16, name="a"))
     joined = merge([one, made([Document(1, 1, "message", 1, 1, text="boat")], other)])
-    assert joined.vectors is not None
-    assert one.vectors is not None
-    assert (joined.vectors.model, joined.vectors.done.tolist()) == ("a", [False, True])
-    assert np.array_equal(joined.vectors.rows[1:], one.vectors.rows)
-    assert not joined.vectors.rows[0].any()
+    assert joined.vectors["a"].done.tolist() == [False, True]
+    assert np.array_equal(joined.vectors["a"].rows[1:], one.vectors["a"].rows)
+    assert not joined.vectors["a"].rows[0].any()
+    assert ("b" in joined.vectors) == (other is not None and other.name == "b")
 
 
 # Looking things up

@@ -158,15 +158,15 @@ def test_moving_to_another_model_and_back(place: Any, saved: Saved) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-def test_the_model_and_its_dimension_are_recorded(here: Any, saved: Saved) -> None:
+def test_the_model_is_recorded(here: Any, saved: Saved) -> None:
     store = here.open(HashEmbedder(16, name="old"))
     store.memory(user="ana").remember_all(ANIMALS)
     recall(store)
-    assert (manifest(saved(store))["model"], manifest(saved(store))["dimension"]) == ("old", 16)
+    assert manifest(saved(store))["model"] == "old"
     store = here.open(HashEmbedder(32, name="new"))
     store.memory(user="ana").reembed()
     kept = manifest([record for record in saved(store) if record.scope.user == "ana"])
-    assert (kept["model"], kept["dimension"], kept["previous"]) == ("new", 32, "old")
+    assert (kept["model"], kept["chosen"], kept["previous"]) == ("new", True, "old")
 
 
 @pytest.mark.usefixtures("eager")

@@ -1,8 +1,8 @@
 """Made-up notes of which a later one outdates an earlier one, some that only look like it, and others beside them.
 
 The rules were made with ``TO_BUILD_ON``, and ``ONLY_ALIKE`` was looked at meanwhile. ``KEPT`` was written by the same
-hand before there was a rule and asked once when they were done: 7 of its 15 were marked by words alone, 9 with WordLlama.
-Three rules were widened after that, so it measures nothing new any more.
+hand before there was a rule and asked once when they were done: 7 of its 15 were marked by words alone, 9 with
+WordLlama. Three rules were widened after that, so it measures nothing new any more.
 """
 
 from __future__ import annotations

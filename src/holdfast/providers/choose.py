@@ -7,13 +7,16 @@ absent: the environment. Keys and addresses are passed in.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from holdfast.errors import Misconfigured
+from holdfast.providers.automatic import Automatic
 from holdfast.providers.embedding import Checked, Embedder, checked
 from holdfast.providers.reranker import CheckedReranker, CrossEncoder, Reranker
 
 AUTO = "auto"
+_OFFLINE = ("minilm", "wordllama")
 NONE = "none"
 _FORMS = '"auto", "none", "wordllama", "minilm", "minilm:FOLDER", "openai:MODEL"'
 
@@ -24,12 +27,15 @@ RerankerSpec = str | Reranker | None
 def choose(spec: Spec, *, api_key: str | None = None, base_url: str | None = None) -> Checked | None:
     """The embedder that is named, or None where there is to be none.
 
-    "auto" is WordLlama where it is installed and none where it is not. A function of a list of texts, and an object
-    that is an embedder already, are taken as they are. ``api_key`` and ``base_url`` belong to "openai:MODEL" alone.
+    "auto" is the best that is installed, see ``Automatic``, and none where none is. A function of a list of texts, and
+    an object that is an embedder already, are taken as they are. ``api_key`` and ``base_url`` belong to "openai:MODEL"
+    alone.
     """
     if spec is None:
         return None
     if isinstance(spec, str):
+        if spec.strip().casefold() == AUTO and api_key is None and base_url is None:
+            return _automatic()
         found = _named(spec.strip(), api_key, base_url)
         return None if found is None else checked(found)
     if isinstance(spec, type):
@@ -56,12 +62,21 @@ def _named(spec: str, api_key: str | None, base_url: str | None) -> Embedder | N
         from holdfast.providers.minilm import MiniLM  # noqa: PLC0415
 
         return MiniLM(rest or None)
-    if rest or kind not in {AUTO, NONE, "", "wordllama"}:
+    if rest or kind not in {NONE, "", "wordllama"}:
         raise Misconfigured(f"There is no embedder {spec!r}. Name one of {_FORMS}.")
-    from holdfast.providers import wordllama  # noqa: PLC0415
+    from holdfast.providers.wordllama import WordLlama  # noqa: PLC0415
 
-    wanted = kind == "wordllama" or (kind == AUTO and wordllama.folder() is not None)
-    return wordllama.WordLlama() if wanted else None
+    return WordLlama() if kind == "wordllama" else None
+
+
+def _automatic() -> Checked | None:
+    """Those of the offline embedders that are installed, the best first."""
+    found: list[Checked] = []
+    for name in _OFFLINE:
+        with suppress(Misconfigured):
+            embedder = choose(name)
+            found += [] if embedder is None else [embedder]
+    return Automatic(*found) if found else None
 
 
 def _whole(given: Any) -> Embedder:

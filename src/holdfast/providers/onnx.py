@@ -1,44 +1,69 @@
-"""Models in ONNX form with their tokens: found in the wheel ``holdfast-models`` or in a folder, and loaded.
+"""Models in ONNX form with their tokens: found in the wheel ``holdfast-models`` or in a folder, checked, and loaded.
 
+The wheel is found without being imported, and its files are used only if they are those that this version knows.
 Deliberately absent: downloads, graphics cards, and what a model is for.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import logging
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import Misconfigured
 
 INSTALL = "pip install 'holdfast[minilm]'"
-_WHEEL, _TOKENS = "holdfast_models", Path("minilm") / "tokenizer.json"
+_WHEEL, _TOKENS = "holdfast_models", "minilm/tokenizer.json"
+DIGESTS = {
+    "minilm/model.onnx": "e755aa72fb7f4e9e1e66f1f8e4d0582a8c21424b738c2be45b71b14100e9aae3",
+    "minilm/tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "reranker/model.onnx": "8b581bbc5f645fb07f6d7fe7583da8a625f59b279b800dad834ea4713f225d33",
+}
+"""What the files in the wheel are. Vectors are compared with saved ones, so they must be these and no others."""
 
 _log = logging.getLogger(__name__)
 
 
-def in_wheel(name: str) -> tuple[Path, Path]:
+class OnnxFiles(NamedTuple):
+    """A model and its tokens, with the digests that they must have; none are known of a caller's own."""
+
+    model: Path
+    tokens: Path
+    digests: tuple[str, str] | None = None
+
+
+def in_wheel(name: str) -> OnnxFiles:
     """The files of a model in the wheel. All of them read the same tokens."""
-    wheel = _package(_WHEEL)
-    if wheel is None or not (wheel / name / "model.onnx").is_file() or not _runs():
+    wheel, model = _package(_WHEEL), f"{name}/model.onnx"
+    if wheel is None or not (wheel / model).is_file() or not _runs():
         raise Misconfigured(f"The model {name} is not installed. Run: {INSTALL}", extra="minilm")
-    return wheel / name / "model.onnx", wheel / _TOKENS
+    return OnnxFiles(wheel / model, wheel / _TOKENS, (DIGESTS[model], DIGESTS[_TOKENS]))
 
 
-def in_folder(folder: Path) -> tuple[Path, Path]:
+def in_folder(folder: Path) -> OnnxFiles:
     """The files of a model in a folder, as model hubs publish them."""
     if not _runs():
         raise Misconfigured(f"The model in {folder} needs onnxruntime. Run: {INSTALL}", extra="minilm")
     for model in (folder / "model.onnx", folder / "onnx" / "model.onnx"):
         if model.is_file() and (folder / "tokenizer.json").is_file():
-            return model, folder / "tokenizer.json"
+            return OnnxFiles(model, folder / "tokenizer.json")
     raise Misconfigured(f"The folder {folder} must hold model.onnx (or onnx/model.onnx) and tokenizer.json.")
 
 
-def load(model_file: Path, tokens_file: Path) -> tuple[Any, Any]:
-    """The session and the tokeniser, both safe for many threads once they are set up."""
+def digest(files: OnnxFiles) -> str:
+    """A short name for the bytes of a caller's own model."""
+    made = hashlib.blake2b(digest_size=8)
+    for path in (files.model, files.tokens):
+        with path.open("rb") as file:
+            made.update(hashlib.file_digest(file, "blake2b").digest())
+    return made.hexdigest()
+
+
+def load(files: OnnxFiles, tokens: int | None = None) -> tuple[Any, Any]:
+    """The session and the tokeniser, both safe for many threads once they are set up; texts are cut at ``tokens``."""
     import onnxruntime  # noqa: PLC0415
     import tokenizers  # noqa: PLC0415
 
@@ -47,14 +72,31 @@ def load(model_file: Path, tokens_file: Path) -> tuple[Any, Any]:
     options.log_severity_level = 3  # errors; the library writes to standard error by itself
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads must not burn a core
     try:
-        session = onnxruntime.InferenceSession(str(model_file), options, providers=["CPUExecutionProvider"])
-        tokenizer = tokenizers.Tokenizer.from_file(str(tokens_file))
+        known = files.digests
+        given = str(files.model) if known is None else _read(files.model, known[0])
+        session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+        words = files.tokens.read_bytes() if known is None else _read(files.tokens, known[1])
+        tokenizer = tokenizers.Tokenizer.from_str(words.decode())
         tokenizer.no_padding()
         tokenizer.no_truncation()
+        if tokens is not None:
+            tokenizer.enable_truncation(max_length=tokens)
     except Exception as error:  # both libraries raise errors of many kinds
-        raise Misconfigured(f"The model {model_file} cannot be loaded ({error}).", extra="minilm") from error
-    _log.debug("%s loaded in %.0f ms", model_file, (time.perf_counter() - began) * 1000)
+        raise Misconfigured(
+            f"The model in {files.model.parent} cannot be loaded ({error}). It must be in ONNX form, with its "
+            f"tokenizer.json. To use the one from a wheel: {INSTALL}",
+            extra="minilm",
+        ) from error
+    _log.debug("%s loaded in %.0f ms", files.model, (time.perf_counter() - began) * 1000)
     return session, tokenizer
+
+
+def _read(path: Path, known: str) -> bytes:
+    """A file of the wheel, refused unless it is the one that this version of Holdfast knows."""
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != known:
+        raise ValueError(f"{path.name} is damaged, or of another version of holdfast-models than this Holdfast knows")
+    return data
 
 
 def _runs() -> bool:

@@ -55,7 +55,7 @@ class CrossEncoder:
     name = NAME
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._model_file, self._tokens_file = onnx.in_wheel("reranker") if folder is None else onnx.in_folder(folder)
+        self._files = onnx.in_wheel("reranker") if folder is None else onnx.in_folder(folder)
         self._model: Any = None
         self._lock = atfork.lock(forget=self._begin_anew)
 
@@ -88,7 +88,7 @@ class CrossEncoder:
     def _loaded(self) -> Any:
         with self._lock:
             if self._model is None:
-                self._model = onnx.load(self._model_file, self._tokens_file)
+                self._model = onnx.load(self._files)
             return self._model
 
 

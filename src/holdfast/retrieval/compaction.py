@@ -18,11 +18,10 @@ _TIER = 8
 
 
 class HeldSegment(NamedTuple):
-    """A segment in memory, with what is saved of it, or with its texts while it still waits for vectors."""
+    """A segment in memory, with what is saved of it."""
 
     segment: Segment
     saved: Saved | None = None
-    texts: list[str] | None = None
 
 
 def joins(last: HeldSegment, new: HeldSegment, most: int) -> bool:

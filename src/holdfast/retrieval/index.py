@@ -6,6 +6,10 @@ seen, and adds a segment; so whatever was acknowledged before a recall began is 
 Segments that have grown are saved; if another process saved first, its segments are taken over. What is
 saved and does not match its digest is dropped and rebuilt.
 
+Vectors are made by readers too. Where a slow model is wanted and a quick one can stand in for it, each reader makes as
+many of the slow model's as it has time for, and all of the quick one's that are needed meanwhile. What a segment has by
+either is kept, so nothing is lost whoever goes on, and a recall never compares the vectors of two.
+
 Deliberately absent: ranking, what a document is made of (the source says), and threads of its own.
 """
 
@@ -14,7 +18,7 @@ from __future__ import annotations
 import logging
 import time as _time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -33,25 +37,51 @@ from holdfast.errors import (
 )
 from holdfast.retrieval.compaction import HeldSegment, joins, tiered
 from holdfast.retrieval.corpus import Corpus, Outdated
-from holdfast.retrieval.index_store import IndexManifest, IndexStore, Overtaken
-from holdfast.retrieval.segment import CHANGE, MEMORY, Array, Document, Segment, Vectors, build, grounded, merge, only
-from holdfast.retrieval.source import Embedders, Embeds, Progress, Source, StreamRange, agrees, texts_of
+from holdfast.retrieval.index_store import IndexManifest, IndexStore, Overtaken, Saved, Stored
+from holdfast.retrieval.segment import CHANGE, MEMORY, Array, Document, Segment, build, grounded, merge, only
+from holdfast.retrieval.source import Embeds, Progress, Source, StreamRange, agrees, texts_of
 
 SAVE_AT = 256
 """How many rows an unsaved tail may have: about what a new process reads again in twenty milliseconds."""
+SLOW_S = 0.3
+"""How long a recall may take to make vectors of a slow model, if nothing is said."""
+MOST_LACKING = 50_000
+"""Where more passages than this lack the slow model's vectors, the quick one's are used until somebody reembeds."""
+_BRIDGED = 512
+_DEAR = 16
 _BATCH = 4_096
 RETRY_S = 5.0
 _TRIES = 8
 _PORTION = 4_096
+_SLOW_PORTION = 16
 _TOGETHER = 500
 
 _log = logging.getLogger(__name__)
 
 
+class Usable(NamedTuple):
+    """The embedders that an index works with, best first. The last is quick, or the only one; ``note`` is what a person
+    should know about the choice."""
+
+    ranked: tuple[Embeds, ...] = ()
+    note: str | None = None
+
+
+Embedders = Callable[[IndexManifest], Usable]
+
+
+class Allowance:
+    """How many seconds one recall may still spend on vectors of a slow model, in all the indexes it looks into."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+
+
 class Lacking(NamedTuple):
-    """A saved segment without some vectors: its token, the texts of its passages, and how much is done in all."""
+    """Passages of a saved segment that have no vector of a model, their texts, and how much is done in all."""
 
     token: str
+    passages: Array
     texts: list[str]
     done: int
     total: int
@@ -60,7 +90,7 @@ class Lacking(NamedTuple):
 class Index:
     """What is known of one place, ready to be searched."""
 
-    def __init__(self, depot: IndexStore, source: Source, embedders: Embedders = lambda _: None) -> None:
+    def __init__(self, depot: IndexStore, source: Source, embedders: Embedders = lambda _: Usable()) -> None:
         self._depot, self._source, self._embedders = depot, source, embedders
         self._lock = atfork.lock(forget=self._forget)
         self._held: list[HeldSegment] = []
@@ -68,24 +98,30 @@ class Index:
         self._loaded = False
         self._shown: Sequence[StreamRange] | None = None
         self._corpus: Corpus | None = None
-        self._retry_at = self._save_again_at = 0.0
+        self._save_again_at = 0.0
+        self._resting: dict[str, float] = {}
+        self._asked_for: set[str] = set()
+        self._troubles: dict[str, str] = {}
         self._saving_on = self._may_wait = True
         self._saves = 0
-        self._spare: dict[tuple[str, str | None, str], Segment] = {}
+        self._spare: dict[str, HeldSegment] = {}
         self._unclean = False  # what is saved knows something that is gone
 
     # Being read
 
-    def corpus(self, progress: Progress | None = None, *, patient: bool = True) -> Corpus:
+    def corpus(
+        self, progress: Progress | None = None, *, patient: bool = True, slow: Allowance | None = None
+    ) -> Corpus:
         """Everything acknowledged so far, as one thing to search.
 
         Without ``patient`` it waits neither for a slow embedder nor for saving; others do that later.
         """
+        slow = Allowance(SLOW_S if patient else 0.0) if slow is None else slow
         with self._lock:
             for attempt in range(_TRIES):
                 try:
                     self._saving_on = patient and attempt < _TRIES - 1
-                    return self._current(progress, patient)
+                    return self._current(progress, slow, patient=patient)
                 except Overtaken:
                     self._forget()
                 except BaseException:  # also a signal: what is in memory may be half of something
@@ -93,37 +129,27 @@ class Index:
                     raise
             raise AssertionError("the last attempt saves nothing, so it cannot conflict")
 
-    def _current(self, progress: Progress | None, patient: bool = True) -> Corpus:
+    def _current(self, progress: Progress | None, slow: Allowance, *, patient: bool) -> Corpus:
         if not self._loaded:
             self._load()
         self._may_wait = patient
         for _ in range(_TRIES):
             reaches = self._source.reaches()
-            if reaches is self._shown and self._corpus is not None:
+            if reaches is self._shown:
                 break
             self._depot.look()
             reaches = self._source.reaches()  # again: what was erased before the look is not among them
             saves = self._saves
             self._catch_up(reaches, progress)
-            self._shown, self._corpus = reaches, Corpus([held.segment for held in self._held], reaches)
+            self._shown, self._corpus = reaches, None
             if saves == self._saves:  # what was saved must not know more than there is: then look once more
                 break
-        if self._pending() and self._may_embed():
-            self._embed_pending(progress)
-            self._corpus = Corpus([held.segment for held in self._held], self._shown or ())
-        assert self._corpus is not None
+        assert self._shown is not None
+        self._top_up(self._shown, slow)
+        segments = [held.segment for held in self._held]
+        if self._corpus is None or self._corpus.segments != segments:
+            self._corpus = Corpus(segments, self._shown)
         return self._corpus
-
-    def _may_embed(self) -> bool:
-        embedder = self.embedder
-        if embedder is None or _time.monotonic() < self._retry_at:
-            return False
-        return embedder.local or self._may_wait
-
-    @property
-    def embedder(self) -> Embeds | None:
-        """What makes the vectors that recall compares: for the recorded model, else for the one that is wanted."""
-        return self._embedders(self._depot.manifest.model)
 
     @property
     def passages(self) -> int:
@@ -131,14 +157,9 @@ class Index:
         return sum(held.segment.passages for held in self._held)
 
     @property
-    def model(self) -> str | None:
-        """The model that is recorded."""
-        return self._depot.manifest.model
-
-    @property
-    def dimension(self) -> int:
-        """How many numbers the recorded vectors have; 0 when there are none."""
-        return self._depot.manifest.dimension
+    def usable(self) -> Usable:
+        """What makes the vectors that a recall may compare."""
+        return self._embedders(self._depot.manifest)
 
     def _catch_up(self, reaches: Sequence[StreamRange], progress: Progress | None) -> None:
         self._drop_hidden(reaches)
@@ -214,7 +235,10 @@ class Index:
         if not batch:
             return
         segment, texts = build(batch)
-        held = self._with_vectors(HeldSegment(segment, None, texts))
+        ranked = self.usable.ranked
+        if ranked and (len(ranked) == 1 or len(texts) > _BRIDGED):  # of few, the slow model's vectors may be made soon
+            self._make(ranked[-1], [segment], texts=texts)
+        held = HeldSegment(segment)
         while self._held and joins(self._held[-1], held, _BATCH):
             other = self._held.pop()
             joined = merge([other.segment, held.segment])
@@ -226,92 +250,134 @@ class Index:
 
     # Vectors
 
-    def _with_vectors(self, held: HeldSegment) -> HeldSegment:
-        """A segment with the vectors that it lacks, or as it is when they cannot be made now."""
-        embedder = self.embedder
-        if embedder is None or held.texts is None or not self._may_embed():
-            return held
-        open_ = _open(held.segment, embedder.name)
-        try:
-            made = _in_portions(embedder, [held.texts[at] for at in open_])
-            self._refuse_other_width(embedder, made)
-        except HoldfastError as error:
-            self._retry_at = _time.monotonic() + RETRY_S
-            _log.warning("%d passages have no vectors yet: %s", len(open_), error)
-            return held
-        vectors, count = held.segment.vectors, held.segment.passages
-        if vectors is not None and vectors.model == embedder.name:
-            rows = vectors.rows.copy()
-        else:
-            rows = np.zeros((count, embedder.dimension), dtype="<f2")
-        if len(open_):
-            rows[open_] = made
-        vectors = Vectors(embedder.name, rows, np.ones(count, dtype=bool))
-        return HeldSegment(Segment(held.segment.arrays(), vectors), held.saved, None)
+    def _top_up(self, reaches: Sequence[StreamRange], slow: Allowance) -> None:
+        """Make the vectors that are missing, as far as a recall waits for them, and save what was dear."""
+        ranked, segments = self.usable.ranked, [held.segment for held in self._held]
+        made = 0
+        if len(ranked) > 1 and 0 < _lacking(segments, ranked[0].name) <= MOST_LACKING:
+            made = self._make(ranked[0], segments, slow)
+        if ranked and (len(ranked) == 1 or not _bridged(segments, ranked)):
+            made += self._make(ranked[-1], segments)
+        if made and self._worth_saving(ranked):
+            self._save(tiered(self._without_outdated(reaches), SAVE_AT))
 
-    def _refuse_other_width(self, embedder: Embeds, made: Array) -> None:
-        if len(made) and self.dimension and made.shape[1] != self.dimension:
+    def _make(
+        self,
+        embedder: Embeds,
+        segments: Sequence[Segment],
+        slow: Allowance | None = None,
+        texts: list[str] | None = None,
+    ) -> int:
+        """Give passages their vectors: all that lack one, or as many as there is time for. Return how many."""
+        count, name = 0, embedder.name
+        if _time.monotonic() < self._resting.get(name, 0.0) or not (embedder.local or self._may_wait):
+            return 0
+        portion = _PORTION if slow is None else _SLOW_PORTION
+        try:
+            for segment in segments:
+                open_ = segment.lacking(name)
+                for start in range(0, len(open_), portion):
+                    if slow is not None and slow.left <= 0:
+                        return count
+                    some = open_[start : start + portion]
+                    read = texts_of(self._source, segment, some) if texts is None else [texts[at] for at in some]
+                    self._embed(embedder, segment, some, read, slow)
+                    count += len(some)
+        except HoldfastError as error:
+            self._resting[name], self._troubles[name] = _time.monotonic() + RETRY_S, str(error)
+            _log.warning("passages have no vectors by %s yet: %s", name, error)
+        else:
+            self._troubles.pop(name, None)
+        return count
+
+    def _embed(
+        self, embedder: Embeds, segment: Segment, some: Array, texts: list[str], slow: Allowance | None = None
+    ) -> None:
+        width = embedder.dimension  # asked for before the clock runs: a model is loaded once
+        began = _time.monotonic()
+        made = embedder.embed(texts)
+        if slow is not None:
+            slow.left -= _time.monotonic() - began
+        self._refuse_other_width(embedder.name, width)
+        segment.add(embedder.name, some, made)
+
+    def _refuse_other_width(self, model: str, width: int) -> None:
+        known = self.width(model)
+        if known not in {0, width}:
             raise Misconfigured(
-                f"the vectors of {embedder.name} have {made.shape[1]} numbers, those in the index {self.dimension}; "
+                f"the vectors of {model} have {width} numbers, those in the index {known}; "
                 "give the embedder another name and reembed"
             )
 
-    def _pending(self) -> bool:
-        embedder = self.embedder
-        return embedder is not None and any(_lacks(held, embedder.name) for held in self._held)
+    def width(self, model: str) -> int:
+        """How many numbers the vectors of a model have that are here; 0 when there are none."""
+        held = (held.segment.vectors[model] for held in self._held if model in held.segment.vectors)
+        found: int = next((vectors.rows.shape[1] for vectors in held), 0)
+        return found
 
-    def _embed_pending(self, progress: Progress | None) -> None:
-        """Make the vectors that a failing embedder, or none at all, left open."""
-        changed = False
-        embedder = self.embedder
-        for at, held in enumerate(self._held):
-            if embedder is None or not _lacks(held, embedder.name):
-                continue
-            texts = held.texts if held.texts is not None else texts_of(self._source, held.segment)
-            new = self._with_vectors(HeldSegment(held.segment, held.saved, texts))
-            if _lacks(new, embedder.name):
-                break
-            self._held[at], changed = new, True
-            if progress is not None:
-                progress(at + 1, len(self._held))
-        if changed:
-            self._corpus = None
-            if any(held.saved is not None for held in self._held):
-                self._save(self._held)
+    def bridge(self, corpus: Corpus, embedder: Embeds) -> None:
+        """Make all the quick model's vectors of a corpus: where the better ones cannot be used after all."""
+        with self._lock:
+            if len(ranked := self.usable.ranked) > 1 and embedder is ranked[-1]:
+                self._make(embedder, corpus.segments)
+
+    def notes(self, corpus: Corpus) -> Iterator[str]:
+        """What a person should know of the vectors of a corpus."""
+        if (note := self.usable.note) is not None:
+            yield note
+        for model, error in list(self._troubles.items()):
+            if _lacking(corpus.segments, model):
+                yield f"without vectors of {model}: {error}"
+
+    def pending(self, corpus: Corpus) -> int:
+        """How many passages of a corpus still lack a vector of the model that recall uses or is moving to."""
+        ranked = self.usable.ranked
+        lacking = [_lacking(corpus.segments, embedder.name) for embedder in ranked]
+        return next((count for count in lacking if count <= MOST_LACKING), lacking[-1]) if lacking else 0
+
+    def _worth_saving(self, ranked: Sequence[Embeds]) -> bool:
+        """Whether vectors are not saved that belong to a saved segment, or took long to make."""
+        dear = {embedder.name for embedder in ranked[:1] if len(ranked) > 1 or not embedder.local}
+        limit = _DEAR if ranked[0].local else 1
+        unsaved = 0
+        for held in self._held:
+            for model, vectors in held.segment.vectors.items():
+                new = int((vectors.done & ~vectors.kept).sum())
+                unsaved += limit if new and held.saved is not None else new if model in dear else 0
+        return unsaved >= limit
 
     # Another model
 
-    def lacking(self, model: str) -> Lacking | None:
-        """A saved segment that has no vectors of a model yet, or None when every one has."""
+    def lacking(self, model: str, most: int) -> Lacking | None:
+        """Some passages that have no vector of a model yet, or None when every one has."""
         with self._lock:
+            if model not in self._asked_for:  # from now on, what is saved of it is loaded too
+                self._asked_for.add(model)
+                self._forget()
             self._settle()
-            total = sum(held.segment.passages for held in self._held)
-            done = 0
+            segments = [held.segment for held in self._held]
+            total = sum(segment.passages for segment in segments)
+            done = total - _lacking(segments, model)
             for held in self._held:
                 assert held.saved is not None
-                if held.saved.whole.get(model, False):
-                    done += held.segment.passages
-            for held in self._held:
-                assert held.saved is not None
-                if not held.saved.whole.get(model, False):
-                    return Lacking(held.saved.token, texts_of(self._source, held.segment), done, total)
+                if len(open_ := held.segment.lacking(model)[:most]):
+                    return Lacking(held.saved.token, open_, texts_of(self._source, held.segment, open_), done, total)
             return None
 
-    def give(self, token: str, vectors: Vectors) -> None:
-        """Save vectors for a segment, unless it has been merged into another one meanwhile."""
+    def give(self, todo: Lacking, model: str, rows: Array) -> None:
+        """Save vectors for passages, unless their segment has been merged into another one meanwhile."""
         with self._lock:
-            ops: list[Op] = []
-            new = [
-                held
-                if held.saved is None or held.saved.token != token
-                else HeldSegment(held.segment, self._depot.saving_vectors(held.saved, vectors, ops))
-                for held in self._held
-            ]
-            segments = tuple(held.saved for held in new if held.saved is not None)
-            if ops and self._committed(msgspec.structs.replace(self._depot.manifest, segments=segments), ops):
-                self._held = new
+            for held in self._held:
+                if held.saved is not None and held.saved.token == todo.token:
+                    self._refuse_other_width(model, rows.shape[1])
+                    held.segment.add(model, todo.passages, rows)
+                    try:
+                        self._saved_as(self._held)
+                    except Overtaken:
+                        self._forget()
+                    return
 
-    def use(self, model: str, dimension: int) -> bool:
+    def use(self, model: str, *, chosen: bool) -> bool:
         """Let recall use a model's vectors from now on, keep those it used until now, and drop any others.
 
         Return whether that was done: a segment that came to be meanwhile may lack them.
@@ -319,59 +385,46 @@ class Index:
         with self._lock:
             self._settle()
             manifest = self._depot.manifest
-            if not all(saved.whole.get(model, False) for saved in manifest.segments):
+            if not manifest.whole(model):
                 return False
             before = manifest.model if manifest.model != model else manifest.previous
-            segments = tuple(saved.only((model, before)) for saved in manifest.segments)
-            moved = msgspec.structs.replace(
-                manifest, model=model, dimension=dimension, previous=before, segments=segments
-            )
-            done = self._committed(moved, [])
-            self._forget()
-            return done
+            keep = {model, before, *(embedder.name for embedder in self.usable.ranked)}
+            segments = tuple(saved.only(keep) for saved in manifest.segments)
+            return self._recorded(model=model, chosen=chosen, previous=before, segments=segments)
 
-    def previous(self) -> tuple[str, int] | None:
-        """The model before, if its vectors are still here, and how many numbers they have."""
+    @property
+    def previous(self) -> str | None:
+        """The model before, if its vectors are still here."""
         with self._lock:
             self._load()
-            model = self._depot.manifest.previous
-            if model is None:
-                return None
-            with self._depot.read() as reading:
-                widths = [
-                    reading.width(saved, model) for saved in self._depot.manifest.segments if model in saved.vectors
-                ]
-            return model, widths[0] if widths else 0
+            return self._depot.manifest.previous
 
-    def go_back(self, model: str, dimension: int) -> None:
+    def go_back(self, model: str) -> None:
         """Use the vectors of the model before again; what came since gets them as it is recalled."""
         with self._lock:
-            manifest = self._depot.manifest
-            moved = msgspec.structs.replace(manifest, model=model, dimension=dimension, previous=manifest.model)
-            self._committed(moved, [])
+            self._recorded(model=model, chosen=True, previous=self._depot.manifest.model)
+
+    def _recorded(self, **changes: Any) -> bool:
+        try:
+            self._depot.commit(msgspec.structs.replace(self._depot.manifest, **changes), [])
+        except Overtaken:
+            return False
+        finally:
             self._forget()
+        return True
 
     def _settle(self) -> None:
         """Have everything that there is in saved segments."""
         for _ in range(_TRIES):
             try:
-                self._saving_on = self._may_wait = True
-                self._save_again_at = 0.0
-                self._current(None)
+                self._saving_on, self._save_again_at = True, 0.0
+                self._current(None, Allowance(0.0), patient=True)
                 if any(held.saved is None for held in self._held):
                     self._saved_as(tiered(self._held, SAVE_AT))
                 return
             except Overtaken:
                 self._forget()
         raise Conflict(f"other processes keep saving the index {self._depot}; try again")
-
-    def _committed(self, manifest: IndexManifest, ops: Sequence[Op]) -> bool:
-        try:
-            self._depot.commit(manifest, ops)
-        except Overtaken:
-            self._forget()
-            return False
-        return True
 
     # Being tended
 
@@ -386,7 +439,7 @@ class Index:
         with self._lock:
             try:
                 self._save_again_at = 0.0
-                self.corpus()
+                self.corpus(slow=Allowance(0.0))
             except HoldfastError as error:
                 _log.warning("the index %s is dropped because it could not be cleaned: %s", self._depot, error)
                 self._unclean = True
@@ -409,9 +462,9 @@ class Index:
             with self._depot.read() as reading:
                 self._source.reaches()  # after the manifest: what that covers is known then
                 for saved in self._depot.manifest.segments:
-                    segment = reading.segment(saved, None)
+                    segment = reading.segment(saved)
                     for model in saved.vectors:
-                        reading.vectors(saved, model, segment.passages)
+                        reading.vectors(saved, model)
                     if not agrees(self._source, segment):
                         yield "a part of it does not match the stored data"
         except (Corrupt, Unsupported) as error:
@@ -423,8 +476,8 @@ class Index:
         """Save when the unsaved tail has grown, or when its vectors were dear."""
         tail = [held for held in self._held if held.saved is None]
         rows = sum(held.segment.rows for held in tail)
-        embedder = self.embedder
-        dear = embedder is not None and not embedder.local and bool(tail)
+        ranked = self.usable.ranked
+        dear = bool(ranked) and not ranked[0].local and bool(tail)
         if rows >= 8 * SAVE_AT:  # nobody has the time, and a new process would have to read it all
             self._saving_on = True
         if rows >= SAVE_AT or dear:
@@ -458,13 +511,23 @@ class Index:
     def _saved_as(self, wanted: list[HeldSegment]) -> None:
         ops: list[Op] = []
         saved = [self._depot.saving(held.segment, held.saved, ops) for held in wanted]
-        manifest, embedder = self._depot.manifest, self.embedder
-        if embedder is not None and manifest.model is None:
-            manifest = msgspec.structs.replace(manifest, model=embedder.name, dimension=embedder.dimension)
+        manifest = self._named([held.segment for held in wanted])
         self._depot.commit(msgspec.structs.replace(manifest, segments=tuple(saved)), ops)
         self._saves += 1
         self._unclean = False
-        self._held = [HeldSegment(held.segment, now, held.texts) for held, now in zip(wanted, saved, strict=True)]
+        self._held = [HeldSegment(held.segment, now) for held, now in zip(wanted, saved, strict=True)]
+        for held in wanted:
+            for vectors in held.segment.vectors.values():
+                vectors.kept = vectors.done
+
+    def _named(self, segments: Sequence[Segment]) -> IndexManifest:
+        """The manifest with the model that recall uses: the better one as soon as every passage has its vector."""
+        manifest, ranked = self._depot.manifest, self.usable.ranked
+        if not ranked or manifest.model not in {None, ranked[-1].name}:
+            return manifest
+        best = next((one.name for one in ranked if not _lacking(segments, one.name)), ranked[-1].name)
+        previous = manifest.model if manifest.model not in {None, best} else manifest.previous
+        return msgspec.structs.replace(manifest, model=best, previous=previous)
 
     # Being loaded
 
@@ -477,12 +540,9 @@ class Index:
             with self._depot.read() as reading:
                 manifest = self._depot.manifest
                 spare, self._spare = self._spare, {}
+                models = {manifest.model, *self._asked_for, *(embedder.name for embedder in self.usable.ranked)}
                 self._held = [
-                    HeldSegment(
-                        spare.get((saved.token, manifest.model, saved.digest))
-                        or reading.segment(saved, manifest.model),
-                        saved,
-                    )
+                    HeldSegment(_read(reading, saved, models, spare.get(saved.token)), saved)
                     for saved in manifest.segments
                 ]
         except (Corrupt, Unsupported) as error:
@@ -496,12 +556,7 @@ class Index:
     def _forget(self) -> None:
         """Start over. What is saved does not change, so segments already read need not be read again."""
         self._depot.forget()
-        for held in self._held:
-            vectors, saved = held.segment.vectors, held.saved
-            if saved is not None and (
-                saved.whole.get(vectors.model, False) if vectors is not None else not saved.vectors
-            ):
-                self._spare[saved.token, None if vectors is None else vectors.model, saved.digest] = held.segment
+        self._spare.update((held.saved.token, held) for held in self._held if held.saved is not None)
         self._held, self._reached = [], {}
         self._shown = self._corpus = None
         self._loaded = False
@@ -514,18 +569,29 @@ def _remembers(segment: Segment, refs: Sequence[int]) -> Array:
     return found
 
 
-def _lacks(held: HeldSegment, model: str) -> bool:
-    return bool(len(_open(held.segment, model)))
+def _lacking(segments: Iterable[Segment], model: str) -> int:
+    """How many passages have no vector of a model yet."""
+    return sum(len(segment.lacking(model)) for segment in segments if not segment.whole(model))
 
 
-def _open(segment: Segment, model: str) -> Array:
-    """The passages that have no vector of a model yet."""
-    vectors = segment.vectors
-    if vectors is None or vectors.model != model:
-        return np.arange(segment.passages)
-    return np.nonzero(~vectors.done)[0]
+def _bridged(segments: Sequence[Segment], ranked: Sequence[Embeds]) -> bool:
+    """Whether a recall can do without more vectors of the quick model, and their number is not growing without end."""
+    return not _lacking(segments, ranked[0].name) and _lacking(segments, ranked[-1].name) <= _BRIDGED
 
 
-def _in_portions(embedder: Embeds, texts: list[str]) -> Array:
-    made = [embedder.embed(texts[at : at + _PORTION]) for at in range(0, len(texts), _PORTION)]
-    return np.concatenate(made) if made else np.zeros((0, 0), dtype=np.float32)
+def _read(reading: Stored, saved: Saved, models: Iterable[str | None], spare: HeldSegment | None) -> Segment:
+    """A saved segment with its vectors by some models. Of what was in memory, all is used that is still the same, and
+    vectors that were made and could not be saved."""
+    if spare is None or spare.saved is None or spare.saved.digest != saved.digest:
+        spare = None
+    segment = reading.segment(saved) if spare is None else spare.segment
+    for model in saved.vectors.keys() & set(models):
+        known = segment.vectors.get(model)
+        if known and spare and spare.saved and spare.saved.vectors.get(model) == saved.vectors[model]:
+            continue
+        segment.vectors[model] = reading.vectors(saved, model)
+        if known and known.rows.shape[1] == segment.vectors[model].rows.shape[1]:
+            more = np.nonzero(known.done & ~segment.vectors[model].done)[0]
+            if len(more):
+                segment.add(model, more, known.rows[more])
+    return segment

@@ -2,8 +2,9 @@
 
 Parts are written first, a commit each, and then the manifest that names them, under compare-and-set; so of two
 processes that save at once only one succeeds, and a large index blocks nobody for long. Every part has a digest. A
-segment is one value, and so are the vectors that a model made of it; large values are cut, because an engine moves
-values whole. All of it is derived, so it is not in the feed. Parts that no manifest names are swept.
+segment is one value. The vectors that a model made of it are blocks, which are added as more are made and become one
+when the last is there; large values are cut, because an engine moves values whole. All of it is derived, so it is not
+in the feed. Parts that no manifest names are swept.
 
 Deliberately absent: what is in a segment (``segment``), and when to save (``index``).
 """
@@ -15,6 +16,7 @@ from contextlib import contextmanager, suppress
 from hashlib import blake2b
 
 import msgspec
+import numpy as np
 
 from holdfast import text
 from holdfast.engine.codec import decode, encode
@@ -24,11 +26,11 @@ from holdfast.ids import Ids
 from holdfast.ledger import secrets
 from holdfast.ledger.core import Core, scan_all
 from holdfast.retrieval import segment as arrays
-from holdfast.retrieval.segment import Segment, Vectors
+from holdfast.retrieval.segment import Array, Segment, Vectors
 
 KIND = "index"
 MANIFEST = "manifest"
-FORM = 3
+FORM = 4
 _PART_BYTES = 8 * 1024 * 1024
 
 
@@ -36,37 +38,51 @@ class Overtaken(Exception):
     """Another process saved this index in the meantime: its version counts."""
 
 
+class Block(msgspec.Struct, frozen=True, array_like=True):
+    """Saved vectors of some passages, by the token in the names of its parts."""
+
+    token: str
+    parts: int
+    digest: str
+    passages: int
+
+
 class Saved(msgspec.Struct, frozen=True):
-    """What a manifest says of one segment, by the token in the names of its parts. ``whole`` says of which models every
-    passage has its vector."""
+    """What a manifest says of one segment, by the token in the names of its parts, and of its vectors by each model."""
 
     token: str
     parts: int
     digest: str
     rows: int
     passages: int
-    vectors: dict[str, tuple[int, str, str]] = {}
-    whole: dict[str, bool] = {}
+    vectors: dict[str, tuple[Block, ...]] = {}
 
     def only(self, models: Iterable[str | None]) -> Saved:
         """The same with the vectors of these models alone."""
-        vectors = {name: parts for name, parts in self.vectors.items() if name in models}
-        return msgspec.structs.replace(
-            self, vectors=vectors, whole={n: w for n, w in self.whole.items() if n in vectors}
-        )
+        vectors = {name: blocks for name, blocks in self.vectors.items() if name in models}
+        return msgspec.structs.replace(self, vectors=vectors)
+
+    def whole(self, model: str) -> bool:
+        """Whether every passage has its vector of a model."""
+        return sum(block.passages for block in self.vectors.get(model, ())) == self.passages
 
 
 class IndexManifest(msgspec.Struct, frozen=True):
-    """All that is saved. ``model`` is the one that recall uses, ``previous`` the one it can go back to; ``key`` hides
-    the words of this index, and is gone when it is."""
+    """All that is saved. ``model`` is the one that recall uses, and ``previous`` the one it can go back to; where
+    ``chosen``, somebody asked for the model, and nothing moves on by itself. ``key`` hides the words of this index, and
+    is gone when it is."""
 
     form: int = FORM
     words: int = text.VERSION
     model: str | None = None
-    dimension: int = 0
+    chosen: bool = False
     previous: str | None = None
     key: bytes = b""
     segments: tuple[Saved, ...] = ()
+
+    def whole(self, model: str) -> bool:
+        """Whether every passage that is saved has its vector of a model."""
+        return all(saved.whole(model) for saved in self.segments)
 
 
 class Stored:
@@ -75,24 +91,30 @@ class Stored:
     def __init__(self, view: View, tenant: str, name: str, key: bytes) -> None:
         self._view, self._tenant, self._name, self._key = view, tenant, name, key
 
-    def segment(self, saved: Saved, model: str | None) -> Segment:
-        """A segment with the vectors of a model, where it has them."""
+    def segment(self, saved: Saved) -> Segment:
+        """A segment without vectors."""
         stored = arrays.from_bytes(self._value(f"{saved.token}/t", saved.parts, saved.digest))
-        segment = arrays.of_arrays(stored, _key(self._key, saved.token))
-        if model is not None and model in saved.vectors:
-            segment.vectors = self.vectors(saved, model, segment.passages)
-        return segment
+        return arrays.of_arrays(stored, _key(self._key, saved.token))
 
-    def vectors(self, saved: Saved, model: str, passages: int) -> Vectors:
-        parts, digest, own = saved.vectors[model]
-        stored = arrays.from_bytes(self._value(_vectors_name(saved, model, own), parts, digest))
-        if stored.keys() != {"rows", "done"} or len(stored["rows"]) != passages or stored["rows"].ndim != 2:
-            raise Corrupt("the vectors of a part do not fit it")
-        return Vectors(model, stored["rows"], stored["done"])
+    def vectors(self, saved: Saved, model: str) -> Vectors:
+        """The vectors of a model, as far as a segment has them."""
+        found: Vectors | None = None
+        for block in saved.vectors[model]:
+            value = self._value(f"{saved.token}/v/{model}/{block.token}", block.parts, block.digest)
+            at, rows = _placed(arrays.from_bytes(value), saved, block)
+            if len(at) == saved.passages:  # one block of all, as it is
+                return Vectors(model, rows, kept=np.ones(len(rows), dtype=bool))
+            found = found or arrays.no_vectors(model, saved.passages, rows.shape[1])
+            if rows.shape[1] != found.rows.shape[1]:
+                raise Corrupt("the vectors of a part do not fit one another")
+            found.rows[at], found.done[at] = rows, True
+        if found is None:
+            raise Corrupt("the vectors of a part are missing")
+        return Vectors(model, found.rows, found.done, found.done)
 
     def width(self, saved: Saved, model: str) -> int:
         """How many numbers a model's vectors have."""
-        return int(self.vectors(saved, model, saved.passages).rows.shape[1])
+        return int(self.vectors(saved, model).rows.shape[1])
 
     def _value(self, name: str, parts: int, digest: str) -> bytes:
         pieces = []
@@ -178,21 +200,25 @@ class IndexStore:
             data = arrays.to_bytes(arrays.masked(segment.arrays(), _key(self.manifest.key, token)))
             parts = self._put(f"{token}/t", data, ops)
             saved = Saved(token, parts, _digest(data), segment.rows, segment.passages)
-        vectors = segment.vectors
-        if vectors is None or saved.whole.get(vectors.model, False):
-            return saved
-        return self.saving_vectors(saved, vectors, ops)
+        for vectors in segment.vectors.values():
+            saved = self.saving_vectors(saved, vectors, ops)
+        return saved
 
     def saving_vectors(self, saved: Saved, vectors: Vectors, ops: list[Op]) -> Saved:
-        """What a manifest will say of a segment with these vectors, which may replace some that were not complete."""
-        data = arrays.to_bytes({"rows": vectors.rows, "done": vectors.done})
-        own = self._ids.token()
-        parts = self._put(_vectors_name(saved, vectors.model, own), data, ops)
-        return msgspec.structs.replace(
-            saved,
-            vectors={**saved.vectors, vectors.model: (parts, _digest(data), own)},
-            whole={**saved.whole, vectors.model: bool(vectors.done.all())},
-        )
+        """What a manifest will say of a segment with these vectors: those that are not saved become a block more.
+
+        When the last of them are there, one block of all takes the place of many.
+        """
+        new = np.nonzero(vectors.done & ~vectors.kept)[0]
+        if not len(new):
+            return saved
+        before = saved.vectors.get(vectors.model, ())
+        if vectors.whole:
+            new, before = np.arange(saved.passages), ()
+        data, token = arrays.to_bytes({"at": new.astype("<i4"), "rows": vectors.rows[new]}), self._ids.token()
+        parts = self._put(f"{saved.token}/v/{vectors.model}/{token}", data, ops)
+        blocks = (*before, Block(token, parts, _digest(data), len(new)))
+        return msgspec.structs.replace(saved, vectors={**saved.vectors, vectors.model: blocks})
 
     def _put(self, name: str, data: bytes, ops: list[Op]) -> int:
         pieces = [data[at : at + _PART_BYTES] for at in range(0, len(data), _PART_BYTES)] or [b""]
@@ -273,9 +299,10 @@ class IndexStore:
     def _names(self, manifest: IndexManifest) -> Iterator[str]:
         for saved in manifest.segments:
             yield from (f"{self.name}/{saved.token}/t/{number}" for number in range(saved.parts))
-            for model, (parts, _, own) in saved.vectors.items():
-                name = _vectors_name(saved, model, own)
-                yield from (f"{self.name}/{name}/{number}" for number in range(parts))
+            for model, blocks in saved.vectors.items():
+                for block in blocks:
+                    name = f"{self.name}/{saved.token}/v/{model}/{block.token}"
+                    yield from (f"{name}/{number}" for number in range(block.parts))
 
 
 def _key(key: bytes, token: str) -> bytes:
@@ -283,9 +310,16 @@ def _key(key: bytes, token: str) -> bytes:
     return key + token.encode()
 
 
-def _vectors_name(saved: Saved, model: str, own: str) -> str:
-    """Vectors are saved again as more of them are made, maybe by two at once: each time under a name of its own."""
-    return f"{saved.token}/v/{model}/{own}"
+def _placed(stored: dict[str, Array], saved: Saved, block: Block) -> tuple[Array, Array]:
+    """Which passages a block has the vectors of, in order, and those; refused where they do not fit the segment."""
+    if stored.keys() != {"at", "rows"}:
+        raise Corrupt("the vectors of a part are something else")
+    at, rows = stored["at"], stored["rows"]
+    if rows.ndim != 2 or not len(at) == len(rows) == block.passages or (np.diff(at, prepend=-1) < 1).any():
+        raise Corrupt("the vectors of a part do not fit it")
+    if len(at) and at[-1] >= saved.passages:
+        raise Corrupt("the vectors of a part do not fit it")
+    return at, rows
 
 
 def _deletes(names: Iterable[str]) -> list[Op]:

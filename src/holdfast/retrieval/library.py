@@ -18,17 +18,19 @@ from holdfast.ledger.core import Core, scan_all
 from holdfast.memory.collection import MemoryCollection
 from holdfast.memory.names import collection_id
 from holdfast.memory.visible import VisibleMemories
+from holdfast.providers.automatic import Automatic
 from holdfast.providers.choose import choose
 from holdfast.retrieval import reembed
 from holdfast.retrieval.changes import ChangeTracker
 from holdfast.retrieval.documents import IndexScope, StoredDocuments
-from holdfast.retrieval.index import Index
-from holdfast.retrieval.index_store import KIND, MANIFEST, IndexStore
+from holdfast.retrieval.index import Index, Usable
+from holdfast.retrieval.index_store import KIND, MANIFEST, IndexManifest, IndexStore
 from holdfast.retrieval.own_vectors import OwnVectors
 from holdfast.retrieval.source import Embeds, Progress, StreamRange
 
 _KEPT = 64
 _PASSAGES = 2_000_000
+_WITHOUT = "this store was opened without it"
 _COMMON, _THREADS, _FILES = "common", "threads", "files/"
 
 
@@ -68,7 +70,7 @@ class Indexes:
         """The index of a place, made when it is first asked for."""
 
         def make() -> Index:
-            return Index(self._depot(place), StoredDocuments(self._reading, place, self._changes), self.embedder)
+            return Index(self._depot(place), StoredDocuments(self._reading, place, self._changes), self.usable)
 
         return self._cache.get(self._core.tenant, place, make)
 
@@ -80,12 +82,24 @@ class Indexes:
 
         return IndexStore(self._core, self._ids, place.scope, naming)
 
-    def embedder(self, recorded: str | None) -> Embeds | None:
-        """The embedder for a recorded model, if available; without a model, the one this store was opened with."""
-        wanted = self._wanted
-        if wanted is None or recorded is None or wanted.name == recorded:
-            return wanted
-        return _installed(recorded)
+    def usable(self, manifest: IndexManifest) -> Usable:
+        """The embedders for an index: those that this store was opened with, or the one for what the index records."""
+        wanted, recorded = self._wanted, manifest.model
+        if wanted is None:
+            return Usable((), recorded and f"by words alone: the vectors come from {recorded}, but {_WITHOUT}")
+        ranked = wanted.ranked if isinstance(wanted, Automatic) else (wanted,)
+        known = {embedder.name: embedder for embedder in ranked}
+        if recorded is None or (recorded in known and not manifest.chosen):
+            return Usable(ranked)
+        if recorded in known:
+            return Usable((known[recorded],))
+        if not isinstance(wanted, Automatic) and manifest.whole(wanted.name) and manifest.segments:
+            return Usable(ranked)
+        if (found := _installed(recorded)) is not None:
+            return Usable((found,))
+        if isinstance(wanted, Automatic):
+            return Usable(ranked[-1:], f"by {ranked[-1].name}: the vectors come from {recorded}, which is not here")
+        return Usable((), f"by words alone: the vectors come from {recorded}, but {_WITHOUT}")
 
     def collections(self, scope: Scope) -> list[MemoryCollection]:
         """The collections that a handle of a scope sees."""
@@ -114,11 +128,12 @@ class Indexes:
         """Move those indexes to the model that the store was opened with; return how many vectors were made."""
         if self._wanted is None:
             raise Misconfigured("this store was opened without an embedder; open it with the one to switch to")
-        return sum(reembed.move(self.index(place), self._wanted, progress) for place in self._places(scope))
+        wanted, chosen = self._wanted, not isinstance(self._wanted, Automatic)
+        return sum(reembed.move(self.index(place), wanted, progress, chosen=chosen) for place in self._places(scope))
 
     def rollback(self, scope: Scope) -> str:
         """Move those indexes back to the model before; return its name."""
-        found = [index for place in self._places(scope) if (index := self.index(place)).previous() is not None]
+        found = [index for place in self._places(scope) if (index := self.index(place)).previous is not None]
         if not found:
             raise Invalid("there is no earlier model to roll back to")
         names = [reembed.back(index) for index in found]

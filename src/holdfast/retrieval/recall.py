@@ -36,12 +36,14 @@ from holdfast.retrieval import index as indexes
 from holdfast.retrieval.candidates import ArrayCandidates, FindsCandidates
 from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.documents import IndexScope
+from holdfast.retrieval.index import Allowance
 from holdfast.retrieval.library import Indexes, filing, filing_places, places
 from holdfast.retrieval.pipeline import OPTIONAL, Ranking, Stopwatch, nearest, search
 from holdfast.retrieval.question import ParsedQuery, RecallQuery
 from holdfast.retrieval.reranking import Judge
 from holdfast.retrieval.segment import CODES, Array, grounded
-from holdfast.retrieval.source import StreamRange
+from holdfast.retrieval.source import Embeds, StreamRange
+from holdfast.retrieval.together import Part, agreed, ready
 
 MAX_HITS = 1_000
 _MEANT = {
@@ -65,11 +67,10 @@ Looked = tuple[IndexScope, Callable[[StreamRange], bool]]
 
 
 class SearchableCorpus(NamedTuple):
-    """All that a question may be answered from, the models of its vectors and how long those are, and what is to be
-    said."""
+    """All that a question may be answered from, the indexes that it is made of, and what is to be said."""
 
     corpus: Corpus
-    models: dict[str, int]
+    parts: list[Part]
     notes: list[str]
 
 
@@ -123,7 +124,7 @@ class Recaller:
         began = _time.perf_counter()
         asked = self._asked(query, k, as_of, within_ms, only, folded(subject_of(scope)))
         run = Stopwatch(began, within_ms, without)
-        seen = self._seen(scope, only.get("thread"), asked.kinds, patient=_patient(within_ms))
+        seen = self._seen(scope, only.get("thread"), asked.kinds, _slow(within_ms))
         return self._answered(asked, seen, run, explain)
 
     def nearest(
@@ -138,7 +139,7 @@ class Recaller:
         memories: Only = {**only, "thread": None, "log": False, "files": False}
         asked = self._asked("", k, None, None, memories, folded(subject_of(scope)))
         refs, near = self.indexes.own_vectors.nearness(self.indexes.collections(scope), vector, model)
-        seen = self._seen(scope, None, asked.kinds, patient=True)
+        seen = self._seen(scope, None, asked.kinds, Allowance(0.0))
         asked = msgspec.structs.replace(asked, now=max(asked.now, seen.corpus.latest()))
         found = nearest(seen.corpus, asked, refs, near, least)
         ms = (_time.perf_counter() - began) * 1_000
@@ -158,7 +159,7 @@ class Recaller:
             return file.startswith(under) and (among is None or file in among)
 
         name = ("under", under, among)
-        seen = self._looked_into([(filing(within.scope), sees)], None, name, patient=_patient(within_ms))
+        seen = self._looked_into([(filing(within.scope), sees)], None, name, _slow(within_ms))
         return self._answered(asked, seen, run, explain)
 
     def purge(self, scope: Scope) -> None:
@@ -167,12 +168,12 @@ class Recaller:
             self.indexes.purge([scope])
 
     def _answered(self, asked: RecallQuery, seen: SearchableCorpus, run: Stopwatch, explain: bool) -> Recalled:
-        corpus, models, notes = seen
+        corpus, parts, notes = seen
         if asked.as_of is None:  # what was acknowledged is true now, whatever this clock says
             asked = msgspec.structs.replace(asked, now=max(asked.now, corpus.latest()))
         reading = question.telling(question.read(asked.text, asked.now), corpus)
         run.timed("catch up", run.began)
-        vectors = self._vectors(question.without_names(reading, corpus), models, run, notes)
+        vectors = self._vectors(question.without_names(reading, corpus), parts, run, notes)
         judge = self._judge(corpus, reading, run, notes)
         found = search(corpus, asked, reading, vectors, run, self._candidates, judge)
         hits = self._hits(corpus, found, max(asked.k, disputes.LOOKED_AT), explain)
@@ -188,8 +189,8 @@ class Recaller:
             ms=(_time.perf_counter() - run.began) * 1_000,
             model=next(iter(vectors), None),
             stages=tuple(run.reports),
-            pending=_pending(corpus, models),
-            notes=tuple(notes),
+            pending=sum(part.index.pending(part.corpus) for part in parts),
+            notes=tuple(dict.fromkeys(notes)),
         )
         return Recalled(hits, found.confidence, bool(hits) and found.relevant, report)
 
@@ -227,58 +228,48 @@ class Recaller:
     # What there is
 
     def _seen(
-        self, scope: Scope, thread: str | None, kinds: tuple[str, ...] | None, *, patient: bool
+        self, scope: Scope, thread: str | None, kinds: tuple[str, ...] | None, slow: Allowance | None
     ) -> SearchableCorpus:
         """All that a handle may see: what was said and remembered, and files where there are any that may answer."""
         if thread is not None:
             check_id(thread, "thread id")
         name = (scope.agent, thread)
-        seen = self._looked_into(places(scope), thread, name, patient=patient)
+        seen = self._looked_into(places(scope), thread, name, slow)
         if thread is not None or (kinds is not None and FILE not in kinds) or not self.indexes.has_files(scope):
             return seen
-        files = self._looked_into(filing_places(scope), None, name, patient=patient)
-        models, notes = {**files.models, **seen.models}, list(dict.fromkeys([*seen.notes, *files.notes]))
-        return SearchableCorpus(Corpus.of([seen.corpus, files.corpus]), models, notes)
+        files = self._looked_into(filing_places(scope), None, name, slow)
+        notes = list(dict.fromkeys([*seen.notes, *files.notes]))
+        return SearchableCorpus(Corpus.of([seen.corpus, files.corpus]), [*seen.parts, *files.parts], notes)
 
     def _looked_into(
-        self, places: Iterable[Looked], thread: str | None, name: object, *, patient: bool
+        self, places: Iterable[Looked], thread: str | None, name: object, slow: Allowance | None
     ) -> SearchableCorpus:
+        """``slow`` is None for a recall that waits for nothing."""
         found: list[Corpus] = []
-        models: dict[str, int] = {}
-        notes: list[str] = []
+        parts: list[Part] = []
         for place, sees in places:
             index = self.indexes.index(place)
-            found.append(index.corpus(patient=patient).seen(sees, thread, name))
-            embedder, recorded = index.embedder, index.model
-            if embedder is not None and found[-1].segments:
-                models.setdefault(embedder.name, index.dimension)
-            if embedder is None and recorded is not None and found[-1].segments:
-                notes.append(f"by words alone: the vectors come from {recorded}, but this store was opened without it")
-        return SearchableCorpus(Corpus.of(found), models, notes)
+            found.append(index.corpus(patient=slow is not None, slow=slow).seen(sees, thread, name))
+            if found[-1].segments:
+                parts.append(Part(index, found[-1]))
+        notes = dict.fromkeys(note for part in parts for note in part.index.notes(part.corpus))
+        return SearchableCorpus(Corpus.of(found), parts, list(notes))
 
-    def _vectors(self, topic: str, models: dict[str, int], run: Stopwatch, notes: list[str]) -> dict[str, Any]:
-        """The query's vector by each model that an index uses; what fails is left out, and said."""
+    def _vectors(self, topic: str, parts: list[Part], run: Stopwatch, notes: list[str]) -> dict[str, Any]:
+        """The query's vector by the best model of which every passage has its vector; what fails is left out, and said.
+
+        Indexes that share no model are compared by a model each.
+        """
         found: dict[str, Any] = {}
-        if not models or not run.may("embed"):
+        if not any(part.index.usable.ranked for part in parts) or not run.may("embed"):
             return found
         start = _time.perf_counter()
-        for model, width in models.items():
-            embedder = self.indexes.embedder(model)
-            if embedder is None or _time.monotonic() < self._resting.get(model, 0.0):
-                notes.append("without vectors: the embedder failed a moment ago")
-                continue
-            try:
-                vector = embedder.embed([topic])[0]
-            except HoldfastError as error:
-                self._resting[model] = _time.monotonic() + indexes.RETRY_S
-                notes.append(f"without vectors: {error}")
-                continue
-            if width and len(vector) != width:
-                notes.append(
-                    f"without vectors: those of {model} have {len(vector)} numbers, those in the index {width}"
-                )
-                continue
-            found[model] = vector
+        for embedders, some in agreed(parts):
+            for embedder in embedders:
+                vector = self._question(topic, embedder, some, notes) if ready(embedder, embedders, some) else None
+                if vector is not None:
+                    found[embedder.name] = vector
+                    break
         run.timed("embed", start)
         return found
 
@@ -326,10 +317,28 @@ class Recaller:
             hit = self._hit(corpus, row, read, 0.0, {})
             return Passage("", "" if hit is None else hit.text)
         event = self._event(Mark(row.stream, row.position), read.events)
-        said = (
-            next((one for one in voices(event) if one.trust == TRUST[row.trust]), None) if event is not None else None
-        )
-        return Passage("", "") if said is None else Passage(said.speaker, said.text)
+        for said in () if event is None else voices(event):
+            if said.trust == TRUST[row.trust]:
+                return Passage(said.speaker, said.text)
+        return Passage("", "")
+
+    def _question(self, topic: str, embedder: Embeds, parts: list[Part], notes: list[str]) -> Any:
+        """A question's vector, or None and a note why there is none."""
+        model = embedder.name
+        if _time.monotonic() < self._resting.get(model, 0.0):
+            notes.append(f"without vectors of {model}: the embedder failed a moment ago")
+            return None
+        try:
+            vector = embedder.embed([topic])[0]
+        except HoldfastError as error:
+            self._resting[model] = _time.monotonic() + indexes.RETRY_S
+            notes.append(f"without vectors of {model}: {error}")
+            return None
+        width = next((width for part in parts if (width := part.index.width(model))), len(vector))
+        if len(vector) != width:
+            notes.append(f"without vectors: those of {model} have {len(vector)} numbers, those in the index {width}")
+            return None
+        return vector
 
     # What is shown
 
@@ -424,8 +433,11 @@ def _kinds(kind: str | Iterable[str] | None, *, log: bool, files: bool) -> tuple
     return tuple(one for one in kinds if one not in left_out)
 
 
-def _patient(within_ms: float | None) -> bool:
-    return within_ms is None or within_ms >= _PATIENT_MS
+def _slow(within_ms: float | None) -> Allowance | None:
+    """How long a recall may make vectors of a slow model. One with little time waits for nothing."""
+    if within_ms is None:
+        return Allowance(indexes.SLOW_S)
+    return None if within_ms < _PATIENT_MS else Allowance(min(indexes.SLOW_S, (within_ms - _PATIENT_MS) / 1_000))
 
 
 def _marks(only: Only) -> Iterable[str]:
@@ -465,14 +477,3 @@ def _trust(trust: str | None) -> int:
     if trust is None:
         return 0
     return TRUST.index(check_choice("trust", trust, TRUST))
-
-
-def _pending(corpus: Corpus, models: dict[str, int]) -> int:
-    if not models:
-        return 0
-    return sum(
-        segment.passages
-        if segment.vectors is None or segment.vectors.model not in models
-        else int((~segment.vectors.done).sum())
-        for segment in corpus.segments
-    )

@@ -1,7 +1,7 @@
 """Switching an index to the vectors of another model while it is in use, and back.
 
-One segment after another gets its new vectors, made outside every lock and saved at once; recall continues with the old
-ones until all are ready. An interrupted switch keeps its progress. Deliberately absent: how an index is kept.
+Some passages after others get their new vectors, made outside every lock and saved at once; recall continues with the
+old ones until all are ready. An interrupted switch keeps its progress. Deliberately absent: how an index is kept.
 """
 
 from __future__ import annotations
@@ -10,23 +10,26 @@ import numpy as np
 
 from holdfast.errors import Conflict, Invalid
 from holdfast.retrieval.index import Index
-from holdfast.retrieval.segment import Vectors
 from holdfast.retrieval.source import Embeds, Progress
 
-_TRIES = 100_000  # one for each segment, and more come while others write
+_TRIES = 1_000_000  # one for each portion, and more come while others write
+_PORTION = 512
 
 
-def move(index: Index, wanted: Embeds, progress: Progress | None = None) -> int:
-    """Give every passage a vector by a model, then let recall use those; return how many were made."""
+def move(index: Index, wanted: Embeds, progress: Progress | None = None, *, chosen: bool = True) -> int:
+    """Give every passage a vector by a model, then let recall use those; return how many were made.
+
+    Where the model was ``chosen``, recall keeps to it until somebody chooses another.
+    """
     made = 0
     for _ in range(_TRIES):
-        todo = index.lacking(wanted.name)
+        todo = index.lacking(wanted.name, _PORTION)
         if todo is None:
-            if index.use(wanted.name, wanted.dimension):
+            if index.use(wanted.name, chosen=chosen):
                 return made
             continue
         rows = np.asarray(wanted.embed(todo.texts), dtype="<f2").reshape(len(todo.texts), wanted.dimension)
-        index.give(todo.token, Vectors(wanted.name, rows, np.ones(len(rows), dtype=bool)))
+        index.give(todo, wanted.name, rows)
         made += len(todo.texts)
         if progress is not None:
             progress(min(todo.done + len(todo.texts), todo.total), todo.total)
@@ -35,8 +38,8 @@ def move(index: Index, wanted: Embeds, progress: Progress | None = None) -> int:
 
 def back(index: Index) -> str:
     """Let recall use the vectors of the model before again; return its name."""
-    found = index.previous()
-    if found is None:
+    model = index.previous
+    if model is None:
         raise Invalid("there is no earlier model to roll back to")
-    index.go_back(*found)
-    return found[0]
+    index.go_back(model)
+    return model

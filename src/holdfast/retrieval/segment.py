@@ -10,10 +10,10 @@ Deliberately absent: which streams are visible now, ranking, and storage (``inde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b, shake_128
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -102,23 +102,30 @@ def called(speaker: str) -> str:
     return next(text.words(speaker), speaker)
 
 
-class Vectors(NamedTuple):
-    """A model's vectors for the passages of a segment. ``done`` says which passages have theirs."""
+class Vectors:
+    """A model's vectors for the passages of a segment: ``done`` says which have theirs, ``kept`` which of those are
+    saved, ``cache`` holds what a search makes of the rows. More vectors are another object."""
 
-    model: str
-    rows: Array
-    done: Array
+    __slots__ = ("cache", "done", "kept", "model", "rows", "whole")
+
+    def __init__(self, model: str, rows: Array, done: Array | None = None, kept: Array | None = None) -> None:
+        self.model, self.rows = model, rows
+        self.done = np.ones(len(rows), dtype=bool) if done is None else done
+        self.kept = np.zeros(len(rows), dtype=bool) if kept is None else kept
+        self.whole = bool(self.done.all())
+        self.cache: dict[str, Any] = {}
 
 
 class Segment:
-    """One part of an index. ``columns`` has an array per column; ``texts`` are there until they were embedded."""
+    """One part of an index. ``columns`` has an array per column, which never changes; ``vectors`` has those of each
+    model, and as more are made, others take their place."""
 
-    def __init__(self, arrays: dict[str, Array], vectors: Vectors | None = None) -> None:
+    def __init__(self, arrays: dict[str, Array], vectors: Iterable[Vectors] = ()) -> None:
         self.columns = {name: arrays[name] for name in COLUMNS}
         self.owner, self.size = arrays["owner"], arrays["size"]
         self.terms, self.offsets = arrays["terms"], arrays["offsets"]
         self.holder, self.count = arrays["holder"], arrays["count"]
-        self.vectors = vectors
+        self.vectors = {one.model: one for one in vectors}
         self.streams, self._starts = np.unique(self.columns["stream"], return_index=True)
         self.stream_of = np.searchsorted(self.streams, self.columns["stream"])
         self._places = (self.stream_of << _PLACE_BITS) | self.columns["position"]
@@ -151,6 +158,22 @@ class Segment:
     def reaches(self) -> dict[int, int]:
         """The last position of each stream that this segment covers, by stream."""
         return dict(zip(self.streams.tolist(), self.ends.tolist(), strict=True))
+
+    def lacking(self, model: str) -> Array:
+        """The passages that have no vector of a model yet."""
+        vectors = self.vectors.get(model)
+        return np.arange(self.passages) if vectors is None else np.nonzero(~vectors.done)[0]
+
+    def whole(self, model: str) -> bool:
+        """Whether every passage has its vector of a model."""
+        return not self.passages or (model in self.vectors and self.vectors[model].whole)
+
+    def add(self, model: str, passages: Array, rows: Array) -> None:
+        """Give passages their vectors of a model."""
+        known = self.vectors.get(model) or no_vectors(model, self.passages, rows.shape[1])
+        full, done = known.rows.copy(), known.done.copy()
+        full[passages], done[passages] = rows, True
+        self.vectors[model] = Vectors(model, full, done, known.kept)
 
     def holders(self, terms: Sequence[int]) -> list[tuple[Array, Array]]:
         """For each term the passages that hold it, and how often each does."""
@@ -291,14 +314,12 @@ def only(segment: Segment, rows: Array) -> Segment:
     keys = np.repeat(segment.terms, np.diff(segment.offsets))
     held = kept[segment.holder]
     inverted = _inverted(keys[held], moved[segment.holder[held]], segment.count[held])
-    vectors = segment.vectors
-    if vectors is not None:
-        vectors = Vectors(vectors.model, vectors.rows[kept], vectors.done[kept])
+    vectors = [Vectors(one.model, one.rows[kept], one.done[kept]) for one in segment.vectors.values()]
     return Segment({**arrays, **inverted}, vectors)
 
 
 def merge(segments: Sequence[Segment]) -> Segment:
-    """One segment that holds what several do. Vectors come along where all of them have the same model's."""
+    """One segment that holds what several do, with the vectors of every model."""
     columns = {name: np.concatenate([s.columns[name] for s in segments]) for name in COLUMNS}
     passages_before = np.cumsum([0, *(s.passages for s in segments)])
     rows_before = np.cumsum([0, *(s.rows for s in segments)])
@@ -319,22 +340,23 @@ def merge(segments: Sequence[Segment]) -> Segment:
     return Segment({**arrays, **_inverted(keys, holder, count)}, _merged_vectors(segments, by_row))
 
 
-def _merged_vectors(segments: Sequence[Segment], by_row: Array) -> Vectors | None:
-    """The vectors of all, from the model of the first; segments with another model's vectors have none here."""
-    first = next((segment.vectors for segment in segments if segment.vectors is not None), None)
-    if first is None:
-        return None
-    blocks = [_by_model(segment, first.model, first.rows.shape[1]) for segment in segments]
-    rows, done = np.concatenate([block.rows for block in blocks]), np.concatenate([block.done for block in blocks])
-    return Vectors(first.model, rows[by_row], done[by_row])
+def _merged_vectors(segments: Sequence[Segment], by_row: Array) -> Iterator[Vectors]:
+    """The vectors that all have together, of each model. Those of another length than its first count as none."""
+    for model in dict.fromkeys(model for segment in segments for model in segment.vectors):
+        width = next(s.vectors[model].rows.shape[1] for s in segments if model in s.vectors)
+        blocks = [_by_model(segment, model, width) for segment in segments]
+        rows, done = np.concatenate([block.rows for block in blocks]), np.concatenate([block.done for block in blocks])
+        yield Vectors(model, rows[by_row], done[by_row])
 
 
 def _by_model(segment: Segment, model: str, width: int) -> Vectors:
-    vectors = segment.vectors
-    if vectors is not None and vectors.model == model and vectors.rows.shape[1] == width:
-        return vectors
-    none = np.zeros((segment.passages, width), dtype="<f2")
-    return Vectors(model, none, np.zeros(segment.passages, dtype=bool))
+    vectors = segment.vectors.get(model)
+    return vectors if vectors and vectors.rows.shape[1] == width else no_vectors(model, segment.passages, width)
+
+
+def no_vectors(model: str, passages: int, width: int) -> Vectors:
+    """No vector for any of so many passages."""
+    return Vectors(model, np.zeros((passages, width), dtype="<f2"), np.zeros(passages, dtype=bool))
 
 
 # Bytes

@@ -61,27 +61,27 @@ class Embeds(Protocol):
 
 
 Progress = Callable[[int, int], None]
-Embedders = Callable[[str | None], Embeds | None]
-"""Returns the embedder for a recorded model (None if it is not available), or the wanted one for None."""
 
 
-def texts_of(source: Source, segment: Segment) -> list[str]:
-    """The passages of a segment, read again from ground. What was erased since has none."""
-    texts: list[str] = []
-    columns = segment.columns
-    counts = np.diff(np.append(columns["first"], segment.passages))
-    places = zip(columns["stream"].tolist(), columns["position"].tolist(), counts.tolist(), strict=True)
-    for stream, rows in groupby(places, key=lambda place: place[0]):
-        listed = list(rows)
+def texts_of(source: Source, segment: Segment, wanted: Array) -> list[str]:
+    """Some passages of a segment, in order, read again from ground. What was erased since has none."""
+    texts: dict[int, str] = {}
+    rows = np.unique(segment.owner[wanted])
+    columns, first = segment.columns, segment.columns["first"][rows]
+    counts = segment.passage_ends[rows] - first
+    known = (columns["stream"][rows], columns["position"][rows], first, counts)
+    places = zip(*(column.tolist() for column in known), strict=True)
+    for stream, group in groupby(places, key=lambda place: place[0]):
+        listed = list(group)
         found = {
             document.position: document.text
             for document in source.documents(stream, listed[0][1] - 1, listed[-1][1])
             if document.stream == stream
         }
-        for _, position, count in listed:
+        for _, position, at, count in listed:
             pieces = passages(found.get(position, ""))
-            texts += pieces if len(pieces) == count else [""] * count
-    return texts
+            texts.update(enumerate(pieces if len(pieces) == count else [""] * count, at))
+    return [texts[at] for at in wanted.tolist()]
 
 
 def agrees(source: Source, segment: Segment) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from holdfast.retrieval.corpus import Corpus, Rows
-from holdfast.retrieval.segment import Array, Segment
+from holdfast.retrieval.segment import Array, Segment, Vectors
 
 EXACT = 50_000
 _LONG = 8  # passages of a text on average
@@ -35,6 +35,7 @@ class Nearness:
 
     def __init__(self, corpus: Corpus, model: str, query: Array, exact: int | None = None) -> None:
         self._corpus, self.model, self.query = corpus, model, query
+        self._of = [segment.vectors.get(model) for segment in corpus.segments]  # as of now, whatever is added meanwhile
         self._exact = corpus.passages <= (EXACT if exact is None else exact)
         self._by_passage: dict[int, Array] = {}
         self._by_row: dict[int, Array] = {}
@@ -47,9 +48,9 @@ class Nearness:
             few = sum(len(passages) for passages in allowed.values()) <= EXACT
             return self._of_few(allowed) if allowed and few else self._by_signs(allowed)
         return [
-            (np.arange(segment.rows), _best_of(segment, self._passages(part), np.arange(segment.rows)))
-            if self._has(segment)
-            else _NONE
+            _NONE
+            if self._of[part] is None
+            else (np.arange(segment.rows), _best_of(segment, self._passages(part), np.arange(segment.rows)))
             for part, segment in enumerate(self._corpus.segments)
         ]
 
@@ -57,13 +58,13 @@ class Nearness:
         """How near each row's nearest passage is."""
         found = np.zeros(len(rows), dtype=np.float32)
         for part, here in rows.groups():
-            segment = self._corpus.segments[part]
-            if not self._has(segment):
+            segment, vectors = self._corpus.segments[part], self._of[part]
+            if vectors is None:
                 continue
             if self._exact:
                 found[here] = _best_of(segment, self._passages(part), rows.row[here])
             else:
-                found[here] = self._best_of_some(segment, rows.row[here])
+                found[here] = self._best_of_some(segment, vectors, rows.row[here])
         return found
 
     def row(self, rows: Rows) -> Array:
@@ -73,7 +74,7 @@ class Nearness:
             return near
         found = np.zeros(len(rows), dtype=np.float32)
         for part, here in rows.groups():
-            if self._has(self._corpus.segments[part]):
+            if self._of[part] is not None:
                 wanted = rows.row[here]
                 found[here] = np.where(wanted >= 0, self._rows(part)[wanted], 0.0)
         return found
@@ -82,10 +83,10 @@ class Nearness:
         """How near each row's last passage is: of a standing instruction, the occasion that it is for."""
         found = np.zeros(len(rows), dtype=np.float32)
         for part, here in rows.groups():
-            segment = self._corpus.segments[part]
-            if self._has(segment):
-                last = segment.passage_ends[rows.row[here]] - 1
-                found[here] = np.vecdot(_wide(_vectors(segment)[last]), self.query)
+            vectors = self._of[part]
+            if vectors is not None:
+                last = self._corpus.segments[part].passage_ends[rows.row[here]] - 1
+                found[here] = np.vecdot(_wide(vectors.rows[last]), self.query)
         return found
 
     def vectors(self, rows: Rows) -> Array:
@@ -98,22 +99,24 @@ class Nearness:
             return known[1]
         found = np.zeros((len(rows), len(self.query)), dtype=np.float32)
         for part, here in rows.groups():
-            segment = self._corpus.segments[part]
-            if self._has(segment):
-                found[here] = _whole(segment, rows.row[here])
+            vectors = self._of[part]
+            if vectors is not None:
+                found[here] = _whole(self._corpus.segments[part], vectors, rows.row[here])
         found[rows.row < 0] = 0.0
         self._known[id(rows)] = (rows, found)
         return found
 
     # Inside
 
-    def _has(self, segment: Segment) -> bool:
-        return segment.vectors is not None and segment.vectors.model == self.model
+    def _held(self, part: int) -> Vectors:
+        vectors = self._of[part]
+        assert vectors is not None
+        return vectors
 
     def _passages(self, part: int) -> Array:
         """How near every passage of a segment is."""
         if part not in self._by_passage:
-            self._by_passage[part] = np.vecdot(_full(self._corpus.segments[part]), self.query)
+            self._by_passage[part] = np.vecdot(_full(self._held(part)), self.query)
         return self._by_passage[part]
 
     def _rows(self, part: int) -> Array:
@@ -121,13 +124,13 @@ class Nearness:
         if segment.plain:
             return self._passages(part)
         if part not in self._by_row:
-            self._by_row[part] = np.vecdot(_joined(segment), self.query)
+            self._by_row[part] = np.vecdot(_joined(segment, self._held(part)), self.query)
         return self._by_row[part]
 
-    def _best_of_some(self, segment: Segment, rows: Array) -> Array:
+    def _best_of_some(self, segment: Segment, vectors: Vectors, rows: Array) -> Array:
         """The nearest passages of some rows, without a second copy of all vectors, which would be large."""
         passages, starts = segment.passages_of(rows)
-        near = np.vecdot(_wide(_vectors(segment).take(passages, axis=0)), self.query)
+        near = np.vecdot(_wide(vectors.rows.take(passages, axis=0)), self.query)
         best: Array = np.maximum.reduceat(near, starts) if len(starts) else near
         return best
 
@@ -144,16 +147,16 @@ class Nearness:
     def _of_few(self, allowed: dict[int, Array]) -> list[Scored]:
         """Exactly, among the few that a filter leaves."""
         return [
-            _second_look(segment, allowed[part], self.query) if self._has(segment) else _NONE
-            for part, segment in enumerate(self._corpus.segments)
+            _NONE if vectors is None else _second_look(self._corpus.segments[part], vectors, allowed[part], self.query)
+            for part, vectors in enumerate(self._of)
         ]
 
     def _by_signs(self, allowed: dict[int, Array]) -> list[Scored]:
         """Three looks, each at fewer passages: differing signs of all, then the query itself against signs, then
         the vectors."""
         segments, mean = self._corpus.segments, self._mean()
-        known = [part for part, segment in enumerate(segments) if self._has(segment)]
-        distances = {part: _differing(_signs(segments[part], mean), self.query > mean) for part in known}
+        known = {part: vectors for part, vectors in enumerate(self._of) if vectors is not None}
+        distances = {part: _differing(_signs(vectors, mean), self.query > mean) for part, vectors in known.items()}
         for part, passages in allowed.items():
             if part in distances:
                 shut = np.ones(len(distances[part]), dtype=bool)
@@ -162,20 +165,20 @@ class Nearness:
         limit = _limit([d[d != _FAR] if allowed else d for d in distances.values()], FIRST_LOOK)
         few = {part: np.nonzero(distance <= limit)[0] for part, distance in distances.items()}
         tables = _tables(self.query - mean)
-        scores = {part: _by_bytes(_signs(segments[part], mean), few[part], tables) for part in known}
+        scores = {part: _by_bytes(_signs(vectors, mean), few[part], tables) for part, vectors in known.items()}
         least = _kth(np.concatenate([np.zeros(0, dtype=np.float32), *scores.values()]), SECOND_LOOK)
         return [
-            _second_look(segment, few[part][scores[part] >= least], self.query) if part in few else _NONE
+            _second_look(segment, known[part], few[part][scores[part] >= least], self.query) if part in few else _NONE
             for part, segment in enumerate(segments)
         ]
 
     def _mean(self) -> Array:
         """Where the vectors of a corpus lie: the mean of its largest part. All signs are taken from there."""
-        largest = max((s for s in self._corpus.segments if self._has(s)), key=lambda s: s.passages, default=None)
+        largest = max((one for one in self._of if one is not None), key=lambda one: len(one.rows), default=None)
         if largest is None:
             return np.zeros(len(self.query), dtype=np.float32)
         if "mean" not in largest.cache:
-            rows = _vectors(largest)
+            rows = largest.rows
             largest.cache["mean"] = rows[:: max(1, len(rows) // 4_096)].astype(np.float32).mean(axis=0)
         found: Array = largest.cache["mean"]
         return found
@@ -223,17 +226,12 @@ def _best_of(segment: Segment, by_passage: Array, rows: Array) -> Array:
     return by_passage[rows] if segment.plain else np.maximum.reduceat(by_passage[passages], starts)
 
 
-def _second_look(segment: Segment, passages: Array, query: Array) -> Scored:
+def _second_look(segment: Segment, vectors: Vectors, passages: Array, query: Array) -> Scored:
     if not len(passages):
         return _NONE
-    near = np.vecdot(_wide(_vectors(segment).take(passages, axis=0)), query)
+    near = np.vecdot(_wide(vectors.rows.take(passages, axis=0)), query)
     rows, starts = np.unique(segment.owner[passages], return_index=True)
     return rows, np.maximum.reduceat(near, starts)
-
-
-def _vectors(segment: Segment) -> Array:
-    assert segment.vectors is not None
-    return segment.vectors.rows
 
 
 def _wide(halves: Array) -> Array:
@@ -250,37 +248,37 @@ def _wide(halves: Array) -> Array:
     return found
 
 
-def _full(segment: Segment) -> Array:
-    """The vectors of a segment as numbers that are quick to multiply."""
-    if "full" not in segment.cache:
-        segment.cache["full"] = _wide(_vectors(segment))
-    found: Array = segment.cache["full"]
+def _full(vectors: Vectors) -> Array:
+    """Vectors as numbers that are quick to multiply."""
+    if "full" not in vectors.cache:
+        vectors.cache["full"] = _wide(vectors.rows)
+    found: Array = vectors.cache["full"]
     return found
 
 
-def _whole(segment: Segment, rows: Array) -> Array:
+def _whole(segment: Segment, vectors: Vectors, rows: Array) -> Array:
     """The vectors of whole rows."""
     few = segment.passages <= EXACT or segment.rows * _LONG < segment.passages
     if not segment.plain and few:  # of few long texts the sums are small, and take long to make again
-        return _joined(segment).take(rows, axis=0)
+        return _joined(segment, vectors).take(rows, axis=0)
     if not segment.plain:
-        return _sums(segment, *segment.passages_of(rows))
-    return segment.cache["full"][rows] if "full" in segment.cache else _wide(_vectors(segment).take(rows, axis=0))
+        return _sums(segment, vectors, *segment.passages_of(rows))
+    return vectors.cache["full"][rows] if "full" in vectors.cache else _wide(vectors.rows.take(rows, axis=0))
 
 
-def _joined(segment: Segment) -> Array:
+def _joined(segment: Segment, vectors: Vectors) -> Array:
     """One vector for each row: the sum of its passages', each by its length."""
-    if "joined" not in segment.cache:
-        segment.cache["joined"] = _sums(segment, np.arange(segment.passages), segment.columns["first"])
-    found: Array = segment.cache["joined"]
+    if "joined" not in vectors.cache:
+        vectors.cache["joined"] = _sums(segment, vectors, np.arange(segment.passages), segment.columns["first"])
+    found: Array = vectors.cache["joined"]
     return found
 
 
-def _sums(segment: Segment, passages: Array, starts: Array) -> Array:
+def _sums(segment: Segment, vectors: Vectors, passages: Array, starts: Array) -> Array:
     if not len(starts):
-        return np.zeros((0, _vectors(segment).shape[1]), dtype=np.float32)
+        return np.zeros((0, vectors.rows.shape[1]), dtype=np.float32)
     weights = np.maximum(segment.size[passages], 1).astype(np.float32)[:, None]
-    sums = np.add.reduceat(_wide(_vectors(segment).take(passages, axis=0)) * weights, starts, axis=0)
+    sums = np.add.reduceat(_wide(vectors.rows.take(passages, axis=0)) * weights, starts, axis=0)
     found: Array = sums / np.maximum(np.sqrt(np.vecdot(sums, sums))[:, None], 1e-9)
     return found
 
@@ -295,12 +293,12 @@ def _differing(signs: list[Array], query: Array) -> Array:
     return found
 
 
-def _signs(segment: Segment, mean: Array) -> list[Array]:
-    """On which side of the mean a segment's vectors lie, 64 dimensions to a number, a column each."""
-    known = segment.cache.get("signs")
+def _signs(vectors: Vectors, mean: Array) -> list[Array]:
+    """On which side of the mean vectors lie, 64 dimensions to a number, a column each."""
+    known = vectors.cache.get("signs")
     if known is None or known[0] is not mean:
-        bits = np.packbits(_vectors(segment) > mean.astype(np.float16), axis=1, bitorder="little")
+        bits = np.packbits(vectors.rows > mean.astype(np.float16), axis=1, bitorder="little")
         words = np.ascontiguousarray(np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))).view("<u8")
-        known = segment.cache["signs"] = (mean, [np.ascontiguousarray(words[:, at]) for at in range(words.shape[1])])
+        known = vectors.cache["signs"] = (mean, [np.ascontiguousarray(words[:, at]) for at in range(words.shape[1])])
     found: list[Array] = known[1]
     return found

@@ -28,7 +28,7 @@ from holdfast.doors.cli.options import AsJson, Db, Tenant
 from holdfast.doors.cli.render import Screen
 from holdfast.engine.registry import scheme_of, sqlite_path
 from holdfast.errors import HoldfastError, Misconfigured, NotFound, Unavailable
-from holdfast.providers.choose import AUTO
+from holdfast.providers.choose import AUTO, NONE
 
 
 class Options(NamedTuple):
@@ -62,12 +62,13 @@ class Desk:
         return url
 
     def open(self, *, create: bool = False, embedder: str | None = None) -> holdfast.Store:
-        """Open the store. Without ``create`` a file that is not there is ``NotFound``, and is not made."""
+        """Open the store, with an embedder if one is needed. Without ``create`` a file that is not there is
+        ``NotFound``, and is not made."""
         url = self.url()
         file = _file(url)
         if not create and file is not None and not file.exists():
             raise NotFound(f"there is no store at {_near(file)}", path=str(file))
-        return holdfast.open(url, tenant=self.options.tenant, embedder=embedder or AUTO)
+        return holdfast.open(url, tenant=self.options.tenant, embedder=embedder or NONE)
 
     def embedder(self, named: str | None) -> str:
         """What makes vectors: what the caller named, or what the environment names, or else what is installed."""

@@ -1,0 +1,5 @@
+"""The model files of Holdfast: ``minilm/model.onnx`` and ``minilm/tokenizer.json``.
+
+There is nothing to import here. Holdfast finds the files by the name of this package and checks their digests before it
+uses them; ``SHA256SUMS`` has the digests for people.
+"""
