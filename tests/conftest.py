@@ -75,8 +75,8 @@ def pytest_configure(config: pytest.Config) -> None:
         return  # no test runs in this process, and its workers still have to read what is required
     for name in [name for name in os.environ if name.startswith("HOLDFAST_") and not name.startswith(_KEEP)]:
         del os.environ[name]
-    # Most tests are not about meaning; those that are name their embedder. The slow one would be loaded by hundreds.
-    os.environ["HOLDFAST_EMBEDDER"] = "wordllama"
+    # Most tests are not about meaning; those that are name their models. The slow ones would be loaded by hundreds.
+    os.environ |= {"HOLDFAST_EMBEDDER": "wordllama", "HOLDFAST_RERANKER": "none"}
 
 
 # Engines

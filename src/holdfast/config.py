@@ -11,6 +11,7 @@ DATABASE_VARIABLE = "HOLDFAST_DB"
 REPLICA_VARIABLE = "HOLDFAST_REPLICA"
 TENANT_VARIABLE = "HOLDFAST_TENANT"
 EMBEDDER_VARIABLE = "HOLDFAST_EMBEDDER"
+RERANKER_VARIABLE = "HOLDFAST_RERANKER"
 MODEL_VARIABLE = "HOLDFAST_MODEL"
 VENDOR_MODELS = {
     "ANTHROPIC_API_KEY": "anthropic:claude-haiku-4-5",
@@ -47,6 +48,11 @@ def endpoint() -> dict[str, str]:
 def embedder() -> str | None:
     """The embedder to use when none is named."""
     return os.environ.get(EMBEDDER_VARIABLE) or None
+
+
+def reranker() -> str | None:
+    """The reranker to use when none is named."""
+    return os.environ.get(RERANKER_VARIABLE) or None
 
 
 def model() -> tuple[str, str] | None:

@@ -36,8 +36,9 @@ from holdfast.ledger.users import users
 from holdfast.memory.handle import Memories
 from holdfast.memory.names import COLLECTION, MEMORY, collection_id
 from holdfast.privacy.verify import verify
-from holdfast.providers.choose import AUTO, RerankerSpec, Spec, choose, choose_reranker
+from holdfast.providers.choose import AUTO, NONE, RerankerSpec, Spec, choose, choose_reranker
 from holdfast.providers.embedding import Embedder
+from holdfast.providers.reranker import Reranker
 from holdfast.records import Erasure, FolderInfo, ThreadInfo, UserInfo, VerifyReport
 from holdfast.steps import resume
 from holdfast.steps.replay import Replayed
@@ -81,9 +82,9 @@ def open(  # noqa: PLR0913 - how a store is opened, each by name
     A missing file is created. Tables are brought up to date, even when ten processes open the store at once.
     ``lease_s`` is how long a run stays with a process that shows no sign of life. ``embedder`` makes the vectors that
     recall compares: "auto" (``HOLDFAST_EMBEDDER``, or the best that is installed), "none", "wordllama", "minilm",
-    "openai:MODEL", a function or an object. ``reranker`` reads the first hits again: "auto" (our own if it is
-    installed), "none" or an object. ``actor`` is recorded in the feed as the author of each change: a person, a
-    service, a key.
+    "openai:MODEL", a function or an object. ``reranker`` reads the first hits again: "auto" (``HOLDFAST_RERANKER``, or
+    our own if it is installed and there is an embedder), "none" or an object. ``actor`` is recorded in the feed as the
+    author of each change: a person, a service, a key.
     ``max_context`` caps every context and session: a number of tokens, or money such as "$0.05" for each call.
     ``postgres`` has options such as ``{"pool_size": 20, "schema": "agents"}``; the address may have them too.
     ``replica`` is a Postgres replica to recall, list and export from, while it is at most ``replica_lag_s`` seconds
@@ -103,7 +104,7 @@ def open(  # noqa: PLR0913 - how a store is opened, each by name
             f"replica_lag_s is a number of seconds over 0, at most an hour, not {quoted(replica_lag_s)}"
         )
     vectors, author = _embedder(embedder), _actor(actor)
-    rereads = choose_reranker(reranker)
+    rereads = _reranker(reranker, vectors)
     cap = None if max_context is None else _cap(max_context)
     address = _address(url)
     replica = config.replica(url) if replica is None else replica
@@ -130,6 +131,13 @@ def _embedder(spec: Spec) -> Embedder | None:
     spec = (config.embedder() or AUTO) if spec == AUTO else spec
     remote = isinstance(spec, str) and spec.strip().casefold().startswith("openai:")
     return choose(spec, **config.endpoint()) if remote else choose(spec)
+
+
+def _reranker(spec: RerankerSpec, embedder: Embedder | None) -> Reranker | None:
+    """The reranker for a spec. Who wants no embedder wants no model loaded."""
+    if spec == AUTO:
+        spec = config.reranker() or (AUTO if embedder is not None else NONE)
+    return choose_reranker(spec)
 
 
 def _address(url: str | Path) -> str:
