@@ -250,9 +250,12 @@ class FolderInfo(msgspec.Struct, frozen=True):
 class Hit(msgspec.Struct, frozen=True):
     """Something that recall found: exactly one of a memory, a log entry or a file.
 
+    A message that also holds what a tool or a page says can be found twice: ``text`` and ``trust`` are those of the
+    part that was found.
+
     ``score`` orders the hits of one recall, except that word-for-word repetitions of better hits come last; you cannot
     compare scores of two recalls. ``why`` has each stage's part of the score if you asked to ``explain``.
-    ``disputed_by`` names memories that contradict this one.
+    ``disputed_by`` names memories that contradict this one, ``superseded_by`` the hit that says what has changed since.
     """
 
     text: str
@@ -265,6 +268,7 @@ class Hit(msgspec.Struct, frozen=True):
     why: dict[str, float] = {}
     disputed_by: tuple[str, ...] = ()
     file: File | None = None
+    superseded_by: str | None = None
 
     @property
     def id(self) -> str:

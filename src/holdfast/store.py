@@ -36,7 +36,7 @@ from holdfast.ledger.users import users
 from holdfast.memory.handle import Memories
 from holdfast.memory.names import COLLECTION, MEMORY, collection_id
 from holdfast.privacy.verify import verify
-from holdfast.providers.choose import AUTO, Spec, choose
+from holdfast.providers.choose import AUTO, RerankerSpec, Spec, choose, choose_reranker
 from holdfast.providers.embedding import Embedder
 from holdfast.records import Erasure, FolderInfo, ThreadInfo, UserInfo, VerifyReport
 from holdfast.steps import resume
@@ -69,6 +69,7 @@ def open(  # noqa: PLR0913 - how a store is opened, each by name
     schemas: Registry | None = None,
     lease_s: float = LEASE_S,
     embedder: Spec = AUTO,
+    reranker: RerankerSpec = AUTO,
     actor: str | None = None,
     max_context: int | str | None = None,
     postgres: PostgresOptions | None = None,
@@ -80,7 +81,8 @@ def open(  # noqa: PLR0913 - how a store is opened, each by name
     A missing file is created. Tables are brought up to date, even when ten processes open the store at once.
     ``lease_s`` is how long a run stays with a process that shows no sign of life. ``embedder`` makes the vectors that
     recall compares: "auto" (WordLlama if it is installed), "none", "minilm", "openai:MODEL", a function or an
-    object. ``actor`` is recorded in the feed as the author of each change: a person, a service, a key.
+    object. ``reranker`` reads the first hits again: "auto" (our own if it is installed), "none" or an object.
+    ``actor`` is recorded in the feed as the author of each change: a person, a service, a key.
     ``max_context`` caps every context and session: a number of tokens, or money such as "$0.05" for each call.
     ``postgres`` has options such as ``{"pool_size": 20, "schema": "agents"}``; the address may have them too.
     ``replica`` is a Postgres replica to recall, list and export from, while it is at most ``replica_lag_s`` seconds
@@ -100,6 +102,7 @@ def open(  # noqa: PLR0913 - how a store is opened, each by name
             f"replica_lag_s is a number of seconds over 0, at most an hour, not {quoted(replica_lag_s)}"
         )
     vectors, author = _embedder(embedder), _actor(actor)
+    rereads = choose_reranker(reranker)
     cap = None if max_context is None else _cap(max_context)
     address = _address(url)
     replica = config.replica(url) if replica is None else replica
@@ -112,7 +115,7 @@ def open(  # noqa: PLR0913 - how a store is opened, each by name
         engine.close()
         raise
     core = Core(engine, name, clock, schemas, author, follower)
-    return Store(Wiring(core, RunBook(core, ids, lease_s), ids=ids, embedder=vectors, cap=cap))
+    return Store(Wiring(core, RunBook(core, ids, lease_s), ids=ids, embedder=vectors, reranker=rereads, cap=cap))
 
 
 def _cap(given: int | str) -> Cap | None:

@@ -22,6 +22,7 @@ from holdfast.memory.handle import Memories
 from holdfast.memory.visible import VisibleMemories
 from holdfast.privacy.erase import Eraser
 from holdfast.providers.embedding import Embedder
+from holdfast.providers.reranker import Reranker
 from holdfast.steps.resume import Handlers, Resumer
 from holdfast.steps.runs import RunBook
 from holdfast.thread import Thread
@@ -45,10 +46,12 @@ class Wiring:
         *,
         ids: Ids | None = None,
         embedder: Embedder | None = None,
+        reranker: Reranker | None = None,
         cap: Cap | None = None,
         root: Wiring | None = None,
     ) -> None:
-        self.core, self.ids, self.embedder, self.cap = core, ids or Ids(), embedder, cap
+        self.core, self.ids, self.cap = core, ids or Ids(), cap
+        self.embedder, self.reranker = embedder, reranker
         self.runs = runs or RunBook(core, self.ids)
         self._root = root or self
         self._lock = atfork.lock()
@@ -66,7 +69,7 @@ class Wiring:
         runs = RunBook(core, self.ids, root.runs.lease_s)
         with root._lock:
             root._lent.add(runs)
-        return Wiring(core, runs, ids=self.ids, embedder=self.embedder, cap=self.cap, root=root)
+        return Wiring(core, runs, ids=self.ids, embedder=self.embedder, reranker=self.reranker, cap=self.cap, root=root)
 
     def close(self) -> None:
         """Let go of runs; the root also of the engine."""
@@ -106,7 +109,7 @@ class Wiring:
                 from holdfast.retrieval import library, recall  # noqa: PLC0415
 
                 indexes = library.Indexes(self.core, self.ids, self.embedder, self._root._index_cache())
-                self._recaller = recall.Recaller(self.core.reading, indexes)
+                self._recaller = recall.Recaller(self.core.reading, indexes, reranker=self.reranker)
             return self._recaller
 
     def _index_cache(self) -> IndexCache:

@@ -113,6 +113,30 @@ def _new_id(id: str, seen: set[str]) -> str:
     return id
 
 
+def _check_gemini(contents: list[dict[str, Any]]) -> None:
+    """Calls are answered by the next content, all of them and nothing else in it; a user speaks first and last."""
+    assert json.loads(_json(contents)) == contents
+    assert (contents[0]["role"], contents[-1]["role"]) == ("user", "user")
+    seen: set[str] = set()
+    waiting: list[tuple[str, str]] = []
+    for content, before in zip(contents, [{"role": ""}, *contents], strict=False):
+        assert set(content) == {"role", "parts"}
+        parts = content["parts"]
+        assert parts
+        assert all(len(part) == 1 for part in parts)
+        assert all(part["text"].strip() for part in parts if "text" in part)
+        answers = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        calls = [part["functionCall"] for part in parts if "functionCall" in part]
+        assert [(one["id"], one["name"]) for one in answers] == waiting
+        assert len(answers) in (0, len(parts)), "results stand alone"
+        assert content["role"] == ("model" if calls else "user" if answers else content["role"])
+        assert content["role"] != before["role"] or content["role"] == "user"
+        assert all(_TOOL_NAME.fullmatch(one["name"]) and isinstance(one["args"], dict) for one in calls)
+        assert all(isinstance(one["response"]["output"], str) for one in answers)
+        waiting = [(_new_id(one["id"], seen), one["name"]) for one in calls]
+    assert not waiting
+
+
 def _refused(constant: str) -> Any:
     raise AssertionError(f"{constant} is not JSON")
 
@@ -150,6 +174,23 @@ def _anthropic_count(system: str, messages: list[dict[str, Any]], count: Count) 
     return total
 
 
+def _gemini_count(system: str, contents: list[dict[str, Any]], count: Count) -> int:
+    total = _PER_MESSAGE + (_PER_MESSAGE + count(system) if system else 0)
+    for content in contents:
+        total += _PER_MESSAGE
+        for part in content["parts"]:
+            if "functionCall" in part:
+                call = part["functionCall"]
+                given = json.dumps(call["args"], ensure_ascii=False, separators=(",", ":"))
+                total += count(call["id"]) + count(call["name"]) + count(given)
+            elif "functionResponse" in part:
+                answer = part["functionResponse"]
+                total += count(answer["id"]) + count(answer["response"]["output"])
+            else:
+                total += count(part.get("text", ""))
+    return total
+
+
 def _texts(content: Any) -> Iterator[str]:
     if isinstance(content, str):
         yield content
@@ -163,10 +204,12 @@ class Rules(NamedTuple):
 
     openai: Callable[[list[dict[str, Any]]], None] = _check_openai
     anthropic: Callable[[list[dict[str, Any]]], None] = _check_anthropic
+    gemini: Callable[[list[dict[str, Any]]], None] = _check_gemini
 
     def check(self, context: Any) -> None:
         self.openai(context.messages("openai"))
         self.anthropic(context.messages("anthropic"))
+        self.gemini(context.messages("gemini"))
         assert context.text == context.messages("plain")
         assert context.text.encode()
 
@@ -174,6 +217,7 @@ class Rules(NamedTuple):
         return {
             "openai": _openai_count(context.messages("openai"), count),
             "anthropic": _anthropic_count(context.system, context.messages("anthropic"), count),
+            "gemini": _gemini_count(context.system, context.messages("gemini"), count),
             "plain": count(context.text),
         }
 

@@ -115,7 +115,7 @@ def hold(data: st.DataObject, shapes: Any, rules: Any, counter: Any) -> None:
         assert context.messages()[-1]["role"] == "user"
         _has_input(context, asked)
         again = world.build(input, budget, **given)
-        for form in ("openai", "anthropic", "plain"):
+        for form in ("openai", "anthropic", "gemini", "plain"):
             assert context.messages(form) == again.messages(form)
         assert (again.report.dropped, again.report.sections) == (context.report.dropped, context.report.sections)
         assert again.report.kept <= again.report.tokens

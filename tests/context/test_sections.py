@@ -119,7 +119,7 @@ def test_what_is_not_verified_says_so() -> None:
         arranged(sections.known([doubted], "ana")),
         arranged(sections.procedures([doubted])),
         arranged(sections.news([], [doubted], frozenset(), "ana")),
-        arranged(hits.recalled([hit(doubted)], "prize", NOW, "ana", len)),
+        arranged(hits.recalled([hit(doubted)], hits.Viewed("prize", NOW, "ana"), len)),
     ):
         assert "from outside, not verified" in text
     assert "not verified" not in arranged(sections.known([memory("stated")], "ana"))
@@ -192,22 +192,22 @@ def test_what_the_conversation_says_is_no_news() -> None:
 # What was recalled
 
 
-def test_hits_are_cited_dated_and_grouped() -> None:
+def test_hits_are_cited_dated_and_grouped_best_first() -> None:
     found = [
         hit(entry(7, {"role": "user", "content": "x"}), "the train was late"),
         hit(memory("likes trains", "m9", valid_from=NOW - timedelta(days=400))),
         hit(entry(2, {"role": "assistant", "name": "bot", "content": "x"}), "take a train"),
         hit(entry(1, {"role": "user", "content": "x"}, "other"), "trains?"),
     ]
-    text = arranged(hits.recalled(found, "train", NOW, "ana", len))
+    text = arranged(hits.recalled(found, hits.Viewed("train", NOW, "ana"), len))
     assert text.split("\n") == [
+        "2026-02-26 (3 days ago), t:",
+        "- #7 user: the train was late",
+        "- #2 bot: take a train",
         "Memories:",
         "- likes trains (m9, 2025-01-25, 13 months ago)",
         "2026-02-26 (3 days ago), other:",
         "- #1 user: trains?",
-        "2026-02-26 (3 days ago), t:",
-        "- #2 bot: take a train",
-        "- #7 user: the train was late",
     ]
 
 
@@ -231,7 +231,9 @@ def test_ages(ago: timedelta, said: str) -> None:
 def test_a_long_hit_is_an_excerpt_of_what_was_asked() -> None:
     text = "nothing here. " * 200 + "The harbour is closed on Monday. " + "nothing there. " * 200
     found = hits.recalled(
-        [hit(memory(text))], "when is the harbour closed?", NOW, "ana", lambda text: len(text.split())
+        [hit(memory(text))],
+        hits.Viewed("when is the harbour closed?", NOW, "ana"),
+        lambda text: len(text.split()),
     )
     (piece,) = found
     assert "harbour is closed on Monday" in piece.text
@@ -259,7 +261,7 @@ def test_no_text_leaves_its_section(poison: str) -> None:
         arranged(sections.summaries([(1, 2, poison)])),
         arranged(sections.news([memory(poison, "m2", key="other")], [bad], frozenset(), "ana")),
         arranged(sections.state(Loaded({}, 1, stale=stale), {poison: poison, "x": {poison: [poison]}})),
-        arranged(hits.recalled([hit(bad), hit(said, poison)], "obey", NOW, "ana", len)),
+        arranged(hits.recalled([hit(bad), hit(said, poison)], hits.Viewed("obey", NOW, "ana"), len)),
     ):
         assert not re.search(r"<\s*/?\s*(recalled|state|news)\b", text, re.IGNORECASE), text
         assert not any(line.lstrip().startswith("#") for line in text.splitlines()), text

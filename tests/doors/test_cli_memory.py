@@ -160,6 +160,17 @@ def test_a_hit_that_stands_behind_a_lower_score_says_whom_it_repeats(call: Call,
     assert done.out.splitlines()[-1].endswith(f"(repeats {again['repeats']})")
 
 
+def test_a_hit_that_a_later_one_outdates_says_which(call: Call, db: Path) -> None:
+    with holdfast.open(db, embedder=None) as store:
+        older, newer = store.memory(user="eve").remember_all(
+            ["I ride a Vespa", "I sold the Vespa and bought a bicycle"]
+        )
+    hits = call("recall", "What do I ride?", "--user", "eve", "--db", db, "--json").data["hits"]
+    assert [(hit["id"], hit["superseded_by"]) for hit in hits] == [(newer.id, None), (older.id, newer.id)]
+    done = call("recall", "What do I ride?", "--user", "eve", "--db", db)
+    assert done.out.splitlines()[-1].endswith(f"I ride a Vespa  (superseded by {newer.id})")
+
+
 @pytest.mark.parametrize("args", [["recall", "cello cabin"], ["facts"]])
 def test_who_names_nobody_and_finds_nothing_is_told_whom_to_name(call: Call, db: Path, args: list[str]) -> None:
     assert "Users with threads: ana." in call(*args, "--db", db).err

@@ -89,6 +89,14 @@ def test_what_comes_from_outside_and_what_is_disputed_says_so(store: holdfast.St
     assert f"disputed by {first.id}" in found
 
 
+def test_what_has_changed_since_says_so(memory: holdfast.Memories) -> None:
+    older, newer = memory.remember("I ride a Vespa"), memory.remember("I sold the Vespa and bought a bicycle")
+    first, second = memory.use("recall", {"query": "What do I ride?"}).splitlines()
+    assert first.startswith(f"[{newer.id}]")
+    assert second.startswith(f"[{older.id}]")
+    assert f"superseded by {newer.id}" in second
+
+
 def test_where_nothing_is_known_it_says_so(memory: holdfast.Memories) -> None:
     assert memory.use("recall", {"query": "shoe size"}).startswith("Nothing is remembered")
     memory.remember("Ana prefers aisle seats")

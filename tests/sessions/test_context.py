@@ -18,7 +18,7 @@ from holdfast.extension import counter_for
 from holdfast.records import Draft, EntryRef, Origin, event, note, observation, tool_call
 from holdfast.testing import ManualClock
 
-FORMS = ("openai", "anthropic", "plain")
+FORMS = ("openai", "anthropic", "gemini", "plain")
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_another_turn_leaves_what_was_sent_before(store: holdfast.Store, thread:
         thread.append(user(f"question {turn}"), assistant(f"answer {turn}"))
         after = store.context(thread, f"question {turn + 1}", 4_000, tokens=words)
         assert after.system == before.system
-        for form in ("openai", "anthropic"):
+        for form in ("openai", "anthropic", "gemini"):
             earlier = before.messages(form)[:-1]
             assert after.messages(form)[: len(earlier)] == earlier
         assert after.report.kept == kept_of(before, after)

@@ -208,8 +208,11 @@ class AsyncMemories:
         origin: str | dict[str, Any] | Origin | None = None,
         trust: str = "stated",
         once: str | None = None,
+        thread: str | None = None,
     ) -> str:
-        return await self._offload.to_end(self._memories.use, name, arguments, origin=origin, trust=trust, once=once)
+        return await self._offload.to_end(
+            self._memories.use, name, arguments, origin=origin, trust=trust, once=once, thread=thread
+        )
 
     async def rebuild(self, progress: Progress | None = None) -> int:
         return await self._offload.run(self._memories.rebuild, progress)

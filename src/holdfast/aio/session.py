@@ -54,6 +54,10 @@ class AsyncExchange:
     def messages(self) -> list[dict[str, Any]]:
         return self._exchange.messages
 
+    @property
+    def trust(self) -> str:
+        return self._exchange.trust
+
     async def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
         return await _apart(self._offload, self._exchange.step, name, fn, *args, **options)
 

@@ -35,7 +35,7 @@ from holdfast.ledger.feed import FollowerInfo
 from holdfast.ledger.quotas import KEEP, Quota, QuotaUsage
 from holdfast.ledger.schema import Registry
 from holdfast.ledger.thread import check_count
-from holdfast.providers.choose import AUTO, Spec
+from holdfast.providers.choose import AUTO, RerankerSpec, Spec
 from holdfast.records import Erasure, FolderInfo, ThreadInfo, UserInfo, VerifyReport
 from holdfast.steps.replay import Replayed
 from holdfast.steps.resume import Handlers, Resumed
@@ -103,6 +103,7 @@ def open(  # noqa: PLR0913 - how a store is opened, each by name
     schemas: Registry | None = None,
     lease_s: float = LEASE_S,
     embedder: Spec = AUTO,
+    reranker: RerankerSpec = AUTO,
     actor: str | None = None,
     max_context: int | str | None = None,
     postgres: PostgresOptions | None = None,
@@ -120,6 +121,7 @@ def open(  # noqa: PLR0913 - how a store is opened, each by name
             schemas=schemas,
             lease_s=lease_s,
             embedder=embedder,
+            reranker=reranker,
             actor=actor,
             max_context=max_context,
             postgres=postgres,

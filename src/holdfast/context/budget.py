@@ -46,8 +46,15 @@ DEFAULT: Mapping[str, Share] = {
     "recalled": Share(0.10, 1.0, 3),
 }
 
-BESIDE = Share(0.10, 0.25, 3)
-"""What is recalled beside a conversation that goes on: that of a thread which begins may fill the budget."""
+_BESIDE, _ENOUGH = 0.25, 400
+
+
+def beside(budget: int) -> Share:
+    """What is recalled beside a conversation that goes on: that of a thread which begins may fill the budget.
+
+    Of a small budget it may have more than a quarter, so that the best hits fit.
+    """
+    return Share(0.10, max(_ENOUGH, int(_BESIDE * budget)), 3)
 
 
 def shares(changes: Mapping[str, Share | float | int] | None) -> dict[str, Share]:

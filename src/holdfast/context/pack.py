@@ -23,7 +23,7 @@ _TAIL = ("news", "state", "recalled")
 _SPARE = 3  # with which every answer begins
 _MUCH = 10**9
 _LISTED = 20
-_CLIPPED = 24
+_CLIPPED, _STEP = 24, 8
 _BINARY = re.compile(r"(?:data:[^,]{0,100},)?[A-Za-z0-9+/=_-]{200}")
 
 
@@ -51,11 +51,13 @@ class Packed:
         self.dropped: list[Dropped] = []
         self.left: dict[str, int] = {}
         self.unmade: dict[str, int] = {}
+        self.leads: dict[str, str] = {}
         self.tokens = 0
 
     def page(self) -> Page:
         texts = {name: arranged(pieces) for name, pieces in self.chosen.items()}
         own = self.material.instructions.strip()
+        texts |= {name: f"{lead}\n{texts[name]}" for name, lead in self.leads.items() if texts[name]}
         texts["instructions"] = "\n".join(text for text in (own, texts["instructions"]) if text)
         return Page(
             system="\n\n".join(f"# {TITLES[name]}\n{texts[name]}" for name in _SYSTEM if texts[name]),
@@ -66,6 +68,17 @@ class Packed:
             input=self.material.input,
             sections={name: text for name, text in texts.items() if text},
         )
+
+    def heading(self, name: str) -> int:
+        """What a section takes besides its pieces."""
+        lead = self.leads.get(name, "")
+        return self.count(f"# {TITLES[name]}\n{lead}\n") + 4 + bool(lead)
+
+    def leave_out(self, name: str, ids: Sequence[str], why: str) -> None:
+        """Record what a section does not show."""
+        self.dropped += [Dropped(name, id, why) for id in ids[:_LISTED]]
+        if len(ids) > _LISTED:
+            self.dropped.append(Dropped(name, f"{len(ids) - _LISTED} more", why))
 
 
 def pack(material: Material, budget: int, shares: Mapping[str, Share], count: Count) -> Packed:
@@ -138,11 +151,16 @@ def _fill(packed: Packed, purse: RemainingBudget, name: str, wanted: Mapping[str
 
 
 def _take(packed: Packed, name: str, pieces: Sequence[Piece], room: int) -> int:
-    """Take the pieces of a section that fit, the best first; return what they cost."""
-    count = packed.count
-    heading = count(f"# {TITLES[name]}\n\n") + 4
+    """Take the pieces of a section that fit, the best first; return what they cost.
+
+    Without the best hit nothing is recalled: what is worth less must not stand in its place.
+    """
+    count, heading = packed.count, packed.heading(name)
     spent, groups, left = 0, set[str](), list[str]()
     for piece in pieces:
+        if name == "recalled" and left and not spent:
+            left.append(piece.id)
+            continue
         cost = count(piece.text) + 1 + (0 if spent else heading)
         if piece.group and piece.group not in groups:
             cost += count(piece.group) + 1
@@ -155,10 +173,7 @@ def _take(packed: Packed, name: str, pieces: Sequence[Piece], room: int) -> int:
         spent += cost
         groups.add(piece.group)
         packed.chosen[name].append(piece)
-    why = "no room in its section" if room else "no room"
-    packed.dropped += [Dropped(name, id, why) for id in left[:_LISTED]]
-    if len(left) > _LISTED:
-        packed.dropped.append(Dropped(name, f"{len(left) - _LISTED} more", why))
+    packed.leave_out(name, left, "no room in its section" if room else "no room")
     packed.left[name] = len(left)
     return spent
 
@@ -166,18 +181,30 @@ def _take(packed: Packed, name: str, pieces: Sequence[Piece], room: int) -> int:
 def _clipped(name: str, piece: Piece, room: int, packed: Packed) -> Piece | None:
     """What can be shown of a piece that does not fit: a field of the state in part, and of hits the best one."""
     first = name == "recalled" and not packed.chosen[name]
-    if room < _CLIPPED or not (first or name == "state"):
-        return None
-    return piece._replace(text=line(clip(piece.text, room, packed.count)))
+    return _shorter(piece, room, packed.count) if first or name == "state" else None
+
+
+def _shorter(piece: Piece, room: int, count: Count) -> Piece | None:
+    """A piece in some room, if that is enough for more than a few words."""
+    return None if room < _CLIPPED else piece._replace(text=line(clip(piece.text, room, count)))
 
 
 def _trim(packed: Packed, budget: int, order: Sequence[str]) -> None:
-    """Tokens of joined texts are not always the sum of their tokens: as long as it is over, the least piece goes."""
+    """Tokens of joined texts are not always the sum of their tokens: as long as it is over, the least piece goes.
+
+    The best hit is shortened first.
+    """
     while (tokens := measure(packed.page(), packed.count)) > budget:
         name = next((name for name in reversed(order) if packed.chosen.get(name)), None)
         why = "over the budget when all was counted together"
         if name is not None:
-            packed.dropped.append(Dropped(name, packed.chosen[name].pop().id, why))
+            least = packed.chosen[name].pop()
+            last = name == "recalled" and not packed.chosen[name]
+            room = packed.count(least.text) - max(tokens - budget, _STEP)
+            if last and (short := _shorter(least, room, packed.count)):
+                packed.chosen[name].append(short)
+            else:
+                packed.dropped.append(Dropped(name, least.id, why))
             continue
         gone, *rest = packed.window.stretches
         packed.dropped.append(Dropped("recent", f"entries {gone.first} to {gone.last}", why))

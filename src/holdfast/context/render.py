@@ -1,11 +1,12 @@
-"""A page in the form that a vendor's client takes: OpenAI's messages, Anthropic's messages, or plain text.
+"""A page in the form that a vendor's client takes: OpenAI's or Anthropic's messages, Gemini's contents, or plain text.
 
 Whatever goes in, what comes out is accepted: tool results follow their calls, no message is empty, and for Anthropic
-the roles alternate and the first one is the user's. Deliberately absent: any client.
+and Gemini the first one is the user's. Deliberately absent: any client.
 """
 
 from __future__ import annotations
 
+import mimetypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -76,6 +77,43 @@ def _input(call: CallPart) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"value": value}
 
 
+def gemini(page: Page) -> list[dict[str, Any]]:
+    """What google-genai takes as ``contents``. The system text goes into its config, as ``Context.system``.
+
+    Results of calls stand alone, even before a user's words: newer models refuse the two in one message, and older ones
+    answer it with nothing.
+    """
+    found: list[dict[str, Any]] = []
+    names: dict[str, str] = {}
+    alone = True
+    for message in page.messages():
+        role = "model" if message.role == "assistant" else "user"
+        names |= {call.id: call.name for call in message.calls}
+        parts = list(_gemini(message, names))
+        if not parts:
+            continue
+        if not found and role == "model":
+            found.append({"role": "user", "parts": [{"text": BEFORE}]})
+        if found and found[-1]["role"] == role and not (alone or message.results):
+            found[-1]["parts"] += parts
+        else:
+            found.append({"role": role, "parts": parts})
+        alone = bool(message.results)
+    return found
+
+
+def _gemini(message: Message, names: dict[str, str]) -> Iterator[dict[str, Any]]:
+    for result in message.results:
+        answer = {"id": result.of, "name": names.get(result.of, result.of), "response": {"output": result.text}}
+        yield {"functionResponse": answer}
+    if message.text.strip():
+        yield {"text": message.text}
+    for part in message.parts:
+        yield _gemini_part(part)
+    for call in message.calls:
+        yield {"functionCall": {"id": call.id, "name": call.name, "args": _input(call)}}
+
+
 def plain(page: Page) -> str:
     """One text, for models and people that take nothing else."""
     lines = [page.system] if page.system else []
@@ -115,7 +153,26 @@ def _anthropic_part(part: Any) -> Any:
     return {"type": "image", "source": {"type": "url", "url": url}}
 
 
-FORMATS: dict[str, Callable[[Page], Any]] = {"openai": openai, "anthropic": anthropic, "plain": plain}
+def _gemini_part(part: Any) -> Any:
+    """A text, or an image or document as OpenAI or Anthropic has it, as Gemini takes it; anything else as it is."""
+    part = _anthropic_part(part)
+    if not isinstance(part, dict):
+        return part
+    if isinstance(part.get("text"), str):
+        return {"text": part["text"]}
+    source = part.get("source") if part.get("type") in ("image", "document") else None
+    if not isinstance(source, dict):
+        return part
+    if "data" in source:
+        return {"inlineData": {"mimeType": source.get("media_type", "image/png"), "data": source["data"]}}
+    url = str(source.get("url", ""))
+    kind = mimetypes.guess_type(url)[0] or ("image/jpeg" if part["type"] == "image" else "application/pdf")
+    return {"fileData": {"mimeType": kind, "fileUri": url}}
+
+
+FORMATS: dict[str, Callable[[Page], Any]] = {
+    "openai": openai, "anthropic": anthropic, "gemini": gemini, "plain": plain,
+}  # fmt: skip
 
 
 def render(page: Page, format: str) -> Any:

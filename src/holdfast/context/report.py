@@ -31,7 +31,8 @@ class ContextReport(msgspec.Struct, frozen=True):
     ``why`` says how the budget came about. ``counter`` names what counted the tokens, ``exact`` says whether the model
     counts the same. ``kept`` is how many tokens at the beginning are the same as in the previous context, so a
     provider's cache can serve them; ``skipped`` lists the stages that recall left out; ``relevant`` says whether it
-    found anything that answers the input.
+    found anything that answers the input, and then ``found`` has the ids of what it found and the context shows, best
+    first, in whichever section: a fact that stands among the facts is not recalled again.
     """
 
     budget: int
@@ -48,6 +49,7 @@ class ContextReport(msgspec.Struct, frozen=True):
     relevant: bool | None = None
     notes: tuple[str, ...] = ()
     why: str = ""
+    found: tuple[str, ...] = ()
 
     @property
     def left(self) -> int:
@@ -56,7 +58,7 @@ class ContextReport(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What goes into the model for this turn. ``messages("openai")`` or ``messages("anthropic")`` renders it.
+    """What goes into the model for this turn. ``messages("openai")``, ``"anthropic"`` or ``"gemini"`` renders it.
 
     ``hits`` are what recall found and the context shows; ``window`` has the numbers of the first and the last entry
     that it shows word for word, if any.
@@ -68,12 +70,12 @@ class Context(msgspec.Struct, frozen=True):
     window: tuple[int, int] | None = None
 
     def messages(self, format: str = "openai") -> Any:
-        """The messages for OpenAI's or Anthropic's client; with ``plain``, one text."""
+        """The messages for OpenAI's, Anthropic's or Gemini's client; with ``plain``, one text."""
         return render(self.page, format)
 
     @property
     def system(self) -> str:
-        """The text before the conversation; Anthropic takes it separately from the messages."""
+        """The text before the conversation; Anthropic and Gemini take it separately from the messages."""
         return self.page.system
 
     @property

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.ledger.speech import RESERVED, is_ours, spoken
-from holdfast.records import Entry
+from holdfast.ledger.blocks import ResultBlock, call_in, is_outside, is_outside_role, result_in
+from holdfast.ledger.speech import RESERVED, is_ours, marked, spoken
+from holdfast.records import TRUST, Entry
 
 MISSING = "(no result is recorded for this call)"
 EMPTY = "(empty)"
@@ -28,18 +29,34 @@ _PLAIN = {"role", "content"}
 _HELD = ("content", "text", "parts")
 _KNOWN = {*_HELD, "tool_calls", "function_call"}
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_SPEAKS = re.compile(
+    r"(?:^|(?<=[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))"
+    r"(?=[^\w\n]*(?:user|human|assistant|system|developer|tool|result)\b[^:\n]{0,60}:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_QUOTES = str.maketrans('"<>', "'()")
 _TEXTS = ("text", "input_text", "output_text", "refusal")
-_CALLS = ("tool_use", "function_call", "tool_call")
-_RESULTS = ("tool_result", "function_call_output")
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 
 
-_OURS = re.compile(r"<(?=\s*/?\s*(?:recalled|state|news)\b)", re.IGNORECASE)
+_GAP = r"[\s\u200b-\u200d\u2060\ufeff]*"
+_OURS = re.compile(rf"<(?={_GAP}/?{_GAP}(?:recalled|state|news|outside)\b)", re.IGNORECASE)
 
 
 def harmless(text: str) -> str:
     """A text that can neither end the block that it is shown in nor begin another."""
     return _OURS.sub("&lt;", text) if "<" in text else text
+
+
+def outside(text: str, source: str = "") -> str:
+    """A text that a user's message brings along and that is not the user's word, as a block of its own."""
+    where = " ".join((source or "elsewhere").split()).translate(_QUOTES)
+    return f'<outside from="{where}">\n{harmless(quoted_lines(text))}\n</outside>'
+
+
+def quoted_lines(text: str) -> str:
+    """A text in which no line can pass for a turn of the conversation that it is shown in."""
+    return _SPEAKS.sub("> ", text)
 
 
 class CallPart(NamedTuple):
@@ -144,7 +161,8 @@ def _atoms(entry: Entry) -> Iterator[_Atom]:
     elif entry.kind == "observation":
         yield _Atom(number, "result", _shown(fields.get("content", content)), _text(fields.get("of")))
     elif entry.kind == "message":
-        yield from _said(entry, fields) if not fields or fields.keys() & _KNOWN else _unreadable(entry)
+        known = not fields or fields.keys() & _KNOWN or is_outside(fields) or call_in(fields) is not None
+        yield from _said(entry, fields) if known else _unreadable(entry)
     elif entry.kind != "summary" and (entry.kind != "event" or not is_ours(fields) or fields["name"] == _UNANSWERED):
         yield _Atom(number, "remark", remark(entry))
 
@@ -162,12 +180,17 @@ def _said(entry: Entry, fields: dict[str, Any]) -> Iterator[_Atom]:
         if content.strip():
             yield _Atom(number, role, content)
         return
-    if role in ("tool", "function") and not _answers(content):
-        of = fields.get("tool_call_id")
-        yield _Atom(number, "result", _shown(content), _text(of))
+    if (is_outside_role(role) or result_in(fields)) and not _answers(content):
+        result = result_in(fields) or ResultBlock(_text(fields.get("tool_call_id")), content)
+        yield _Atom(number, "result", _shown(result.content), result.of)
         return
     speaker = role if role in ("user", "assistant") else ("assistant" if role in ("model", "ai") else "user")
+    if not is_outside_role(role) and (source := _from_outside(fields)) is not None:
+        yield _Atom(number, speaker, outside(spoken(entry.kind, fields), source))
+        return
     blocks = content if isinstance(content, list) else [content]
+    if not role and isinstance(fields.get("type"), str):  # an item of OpenAI's Responses is a block by itself
+        blocks = [fields]
     yield from _merged(_block(entry, block, speaker) for block in blocks)
     for call in [*_listed(fields.get("tool_calls")), *_listed([fields.get("function_call")])]:
         inner = call.get("function")
@@ -177,7 +200,7 @@ def _said(entry: Entry, fields: dict[str, Any]) -> Iterator[_Atom]:
 
 def _answers(content: Any) -> bool:
     """Whether a content is a list of results that each name their call."""
-    return isinstance(content, list) and any(isinstance(b, dict) and b.get("type") in _RESULTS for b in content)
+    return isinstance(content, list) and any(result_in(block) for block in content)
 
 
 def _merged(atoms: Iterable[_Atom | None]) -> Iterator[_Atom]:
@@ -205,16 +228,27 @@ def _block(entry: Entry, block: Any, speaker: str) -> _Atom | None:
     kind = _text(block.get("type"))
     if kind in _THOUGHTS:
         return None  # a model's own thoughts are of the turn that they were thought in
-    if kind in _CALLS:
-        # One that has both is of OpenAI's Responses, whose results name the second.
-        return _call(number, block.get("call_id") or block.get("id"), block.get("name"), _arguments(block))
-    if kind in _RESULTS:
-        of = block.get("tool_use_id") or block.get("call_id")
-        return _Atom(number, "result", _shown(block.get("content", block.get("output"))), _text(of))
+    if (call := call_in(block)) is not None:
+        return _call(number, call.id, call.name, call.arguments)
+    if (result := result_in(block)) is not None:
+        return _Atom(number, "result", _shown(result.content), result.of)
+    if (source := _from_outside(block)) is not None:
+        told = spoken("observation", [block])
+        return _Atom(number, speaker, outside(told, source)) if told.strip() else _unshown(entry, speaker, kind)
     for name in _TEXTS:
         if isinstance(block.get(name), str) and (not kind or kind in _TEXTS):
             return _Atom(number, speaker, _named(entry, speaker, block[name])) if block[name].strip() else None
-    return _Atom(number, speaker, f"[{kind or 'block'}: not shown, see {entry.thread}#{number}]")
+    return _unshown(entry, speaker, kind)
+
+
+def _from_outside(block: dict[str, Any]) -> str | None:
+    """Where a block, or a message, comes from that is not to be trusted; None where it is its sender's own."""
+    mark = marked(block)
+    return mark[1] if mark is not None and mark[0] == TRUST[0] else None
+
+
+def _unshown(entry: Entry, speaker: str, kind: str) -> _Atom:
+    return _Atom(entry.number, speaker, f"[{kind or 'block'}: not shown, see {entry.thread}#{entry.number}]")
 
 
 def _named(entry: Entry, speaker: str, text: str) -> str:
@@ -243,10 +277,6 @@ def as_object(arguments: Any) -> str:
         return msgspec.json.encode({"value": repr(arguments)[:_REMARK]}).decode()
 
 
-def _arguments(block: dict[str, Any]) -> Any:
-    return block.get("input", block.get("arguments", block.get("args")))
-
-
 def remark(entry: Entry) -> str:
     """A note or an event in one line."""
     said = spoken(entry.kind, entry.content) or _told(entry.content)
@@ -265,7 +295,7 @@ def _shown(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        texts = [_part(part) for part in content]
+        texts = [_part(part) for part in content]  # blocks of a page say what they hold, pictures that they are there
         return "\n".join(text for text in texts if text)
     return "" if content is None else json.dumps(content, ensure_ascii=False, default=str)
 
@@ -273,8 +303,10 @@ def _shown(content: Any) -> str:
 def _part(part: Any) -> str:
     if isinstance(part, str):
         return part
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return str(part["text"])
     if isinstance(part, dict) and isinstance(part.get("type"), str):
-        return part["text"] if isinstance(part.get("text"), str) else f"[{part['type']}: not shown]"
+        return spoken("observation", [part]) or f"[{part['type']}: not shown]"
     return json.dumps(part, ensure_ascii=False, default=str)
 
 
@@ -323,7 +355,7 @@ def _paired(atoms: list[_Atom], seen: set[str]) -> list[_Paired]:
         elif atom.kind != "result":
             found.append(_Paired(atom, place=place))
         elif place not in taken:
-            told = f"[result of a call before this: {harmless(atom.text)}]"
+            told = outside(atom.text, "a call before this")
             found.append(_Paired(atom._replace(kind="remark", text=told), place=place))
     return found
 
@@ -374,12 +406,12 @@ def _stretch(group: list[_Paired]) -> Stretch:
 def _result(of: str, answer: _Atom | None) -> ResultPart:
     if answer is None:
         return ResultPart(of, MISSING)
-    return ResultPart(of, answer.text if answer.text.strip() else EMPTY, answer.number)
+    return ResultPart(of, harmless(answer.text) if answer.text.strip() else EMPTY, answer.number)
 
 
 def as_text(message: Message) -> str:
     """A message in plain text."""
     lines = [f"{message.role}: {message.text}"] if message.text else []
     lines += [f"assistant calls {call.name} ({call.id}): {call.arguments}" for call in message.calls]
-    lines += [f"result ({result.of}): {result.text}" for result in message.results]
+    lines += [f"result ({result.of}): {quoted_lines(result.text)}" for result in message.results]
     return "\n\n".join(lines)

@@ -76,6 +76,7 @@ def hit(value: Hit, rank: int, repeats: int | None) -> dict[str, Any]:
         "file": plain(value.file),
         "why": value.why,
         "disputed_by": list(value.disputed_by),
+        "superseded_by": value.superseded_by,
         "repeats": repeats,
     }
 

@@ -1,11 +1,13 @@
 """What an entry says, whichever client library shaped it: its text, who said it, when, and how far it is to be trusted.
 
+A message may hold what its sender did not say: the result of a tool, a page, a pasted mail. That is a voice of its own,
+trusted as little as it deserves, and never the user's word.
 Deliberately absent: any change of what is stored. An entry that cannot be read says nothing, and ``verify`` names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from holdfast import when
@@ -13,12 +15,17 @@ from holdfast.clock import to_micros
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event
 from holdfast.errors import HoldfastError
+from holdfast.ledger.blocks import is_outside, is_outside_role, source_of
+from holdfast.records import TRUST
 
 _TIMES = ("time", "timestamp", "created_at", "date")
 _NAMES = ("name", "speaker", "author")
 _SPOKEN = ("text", "content", "input_text", "output_text", "thinking", "refusal", "input")
 _VOUCHED = ("system", "developer")
-_OUTSIDE = ("tool", "function")
+_HELD = ("text", "content", "parts")
+_GIVEN = ("input", "arguments", "args")
+_RETURNED = ("title", "url", "source", "output", "outputs", "result", "results", "response", "json", "stdout", "stderr")
+_LABELS = ("id", "toolUseId", "status", "format", "bytes")
 RESERVED = "holdfast."
 """The prefix of events that Holdfast writes for itself. They are no part of what was said."""
 _LONG = 64
@@ -41,11 +48,19 @@ def framework_parts(content: Any) -> dict[str, Any]:
     return parts if isinstance(parts, dict) else {}
 
 
-_UNSAID = ("role", "of", "id", FRAMEWORK, *_TIMES)
+_MARKS = ("origin", "trust")
+_UNSAID = ("role", "of", "id", FRAMEWORK, *_TIMES, *_MARKS)
+_PLAIN = {"role", "content", "of", *_NAMES, *_TIMES}
+_VOICED = ("message", "observation", "note")
+_OUTSIDE = "tool"
 
 
 class Speech(NamedTuple):
-    """One entry, read. ``speaker`` is the name it gives, otherwise its role."""
+    """What one voice says in an entry. ``speaker`` is the name it gives, otherwise its role.
+
+    What came from outside in a message of somebody else is a voice of its own: its role is ``tool``, and its speaker
+    where it comes from, as far as that is told.
+    """
 
     text: str
     speaker: str
@@ -54,37 +69,140 @@ class Speech(NamedTuple):
     time: int
     trust: str
 
-    @staticmethod
-    def of(event: Event) -> Speech:
-        try:
-            content = decode(event.body)
-        except HoldfastError:
-            content = None
-        fields = content if isinstance(content, dict) else {}
-        role, name = _text(fields, ("role",)), _text(fields, _NAMES)
-        called, text = event.kind == "tool_call", spoken(event.kind, content)
-        return Speech(
-            text,
-            "" if called or not text else name or role,  # an entry without text has no speaker
-            role,
-            name if called else "",
-            _said_at(fields, event.time),
-            _trust(event.kind, role),
-        )
+
+class _Told(NamedTuple):
+    """One text of an entry."""
+
+    text: str
+    trust: str
+    source: str
+
+
+def voices(event: Event) -> tuple[Speech, ...]:
+    """Each voice of an event, at least one; see ``voices_in``."""
+    try:
+        content = decode(event.body)
+    except HoldfastError:
+        content = None
+    return voices_in(event.kind, content, event.time)
+
+
+def voices_in(kind: str, content: Any, time: int = 0) -> tuple[Speech, ...]:
+    """Each voice of an entry: whose entry it is, if that says anything, then what came from outside in it.
+
+    No two of them are trusted alike, so the trust of a hit tells which one was found.
+    """
+    fields = content if isinstance(content, dict) else {}
+    role, name = _text(fields, ("role",)), _text(fields, _NAMES)
+    time = _said_at(fields, time)
+    own = _trust(kind, role)
+    said = fields.get("content")
+    if isinstance(said, str) and kind in _VOICED and fields.keys() <= _PLAIN:  # as most of them are
+        return (Speech(said, (name or role) if said else "", role, "", time, own),)
+    if kind == "tool_call":
+        return (Speech(spoken(kind, content), "", role, name, time, own),)
+    told = list(_told(kind, content))
+    text = "\n".join(one.text for one in told if one.trust == own)
+    outside = [one for one in told if one.trust != own]
+    if not outside:
+        return (Speech(text, (name or role) if text else "", role, "", time, own),)  # without text nobody speaks
+    sources = {one.source for one in outside if one.source}
+    there = Speech(
+        "\n".join(one.text for one in outside),
+        sources.pop() if len(sources) == 1 else _OUTSIDE,
+        _OUTSIDE,
+        "",
+        time,
+        least(one.trust for one in outside),
+    )
+    return (Speech(text, name or role, role, "", time, own), there) if text.strip() else (there,)
+
+
+def voice(kind: str, content: Any, trust: str) -> Speech:
+    """The voice of an entry that is trusted so much."""
+    found = voices_in(kind, content)
+    return next((one for one in found if one.trust == trust), found[0])
 
 
 def spoken(kind: str, content: Any) -> str:
-    """The text of an entry."""
-    if kind == "summary" or (kind == "event" and is_ours(content)):
-        return ""  # derived from other entries, which have the original words
+    """The text of an entry, with what came from outside in it."""
     if kind == "tool_call" and isinstance(content, dict):
         return "\n".join(_leaves([content.get("name"), content.get("arguments")]))
+    return "\n".join(one.text for one in _told(kind, content))
+
+
+def least(trusts: Iterable[str]) -> str:
+    """The lowest of some degrees of trust; the highest there is where there are none."""
+    return min(trusts, key=TRUST.index, default=TRUST[-1])
+
+
+def marked(block: dict[str, Any]) -> tuple[str, str] | None:
+    """How a block, or a message, is to be trusted at most, and where it comes from; None where it is its sender's own.
+
+    What is from outside by its shape is untrusted. So is what its caller gave an ``origin``, unless a ``trust`` stands
+    beside it. A mark can only lower: nothing that a client sends is trusted more than its role.
+    """
+    origin, given = block.get("origin"), block.get("trust")
+    named = " ".join(origin.split()) if isinstance(origin, str) else ""
+    if is_outside(block):
+        return TRUST[0], named or source_of(block)
+    if (origin or given) and any(name in block for name in _HELD):
+        return given if given in TRUST else TRUST[0], named
+    return None
+
+
+# The texts of an entry
+
+
+def _told(kind: str, content: Any) -> Iterator[_Told]:
+    """Every text of an entry, in order."""
+    if kind == "summary" or (kind == "event" and is_ours(content)):
+        return  # derived from other entries, which have the original words
+    trust, source = _trust(kind, ""), ""
     if isinstance(content, dict):
-        for name in ("content", "text"):
-            if name in content:
-                return "\n".join(_leaves(content[name]))
-        content = {name: value for name, value in content.items() if name not in _UNSAID}
-    return "\n".join(_leaves(content))
+        trust = _trust(kind, _text(content, ("role",)))
+        if kind in _VOICED:
+            trust, source = _lowered(content, trust, source)
+        said = next((content[name] for name in ("content", "text") if name in content), None)
+        whole = {name: value for name, value in content.items() if name not in _UNSAID}
+        content = said if "content" in content or "text" in content else whole
+    if kind in _VOICED:
+        yield from _voiced(content, trust, source)
+    else:
+        yield from (_Told(text, trust, source) for text in _leaves(content))
+
+
+def _voiced(value: Any, trust: str, source: str) -> Iterator[_Told]:
+    """Every text in a value with how far it is to be trusted."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _voiced(item, trust, source)
+    elif isinstance(value, dict):
+        trust, source = _lowered(value, trust, source)
+        for name, item in _shown(value, outside=trust == TRUST[0]).items():
+            if name in _GIVEN:
+                yield from (_Told(text, trust, source) for text in _leaves(item))
+            else:
+                yield from _voiced(item, trust, source)
+    else:
+        yield from (_Told(text, trust, source) for text in _leaves(value))
+
+
+def _lowered(block: dict[str, Any], trust: str, source: str) -> tuple[str, str]:
+    mark = marked(block)
+    return (trust, source) if mark is None else (least((trust, mark[0])), mark[1] or source)
+
+
+def _shown(block: dict[str, Any], *, outside: bool = False) -> dict[str, Any]:
+    """What of a block is to be read. Without a type it is data, and all of it is."""
+    kind = block.get("type")
+    if not isinstance(kind, str):
+        hidden = (*_LABELS, *_MARKS) if outside else _MARKS if any(name in block for name in _HELD) else ()
+        return {name: value for name, value in block.items() if name not in hidden} if hidden else block
+    if kind == "text" and isinstance(block.get("data"), str):  # the source of a document
+        return {"data": block["data"]}
+    names = (*_SPOKEN, *_RETURNED) if outside else _SPOKEN
+    return {name: block[name] for name in names if name in block}
 
 
 def is_ours(content: Any) -> bool:
@@ -105,10 +223,7 @@ def _leaves(value: Any) -> Iterator[str]:
         for item in value:
             yield from _leaves(item)
     elif isinstance(value, dict):
-        shown = value
-        if isinstance(value.get("type"), str):  # a part of a message: only its readable text
-            shown = {name: value[name] for name in _SPOKEN if name in value}
-        for item in shown.values():
+        for item in _shown(value).values():
             yield from _leaves(item)
 
 
@@ -123,7 +238,7 @@ def _said_at(fields: dict[str, Any], time: int) -> int:
 
 def _trust(kind: str, role: str) -> str:
     """Text from outside is trusted least; text from the operator, most."""
-    if kind == "observation" or role in _OUTSIDE:
+    if kind == "observation" or is_outside_role(role):
         return "untrusted"
     return "trusted" if role in _VOUCHED else "stated"
 

@@ -10,6 +10,9 @@ neither do episodes, which may both have happened. Each rule has a name:
 - ``negation``: one of them says not
 - ``time``, ``date``, ``weekday``, ``number``: they differ in that alone
 
+What is numbered (note 12 and note 13, step 1 and step 2) are siblings in a list, and so are two days without a verb
+(gym on Monday, gym on Thursday): they contradict nothing.
+
 The rules read English; of other languages only the figures are compared. They prefer silence to a false alarm. Of many
 that contradict one another, each is reported with the latest before it, so that the work and the answer grow with the
 memories and not with their pairs. Deliberately absent: a model, and deciding which one is right.
@@ -182,6 +185,20 @@ _FIGURES = {
     "number": re.compile(rf"\b\d+(?:[.,]\d+)*\b|\b(?:{'|'.join(_NUMBERS)})\b"),
 }
 
+_LABELS = re.compile(
+    r"\b(?P<what>note|item|step|no|nr|number|entry|part|chapter|point|task|ticket|issue|lesson|episode|section|question|"
+    r"example|case|version|room|order|invoice|page|line|memory|message|fact|record|document|day|week|round|level|"
+    r"sprint|phase|unit|volume|option|rule|exercise|test)s?\.? ?(?:#|no\.? ?|number )?(?P<number>\d+)\b(?![:.]\d)"
+    r"|#(?P<bare>\d+)\b|^\W*(?P<leading>\d+)[.):](?!\d)"
+    r"|^\W*(?P<first>[^\W_]*[^\W\d_][^\W_]*) (?P<own>\d+)(?=\s*(?:[:.)-](?!\d)|$))"
+)
+_FROM = re.compile(r"\bfrom (?:the |my |our )?(?!to\b|now\b|the\b|my\b|our\b)([a-z]{2,})")
+_BARE_WEEKDAY = re.compile(
+    rf"^(?!.*(?:\b(?:is|are|am|was|were|be|has|have|due|deadline|starts?|begins?|ends?|leaves?|opens?|closes?|meets?|runs?|works?|moved|"
+    rf"happens?|takes?|arrives?|departs?|scheduled|flies|fly|goes|comes?)\b|'s\b)).*\b(?:{_DAYS})\b",
+    re.DOTALL,
+)
+
 _VALUE = r"(?P<value>[^.;!?\n]+)"
 _SINGLE = {
     "home": re.compile(rf"\b(?:lives?|living|resides?|is based|am based) in {_VALUE}"),
@@ -217,6 +234,7 @@ class _Assertion(msgspec.Struct, frozen=True):
     before_not: frozenset[str]
     sides: dict[int, tuple[int, str, frozenset[str]]]
     figures: dict[str, frozenset[str]]
+    labels: frozenset[tuple[str, str]]
     single: dict[tuple[str, frozenset[str]], tuple[str, frozenset[str]]]
 
 
@@ -238,18 +256,35 @@ def _read(memory: Memory) -> _Assertion:
 @lru_cache(_KEPT)
 def _read_text(text: str, subject: str) -> _Assertion:
     text = fold(text)
-    own = _words(fold(subject))
+    own = content_words(fold(subject))
     single = dict(_single_values(text, own))
     plain = _CONTRAST.sub(" ", text)
     nots = list(_NOT.finditer(plain))
-    before = _words(plain[: nots[0].start()]) - own if nots else frozenset()
-    figures, rest = _figures(_NOT.sub(" ", plain))
+    before = content_words(plain[: nots[0].start()]) - own if nots else frozenset()
+    figures, rest = figures_of(_NOT.sub(" ", plain))
     sides, known = _opposites(rest, own), _sides()
-    core = (frozenset(f"@{known[word][0]}" if word in known else word for word in _words(rest))) - own
-    return _Assertion(core, len(nots), before, sides, figures, single)
+    core = (frozenset(f"@{known[word][0]}" if word in known else word for word in content_words(rest))) - own
+    core |= {f"from {found[1]}" for found in _FROM.finditer(rest)}  # the way there and the way back
+    if _BARE_WEEKDAY.search(text):
+        figures.pop("weekday", None)
+    return _Assertion(core, len(nots), before, sides, figures, _labels(text), single)
 
 
-def _words(text: str) -> frozenset[str]:
+def _labels(text: str) -> frozenset[tuple[str, str]]:
+    """The numbers that name something in a list, with what they number."""
+    return frozenset(
+        (found["what"] or found["first"] or "", found["number"] or found["bare"] or found["leading"] or found["own"])
+        for found in _LABELS.finditer(text)
+    )
+
+
+def _siblings(one: _Assertion, other: _Assertion) -> bool:
+    """Whether they are numbered, and the numbers differ."""
+    kinds = {kind for kind, _ in one.labels} & {kind for kind, _ in other.labels}
+    return any({label for label in one.labels if label[0] == kind}.isdisjoint(other.labels) for kind in kinds)
+
+
+def content_words(text: str) -> frozenset[str]:
     """The words that carry what a text says."""
     return frozenset(_in_order_of_text(text))
 
@@ -275,7 +310,7 @@ def _opposites(text: str, own: frozenset[str]) -> dict[int, tuple[int, str, froz
     return found
 
 
-def _figures(text: str) -> tuple[dict[str, frozenset[str]], str]:
+def figures_of(text: str) -> tuple[dict[str, frozenset[str]], str]:
     """The dates, times, weekdays and numbers in a text, and the text without them."""
     found: dict[str, set[str]] = {}
     for name, pattern in _FIGURES.items():
@@ -316,11 +351,11 @@ def _single_values(
             sentence = re.split(r"[.;!?\n]", text[: match.start()])[-1]
             if _NOT.search(sentence + match[0]):
                 continue
-            whose = _words(sentence) - own
+            whose = content_words(sentence) - own
             if rule == "age" and whose and "old" not in match[0]:
                 continue  # what is 35 may be a price
             if "topic" in pattern.groupindex:
-                whose |= _words(match["topic"])
+                whose |= content_words(match["topic"])
             value = match["value"] if rule in ("email", "phone") else _AFTER_VALUE.split(match["value"])[0]
             words = _parts(rule, value)
             if words:
@@ -333,8 +368,8 @@ def _parts(rule: str, value: str) -> frozenset[str]:
         return frozenset([re.sub(r"\D", "", value)])
     if rule == "email":
         return frozenset([value.strip(".,;")])
-    figures, rest = _figures(value)
-    return _words(rest) | {figure for values in figures.values() for figure in values}
+    figures, rest = figures_of(value)
+    return content_words(rest) | {figure for values in figures.values() for figure in values}
 
 
 # Comparing two
@@ -375,6 +410,8 @@ def _together(a: FactVersion, b: FactVersion) -> bool:
 
 
 def _verdict(one: _Assertion, other: _Assertion) -> tuple[str, str] | None:
+    if _siblings(one, other):
+        return None
     for judge in (_two_values, _two_sides, _yes_and_no, _two_figures):
         verdict = judge(one, other)
         if verdict is not None:

@@ -463,14 +463,16 @@ class Memories:
         origin: str | dict[str, Any] | Origin | None = None,
         trust: str = "stated",
         once: str | None = None,
+        thread: str | None = None,
     ) -> str:
         """Carry out a tool call from a model, and return the text to send back to it.
 
         ``arguments`` are the model's, as a dict or as JSON. If they are wrong, the text begins with ``error:`` and says
         why; only errors that are not the model's are raised. You choose ``origin``, ``trust`` and ``once`` (see
-        ``remember``): a model cannot raise the trust of anything.
+        ``remember``): a model cannot raise the trust of anything. Name the ``thread`` it works in, and what it
+        remembers is trusted no more than what it has read there since the user last spoke.
         """
-        return tools.use(self, name, arguments, tools.Caller(origin, trust, once))
+        return tools.use(self, name, arguments, tools.Caller(origin, trust, once, thread))
 
     # Tending
 

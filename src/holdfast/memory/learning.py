@@ -18,7 +18,7 @@ from holdfast.engine.contract import Event, Scope
 from holdfast.errors import Erased, Invalid, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger.core import Core
-from holdfast.ledger.speech import Speech
+from holdfast.ledger.speech import Speech, voices
 from holdfast.ledger.thread import check_count, refuse_other_owner
 from holdfast.memory.drafts import Remembering
 from holdfast.memory.extraction import DECISION, Extraction, Extractor
@@ -60,15 +60,30 @@ def learn(
 def learned_from(
     core: Core, visible: VisibleMemories, thread: str, event: Event, extractor: Extractor = extract
 ) -> Iterator[Memory]:
-    """Learn from one message of a thread. Repeating it changes nothing."""
-    said = Speech.of(event)
+    """Learn from one message of a thread. Repeating it changes nothing.
+
+    What came from outside in it is read by itself, in the role of a tool: the rules learn nothing from that.
+    """
+    counts: Counter[str] = Counter()
+    for said in voices(event):
+        yield from _learned_from(core, visible, thread, event, said, extractor, counts)
+
+
+def _learned_from(
+    core: Core,
+    visible: VisibleMemories,
+    thread: str,
+    event: Event,
+    said: Speech,
+    extractor: Extractor,
+    counts: Counter[str],
+) -> Iterator[Memory]:
     named = _speaker(said)
     time = to_datetime(said.time)
     ref = EntryRef(thread, event.position)
     findings = extractor(
         said.text[:_READ], speaker=named, role=said.role, time=time, subject=named or visible.subject, ref=ref
     )
-    counts: Counter[str] = Counter()
     for found in findings:
         counts[found.rule] += 1
         once = f"{event.digest.hex()}/{found.rule}/{counts[found.rule]}"  # of this entry, wherever it is shared

@@ -11,12 +11,14 @@ from typing import Any
 
 from holdfast.errors import Misconfigured
 from holdfast.providers.embedding import Checked, Embedder, checked
+from holdfast.providers.reranker import CheckedReranker, CrossEncoder, Reranker
 
 AUTO = "auto"
 NONE = "none"
 _FORMS = '"auto", "none", "wordllama", "minilm", "minilm:FOLDER", "openai:MODEL"'
 
 Spec = str | Embedder | Callable[[list[str]], Any] | None
+RerankerSpec = str | Reranker | None
 
 
 def choose(spec: Spec, *, api_key: str | None = None, base_url: str | None = None) -> Checked | None:
@@ -68,3 +70,17 @@ def _whole(given: Any) -> Embedder:
         raise Misconfigured(f"The embedder {type(given).__name__} lacks {', '.join(missing)}.")
     embedder: Embedder = given
     return embedder
+
+
+def choose_reranker(spec: RerankerSpec) -> Reranker | None:
+    """The reranker that is named, or None. "auto" is our own where it is installed, and none where it is not."""
+    if spec is None or spec == NONE:
+        return None
+    if spec == AUTO:
+        try:
+            return CheckedReranker(CrossEncoder())
+        except Misconfigured:
+            return None
+    if isinstance(spec, str | type) or not isinstance(spec, Reranker):
+        raise Misconfigured(f'A reranker is "auto", "none" or an object with name and judge; got {spec!r}.')
+    return spec if isinstance(spec, CheckedReranker) else CheckedReranker(spec)

@@ -25,7 +25,10 @@ _MASKS = 300
 
 
 class DocumentKeys(NamedTuple):
-    """Documents that were found, best first: their streams, their positions, and which passage of each it was."""
+    """Documents that were found, best first: their streams, their positions, and which passage of each it was.
+
+    The stream ``~n`` holds what came from outside in the messages of stream ``n``.
+    """
 
     streams: Array
     positions: Array

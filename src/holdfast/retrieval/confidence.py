@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from holdfast.retrieval.segment import Array
 from holdfast.retrieval.table import Table
 
 _HELD, _NEAR, _ASSISTED, _OFFSET, LIMIT = 7.0, 13.9, -2.9, -7.8, 0.17
@@ -26,7 +27,7 @@ _AT_LEAST = 200
 """In a small corpus every word that is there looks common, and every other one decisive."""
 
 
-def confidence(table: Table) -> float:
+def confidence(table: Table, ranked: Array | None = None, judged: Array | None = None) -> float:
     """From 0, nothing here, to 1."""
     held = _held(table)
     assisted = table.assisted if table.spoken.any() else 0.0  # how people talk says nothing of memories

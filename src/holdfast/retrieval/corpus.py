@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.retrieval.segment import CHANGE, FILE, FOREVER, MEMORY, Array, Segment, hashed
+from holdfast.retrieval.segment import CHANGE, FILE, FOREVER, MEMORY, Array, Segment, grounded, hashed
 
 _FEW = 8
 _ROLES = ("user", "assistant", "system", "tool", "developer", "human", "ai", "function")
@@ -291,7 +291,7 @@ def _hidden(segments: Sequence[Segment], reaches: Sequence[Any]) -> dict[int, Ar
     outdated = Outdated(reaches)
     found: dict[int, Array] = {}
     for number, segment in enumerate(segments):
-        limits = upto[_looked_up(names, segment.streams)]
+        limits = upto[_looked_up(names, grounded(segment.streams))]
         if (segment.ends > limits).any():
             found[number] = segment.columns["position"] <= limits[segment.stream_of]
         if outdated and (older := outdated.rows(segment)).any():

@@ -21,7 +21,7 @@ from holdfast.engine.contract import Event, Mark, Query, Record, Scope, Strand, 
 from holdfast.errors import Corrupt, Invalid, Unsupported
 from holdfast.ledger.core import Core, fetch, fetch_events, scan_all, scan_ever
 from holdfast.ledger.files import FILE, edition, listing, path_of, text_of
-from holdfast.ledger.speech import Speech
+from holdfast.ledger.speech import Speech, voices
 from holdfast.memory.facts import silent
 from holdfast.memory.metadata import marks_of
 from holdfast.memory.names import COLLECTION, MEMORY, folded, number_of
@@ -175,7 +175,14 @@ class StoredDocuments:
         self._ahead = fetch_events(self._view, self._core.tenant, marks) if len(marks) > 1 else {}
 
     def documents(self, stream: int, after: int, upto: int) -> Iterator[Document]:
-        """One document for each event, in order. One that cannot be read says nothing; ``verify`` names it."""
+        """One document for each event, in order. One that cannot be read says nothing; ``verify`` names it.
+
+        A message that holds what somebody else said has two, of different trust: its sender's own, and one of the
+        stream ``~stream``, which holds what came from outside and nothing else.
+        """
+        if stream < 0:
+            yield from (one for one in self.documents(~stream, after, upto) if one.stream == stream)
+            return
         while after < upto:
             mark = Mark(stream, upto)
             known = self._ahead.pop(mark, None) if upto - after == 1 else None
@@ -187,8 +194,12 @@ class StoredDocuments:
                 try:
                     if stream in self._files:
                         yield _of_file(stream, event, self._files[stream])
+                    elif stream in self._books:
+                        yield _of_book(stream, event, records)
                     else:
-                        yield _of_book(stream, event, records) if stream in self._books else _of_entry(stream, event)
+                        own, *outside = voices(event)
+                        yield _of_entry(stream, event, own)
+                        yield from (_of_entry(~stream, event, one) for one in outside)
                 except (Corrupt, Unsupported, Invalid, LookupError, TypeError, ValueError):
                     yield Document(stream, event.position, "event", event.time, event.time)
             after = events[-1].position
@@ -242,8 +253,7 @@ def of_memory(stream: int, position: int, memory: Memory) -> Document:
     )
 
 
-def _of_entry(stream: int, event: Event) -> Document:
-    said = Speech.of(event)
+def _of_entry(stream: int, event: Event, said: Speech) -> Document:
     told = (("by", said.speaker), ("role", said.role), ("tool", said.tool))
     return Document(
         stream,

@@ -34,7 +34,7 @@ from holdfast.errors import (
 from holdfast.retrieval.compaction import HeldSegment, joins, tiered
 from holdfast.retrieval.corpus import Corpus, Outdated
 from holdfast.retrieval.index_store import IndexManifest, IndexStore, Overtaken
-from holdfast.retrieval.segment import CHANGE, MEMORY, Array, Document, Segment, Vectors, build, merge, only
+from holdfast.retrieval.segment import CHANGE, MEMORY, Array, Document, Segment, Vectors, build, grounded, merge, only
 from holdfast.retrieval.source import Embedders, Embeds, Progress, Source, StreamRange, agrees, texts_of
 
 SAVE_AT = 256
@@ -170,11 +170,12 @@ class Index:
             stream, end = reach[0], reach[2]
             if end > upto.get(stream, 0):
                 upto[stream] = end
-        if all(reached <= upto.get(stream, 0) for stream, reached in self._reached.items()):
+        if all(reached <= upto.get(max(stream, ~stream), 0) for stream, reached in self._reached.items()):
             return
 
         def shown(segment: Segment) -> Array:
-            limits = np.array([upto.get(stream, 0) for stream in segment.streams.tolist()], dtype=np.int64)
+            streams = grounded(segment.streams).tolist()
+            limits = np.array([upto.get(stream, 0) for stream in streams], dtype=np.int64)
             found: Array = segment.columns["position"] <= limits[segment.stream_of]
             return found
 

@@ -12,33 +12,35 @@ from holdfast.retrieval.segment import Array
 from holdfast.retrieval.table import Table
 
 _LOOKED_AT = 10
-_ALIKE, _SOMEWHAT, _SAME_TERMS, _STRONG, _MOST = 0.5, 0.25, 0.5, 0.3, 0.5
+_ALIKE, _SOMEWHAT, _SAME_TERMS, _MOST = 0.5, 0.25, 0.5, 0.85
+_BEST = 3  # below these, an outdated turn misleads nobody
 
 
 def newer(table: Table, ranked: Array, scores: Array) -> tuple[Array, Array]:
-    """Of two that say different things about the same, put the newer one first, where the present state is asked for.
+    """Put one turn that says that something changed just above the best older one that it outdates.
 
-    They are about the same when the same side says both and they are alike, and the newer one says that something
-    changed; the older one has to carry a number, which is what changes.
+    They are about the same when the same side says both, they are alike and each holds most of what is asked; the older
+    one carries a number, which is what changes. Nothing else moves: what is better and about something else stays above
+    it, and a second turn would push the answer away.
     """
     head = ranked[:_LOOKED_AT]
     if "current" not in table.reading or len(head) < 2:
         return ranked, scores
     alike, held = _alike(table, head)
-    strong, most = held >= _STRONG, held >= _MOST
     time, place = table.stored("time")[head], table.stored("position")[head]
     later = (time[None, :] > time[:, None]) | ((time[None, :] == time[:, None]) & (place[None, :] > place[:, None]))
-    speaker = table.stored("speaker")[head]
+    speaker, most = table.stored("speaker")[head], held >= _MOST
     number, update = table.cue("number")[head] > 0, table.cue("update")[head] > 0
-    both_numbers = number[None, :] & most[:, None] & most[None, :]
-    outdates = later & alike & (speaker[None, :] == speaker[:, None]) & number[:, None]
-    outdates &= (update[None, :] | both_numbers) & strong[:, None] & strong[None, :]
+    outdates = later & alike & (speaker[None, :] == speaker[:, None]) & most[:, None] & most[None, :]
+    outdates = np.triu(outdates & number[:, None] & update[None, :], 1)
+    outdates[_BEST:] = False
+    if not outdates.any():
+        return ranked, scores
+    older = int(np.argmax(outdates.any(axis=1)))
+    lifted = int(np.argmax(outdates[older]))
     new = scores.copy()
-    for at in np.lexsort((place, time)):
-        older = np.nonzero(outdates[:, at])[0]
-        if len(older):
-            new[head[at]] = max(new[head[at]], float(new[head[older]].max()) + 1e-4)
-    return ranked[np.argsort(-new[ranked], kind="stable")], new
+    new[head[lifted]] = new[head[older]] + 1e-4
+    return np.insert(np.delete(ranked, lifted), older, head[lifted]), new
 
 
 def _alike(table: Table, head: Array) -> tuple[Array, Array]:

@@ -1,7 +1,8 @@
 """One recall from its question to its ranking: gather candidates, look at them stage by stage, weigh, put in order.
 
 Every stage is timed. With a budget, a stage that can be left out is left out once the time is used up, and the report
-says so; only the search by words always runs. Deliberately absent: I/O. Vectors come in, rows go out.
+says so; only the search by words always runs. Deliberately absent: I/O. Vectors come in, rows go out, and what a
+reranker says of the first rows is asked of whoever can read them.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.records import StageReport
-from holdfast.retrieval import order, stages, truth
+from holdfast.retrieval import order, reranking, stages, truth
 from holdfast.retrieval.candidates import ArrayCandidates, Candidates, FindsCandidates, allowed
 from holdfast.retrieval.confidence import confidence, enough
 from holdfast.retrieval.corpus import Corpus, Rows, rows_of
 from holdfast.retrieval.lexical import Lexical
 from holdfast.retrieval.links import follow
 from holdfast.retrieval.question import ParsedQuery, RecallQuery
+from holdfast.retrieval.reranking import Judge
 from holdfast.retrieval.segment import MEMORY, Array
 from holdfast.retrieval.table import AROUND, Table
 from holdfast.retrieval.vector import Nearness
@@ -39,7 +41,7 @@ STAGES = (
 )  # fmt: skip
 NEEDS_VECTORS = {"meaning", "meaning around"}
 ALWAYS = {"words", "facts"}
-OPTIONAL = tuple(name for name, _ in (*STAGES, *order.STAGES) if name not in ALWAYS)
+OPTIONAL = (*(name for name, _ in STAGES if name not in ALWAYS), reranking.STAGE, *(name for name, _ in order.STAGES))
 """The stages that may be left out."""
 
 
@@ -63,12 +65,12 @@ class Stopwatch:
         self.without = without
         self.reports: list[StageReport] = []
 
-    def may(self, name: str) -> bool:
-        """Whether a stage may run; where not, the report says why."""
+    def may(self, name: str, takes_ms: float = 0.0) -> bool:
+        """Whether a stage that usually takes so long may run; where not, the report says why."""
         if name in self.without:
             self.reports.append(StageReport(name, skipped="left out"))
             return False
-        if self._until is not None and _time.perf_counter() >= self._until:
+        if self._until is not None and _time.perf_counter() + takes_ms / 1_000 >= self._until:
             self.reports.append(StageReport(name, skipped="no time left"))
             return False
         return True
@@ -84,8 +86,9 @@ def search(
     vectors: dict[str, Array],
     run: Stopwatch,
     finds: FindsCandidates = ArrayCandidates,
+    judge: Judge | None = None,
 ) -> Ranking:
-    """Rank what a corpus holds for a question."""
+    """Rank what a corpus holds for a question. ``judge`` is the reranker, where there is one."""
     near = [] if "meaning" in run.without else [Nearness(corpus, model, query) for model, query in vectors.items()]
     start = _time.perf_counter()
     lexical = Lexical(corpus, reading.terms)
@@ -102,7 +105,7 @@ def search(
             start = _time.perf_counter()
             table.columns.update(stage(table))
             run.timed(name, start)
-    return _ranked(table, run)
+    return _ranked(table, run, judge)
 
 
 def nearest(corpus: Corpus, asked: RecallQuery, refs: Array, near: Array, least: float) -> Ranking:
@@ -140,18 +143,21 @@ def _needed(name: str, table: Table) -> set[str]:
     return {"cosine"} if name == "meaning around" else set()
 
 
-def _ranked(table: Table, run: Stopwatch) -> Ranking:
+def _ranked(table: Table, run: Stopwatch, judge: Judge | None) -> Ranking:
     start = _time.perf_counter()
     parts = weigh(table)
     scores = sum(parts.values(), np.zeros(len(table), dtype=np.float32))
     ranked = np.argsort(-scores, kind="stable")[: max(_OVERFETCH * table.asked.k, 50)]
     run.timed("weigh", start)
+    judged = judge(table.rows.at(reranking.first(table, ranked))) if judge is not None else None
+    if judged is not None:
+        ranked, scores, parts["rerank"] = reranking.blended(table, ranked, scores, judged)
     for name, stage in order.STAGES:
         if run.may(name):
             start = _time.perf_counter()
             ranked, scores = stage(table, ranked, scores)
             run.timed(name, start)
-    sure = confidence(table)
+    sure = confidence(table, ranked, judged)
     shown = {name: values[ranked] for name, values in parts.items()}
     lifted = scores[ranked] - sum(shown.values(), np.zeros(len(ranked), dtype=np.float32))
     if np.abs(lifted).max(initial=0.0) > _NOISE:

@@ -223,13 +223,17 @@ def _grams(query: str) -> Iterator[int]:
 
 
 def without_names(reading: ParsedQuery, corpus: Corpus) -> str:
-    """The topic without the names of speakers: every turn of theirs would be near."""
+    """What is asked for, without the names of speakers: every turn of theirs would be near.
+
+    Sentence models learned from whole questions. Only where many turns are wanted does the frame say nothing.
+    """
+    whole = reading.topic if "wide" in reading else reading.asks
     spoken = corpus.speakers()
     named = {word for number, word in reading.names.items() if number in spoken}
     if not named:
-        return reading.topic
-    kept = [word for word in reading.topic.split() if not named & set(text.words(word))]
-    return " ".join(kept) if len(kept) >= 2 else reading.topic
+        return whole
+    kept = [word for word in whole.split() if not named & set(text.words(word))]
+    return " ".join(kept) if len(kept) >= 2 else whole
 
 
 def within(reading: ParsedQuery, first: int, last: int) -> list[tuple[int, int]]:

@@ -13,7 +13,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
+from holdfast import text
 from holdfast.checks import check_choice, check_flag
 from holdfast.clock import to_datetime, to_micros
 from holdfast.engine.contract import Event, Mark, Record, Scope
@@ -22,22 +24,23 @@ from holdfast.ids import check_id
 from holdfast.ledger import log
 from holdfast.ledger.core import Core, fetch, fetch_events
 from holdfast.ledger.files import FILE, Within, here, text_of, to_file
-from holdfast.ledger.speech import spoken
-from holdfast.memory.conflicts import contradictions
+from holdfast.ledger.speech import voice, voices
 from holdfast.memory.handle import NearFilters, Only
 from holdfast.memory.metadata import UNNAMED, wanted_marks
 from holdfast.memory.names import MEMORY, folded, memory_id, subject_of
 from holdfast.memory.stored import to_memory
+from holdfast.providers.reranker import Passage, Reranker
 from holdfast.records import ENTRY_KINDS, MEMORY_KINDS, TRUST, Entry, File, Hit, Memory, Recalled, RecallReport
+from holdfast.retrieval import disputes, question, reranking
 from holdfast.retrieval import index as indexes
-from holdfast.retrieval import question
 from holdfast.retrieval.candidates import ArrayCandidates, FindsCandidates
-from holdfast.retrieval.corpus import Corpus
+from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.documents import IndexScope
 from holdfast.retrieval.library import Indexes, filing, filing_places, places
 from holdfast.retrieval.pipeline import OPTIONAL, Ranking, Stopwatch, nearest, search
-from holdfast.retrieval.question import RecallQuery
-from holdfast.retrieval.segment import CODES
+from holdfast.retrieval.question import ParsedQuery, RecallQuery
+from holdfast.retrieval.reranking import Judge
+from holdfast.retrieval.segment import CODES, Array, grounded
 from holdfast.retrieval.source import StreamRange
 
 MAX_HITS = 1_000
@@ -50,10 +53,11 @@ _MEANT = {
     ),
 }  # fmt: skip
 """What people write for another word of ours."""
-_FIRST = 10
 _SPARE = 5
 _PATIENT_MS = 200
 """With less time than this, a recall waits neither for an embedder far away nor for an index to be saved."""
+_LOADING_MS = 150
+"""What the first reranking of a process takes: the model is loaded."""
 
 
 Looked = tuple[IndexScope, Callable[[StreamRange], bool]]
@@ -91,9 +95,16 @@ class Read(NamedTuple):
 class Recaller:
     """Answers recalls of any handle of one store."""
 
-    def __init__(self, core: Core, indexes: Indexes, candidates: FindsCandidates = ArrayCandidates) -> None:
-        self._core, self.indexes, self._candidates = core, indexes, candidates
+    def __init__(
+        self,
+        core: Core,
+        indexes: Indexes,
+        candidates: FindsCandidates = ArrayCandidates,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self._core, self.indexes, self._candidates, self._reranker = core, indexes, candidates, reranker
         self._resting: dict[str, float] = {}
+        self._rerank_ms = _LOADING_MS
 
     def recall(
         self,
@@ -162,12 +173,14 @@ class Recaller:
         reading = question.telling(question.read(asked.text, asked.now), corpus)
         run.timed("catch up", run.began)
         vectors = self._vectors(question.without_names(reading, corpus), models, run, notes)
-        found = search(corpus, asked, reading, vectors, run, self._candidates)
-        hits = self._hits(corpus, found, asked.k, explain)
+        judge = self._judge(corpus, reading, run, notes)
+        found = search(corpus, asked, reading, vectors, run, self._candidates, judge)
+        hits = self._hits(corpus, found, max(asked.k, disputes.LOOKED_AT), explain)
         if run.may("disputes"):
             start = _time.perf_counter()
-            hits = disputed(hits)
+            hits = disputes.settled(hits, asked.text, asked.subject)
             run.timed("disputes", start)
+        hits = hits[: asked.k]
         report = RecallReport(
             query=asked.text,
             searched=corpus.rows,
@@ -269,32 +282,86 @@ class Recaller:
         run.timed("embed", start)
         return found
 
+    def _judge(self, corpus: Corpus, reading: ParsedQuery, run: Stopwatch, notes: list[str]) -> Judge | None:
+        """What asks the reranker of the first rows. Where it fails, that is said, and it is left alone for a while."""
+        reranker = self._reranker
+        if reranker is None or not text.mostly_latin(reading.asks):
+            return None
+
+        def judge(rows: Rows) -> Array | None:
+            if _time.monotonic() < self._resting.get(reranker.name, 0.0):
+                notes.append("not reranked: the reranker failed a moment ago")
+                return None
+            if not len(rows) or not run.may(reranking.STAGE, self._rerank_ms):
+                return None
+            start = _time.perf_counter()
+            try:
+                found = reranker.judge(reading.asks, self._passages(corpus, rows))
+            except HoldfastError as error:
+                self._resting[reranker.name] = _time.monotonic() + indexes.RETRY_S
+                notes.append(f"not reranked: {error}")
+                return None
+            self._rerank_ms = (_time.perf_counter() - start) * 1_000
+            run.timed(reranking.STAGE, start)
+            return found
+
+        return judge
+
+    def _passages(self, corpus: Corpus, rows: Rows) -> list[Passage]:
+        """The texts of some rows, and of the turns before them, as a reranker reads them."""
+        before = corpus.beside(rows, (-1,))[0]
+        spoken_ = corpus.column("kind", rows) < CODES["semantic"]
+        before = Rows(before.part, np.where(spoken_, before.row, -1))
+        asked = _hit_rows(corpus, rows) + _hit_rows(corpus, before.at(before.row >= 0))
+        read = self._read(corpus, asked)
+        found = [self._passage(corpus, row, read) for row in asked]
+        turns = iter(found[len(rows) :])
+        return [
+            passage._replace(before=next(turns).text) if there else passage
+            for passage, there in zip(found, (before.row >= 0).tolist(), strict=False)
+        ]
+
+    def _passage(self, corpus: Corpus, row: HitRow, read: Read) -> Passage:
+        if row.ref or row.kind == CODES[FILE]:
+            hit = self._hit(corpus, row, read, 0.0, {})
+            return Passage("", "" if hit is None else hit.text)
+        event = self._event(Mark(row.stream, row.position), read.events)
+        said = (
+            next((one for one in voices(event) if one.trust == TRUST[row.trust]), None) if event is not None else None
+        )
+        return Passage("", "") if said is None else Passage(said.speaker, said.text)
+
     # What is shown
 
     def _hits(self, corpus: Corpus, found: Ranking, k: int, explain: bool) -> tuple[Hit, ...]:
-        columns = [corpus.column(name, found.rows).tolist() for name in HitRow._fields]
-        rows = [HitRow(*values) for values in zip(*columns, strict=True)]
+        rows = _hit_rows(corpus, found.rows)
         read = self._read(corpus, rows[: k + _SPARE])
         hits: list[Hit] = []
         for number, row in enumerate(rows):
             if len(hits) == k:
                 break
-            score = float(found.scores[number])
             why = {name: round(float(values[number]), 4) for name, values in found.parts.items()} if explain else {}
-            if row.ref:
-                memory = self._memory(memory_id(row.ref), read.memories)
-                if memory is not None:
-                    hits.append(Hit(memory.text, score, memory.kind, memory.valid_from, memory.trust, memory, why=why))
-            elif row.kind == CODES[FILE]:
-                file = self._file(corpus.file_of(row.stream), row, read)
-                if file is not None:
-                    hits.append(
-                        Hit(text_of(file.content), score, FILE, file.time, TRUST[row.trust], why=why, file=file)
-                    )
-            elif (entry := self._entry(corpus, Mark(row.stream, row.position), read.events)) is not None:
-                shown, said = spoken(entry.kind, entry.content), to_datetime(row.time)
-                hits.append(Hit(shown, score, entry.kind, said, TRUST[row.trust], entry=entry, why=why))
+            hit = self._hit(corpus, row, read, float(found.scores[number]), why)
+            if hit is not None:
+                hits.append(hit)
         return tuple(hits)
+
+    def _hit(self, corpus: Corpus, row: HitRow, read: Read, score: float, why: dict[str, float]) -> Hit | None:
+        """What a row shows, if it is still there."""
+        if row.ref:
+            memory = self._memory(memory_id(row.ref), read.memories)
+            if memory is None:
+                return None
+            return Hit(memory.text, score, memory.kind, memory.valid_from, memory.trust, memory, why=why)
+        trust = TRUST[row.trust]
+        if row.kind == CODES[FILE]:
+            file = self._file(corpus.file_of(row.stream), row, read)
+            return file and Hit(text_of(file.content), score, FILE, file.time, trust, why=why, file=file)
+        entry = self._entry(corpus, Mark(row.stream, row.position), read.events)
+        if entry is None:
+            return None
+        shown, said = voice(entry.kind, entry.content, trust).text, to_datetime(row.time)
+        return Hit(shown, score, entry.kind, said, trust, entry=entry, why=why)
 
     def _read(self, corpus: Corpus, rows: Sequence[HitRow]) -> Read:
         """What the first rows are about, by few questions."""
@@ -339,18 +406,11 @@ class Recaller:
             return None
 
 
-def disputed(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-    """Hits of which each names the others that say otherwise."""
-    known = [hit.memory for hit in hits if hit.memory is not None and hit.memory.key is None]
-    memories = known[:_FIRST]
-    against: dict[str, list[str]] = {}
-    if len(memories) > 1:
-        for pair in contradictions(memories):
-            against.setdefault(pair.first.id, []).append(pair.second.id)
-            against.setdefault(pair.second.id, []).append(pair.first.id)
-    if not against:
-        return hits
-    return tuple(msgspec.structs.replace(hit, disputed_by=tuple(against.get(hit.id, ()))) for hit in hits)
+def _hit_rows(corpus: Corpus, rows: Rows) -> list[HitRow]:
+    values = {name: corpus.column(name, rows) for name in HitRow._fields}
+    values["stream"] = grounded(values["stream"])
+    columns = [value.tolist() for value in values.values()]
+    return [HitRow(*values) for values in zip(*columns, strict=True)]
 
 
 def _kinds(kind: str | Iterable[str] | None, *, log: bool, files: bool) -> tuple[str, ...] | None:

@@ -92,6 +92,11 @@ def hashed(term: str) -> int:
     return known
 
 
+def grounded(streams: Array) -> Array:
+    """The streams that are stored. The rows of ``~stream`` are what came from outside in the messages of a stream."""
+    return np.where(streams < 0, ~streams, streams)
+
+
 def called(speaker: str) -> str:
     """What a speaker is called for short: the first word of the name."""
     return next(text.words(speaker), speaker)

@@ -74,7 +74,9 @@ def texts_of(source: Source, segment: Segment) -> list[str]:
     for stream, rows in groupby(places, key=lambda place: place[0]):
         listed = list(rows)
         found = {
-            document.position: document.text for document in source.documents(stream, listed[0][1] - 1, listed[-1][1])
+            document.position: document.text
+            for document in source.documents(stream, listed[0][1] - 1, listed[-1][1])
+            if document.stream == stream
         }
         for _, position, count in listed:
             pieces = passages(found.get(position, ""))
@@ -91,7 +93,7 @@ def agrees(source: Source, segment: Segment) -> bool:
         positions = [position for _, position in rows]
         wanted = set(positions)
         found = source.documents(stream, positions[0] - 1, positions[-1])
-        documents += [document for document in found if document.position in wanted]
+        documents += [one for one in found if one.stream == stream and one.position in wanted]
     made, _ = build(documents)
     stored = segment.arrays()
     return all(np.array_equal(values, stored[name]) for name, values in made.arrays().items())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time as _time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from holdfast import atfork
 from holdfast.clock import to_datetime
-from holdfast.context import allowance, sections
+from holdfast.context import allowance, relevance, sections
 from holdfast.context import hits as cited
 from holdfast.context.allowance import Allowance, Cap
-from holdfast.context.budget import BESIDE, Share, checked_shares, shares, too_small
+from holdfast.context.budget import Share, beside, checked_shares, shares, too_small
 from holdfast.context.masking import LIMIT, least, mask
 from holdfast.context.pack import Material, Packed, measure, pack
 from holdfast.context.page import Dropped, Page
@@ -39,7 +39,7 @@ from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
 from holdfast.ledger.files import FILE, text_of
 from holdfast.ledger.folder import Folder
-from holdfast.ledger.speech import Speech, without_framework
+from holdfast.ledger.speech import voices, without_framework
 from holdfast.memory.drafts import check_trust
 from holdfast.memory.extraction import DECISION
 from holdfast.providers.tokens.choose import check_name
@@ -57,14 +57,18 @@ if TYPE_CHECKING:
 
 
 def again(core: Core, memory: Memories, ids: Sequence[str]) -> list[Hit]:
-    """The hits of these ids that still exist, in the same order, without forgotten or erased ones."""
-    return [hit for id in ids if (hit := _again(core, memory, id)) is not None]
+    """The hits of these ids that still exist, in the same order, without forgotten or erased ones.
+
+    An entry in which two voices speak has a hit for each.
+    """
+    return [hit for id in dict.fromkeys(ids) for hit in _again(core, memory, id)]
 
 
-def _again(core: Core, memory: Memories, id: str) -> Hit | None:
+def _again(core: Core, memory: Memories, id: str) -> list[Hit]:
     if id.rpartition("#")[2].isdecimal():  # a file's id ends with its version, behind an @
         return _entry(core, memory, id)
-    return _file(core, memory, id) if "/" in id else _memory(memory, id)
+    hit = _file(core, memory, id) if "/" in id else _memory(memory, id)
+    return [] if hit is None else [hit]
 
 
 def _sees(own: Scope, theirs: Scope) -> bool:
@@ -80,23 +84,23 @@ def _memory(memory: Memories, id: str) -> Hit | None:
     return None if one.forgotten_at is not None else Hit(one.text, 0.0, one.kind, one.valid_from, one.trust, one)
 
 
-def _entry(core: Core, memory: Memories, id: str) -> Hit | None:
-    """An entry of a thread that this handle may see."""
+def _entry(core: Core, memory: Memories, id: str) -> list[Hit]:
+    """What is said in an entry of a thread that this handle may see."""
     thread, _, number = id.rpartition("#")
     record = core.engine.get(core.tenant, "thread", thread)
     if record is None or not number.isdecimal() or not _sees(memory.visible.scope, record.scope):
-        return None
+        return []
     place = int(number)
     if not 1 <= place <= record.head:
-        return None
+        return []
     events = core.engine.read(core.tenant, Mark(record.mark.stream, place), after=place - 1)
-    try:
-        said, entry = (Speech.of(events[0]), log.to_entry(thread, events[0])) if events else (None, None)
-    except (Corrupt, Unsupported):
-        return None
-    if said is None or entry is None:
-        return None
-    return Hit(said.text, 0.0, entry.kind, to_datetime(said.time), said.trust, entry=entry)
+    with suppress(Corrupt, Unsupported):
+        return [
+            Hit(said.text, 0.0, event.kind, to_datetime(said.time), said.trust, entry=log.to_entry(thread, event))
+            for event in events[:1]
+            for said in voices(event)
+        ]
+    return []
 
 
 def _file(core: Core, memory: Memories, id: str) -> Hit | None:
@@ -120,7 +124,7 @@ _MARGIN = 32
 _GRID = 64
 _BEFORE = 160  # entries before those that may be shown: marks stand there, and calls that results are of
 _MOST_SHOWN = 20_000
-_HITS = 200
+_HITS, _LEAST_HITS = 200, 100  # of fewer hits none might be far below the best
 _PER_HIT = 32
 _QUERY = 2_000
 _SUMMARIES = 8
@@ -240,6 +244,7 @@ class ContextSource:
         self._now_true: list[Memory] = []
         self.recalled: Recalled | None = None
         self.hits: list[Hit] = []
+        self.elsewhere: frozenset[str] = frozenset()
 
     def material(self, chosen: Mapping[str, Share]) -> Material:
         wanted = {name for name, share in chosen.items() if share.most > 0}
@@ -355,20 +360,43 @@ class ContextSource:
             query = f"{query[: _QUERY // 2]} {query[-_QUERY // 2 :]}"
         if not query.strip():
             return []
-        k = max(10, min(_HITS, room // _PER_HIT))
+        k = max(_LEAST_HITS, min(_HITS, room // _PER_HIT))
         self.recalled = self._memory.recall(
             query, k, within_ms=self._settings.get("within_ms"), trust=self._settings.get("trust")
         )
-        shown = {piece.id for pieces in packed.chosen.values() for piece in pieces}
-        numbers = packed.window.whole
-        self.hits = [hit for hit in self.recalled if hit.id not in shown and not self._is_here(hit, numbers)]
-        if len(self.recalled) == k:
-            packed.dropped.append(Dropped("recalled", f"hits after the first {k}", "no room"))
-        pieces = cited.recalled(self.hits, self._asked.text[:_QUERY], self.now, self._user, self._count, room)
+        elsewhere = self._elsewhere(packed)
+        kept = relevance.relevant(self.recalled.hits, self.recalled.relevant)
+        self.hits = [hit for hit in kept if hit.id not in elsewhere]
+        self.elsewhere = frozenset(elsewhere)
+        self._leave_out(packed, {hit.id for hit in kept} | elsewhere, k)
+        if not self.recalled.relevant:
+            packed.leads["recalled"] = cited.CLOSE
+        viewed = cited.Viewed(self._asked.text[:_QUERY], self.now, self._user, self.recalled.relevant)
+        pieces = cited.recalled(self.hits, viewed, self._count, room - packed.heading("recalled"))
         if (more := len(self.hits) - len(pieces)) > 0:
-            packed.unmade["recalled"] = more
+            packed.unmade["recalled"] = packed.unmade.get("recalled", 0) + more
             packed.dropped.append(Dropped("recalled", f"{more} more hits", "no room in its section"))
         return pieces
+
+    def _leave_out(self, packed: Packed, kept: Set[str], k: int) -> None:
+        """Say which hits have no place on the page, and why."""
+        assert self.recalled is not None
+        far = [hit.id for hit in self.recalled if hit.id not in kept]
+        why = "far below the best hit" if self.recalled.relevant else "nothing that was found is relevant"
+        packed.leave_out("recalled", far, why)
+        packed.unmade["recalled"] = len(far)
+        if len(self.recalled) == k and self.recalled.relevant:
+            packed.dropped.append(Dropped("recalled", f"hits after the first {k}", "no room"))
+
+    def _elsewhere(self, packed: Packed) -> set[str]:
+        """The hits that the page shows in another section, or that say no more than its facts."""
+        assert self.recalled is not None
+        shown = {piece.id for pieces in packed.chosen.values() for piece in pieces}
+        said = relevance.SaidByFacts([fact for fact in self._now_true if fact.id in shown])
+        whole = packed.window.whole
+        return {
+            hit.id for hit in self.recalled if hit.id in shown or self._is_here(hit, whole) or said.has(hit, self._user)
+        }
 
     def _is_here(self, hit: Hit, numbers: frozenset[int]) -> bool:
         """Whether a hit is in the window, was learned from what is in it, or is the input itself."""
@@ -515,7 +543,7 @@ class Builder:
         gathering = self._gathering(thread, asked, settings, budget, apart)
         material = gathering.material(chosen)
         if material.stretches and "recalled" not in {*allowed.shares, *(settings.get("shares") or {})}:
-            chosen["recalled"] = BESIDE
+            chosen["recalled"] = beside(budget)
         packed = pack(material, budget, chosen, counter.count)
         page = packed.page()
         with self._lock:
@@ -523,11 +551,11 @@ class Builder:
             self._pages[thread.id] = (page, allowed)
             while len(self._pages) > _PAGES:
                 self._pages.popitem(last=False)
-        account = _Account(packed, page, counter, allowed, earlier)
-        report = account.report(before, gathering.recalled, began)
-        window = packed.window.stretches
         shown = {piece.id for piece in packed.chosen["recalled"]}
         hits = tuple(hit for hit in gathering.hits if hit.id in shown)
+        account = _Account(packed, page, counter, allowed, earlier)
+        report = account.report(before, gathering.recalled, began, gathering.elsewhere | shown)
+        window = packed.window.stretches
         span = (window[0].first, window[-1].last) if window else None
         return Context(page, report, hits, span)
 
@@ -544,7 +572,9 @@ class _Account(NamedTuple):
     allowed: Allowance
     earlier: Allowance
 
-    def report(self, before: Page | None, recalled: Recalled | None, began: float) -> ContextReport:
+    def report(
+        self, before: Page | None, recalled: Recalled | None, began: float, shown: frozenset[str]
+    ) -> ContextReport:
         count, window = self.counter.count, self.packed.window
         notes = () if recalled is None else recalled.report.notes
         if self.earlier.tokens != self.allowed.tokens and not self.allowed.asked:
@@ -564,6 +594,7 @@ class _Account(NamedTuple):
             skipped=() if recalled is None else recalled.report.skipped,
             relevant=None if recalled is None else recalled.relevant,
             notes=notes,
+            found=() if recalled is None or not recalled.relevant else tuple(h.id for h in recalled if h.id in shown),
         )
 
 

@@ -19,7 +19,7 @@ session's own.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -34,7 +34,8 @@ from holdfast.engine.codec import encode
 from holdfast.engine.contract import Event
 from holdfast.errors import Erased, HoldfastError, Invalid, Misconfigured, ModelFailed, StepFailed, quoted
 from holdfast.ids import check_id
-from holdfast.ledger.speech import Speech
+from holdfast.ledger.blocks import is_outside_role
+from holdfast.ledger.speech import Speech, voices_in
 from holdfast.memory import learning as rules
 from holdfast.memory.drafts import Remembering, checked
 from holdfast.memory.extraction import DECISION, decision_key
@@ -198,7 +199,7 @@ class Proposed(msgspec.Struct, frozen=True):
 
 
 class Heard(NamedTuple):
-    """An entry to learn from: what it says, and who says it."""
+    """A voice of an entry to learn from: what it says, and who says it."""
 
     entry: Entry
     said: Speech
@@ -247,17 +248,24 @@ def hear(memory: Memories, thread: Thread, entries: Sequence[Entry]) -> list[Hea
         raise Invalid(
             f"thread {thread.id!r} belongs to user {owner!r}; learn from it with that user's memory", thread=thread.id
         )
-    read = (_heard(entry) for entry in entries if entry.kind in _SAID)
+    read = (one for entry in entries if entry.kind in _SAID for one in _heard(entry))
     return [one for one in read if one.said.text.strip()][-_ENTRIES:]
 
 
-def _heard(entry: Entry) -> Heard:
-    said = Speech.of(Event(entry.kind, encode(entry.content), entry.time_us))
-    said = said._replace(text=" ".join(said.text.split())[: _ENTRY_CHARS + 1])  # what is not shown cannot be quoted
+def _heard(entry: Entry) -> Iterator[Heard]:
+    """Each voice of an entry: in a message of a person, what a tool returned is a tool's."""
+    for one in voices_in(entry.kind, entry.content, entry.time_us):
+        said = one._replace(text=" ".join(one.text.split())[: _ENTRY_CHARS + 1])  # what is not shown cannot be quoted
+        yield Heard(entry, said, _voice(entry, said))
+
+
+def _voice(entry: Entry, said: Speech) -> str:
+    if said.trust == "untrusted" or is_outside_role(said.role):
+        return _TOOL
     if said.trust != "stated":
-        return Heard(entry, said, _TOOL if said.trust == "untrusted" else _OPERATOR)
+        return _OPERATOR
     own = entry.kind in ("tool_call", "note") or said.role.casefold() in _AGENTS
-    return Heard(entry, said, _AGENT if own else _PERSON)
+    return _AGENT if own else _PERSON
 
 
 # Asking
@@ -404,7 +412,7 @@ class _Lesson:
 
     def __init__(self, memory: Memories, heard: Sequence[Heard], by: str) -> None:
         self.visible = memory.visible
-        self._heard = {one.entry.number: one for one in heard}
+        self._heard = heard
         self._people = _people(heard, self.visible.scope.user)
         self._by = by
         self._values: Mapping[tuple[str, str], Memory] = {_slot(fact): fact for fact in memory.facts()}
@@ -451,12 +459,13 @@ class _Lesson:
     # Where it comes from
 
     def _source(self, fact: ExtractedFact) -> Heard:
-        heard = self._heard.get(fact.entry)
-        if heard is None:
+        voices = [one for one in self._heard if one.entry.number == fact.entry]
+        if not voices:
             raise Invalid(f"entry {fact.entry} was not shown")
-        if not is_quoted(fact.quote, heard.said.text):
+        quoting = [one for one in voices if is_quoted(fact.quote, one.said.text)]
+        if not quoting:
             raise Invalid(f"its quote does not occur in entry {fact.entry}")
-        return heard
+        return quoting[0]
 
     def _refuse_source(self, draft: Remembering, heard: Heard, quote: str) -> None:
         """Refuse what this speaker cannot know, and what is only an instruction."""

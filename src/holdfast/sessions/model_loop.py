@@ -24,11 +24,11 @@ from holdfast.context.window import clip, clip_arguments
 from holdfast.engine.codec import encode
 from holdfast.errors import HoldfastError, Invalid, ModelFailed, StepFailed, StepTimeout, StepUnknown
 from holdfast.providers.models.model import Model, Reply, ToolCall, Usage
-from holdfast.records import message
-from holdfast.sessions.tools import Tool, Toolbox, shown
+from holdfast.records import TRUST, message
+from holdfast.sessions.tools import Toolbox, shown
 from holdfast.sessions.turn import Exchange
 from holdfast.steps import lifecycle, resolve
-from holdfast.steps.declare import declare, fingerprint
+from holdfast.steps.declare import Step, declare, fingerprint
 from holdfast.steps.step_context import Attempt, describe_failure
 from holdfast.steps.timeline import StepInfo
 
@@ -182,7 +182,9 @@ class ModelLoop:
             self._exchange.append(message("assistant", reply.text))
         for call, name, again in self._named(round, calls):
             result = self._used(name, call) + _AGAIN * again
-            self._exchange._note(call.name or "tool", call.arguments, result, call.id)
+            tool = self._toolbox.named(call.name)
+            trust = TRUST[-1] if tool is None else tool.trust_of(result)  # without a tool it is our own error
+            self._exchange._note(call.name or "tool", call.arguments, result, call.id, trust)
             self.results[call.id] = result
             content = self._fitting(call.id, result)
             self._messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
@@ -204,7 +206,7 @@ class ModelLoop:
                 ) from error  # fmt: skip
             return f"error: {error}"
         try:
-            return shown(use(self._exchange._opened(), name, tool, arguments))
+            return shown(use(self._exchange._opened(), name, tool.trusting(self._exchange.trust), arguments))
         except (StepFailed, StepTimeout) as error:
             return f"error: {_plain(error)}"
 
@@ -280,9 +282,9 @@ def _content(message: dict[str, Any]) -> str:
     return content if isinstance(content, str) else ""
 
 
-def use(run: Run, name: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+def use(run: Run, name: str, tool: Step, arguments: dict[str, Any]) -> Any:
     """Carry out a tool as a step. Not with ``run.step``, because an argument may have the name of an option."""
-    return run.work.runs.drive(run.work.step(name, tool.step, (), arguments, {"log": False}))
+    return run.work.runs.drive(run.work.step(name, tool, (), arguments, {"log": False}))
 
 
 def _plain(error: HoldfastError) -> str:

@@ -250,7 +250,7 @@ class Session:
     def _elsewhere(self, ref: str) -> str | None:
         """The text of an entry of another thread, if this thread's user may see it."""
         hits = context_source.again(self.thread.logbook.core, self._memory, [ref])
-        return hits[0].text if hits else None
+        return "\n".join(hit.text for hit in hits) if hits else None
 
     # Inside a turn
 

@@ -16,7 +16,7 @@ from holdfast.context.summary import SummaryLine, summarise
 from holdfast.context.talk import Stretch
 from holdfast.context.window import clip, weigh
 from holdfast.errors import KeyReused
-from holdfast.ledger.speech import spoken
+from holdfast.ledger.speech import voices_in
 from holdfast.providers.models.model import Model, Usage
 from holdfast.records import Entry
 from holdfast.sessions.context_source import Recent
@@ -122,7 +122,8 @@ def transcript(lines: Sequence[SummaryLine], room: int, count: Count) -> str:
     each = max(_LINE, min(_LONG, room // max(1, len(lines))))
     told: list[str] = []
     for line in reversed(lines):
-        text = f"#{line.number} {line.speaker}: {clip(line.text, each, count)}"
+        said = " ".join(line.text.split())  # on one line: none of it can pass for what somebody else said
+        text = f"#{line.number} {' '.join(line.speaker.split())}: {clip(said, each, count)}"
         room -= count(text) + 1
         if room < 0:
             break
@@ -132,11 +133,11 @@ def transcript(lines: Sequence[SummaryLine], room: int, count: Count) -> str:
 
 def lines_of(entries: Sequence[Entry]) -> list[SummaryLine]:
     """Entries as lines of who said what."""
-    found = []
+    found: list[SummaryLine] = []
     for entry in entries:
-        fields = entry.content if isinstance(entry.content, dict) else {}
-        named = next((fields[name] for name in ("name", "role") if isinstance(fields.get(name), str)), entry.kind)
-        text = spoken(entry.kind, entry.content)
-        if text.strip():
-            found.append(SummaryLine(entry.number, named, text, entry.time))
+        found += [
+            SummaryLine(entry.number, said.speaker or said.tool or entry.kind, said.text, entry.time)
+            for said in voices_in(entry.kind, entry.content)
+            if said.text.strip()
+        ]
     return found

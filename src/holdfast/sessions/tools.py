@@ -24,7 +24,9 @@ from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
 from holdfast.ledger.speech import spoken
 from holdfast.memory.handle import Memories
+from holdfast.memory.reading import trust_of_result
 from holdfast.providers.models.model import ToolCall
+from holdfast.records import TRUST
 from holdfast.steps.declare import Step, is_async, step
 
 if TYPE_CHECKING:
@@ -36,12 +38,23 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Tool(NamedTuple):
-    """One tool: its definition for the model, its parameters, and its step."""
+    """One tool: its definition for the model, its parameters, its step, and the memories it is about, if any."""
 
     name: str
     definition: dict[str, Any]
     takes: Any
     step: Step
+    memory: Memories | None = None
+
+    def trusting(self, trust: str) -> Step:
+        """Its step, for a model that has read something trusted so much: nothing it remembers is trusted more."""
+        if self.memory is None:
+            return self.step
+        return Step(_using(self.memory, self.name, trust), self.name, self.step.options)
+
+    def trust_of(self, result: str) -> str:
+        """How far what it returned is to be trusted."""
+        return TRUST[0] if self.memory is None else trust_of_result(result)
 
     def arguments(self, call: ToolCall) -> dict[str, Any]:
         """The checked arguments of a call. ``Invalid`` tells the model what is wrong."""
@@ -85,6 +98,9 @@ class Toolbox:
     def tokens(self, count: Callable[[str], int]) -> int:
         """What the definitions take."""
         return count(msgspec.json.encode(self.definitions()).decode())
+
+    def named(self, name: str) -> Tool | None:
+        return self._tools.get(name)
 
     def find(self, name: str) -> Tool:
         if name not in self._tools:
@@ -176,15 +192,15 @@ def _of_memory(memory: Memories) -> Iterable[Tool]:
     for definition in memory.tools("openai"):
         name = definition["function"]["name"]
         step = Step(_using(memory, name), name, {"effect": "idempotent"})
-        yield Tool(name, definition, None, step)
+        yield Tool(name, definition, None, step, memory)
 
 
-def _using(memory: Memories, name: str) -> Callable[..., str]:
+def _using(memory: Memories, name: str, trust: str = "stated") -> Callable[..., str]:
     def use(**arguments: Any) -> str:
         from holdfast.steps.step_context import current_step  # noqa: PLC0415
 
         step = current_step()
-        return memory.use(name, arguments, origin={"by": "agent", "tool": name}, once=step.key)
+        return memory.use(name, arguments, origin={"by": "agent", "tool": name}, trust=trust, once=step.key)
 
     return use
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from holdfast.context.report import Context
-from holdfast.context.talk import Message, conversation
+from holdfast.context.talk import Message, conversation, outside
 from holdfast.engine.codec import encode
 from holdfast.errors import (
     Conflict,
@@ -38,9 +38,9 @@ from holdfast.errors import (
 )
 from holdfast.ledger import typed
 from holdfast.ledger.log import plain
-from holdfast.ledger.speech import spoken
+from holdfast.ledger.speech import least, marked, spoken, voices_in
 from holdfast.providers.models.model import Reply, ToolCall, Usage
-from holdfast.records import Draft, Entry, Memory, event, message, observation, tool_call
+from holdfast.records import TRUST, Draft, Entry, Memory, event, message, observation, tool_call
 from holdfast.sessions.log_events import UNANSWERED, USAGE, is_event
 from holdfast.sessions.tools import shown
 from holdfast.steps import lifecycle
@@ -79,8 +79,8 @@ def is_left(entries: Sequence[Entry], number: int) -> bool:
 
 
 def role_of(entry: Entry) -> str:
-    role = entry.content.get("role") if entry.kind == "message" and isinstance(entry.content, dict) else ""
-    return role if isinstance(role, str) else ""
+    """Whose message an entry is: a tool's, where a user's message holds nothing but its result."""
+    return voices_in(entry.kind, entry.content)[0].role if entry.kind == "message" else ""
 
 
 def _is_ours(entry: Entry) -> bool:
@@ -179,20 +179,21 @@ def asked_of(input: Any) -> Message:
         input = input.content
     if isinstance(input, dict) and "content" not in input:
         raise Invalid("an input message needs content; this dict has none")
+    mark = None
     if isinstance(input, dict):
         if input.get("role") not in (None, "user"):
             raise Invalid(f"the input is a user's message, not one of role {input['role']!r}")
-        name = input.get("name")
+        name, mark = input.get("name"), marked(input)
         input = input.get("content")
-        if isinstance(name, str) and isinstance(input, str) and input.strip():
+        if isinstance(name, str) and isinstance(input, str) and input.strip() and mark is None:
             input = f"{name}: {input}"  # as later turns will show it
     if isinstance(input, str):
         if not input.strip():
             raise Invalid("the input is empty: give a text, parts or a message")
-        return Message("user", sendable(input))
+        return Message("user", _as_told(sendable(input), mark))
     if not isinstance(input, list) or not all(isinstance(part, str | dict) for part in input):
         raise Invalid(f"the input is a text, a list of parts or a message, not {type(input).__name__}")
-    parts = [_part(part) for part in input]
+    parts = [_part(part, mark) for part in input]
     parts = [part for part in parts if not _is_text(part) or sendable(part["text"]).strip()]
     if not parts:
         raise Invalid("the input is empty: give a text, parts or a message")
@@ -202,10 +203,16 @@ def asked_of(input: Any) -> Message:
     return Message("user", text, parts=() if all(map(_is_text, parts)) else tuple(parts))
 
 
-def _part(part: str | dict[str, Any]) -> dict[str, Any]:
+def _as_told(text: str, mark: tuple[str, str] | None) -> str:
+    """A text of the input, which says so where it is not the user's own."""
+    return outside(text, mark[1]) if mark is not None and mark[0] == TRUST[0] else text
+
+
+def _part(part: str | dict[str, Any], mark: tuple[str, str] | None) -> dict[str, Any]:
     """A part of the input; text in the one form that all models take."""
     if isinstance(part, str) or isinstance(part.get("text"), str):
-        return {"type": "text", "text": part if isinstance(part, str) else part["text"]}
+        text, own = (part, None) if isinstance(part, str) else (part["text"], marked(part))
+        return {"type": "text", "text": _as_told(text, own or mark) if text.strip() else text}
     if part.get("type") == "text":
         raise Invalid("a part of the input has type text, but no text")
     if part.get("type") == "image_url" and not part.get("image_url"):
@@ -342,9 +349,19 @@ class Exchange:
         self.question, self.context = question, context
         self.answer: Answer | None = None
         self._stopped = ""
+        brought = (said.trust for said in voices_in(question.kind, question.content))
+        self._read = least(["stated", *brought, *(hit.trust for hit in context.hits)])
 
     def __repr__(self) -> str:
         return f"Exchange({self._thread.id!r} #{self.question.number}, {'answered' if self.answer else 'open'})"
+
+    @property
+    def trust(self) -> str:
+        """How far anything the model concludes is to be trusted: as little as the least it was shown in this turn.
+
+        That is what came with the question, what was recalled for it, and what its tools returned.
+        """
+        return self._read
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -405,8 +422,9 @@ class Exchange:
         self._note(name, typed.to_plain(given), shown(result), id)
         return result
 
-    def _note(self, name: str, arguments: Any, result: str, id: str) -> None:
-        """Record a tool use with the answer."""
+    def _note(self, name: str, arguments: Any, result: str, id: str, trust: str = TRUST[0]) -> None:
+        """Record a tool use with the answer, and that its result was read."""
+        self._read = least((self._read, trust))
         self._drafts += [tool_call(name, arguments, id=id), observation(result, of=id)]
 
     def _calls(self) -> list[Draft]:

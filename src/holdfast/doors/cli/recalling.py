@@ -149,6 +149,8 @@ def _text(screen: Screen, hit: Hit) -> str:
 def _remarked(hit: Hit, again: int | None) -> Iterable[tuple[str, str]]:
     if again is not None:
         yield f"  (repeats {again})", "quiet"
+    if hit.superseded_by:
+        yield f"  (superseded by {hit.superseded_by})", "warn"
     if hit.disputed_by:
         yield f"  (disputed by {', '.join(hit.disputed_by)})", "warn"
 

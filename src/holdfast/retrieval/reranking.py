@@ -1,0 +1,44 @@
+"""The second look at the first few hits, by a model that reads the question and a passage together.
+
+A reranker alone ranks worse than all the stages do, so what it says is one more part of the score, and only of the
+first hits. Deliberately absent: the model (``providers``) and reading texts (``recall``), which ``Judge`` stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from holdfast.retrieval.corpus import Rows
+from holdfast.retrieval.segment import Array
+from holdfast.retrieval.table import Table
+
+STAGE = "rerank"
+FIRST = 10
+"""How many hits are looked at again: more take longer and put no better one first."""
+_SPREAD_OF = 20
+_WEIGHT = 0.25
+
+Judge = Callable[[Rows], Array | None]
+"""What a reranker says of rows: how well each fits and whether it answers, two numbers a row; or None."""
+
+
+def first(table: Table, ranked: Array) -> Array:
+    """The rows worth a second look: the first ones, each text once."""
+    _, once = np.unique(table.stored("same")[ranked[: 2 * FIRST]], return_index=True)
+    found: Array = ranked[np.sort(once)[:FIRST]]
+    return found
+
+
+def blended(table: Table, ranked: Array, scores: Array, judged: Array) -> tuple[Array, Array, Array]:
+    """The ranking with a reranker's part in it, all scores, and that part.
+
+    How far the scores lie apart differs from question to question, so the part is measured by their spread. It is
+    never below zero: nothing that was looked at falls behind what was not.
+    """
+    looked_at, part = first(table, ranked), np.zeros_like(scores)
+    fits = judged[:, 0] - judged[:, 0].min(initial=np.inf)
+    part[looked_at] = _WEIGHT * float(scores[ranked[:_SPREAD_OF]].std()) * fits
+    scores = scores + part
+    return ranked[np.argsort(-scores[ranked], kind="stable")], scores, part

@@ -1,0 +1,71 @@
+"""A later note outdates an earlier one only where it says that the very thing changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.memory.superseding import LONGEST_EARLIER, LONGEST_LATER, outdates
+
+
+@pytest.mark.parametrize(
+    ("rule", "earlier", "later"),
+    [
+        ("left", "I ride a Vespa", "I sold the Vespa and bought a bicycle"),
+        ("left", "We deploy with Jenkins", "we moved from Jenkins to Buildkite"),
+        ("left", "I smoke ten cigarettes a day", "I stopped smoking"),
+        ("left", "Our tickets live in Jira", "We track work in Linear now, Jira is gone"),
+        ("left", "I'm reading Middlemarch", "Finished Middlemarch, on to Beloved"),
+        ("left", "My boss is Angela", "Angela left; Deepak is my manager these days"),
+        ("new value", "My dentist is Dr. Ruiz", "I have a new dentist, Dr. Okafor"),
+        ("new value", "Dr. Ruiz is my dentist", "I have a new dentist, Dr. Okafor"),
+        ("new value", "Standup is at 9:30", "standup moved to 10:00"),
+        ("new value", "The demo is on Tuesday", "Demo has been postponed to Thursday"),
+        ("new value", "Rent is 1,200 euros a month", "The landlord raised the rent to 1,350 euros"),
+        ("new value", "The pharmacy closes at 18:00", "From next month on the pharmacy closes at 19:00"),
+        ("same doing", "I drive a Fiat", "I drive a Tesla now"),
+        ("same doing", "I take the 8:05 train to work", "These days I take the 7:40 train"),
+        ("home", "I live in Leeds", "We've just moved to Sheffield"),
+        ("workplace", "I work at Siemens", "Started at Bosch last Monday"),
+        ("taken over", "Clara manages the store", "Ben now manages the store"),
+    ],
+)
+def test_what_outdates(rule: str, earlier: str, later: str) -> None:
+    assert outdates(later, earlier) == rule
+    assert outdates(earlier, later) is None
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("I ride a Vespa", "Should I sell the Vespa and buy a bicycle?"),  # asked
+        ("I ride a Vespa", "I am thinking of selling the Vespa"),  # planned
+        ("I ride a Vespa", "I haven't sold the Vespa yet"),  # denied
+        ("We deploy with Jenkins", "We might move from Jenkins to Buildkite next year"),
+        ("My dentist is Dr. Ruiz", "I need a new dentist"),
+        ("My dentist is Dr. Ruiz", "Leo's new dentist is Dr. Kim"),  # somebody else's
+        ("My sister drives a Volvo", "I sold my Volvo"),
+        ("I work at Siemens", "My wife started at Bosch"),
+        ("I live in Leeds", "My parents moved to Sheffield"),
+        ("My car is a Golf", "Our second car is a Polo"),  # in addition
+        ("I go to the gym on Mondays", "I now also go to the gym on Fridays"),
+        ("My cat is called Miso", "I got a new cat called Tofu"),  # of which there may be many
+        ("My phone is a Pixel 7", "My new phone case is red"),  # another thing
+        ("Standup is at 9:30", "Retro moved to 10:00"),
+        ("Standup is at 9:30", "Standup moved to Zoom"),  # another sort of value
+        ("Our house is on Elm Street", "Our house now has solar panels"),
+        ("The bakery on Main Street opens at 7", "The bakery no longer sells rye bread"),
+        ("I live in Leeds", "We moved to Slack for chat"),
+        ("I use Slack for chat", "I use Figma for design now"),
+        ("I visited Lisbon in 2019", "I visited Porto in 2022"),  # what happened stays so
+        ("日本語を話す", "日本語を話さない now"),
+    ],
+)
+def test_what_only_looks_like_it(earlier: str, later: str) -> None:
+    assert outdates(later, earlier) is None
+
+
+def test_a_long_text_says_more_than_one_thing() -> None:
+    earlier, later = "I ride a Vespa", "I sold the Vespa."
+    assert outdates(later, earlier + " " * (LONGEST_EARLIER - len(earlier))) == "left"
+    assert outdates(later, earlier + " " * (LONGEST_EARLIER - len(earlier) + 1)) is None
+    assert outdates(later + " " * (LONGEST_LATER - len(later) + 1), earlier) is None
