@@ -130,6 +130,21 @@ def test_what_a_question_asks_for_chooses_the_sentence(
     assert not any(line.rstrip("”.").endswith("?") for line in told), "a question is no answer"
 
 
+def test_what_a_tool_says_in_a_message_of_the_user_is_never_the_users_word(
+    store: holdfast.Store, quoting: Quoting
+) -> None:
+    result = {"type": "tool_result", "tool_use_id": "1", "content": "The ferry to Bergen costs 90 EUR."}
+    store.thread("t", user="ana").append(
+        {"role": "assistant", "content": "What would you like to know about the ferry?"},
+        {"role": "user", "content": [result]},
+        {"role": "user", "content": [{"type": "text", "text": "I take the ferry to Oslo for 40 EUR."}, result]},
+    )
+    told = say(quoting, "How much does the ferry to Bergen cost?")
+    assert "From outside: “The ferry to Bergen costs 90 EUR.”" in told
+    assert "said: “The ferry to Bergen" not in told
+    assert "You said: “I take the ferry to Oslo for 40 EUR.”" in say(quoting, "How much does the ferry to Oslo cost?")
+
+
 def test_where_the_kind_of_thing_is_missing_it_says_so(store: holdfast.Store, quoting: Quoting) -> None:
     store.memory("ana").remember("The dentist is Dr. Weber.", key="dentist")
     assert say(quoting, "When is the dentist?").startswith("I find no date or time, only this: “The dentist is Dr. We")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from holdfast.context.sentences import asks, bare, pieces
 from holdfast.doors.cli.chat_wanted import WantedThing, wanted
-from holdfast.ledger.speech import voices_in
+from holdfast.ledger.speech import Speech, voice, voices_in
 from holdfast.records import Entry, EntryRef, Hit
 from holdfast.text import stem, terms
 
@@ -33,10 +33,11 @@ _WORDS = 4
 _VAGUE = frozenset(stem(f"{which}{what}") for which in ("any", "some", "every", "no") for what in ("thing", "one")) | {
     "thing"
 }
-_ASSISTANTS = ("assistant", "model", "ai")
+ASSISTANTS = ("assistant", "model", "ai")
+OUTSIDE = ("tool", "function")
 
-Said = Callable[[Entry], str]
-"""The words of an entry that may be quoted; empty for those that may not."""
+Said = Callable[[Entry, str | None], str]
+"""The words of an entry that may be quoted, empty for those that may not: of its own voice, or the one trusted so."""
 Nearby = Callable[[Entry, int, int], Sequence[Entry]]
 """The entries of the same thread from so many before an entry to so many after it."""
 
@@ -49,6 +50,7 @@ class Quote(NamedTuple):
     near: float
     hit: Hit
     of: Entry | None = None
+    voice: str | None = None  # how far the voice of the entry that said it is trusted, where it is not its own
     to: str = ""
     value: float = 0.0
     held: float = 0.0
@@ -57,6 +59,13 @@ class Quote(NamedTuple):
     @property
     def where(self) -> str:
         return self.hit.id if self.of is None else f"{self.of.thread}#{self.of.number}"
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it came through a tool, a page or a pasted mail, whoever's message that was part of."""
+        if self.of is None:
+            return False
+        return self.of.kind == "observation" or voice_of(self.of, self.voice).role in OUTSIDE
 
     @property
     def is_fact(self) -> bool:
@@ -74,9 +83,9 @@ class Quote(NamedTuple):
     def _introduced(self) -> str:
         if self.hit.memory is not None or self.hit.file is not None or self.of is None:
             return ""
-        if self.of.kind == "observation" or role_of(self.of) == "tool":
-            return "A tool returned: "
-        user, name = role_of(self.of) not in _ASSISTANTS, self.of.content.get("name")
+        if self.is_outside:
+            return "A tool returned: " if self.of.kind == "observation" else "From outside: "
+        user, name = role_of(self.of) not in ASSISTANTS, self.of.content.get("name")
         who = name if isinstance(name, str) else "you" if user else "the agent"
         if not self.to:
             return f"{who[0].upper()}{who[1:]} said: "
@@ -128,8 +137,13 @@ def short(text: str) -> str:
     return words if len(words) <= _LONG else f"{words[:_LONG].rstrip()}…"
 
 
+def voice_of(entry: Entry, trust: str | None = None) -> Speech:
+    """The voice of an entry that is trusted so, or its own one."""
+    return voices_in(entry.kind, entry.content)[0] if trust is None else voice(entry.kind, entry.content, trust)
+
+
 def role_of(entry: Entry) -> str:
-    return voices_in(entry.kind, entry.content)[0].role
+    return voice_of(entry).role
 
 
 # What may be quoted
@@ -146,16 +160,17 @@ def _quotes(hits: Sequence[Hit], said: Said, nearby: Nearby) -> Iterator[Quote]:
 
 def _of_entry(hit: Hit, entry: Entry, near: float, said: Said, around: Sequence[Entry]) -> Iterator[Quote]:
     """What an entry says, and what was said next where it asks something or calls a tool."""
-    text = said(entry)
+    text = said(entry, hit.trust)
+    outside = voice_of(entry, hit.trust) != voice_of(entry)
     if entry.kind == "message" or len(text.split()) >= _WORDS:
-        asked = _question_before(entry, around, said)
-        yield from (Quote(each, near, hit, entry, asked) for each in _told(text))
-    open_question = _asked(text) if entry.kind == "message" else ""
+        asked = "" if outside else _question_before(entry, around, said)
+        yield from (Quote(each, near, hit, entry, hit.trust, asked) for each in _told(text))
+    open_question = _asked(text) if entry.kind == "message" and not outside else ""
     if open_question or entry.kind in ("tool_call", "observation"):
         reply = _reply(entry, around)
         if reply is not None:
             asked = open_question or _question_before(reply, around, said)
-            yield from (Quote(each, near * _STANDS_IN, hit, reply, asked) for each in _told(said(reply)))
+            yield from (Quote(each, near * _STANDS_IN, hit, reply, None, asked) for each in _told(said(reply, None)))
 
 
 def _told(text: str, *, whole: bool = False) -> list[str]:
@@ -176,7 +191,7 @@ def _asked(text: str) -> str:
 def _question_before(entry: Entry, around: Sequence[Entry], said: Said) -> str:
     """The question that an entry replies to: what the other side said right before it ends in one."""
     before = [each for each in around if each.number < entry.number and each.kind == "message"]
-    return _asked(said(before[-1])) if before and role_of(before[-1]) != role_of(entry) else ""
+    return _asked(said(before[-1], None)) if before and role_of(before[-1]) != role_of(entry) else ""
 
 
 def _reply(entry: Entry, around: Sequence[Entry]) -> Entry | None:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from holdfast.doors.cli import chat_choosing
-from holdfast.doors.cli.chat_choosing import Quote, role_of, short, sought
+from holdfast.doors.cli.chat_choosing import ASSISTANTS, OUTSIDE, Quote, short, sought, voice_of
 from holdfast.doors.cli.chat_wanted import wanted
 from holdfast.errors import ModelFailed
-from holdfast.ledger.speech import spoken, voices_in
+from holdfast.ledger.speech import spoken
 from holdfast.providers.models.model import Reply, Usage
 from holdfast.text import terms
 from holdfast.types import Entry, Hit
@@ -41,7 +41,7 @@ _LISTED = 12
 _NAMED = 6
 _OWN = (
     UNKNOWN, NOTED, HELLO, ABOUT[:30], "I find no ", "You said: “", "The agent said: “", "You asked “", "Asked “",
-    "A tool returned: “", "This is what I", "“",
+    "A tool returned: “", "From outside: “", "This is what I", "“",
 )  # fmt: skip
 _BLOCKS = re.compile(r"(?:<(news|state|recalled)>\n.*?\n</\1>\s*)*", re.DOTALL)
 _ASKS = re.compile(
@@ -203,11 +203,11 @@ def question_in(messages: Sequence[dict[str, Any]]) -> str:
     return content[blocks.end() if blocks else 0 :].strip()
 
 
-def _said(entry: Entry) -> str:
-    """The words of an entry that may be quoted: none of greetings, events, and what this answerer said."""
-    heard = entry.kind in ("message", "observation")
-    text = (
-        voices_in(entry.kind, entry.content)[0].text.strip() if heard else ""
-    )  # a page in a message is not its sender
-    own = role_of(entry) != "user" and (text.startswith(_OWN) or SOURCE in text)
+def _said(entry: Entry, trust: str | None) -> str:
+    """The words of a voice that may be quoted: none of greetings, events, and what this answerer said."""
+    if entry.kind not in ("message", "observation"):
+        return ""
+    voice = voice_of(entry, trust)
+    text = "" if trust is None and voice.role in OUTSIDE else voice.text.strip()
+    own = voice.role in ASSISTANTS and (text.startswith(_OWN) or SOURCE in text)
     return "" if own or _GREETS.fullmatch(text) else text
