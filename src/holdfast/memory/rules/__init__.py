@@ -26,6 +26,7 @@ from holdfast.memory.rules import (
     places,
     preferences,
     reading,
+    statements,
     work,
 )
 from holdfast.memory.rules.rule import ExtractionRule
@@ -33,9 +34,10 @@ from holdfast.records import EntryRef
 
 __all__ = ["RULES", "Extraction", "ExtractionRule", "extract", "rule"]
 
-_ROOMS = (names, contact, places, work, family, preferences, instructions, dates, decisions, changes, numbers)
+_ROOMS = (names, contact, places, work, family, preferences, instructions, dates, decisions, changes, numbers, statements)
 RULES: dict[str, ExtractionRule] = {each.name: each for room in _ROOMS for each in room.RULES}
 
+_BESIDE = frozenset({"statement", "relative", "relative after", "relatives", "married", "happened", "introduction", "identifier"})
 _SPEAKERS = frozenset({"user", "human", "person", "customer", ""})
 """Roles whose "I" is a person. An assistant's "I", a tool's output and a system's text state nothing about anyone."""
 
@@ -69,7 +71,21 @@ def extract(
         if sentence.own or not one.own
         for each in one.find(sentence)
     ]
-    return _settled(found)
+    return _settled(_not_twice(found))
+
+
+def _not_twice(found: list[Extraction]) -> list[Extraction]:
+    """Without statements of what another rule found in the same words, and in a form of its own."""
+    return [
+        each
+        for each in found
+        if each.rule != "statement"
+        or not any(
+            one.start < each.end and each.start < one.end
+            for one in found
+            if one.rule not in _BESIDE or (one.object and each.text.endswith(one.object))
+        )
+    ]
 
 
 def _settled(found: list[Extraction]) -> list[Extraction]:

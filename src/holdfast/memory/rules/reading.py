@@ -102,6 +102,8 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
     time: datetime
     ref: EntryRef | None = None
     after_correction: bool = False
+    before: str = ""
+    """The sentence before it, which may say who "she" is."""
 
     @cached_property
     def spans(self) -> list[when.Span]:
@@ -164,7 +166,7 @@ def blanked(text: str) -> str:
 
 def sentences(text: str, *, subject: str, who: str, time: datetime, ref: EntryRef | None) -> Iterator[Sentence]:
     """The sentences that state something, in order; questions and endless ones are left out."""
-    readable, corrected, time = blanked(text), False, time if time.tzinfo else time.replace(tzinfo=UTC)
+    readable, corrected, before, time = blanked(text), False, "", time if time.tzinfo else time.replace(tzinfo=UTC)
     for start, end, mark in _bounds(readable):
         piece = readable[start:end]
         if "?" in mark or "\uff1f" in mark:
@@ -173,7 +175,8 @@ def sentences(text: str, *, subject: str, who: str, time: datetime, ref: EntryRe
             continue
         begin = start + len(piece) - len(piece.lstrip())
         piece = piece.strip()
-        yield Sentence(piece, begin, text, subject, who, time, ref, corrected)
+        yield Sentence(piece, begin, text, subject, who, time, ref, corrected, before)
+        before = piece
         bare = _CORRECTION.search(piece)
         corrected = bool(bare) and len(piece) < 45
 

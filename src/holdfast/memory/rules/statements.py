@@ -1,0 +1,293 @@
+"""The rule of statements: what the other rules have no form of their own for, told in clauses that ``vocabulary`` knows.
+
+"my gran speaks only Tamil" becomes "Ana's gran speaks only Tamil", "got braces last month" becomes "Ana got braces last
+month". A clause counts when its verb is in the tables, what follows fits, and nothing makes it doubtful or passing.
+Deliberately absent: grammar (``clauses``), words (``vocabulary``), and what may follow a verb (``complements``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules import complements
+from holdfast.memory.rules import vocabulary as words
+from holdfast.memory.rules.clauses import PERSON, SELF, THING, Clause, Subject, VerbGroup, clauses, verb_group
+from holdfast.memory.rules.phrases import folded
+from holdfast.memory.rules.reading import Sentence
+from holdfast.memory.rules.rule import ExtractionRule
+from holdfast.when import Pattern
+
+_PASSING = Pattern(
+    r"(?i:\b(?:right\snow|rn|at\sthe\smoment|tonight|this\s(?:morning|afternoon|evening|second|minute)|today|for\snow|atm|"
+    r"in\sa\s(?:minute|sec|second|bit|moment|hurry|meeting|mood)|soon|later|again|for\sa\s(?:bit|sec|while)|"
+    r"like\s(?:crazy|hell|a)|lol|lmao|jk|/s|one\sday|someday|in\stheory|any\s?more)\b)"
+)
+_OPEN = Pattern(r"(?i:\b(?:maybe|perhaps|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|might|apparently|supposedly)\b)")
+_POINTING = Pattern(r"(?i:(?:it|this|that|them|these|those|him|her|one)\b(?!\s(?:name|birthday|is)\b))")
+_LASTING = frozenset({"health", "plan", "family", "change", "decision", "person"})
+_TRAILING = Pattern(
+    r"(?i:(?:[\s,:;!.()\u2013\u2014-]|\b(?:please|pls|lol|haha|tho|though|btw|sadly|finally|ugh|too|actually|you\sknow|by\sthe\sway|"
+    r"instead|honestly|thanks|then|yay|and|or|so|now|ok)\b|:[)D(])+$)"
+)
+_OURS = {
+    "my": "their", "our": "their", "me": "them", "us": "them", "mine": "theirs", "ours": "theirs", "i": "they", "we": "they",
+    "myself": "themselves", "ourselves": "themselves", "i'm": "they are", "we're": "they are", "i've": "they have", "im": "they are",
+    "am": "are", "i'll": "they will",
+}  # fmt: skip
+_OWN_WORD = Pattern(r"(?i:(?<![\w'\u2019])(?:i was|i['\u2019](?:m|ve|ll)|we['\u2019]re|i am|my|our|me|us|mine|ours|i|we|myself|ourselves|im)(?![\w'\u2019]))")
+_CODE = r"(?:(?:(?=[\w/.-]*\d)[A-Za-z0-9][\w/.:-]*|(?-i:[A-Z]{4,}))(?:[ ](?=[\w-]*\d)(?-i:[A-Z0-9-]+)){0,4})"
+_IDENTIFIER = Pattern(
+    rf"(?i:(?<![\w-])(?P<det>my|our|the|his|her|their|your|an?)?\s?(?P<what>(?:[\w-]+\s)?(?:{words.either(words.IDENTIFIED)})(?:\s\w+)?\s?(?:{words.either(words.NUMBERING)})s?|"
+    rf"(?:booking|order|customer|membership|tracking|server|licen[cs]e|registration)\s?(?:reference|ref|id|number|no|code|plate|ip)?|pnr|iban|license\splate|number\splate|server\sip)\.?"
+    rf"(?:\s(?:is|are|=|was)(?:\snow)?|\sends\s(?:in|with)|['\u2019]s|:|\s?=|\s\#)?[\s:#]{{1,3}}(?P<code>{_CODE}))(?![\w%])"
+)
+_SECRET = Pattern(rf"(?i:\b(?:{words.either(words.NEVER_KEPT)}|credit card|debit card|security code)\b)")
+_BUDGET = Pattern(
+    rf"(?i:\b(?:(?:my|our|the|a|total)\s(?:\w+\s){{0,3}})?budget\b(?P<what>[^.!?\n]{{0,60}}?{words.MONEY}[^.,!?\n]{{0,40}})|"
+    rf"\b(?:max(?:imum)?|at\smost|up\sto|no\smore\sthan|under|not\sover)\s{words.MONEY}[^.,!?\n]{{0,20}}\bbudget\b)"
+)
+_REACH = Pattern(
+    rf"(?i:(?:^|[,:]\s|\b(?:please|pls|so|and|but|only|just|best|never|don['\u2019]t|do\snot|better)\s)(?P<say>(?:(?:please|pls|only|just|never|don['\u2019]t|do\snot|best\sto|best\stime\sto)\s)*"
+    rf"(?:call|phone|ring|text|message|e-?mail|reach|contact|ping|write(?:\sto)?|deliver|visit)\s?(?:me\b)?(?:\s(?:is|only|at\swork|on\smy\s\w+|by\s\w+))?\s[^.!?\n]{{0,40}}?(?:{words.RECURRING}|"
+    rf"\b(?:after|before|between|from|until)\s\d{{1,2}}(?::\d\d)?(?:\s?(?:am|pm))?(?:\s(?:and|to)\s\d{{1,2}})?)[^.,!?\n]{{0,40}}))"
+)
+_ONCE = Pattern(r"(?i:\b(?:today|tomorrow|tonight|back|now|minutes|in\s(?:a|an|\d+)\s|this\s\w+|next\s\w+|when\syou)\b)")
+_NOT_FOR_ME = Pattern(rf"(?i:\bno\s(?P<what>[^.,!?]{{0,30}}?\b{complements._FOOD}\b[^.,!?:]{{0,30}}?)\s?for\sme\b)")
+_BECAUSE_ALLERGIC = Pattern(
+    r"(?i:\b(?:no|without|avoid|skip|not)\s(?:\w+\s){0,3}?(?:with\s|containing\s)?(?P<what>[a-z]{3,20}(?:\sand\s[a-z]{3,20})?)"
+    r"(?:\splease)?\s?[:;,(\u2013\u2014-]{0,2}\s?(?:because\s|since\s|as\s|cause\s)?(?:I['\u2019]m|I\sam|im)\s(?:\w+ly\s|very\s)?allergic\b(?!\sto))"
+)
+_ALLERGY_TO = Pattern(
+    r"(?i:\b(?P<whose>my|our|(?:my|our)\s[\w-]+['\u2019]s)\s(?:\w+\s)?allergy\sto\s(?P<what>[\w-]+(?:\s(?!is|matters|means|has|was|here|so|makes|gets|and)[\w-]+)?))"
+)
+_GIVES_ME = Pattern(
+    r"(?i:^(?P<what>(?!it\b|this\b|that\b|they\b|he\b|she\b|you\b|what\b)[\w' -]{3,40}?)\s(?P<verb>gives?|makes?)\sme\s(?P<ill>hives|(?:a\s)?migraines?|a\srash|heartburn|"
+    r"asthma|cramps|swell(?:\sup)?|break\sout|sick|nauseous|sneeze|itch\w*|anxiety|panic\sattacks))"
+)
+
+
+class _Found(NamedTuple):
+    family: str
+    end: int
+    text: str
+    key: str | None = None
+
+
+def _statement(sentence: Sentence) -> Iterator[Extraction]:
+    reached = -1
+    for clause in clauses(sentence.text, sentence.before):
+        if clause.subject.start < reached or not sentence.states(clause.subject.start):
+            continue
+        group = verb_group(sentence.text, clause)
+        told = _told(sentence, clause, group) if group is not None else None
+        if told is None:
+            continue
+        reached = told.end
+        yield sentence.found(
+            "statement", clause.start, told.end, told.text, key=told.key, corrects=sentence.corrects and told.key is not None,
+            kind="semantic", valid_from=sentence.since(event=group.form == "did") if group else None,
+            importance=0.8 if told.family == "health" else 0.6, tags=(told.family,),
+        )  # fmt: skip
+
+
+def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Found | None:
+    """What a clause says, if it is of a kind worth keeping."""
+    text, start = sentence.text, _after_blank(sentence.text, group.end)
+    end = _trimmed(text, start, clause.end)
+    rest = text[start:end]
+    whole = f"{text[:end]} {clause.when}" if clause.when else text  # what fits may stand before the subject
+    family = _family(whole, clause, group, start, len(whole) if clause.when else end)
+    if family is None or "\x00" in text[clause.start : start] or _OPEN.search(text, start, clause.end):
+        return None
+    passing = _PASSING.search(rest) or _PASSING.search(clause.when)
+    if passing and (family not in _LASTING or passing[0].lower() not in ("soon", "today", "again", "tonight")):
+        return None
+    subject = clause.subject
+    who = _named(sentence.who, subject)
+    words_ = _theirs(sentence.words(start, end)) if rest else ""
+    said = " ".join(part for part in (who, _verb(group, subject), words_, _theirs(clause.when[:1].lower() + clause.when[1:])) if part)
+    return _Found(family, end, said, _key(clause, group, family))
+
+
+def _named(who: str, subject: Subject) -> str:
+    if subject.kind == SELF:
+        return f"{who} and {_theirs(subject.words)}" if subject.words else who
+    first, _, rest = subject.words.partition(" ")
+    own = first.lower() if first.lower() in words.BARE.split() else first
+    return f"{who}'s {_theirs(f'{own} {rest}'.strip())}"
+
+
+def _verb(group: VerbGroup, subject: Subject) -> str:
+    """The verbs of a clause after a name: "don't eat" as "does not eat"."""
+    plural = bool(subject.words) if subject.kind == SELF else _plural(subject.words)
+    have, be, was = ("have", "are", "were") if plural else ("has", "is", "was")
+    said = re.sub(r"^has\b", have, re.sub(r"^is\b", be, re.sub(r"^was\b", was, group.words)))
+    if plural and group.form == "do":
+        said = group.verb
+    if group.modal in ("will", "'ll"):
+        return f"will {group.verb}"
+    if group.modal in ("can", "ca", "cannot"):
+        return f"can{'not' * group.negated} {group.verb}"
+    if group.negated:
+        return f"{said} not" if group.form in ("be",) else f"does not {group.verb}"
+    return said
+
+
+def _plural(name: str) -> bool:
+    last = name.lower().split()[-1:] or [""]
+    return " and " in f" {name} " or (last[0].endswith("s") and not last[0].endswith(("ss", "us", "is", "'s"))) or last[0] in ("children", "bees", "people")
+
+
+def _family(text: str, clause: Clause, group: VerbGroup, start: int, end: int) -> str | None:
+    """What a clause is about, if its verb and what follows are in the tables."""
+    if group.modal in ("would", "could", "may", "might", "must", "should", "'d", "wo", "shall", "gonna"):
+        return None
+    if group.modal in ("will", "'ll"):
+        return "plan" if group.form == "do" and complements.fits("date", text, start, end) and complements.fits("any", text, start, end) else None
+    if group.modal and not group.negated:
+        return "money" if group.verb in ("spend", "pay", "afford") and complements.fits("money", text, start, end) else None
+    if group.form != "be" and _POINTING.match(text, start, end):
+        return None
+    if clause.subject.kind == THING and group.form in ("do", "did", "doing"):
+        known = group.verb in _THING_VERBS and group.words[:4] != "was " and _IS_THING.match(text, start, end)
+        return "thing" if known and not group.negated else None
+    if group.form == "be":
+        if group.verb == "was" and clause.subject.kind == THING:
+            return None
+        return None if group.negated and clause.subject.kind != SELF else _being(text, clause, start, end, negated=group.negated)
+    if group.negated:
+        return _fitting(words.NEVER_DOES, group.verb, text, start, end) if group.form in ("do", "have") else None
+    if group.form == "have":
+        return _fitting(words.DOES, "have", text, start, end) and _having(text, start, end)
+    table = {"do": words.DOES, "did": words.DID, "doing": words.DOING}[group.form]
+    if group.form == "do" and group.verb == "have":
+        return None
+    return _fitting(table, group.verb, text, start, end)
+
+
+_THING_VERBS = frozenset(
+    "cost run end start begin expire close open leave land arrive depart get got finish meet move moved weigh measure turn take need lead".split()
+)
+_DESCRIBING = Pattern(r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?%|in\s(?:the|a|my|our)\s|on\s(?:the|a|my|fire)\b|here|like|as|down|gone|late|stuck)(?!\w))")
+
+
+def _being(text: str, clause: Clause, start: int, end: int, *, negated: bool) -> str | None:
+    kind = clause.subject.kind
+    if negated:
+        return "routine" if re.match(rf"(?i:(?:available|free|reachable|home|around|in)\b.*?{complements._TIME})", text[start:end]) else None
+    if kind in (SELF, PERSON) and _IS_SELF.match(text, start, end):
+        return "person"
+    if kind == PERSON and (_IS_OTHER.match(text, start, end) or _is_named(text, start, end)):
+        return None if re.match(r"(?i:an?\s(?:bit|pain|mess|joke|lot|saint|angel|genius|star|hero|nightmare|monster|legend|little|total|real|big|great|good|bad|huge|true|treasure|sweetheart|delight|handful|character|disaster))\b", text[start:end]) else "family"
+    if kind == THING and not _DESCRIBING.match(text, start, end) and _IS_THING.match(text, start, end):
+        return "thing"
+    return None
+
+
+def _is_named(text: str, start: int, end: int) -> bool:
+    return re.match(r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2}\W*$", text[start:end]) is not None
+
+
+_IS_SELF = Pattern(rf"(?i:{complements.IS_SELF})")
+_IS_OTHER = Pattern(rf"(?i:{complements.IS_OTHER})")
+_IS_THING = Pattern(rf"(?i:{complements.IS_THING})")
+
+
+def _having(text: str, start: int, end: int) -> str:
+    return "health" if re.match(rf"(?i:.*\b{complements._ILL}\b)", text[start:end]) else "possession"
+
+
+def _fitting(table: dict[str, tuple[str, str]], verb: str, text: str, start: int, end: int) -> str | None:
+    known = table.get(verb)
+    return known[0] or "person" if known is not None and complements.fits(known[1], text, start, end) else None
+
+
+def _key(clause: Clause, group: VerbGroup, family: str) -> str | None:
+    """A key where there is one value at a time: a home, and what "my …" has one of."""
+    subject = clause.subject
+    if subject.kind == SELF and family == "place" and group.verb in ("live", "living"):
+        return "home"
+    if subject.kind == THING and group.form == "be" and not _plural(subject.words) and "'s" not in subject.words:
+        return folded(subject.words) if len(subject.words) <= 60 else None
+    return None
+
+
+def _after_blank(text: str, at: int) -> int:
+    return at + len(text[at:]) - len(text[at:].lstrip())
+
+
+def _trimmed(text: str, start: int, end: int) -> int:
+    tail = _TRAILING.search(text, start, end)
+    return max(start, tail.start() if tail else end)
+
+
+def _theirs(text: str) -> str:
+    """The speaker's own words as said of the speaker: "my sister" as "their sister"."""
+
+    def other(found: re.Match[str]) -> str:
+        word = found[0].lower().replace("\u2019", "'")
+        return {"i was": "they were", "i am": "they are"}.get(word) or _OURS.get(word, found[0])
+
+    return _OWN_WORD.sub(other, text)
+
+
+# Forms that are no clauses
+
+
+def _identifier(sentence: Sentence) -> Iterator[Extraction]:
+    for match in _IDENTIFIER.finditer(sentence.text):
+        det = (match["det"] or "").lower()
+        if det in ("his", "her", "their", "your", "a", "an") or _SECRET.search(sentence.text) or not sentence.states(match.start()):
+            continue
+        what = " ".join(match["what"].lower().split())
+        ends = "ends in" if " ends " in match[0] else "is"
+        yield sentence.found(
+            "identifier", *match.span(), f"{sentence.who}'s {what} {ends} {match['code'].rstrip('.-:/')}", key=what, importance=0.8, tags=("identifier",)
+        )  # fmt: skip
+
+
+def _budget(sentence: Sentence) -> Iterator[Extraction]:
+    for match in _BUDGET.finditer(sentence.text):
+        if sentence.states(match.start()) and not re.search(r"(?i)\b(?:his|her|their|your|company's)\b", match[0]):
+            said = re.sub(r"^(?i:my|our|the|a)\s", "", match[0].strip())
+            said = re.sub(r"^((?:\w+\s){0,3}budget):\s*", r"\1 is ", said)
+            yield sentence.found("budget", *match.span(), f"{sentence.who}'s {said}", key="budget", importance=0.7, tags=("money",))
+
+
+def _reach(sentence: Sentence) -> Iterator[Extraction]:
+    for match in _REACH.finditer(sentence.text):
+        if not _ONCE.search(match["say"]) and (" me" in match["say"] or "my " in match["say"]):
+            yield sentence.found(
+                "reach", match.start("say"), match.end("say"), f"{sentence.who} asks: {match['say'].strip()}", kind="procedural",
+                corrects=False, importance=0.7, tags=("contact",),
+            )  # fmt: skip
+
+
+def _allergy_told(sentence: Sentence) -> Iterator[Extraction]:
+    for pattern in (_BECAUSE_ALLERGIC, _ALLERGY_TO):
+        for match in pattern.finditer(sentence.text):
+            whose = match.groupdict().get("whose") or "my"
+            kin = whose.split()[1] if " " in whose else ""
+            who = f"{sentence.who}'s {kin[:-2]}" if kin else sentence.who
+            if sentence.states(match.start()):
+                key = f"allergy:{folded(match['what'])}" if not kin else None
+                yield sentence.found("sensitivity", *match.span(), f"{who} is allergic to {match['what']}", key=key, importance=0.9, tags=("health",))
+    for match in _NOT_FOR_ME.finditer(sentence.text):
+        if not _ONCE.search(sentence.text):
+            yield sentence.found("sensitivity", *match.span(), f"{sentence.who} takes no {match['what'].strip()}", importance=0.7, tags=("diet",))
+    for match in _GIVES_ME.finditer(sentence.text):
+        if sentence.states(match.start()):
+            verb = match["verb"].lower()
+            yield sentence.found("sensitivity", *match.span(), f"{match['what']} {verb} {sentence.who} {match['ill']}", importance=0.8, tags=("health",))
+
+
+RULES = (
+    ExtractionRule("statement", "my gran speaks only Tamil; got braces last month; I get up at 5:15", _statement, own=False),
+    ExtractionRule("identifier", "my tracking number: 1Z77K20934; gate code 5309", _identifier, own=False),
+    ExtractionRule("budget", "our budget for the trip is 1,200 euros", _budget, own=False),
+    ExtractionRule("reach", "call me after 5; never ring before 9", _reach, own=False),
+    ExtractionRule("sensitivity", "no food with nuts, I am allergic; wine gives me migraines", _allergy_told, own=False),
+)
