@@ -7,7 +7,7 @@ anyway, a wrong fact would be believed. English only. Deliberately absent: stori
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 import msgspec
@@ -75,17 +75,25 @@ def extract(
 
 
 def _not_twice(found: list[Extraction]) -> list[Extraction]:
-    """Without statements of what another rule found in the same words, and in a form of its own."""
-    return [
-        each
-        for each in found
-        if each.rule != "statement"
-        or not any(
-            one.start < each.end and each.start < one.end
-            for one in found
-            if one.rule not in _BESIDE or (one.object and each.text.endswith(one.object))
-        )
-    ]
+    """Without a statement of what another rule found in a form of its own, and without an event that is a statement."""
+    told = [each for each in found if each.rule != "statement" or not _overlaps(each, found, _covers)]
+    return [each for each in told if each.rule != "happened" or not _overlaps(each, told, _is_statement)]
+
+
+def _overlaps(each: Extraction, found: list[Extraction], of: Callable[[Extraction, Extraction], bool]) -> bool:
+    return any(one.start < each.end and each.start < one.end and of(one, each) for one in found)
+
+
+def _is_statement(one: Extraction, other: Extraction) -> bool:
+    return one.rule == "statement"
+
+
+def _covers(one: Extraction, statement: Extraction) -> bool:
+    """Whether a finding says what a statement of the same words says."""
+    if one.rule == "statement":
+        return False
+    same = one.key is not None and one.key == statement.key
+    return one.rule not in _BESIDE or same or bool(one.object and statement.text.endswith(one.object))
 
 
 def _settled(found: list[Extraction]) -> list[Extraction]:

@@ -32,13 +32,13 @@ _FILLERS = (
     "i_forgot_to_mention yes yeah yep no nope nah actually honestly tbh not_gonna_lie ngl guess_what dude bro man mate lol haha good_news "
     "bad_news sadly unfortunately luckily finally plus anyway context background about_me turns_out because since as cause don't_forget "
     "before_i_forget the_thing_is thing_is the_point_is long_story_short ps p.s. then now just sorry hmm yup big_news small_update "
-    "little_update one_more_thing another_thing important for_what_it's_worth as_you_know like_i_said too_bad tho though both "
+    "little_update one_more_thing another_thing important for_what_it's_worth as_you_know like_i_said too_bad tho though "
     "last_thing new_info correction to_be_clear basically that's_because obviously of_course fun_fact thanks sure right see look"
 )
 _FILLER = Pattern(rf"(?i:(?:{words.either(_FILLERS)})\b[,:!.]{{0,3}}\s+)")
 _WHEN = Pattern(
     r"(?i:(?P<when>(?:(?:on|in|at|since|as\sof|last|next|this|every|each|from|until|after|before|starting|most|by|as\san?|for|during)\s"
-    r"[^,:;!]{1,40}?|yesterday|tomorrow|today|tonight|these\sdays|nowadays))(?:,\s*|\s+)(?=(?:i|we|my|our)(?:\s|['\u2019])))"
+    r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|yesterday|tomorrow|today|tonight|these\sdays|nowadays))(?:,\s*|\s+)(?=(?:i|we|my|our)(?:\s|['\u2019])))"
 )
 _DROPPED_WHEN = Pattern(r"(?i:(?:yesterday|(?:last|this)\s\w+),?\s+)")
 _I = Pattern(r"(?i:(?:i|we|both\sof\sus|(?:me|my\s[\w-]+(?:\s(?-i:[A-Z]\w+))?|(?-i:[A-Z]\w+))\sand\s(?:i|me))(?=[\s'\u2019])|i(?=(?:m|ve)\b))")
@@ -84,6 +84,7 @@ class VerbGroup(NamedTuple):
     modal: str
     words: str
     end: int
+    adverb: str = ""
 
 
 _BE = {"am": "is", "is": "is", "are": "is", "was": "was", "were": "was", "'m": "is", "'re": "is", "m": "is", "be": "be", "been": "been"}
@@ -96,6 +97,10 @@ _ADVERBS = frozenset(
     "apparently sometimes too soon obviously honestly originally both".split()
 )
 _DOUBTFUL = frozenset("probably kinda apparently sometimes".split())
+
+
+_ADVERB_END = re.compile(rf"(?i:(?:\s(?:{'|'.join(_ADVERBS)}))+$)")
+_KEPT = frozenset("only always usually often mostly never".split())
 
 
 def third(verb: str) -> str:
@@ -186,7 +191,7 @@ def _subjects(text: str, at: int, end: int, last: Subject | None, before: str, *
         if antecedent:
             yield Subject(PERSON, antecedent, at, they.end())
     elif (the := _THE.match(text, at, end)) is not None:
-        yield from (each for each in _owned(text, at, the.end(), end) if _head(each.words) in _heads("ROLES", "PETS", "POSSESSIONS") or each.words in ("kids", "wife", "husband", "missus", "twins", "baby"))
+        yield from (each for each in _owned(text, at, the.end(), end) if head_of(each.words) in heads_of("ROLES", "PETS", "POSSESSIONS") or each.words in ("kids", "wife", "husband", "missus", "twins", "baby"))
     else:
         yield from _bare(text, at, end, last, first=first)
 
@@ -199,14 +204,14 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
         yield from _owned(text, at, at, end)
     elif last is not None and (_is_finite(word) or word in ("never",)) and word not in _MODALS:
         yield last._replace(start=at, end=at, shared=True)
-    elif first and ((word in words.DID and word not in ("was", "were", "had")) or _verbs().get(word) == "doing" and word not in ("getting", "going", "using", "seeing", "building", "named", "called", "playing", "driving", "buying", "planning", "selling", "visiting", "writing", "running")):
+    elif first and ((word in words.DID and word not in ("was", "were", "had")) or word in ("love", "hate") or _verbs().get(word) == "doing" and word not in ("getting", "going", "using", "seeing", "building", "named", "called", "playing", "driving", "buying", "planning", "selling", "visiting", "writing", "running")):
         yield Subject(SELF, "", at, at, shared=True)
     elif first:
-        yield from (each for each in _owned(text, at, at, end) if _head(each.words) in _heads("EVENTS") and not _NOT_MINE.match(each.words))
+        yield from (each for each in _owned(text, at, at, end) if head_of(each.words) in heads_of("EVENTS") and not _NOT_MINE.match(each.words))
 
 
 @cache
-def _heads(*tables: str) -> frozenset[str]:
+def heads_of(*tables: str) -> frozenset[str]:
     return frozenset(word.replace("_", " ") for table in tables for word in getattr(words, table).split())
 
 
@@ -216,10 +221,10 @@ def _owned(text: str, start: int, at: int, end: int) -> Iterator[Subject]:
     for token in _TOKEN.finditer(text[:end][at:]):
         word, place = token[0].lower(), at + token.start()
         if word in ("'s", "\u2019s", ":", "=", "'re", "'ve") or (_is_finite(word) and count):
-            name = text[at:place].strip()
+            name = _ADVERB_END.sub("", text[at:place].strip())
             if name and not re.search(r"[,;!]", name.replace("St.", "")):
                 kind = PERSON if is_person(name) else THING
-                yield Subject(kind, name, start, place if word not in (":", "=") else place)
+                yield Subject(kind, name, start, at + text[at:place].index(name) + len(name))
         count += 1
         if count > 9:
             return
@@ -232,11 +237,11 @@ def is_person(name: str) -> bool:
     )
 
 
-def _head(name: str) -> str:
+def head_of(name: str) -> str:
     """The noun of a phrase: "exam" in "exam in organic chemistry"."""
     phrase = re.split(r"\s(?:in|with|for|of|at|on|from|to)\s", name.lower())[0]
     two = " ".join(phrase.split()[-2:])
-    return two if two in _heads("EVENTS", "ROLES") else (phrase.split() or [""])[-1]
+    return two if two in heads_of("EVENTS", "ROLES", "POSSESSIONS", "ATTRIBUTES") else (phrase.split() or [""])[-1]
 
 
 def _antecedent(before: str) -> str:
@@ -256,7 +261,7 @@ def antecedent_of(text: str) -> str:
 def verb_group(text: str, clause: Clause) -> VerbGroup | None:
     """The verb that follows the subject, with what stands around it."""
     aux: list[str] = []
-    negated, modal, doubt, at = False, "", False, clause.subject.end
+    negated, modal, doubt, adverb, at = False, "", False, "", clause.subject.end
     for _ in range(9):
         blank = re.compile(r"\s*").match(text, at, clause.end)
         assert blank is not None
@@ -267,6 +272,7 @@ def verb_group(text: str, clause: Clause) -> VerbGroup | None:
         known = _verbs().get(word)
         if word in _ADVERBS and not (aux and word in ("now",)):
             doubt = doubt or word in _DOUBTFUL
+            adverb = word if word in _KEPT else adverb
         elif word in ("not", "n't", "never") or (word == "no" and text[token.end() : token.end() + 7] == " longer"):
             negated = True
         elif word in (":", "=") and not aux:
@@ -283,8 +289,9 @@ def verb_group(text: str, clause: Clause) -> VerbGroup | None:
             aux.append("have" if word != "had" else "had")
         elif word in _DO and _next_is_verb(text, token.end(), clause.end):
             aux.append("do")
-        elif known is not None and not (aux and aux[-1] in _BE and known in ("do", "does") and not aux[-1] == "do"):
-            return None if doubt else _main(known, word, aux, negated, modal, token.end())
+        elif known is not None and not (aux and aux[-1] in _BE and known in ("do", "does", "did", "done")):
+            found = None if doubt else _main(known, word, aux, negated, modal, token.end())
+            return found if found is None or not adverb else found._replace(adverb=adverb)
         else:
             break
         at = token.end()
@@ -292,11 +299,11 @@ def verb_group(text: str, clause: Clause) -> VerbGroup | None:
         return None
     if aux[-1] in _BE or (aux[-1] == "'s"):
         tense = "was" if aux[-1] in ("was", "were") else "is"
-        return VerbGroup("be", tense, negated, modal, tense, at)
+        return VerbGroup("be", tense, negated, modal, tense, at, adverb)
     if aux[-1] in _HAVE or aux[-1] == "had":
         if aux[-1] == "had":
             return VerbGroup("did", "had", negated, modal, "had", at)
-        return VerbGroup("have", "have", negated, modal, "has", at)
+        return VerbGroup("have", "have", negated, modal, "has", at, adverb)
     return VerbGroup("do", "do", negated, modal, "does", at) if aux[-1] == "do" and not negated else None
 
 

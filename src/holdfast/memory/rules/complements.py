@@ -51,7 +51,7 @@ PATTERNS: dict[str, str] = {
         rf"from\s(?:home\b|\d)|freelance\b|.*?(?:{words.RECURRING}|{words.CLOCK})|\d+\s(?:hours|days))"
     ),
     "working": r"(?:at\s(?!it|the\smoment|least)|for\s(?!free|me|it)|as\san?\s|nights\b|part[- ]time\b|full[- ]time\b|remotely\b|from\shome\b|towards?\s|in\s(?:an?|the)?\s?\w+|on\s(?:my|an?)\s(?:\w+\s){0,2}(?:book|novel|thesis|phd|dissertation|album|memoir|degree|master))",
-    "run": rf"(?:(?:an?|the|my|our)\s(?!\w+\s(?:script|test|query|code))|\d+\s?(?:k|km|miles)\b|(?:half\s)?marathons\b|.*?{words.RECURRING})",
+    "run": rf"(?:(?:an?|my\sown|our|two|three|the\s(?:local|family|shop|kitchen|caf\u00e9|bar|school|\w+\sclub))\s(?!(?:\w+\s){{0,2}}(?:scripts?|tests?|query|queries|code|command|build|risk|fever|temperature|program|loop|model|server|vm)\b)|\d+\s?(?:k|km|miles)\b|(?:half\s)?marathons\b|.*?{words.RECURRING})",
     "wear": r"(?:\w+\s)?(?:glasses|contacts?|contact\slenses|hearing\saids?|size|braces|an?\s(?:size|wig|hijab|prosthe\w+|retainer|insulin)|dentures|bifocals|a\ssize|hijab|orthotics|the\shijab|\d)",
     "use": r"(?:(?:an?\s)?(?:wheelchair|crutches|cane|walker|inhaler|screen\sreader|cpap|insulin|walking\sstick|hearing\saids?)\b|an?\s(?-i:[A-Z])|(?-i:[A-Z][\w-]+)\b)",
     "play": rf"(?:the\s|in\san?\s|for\s|as\s|(?:\w+\s){{0,2}}(?:{_SPORT})\b)",
@@ -64,7 +64,7 @@ PATTERNS: dict[str, str] = {
     "take": rf"(?:{_NP}{_DRUG}|.*?\sfor\smy\s(?:{_ILL}|{_BONE}|back|heart|thyroid|\w+\spressure|blood|skin|stomach)|(?:the\s)?(?:\w+\s){{0,2}}(?:bus|train|tram|metro|subway|ferry|tube|lessons|classes)\b.*?(?:{words.RECURRING}|to\swork|{words.CLOCK})|.*?{words.RECURRING})",
     "sugar": r"(?:\w+\s)?(?:sugar|milk|cream|vaccines|elevators|lifts|the\s\w+)",
     "go": rf"to\s(?!sleep\b).*?(?:{words.RECURRING})|by\s(?:bike|bus|car|train|the\sname)|to\s(?:bed|work|the\sgym|church|school|mosque|therapy|physio).*?(?:{words.CLOCK}|{_TIME})|to\sbed\searly|to\s(?:\w+\s){{0,2}}(?:school|university|college|high\sschool)\b",
-    "get": rf"(?:up\b.*?{words.CLOCK}|up\searly|home\b.*?{words.CLOCK}|off\swork\b.*?{words.CLOCK}|paid\b|(?:bad\s|terrible\s)?(?:migraines|hives|seasick|carsick|motion\ssick\w*|nosebleeds|headaches\sfrom|panic\sattacks|hay\sfever|vertigo|an?\srash|heartburn)\b|.*?{words.RECURRING})",
+    "get": rf"(?:up\b.*?{words.CLOCK}|up\searly|home\b.*?{words.CLOCK}|off\swork\b.*?{words.CLOCK}|paid\b|(?:bad\s|terrible\s)?(?:migraines|hives|seasick|carsick|motion\ssick\w*|nosebleeds|headaches\sfrom|panic\sattacks|hay\sfever|vertigo|an?\srash|heartburn)\b|(?:an?|my)\s(?:\w+\s)?(?:massage|haircut|shot|injection|infusion|transfusion|delivery|bonus|allowance)\b.*?{words.RECURRING})",
     "ends": rf"(?:in|with)\s\d|.*?{_TIME}",
     "clock": rf".*?(?:{words.CLOCK}|{words.DATED})",
     "sleep": rf"(?:.*?(?:{words.RECURRING}|{words.CLOCK})|with\sa\s\w+|on\smy|\d)",
@@ -73,8 +73,8 @@ PATTERNS: dict[str, str] = {
     "drink": rf"(?:only\s|no\s|my\s\w+\s(?:black|with)|.*?{words.RECURRING})",
     "do": rf"(?:keto|paleo|intermittent\sfasting|night\sshifts|(?!not)\S.*?(?:{words.RECURRING}|{words.CLOCK})|(?:yoga|pilates|crossfit|judo|karate|ballet|pottery|ceramics|boxing|bjj|triathlons?|shift\swork)\b)",
     "after": r"after\s(?:my|our|his|two|three)\s",
-    "have": rf"(?:{_NP}(?:{_PERSON})\b|{_NP}{_ILL}\b|{_OWN_NP}{_OWNED}\b|{_MODEL}|{_NP}{_EVENT}\b.*?{_TIME}|.*?{words.MONEY}|{_NP}(?:citizenship|degree|phd|masters|master's|dual\s\w+|accent|tattoos?|blood\stype)\b|(?:\w+\s)?(?:hair|eyes)\b|{_OWN_NP}(?:daughter|son)|.*?(?:{words.RECURRING})|{_ILL}|an?\s(?:fear|phobia)\sof|.*?\s(?:off)\s(?:on\s)?{words.RECURRING}|until\s.*?{_TIME}|an?\s(?:size|allergy))",
-    "need": r"(?:insulin|(?:an?\s)?(?:wheelchair|step[- ]free|interpreter|subtitles|large\sprint|ground[- ]floor|glasses|hearing|aisle\sseat\sbecause|quiet\sroom|dialysis|ramp))",
+    "have": rf"(?:{_NP}(?:{words.either(words.KIN)}|{_PET})\b|an?\s\d+[\s-](?:year|month|week)s?[\s-]old|an?\s(?:{words.either(words.ROLES)})\s(?:called|named|who|from|in)\b|{_NP}{_ILL}\b|{_OWN_NP}{_OWNED}\b(?!\s(?:tire|tyre|problem|issue|error|question|bug|crash|tab|call))|{_MODEL}|{_NP}{_EVENT}\b.*?{_TIME}|.*?{words.MONEY}|{_NP}(?:citizenship|degree|phd|masters|master's|dual\s\w+|accent|tattoos?|blood\stype)\b|(?:\w+\s)?(?:hair|eyes)\b|{_OWN_NP}(?:daughter|son)|.*?(?:{words.RECURRING})|{_ILL}|an?\s(?:fear|phobia)\sof|.*?\s(?:off)\s(?:on\s)?{words.RECURRING}|until\s.*?{_TIME}|an?\s(?:size|allergy))",
+    "need": r"(?:insulin|(?:an?\s)?(?:wheelchair|step[- ]free|interpreter|subtitles|large\sprint|ground[- ]floor|hearing|aisle\sseat\sbecause|quiet\sroom|dialysis|ramp))",
     "epipen": r"(?:an?\s)?(?:epi-?pen|inhaler|insulin)",
     "age": r"(?:\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)\b(?!\s(?:degrees|pages|around))",
     "got": rf"(?:accepted|into|promoted|laid\soff|fired|married|divorced|engaged|hired|diagnosed|my\s(?:citizenship|degree|visa|licen[cs]e|driving|green|phd|first)|(?:the|a|an)\s(?:\w+\s){{0,2}}(?:job|promotion|offer|place|position|scholarship|raise|grant|internship|visa)\b(?!\sto\s(?!the|a|my)\w)|moved\sto\s.*?{_TIME}|{_NP}{_PET}\b|{_OWN_NP}{_OWNED}\b|{_MODEL}|{_NP}{_ILL}\b|custody|tenure|keys\b|the\skeys\b|vaccinated)",
@@ -113,18 +113,18 @@ PATTERNS: dict[str, str] = {
     "building": r"(?:an?|my|our)\s(?:\w+\s){0,3}(?:house|boat|kit|cabin|app|shed|treehouse|company|startup|van|guitar|robot|extension|greenhouse|deck|studio|game|canoe)\b",
     "drive": rf"(?:{_OWN_NP}{_OWNED}\b|{_MODEL})",
     "food": rf"(?:any\s|the\s|too\smuch\s|raw\s|\w+\s)?{_FOOD}\b",
+    "fooddays": rf"(?:(?:any\s|the\s|\w+\s)?{_FOOD}\b|(?:on\s)?{words.RECURRING})",
     "weekdays": rf"(?:on\s|at\s)?(?:{words.RECURRING})",
     "ear": r"(?:out\sof|in|on|with)\s(?:my|his|her|one)\s",
 }  # fmt: skip
 _COMPILED = {name: Pattern(rf"(?i:{body})") for name, body in PATTERNS.items()}
-_WHEN = {"food": True}
+_AMOUNT = Pattern(r"(?i:(?:too\s)?(?:much|a\slot|lots|enough|another|anything|more|breakfast|lunch|dinner|today|well|very)\b)")
 
 
 def fits(check: str, text: str, start: int, end: int) -> bool:
     """Whether what stands between two places is what the check asks for."""
     if check == "bare":
-        thing = thing_at(text[:end], start)
-        return thing is not None
+        return thing_at(text[:end], start) is not None and not _AMOUNT.match(text, start, end)
     return _COMPILED[check].match(text, start, end) is not None
 
 
@@ -133,7 +133,7 @@ IS_SELF = (
     rf"(?:an?|the)\s(?:(?!bit|big|huge|good|bad|better|terrible|great|slow|non|former)[\w&'-]+\s){{0,3}}(?:{words.either(words.PROFESSIONS)})\b(?!['\u2019-])|"
     rf"(?:\d|1\.\d)[.,\d]*\s?(?:m|cm|ft|feet)\b|(?:about\s|around\s)?\d+\s?(?:cm|kg)\b|"
     rf"(?:not\s)?(?:(?:only|usually|always|mostly|generally|just)\s)?(?:free|available|busy|off|away|out\sof\s(?:the\soffice|town)|reachable|at\s(?:work|the\sgym|the\soffice|school|uni)|in\s(?:class|lectures|the\soffice|meetings))\b.*?(?:{words.RECURRING}|{words.CLOCK}|{words.DATED}|\ball\sday)|"
-    rf"on\s(?:the\s|an?\s)?(?:(?:early|late|night|day|morning|evening)\s)?shifts?\b.*?(?:{_TIME})|on\s(?:holiday|vacation|leave|call)\b.*?(?:{_TIME})|on\sthe\s.*?{words.RECURRING}|"
+    rf"in\sthe\s\w+\stime\s?zone|on\s(?:the\s|an?\s)?(?:(?:early|late|night|day|morning|evening)\s)?shifts?\b.*?(?:{_TIME})|on\s(?:holiday|vacation|leave|call)\b.*?(?:{_TIME})|on\sthe\s.*?{words.RECURRING}|"
     rf"(?:the|an?|one\sof|head|captain|president|treasurer|secretary|chair\w*|member|coach|owner|founder|co-?founder)\s?(?:head|captain|president|treasurer|chair\w*|member|coach|owner|founder|co-?founder|ceo|cto|cfo|oldest|youngest|eldest|middle|only|first|godmother|godfather|best\sman|maid\sof\shonour)?\s(?:of|at|for|in\sour)\s|"
     rf"an?\s(?:\w+\s){{0,2}}(?:night\sowl|early\sbird|introvert|extrovert|non-?smoker|smoker|size|native\s\w+\sspeaker|citizen|resident|type\s\w+|\w+\scitizen|refugee|immigrant|veteran|volunteer|morning\slark|teetotaller)\b|"
     rf"(?:afraid|scared|terrified|fond|a\s(?:big\s|huge\s)?fan|sick)\sof\s(?:(?!this|that|it|you|the)\w)|into\s(?!this|that|it)\w|based\sin\s|due\s(?:in|on|to\sgive\sbirth)\b|(?:in|of)\s(?:my|the)\s(?:first|second|third|fourth|fifth|final|last)\s(?:year|semester|term|trimester)|"
@@ -143,5 +143,9 @@ IS_OTHER = (
     rf"(?:(?:called|named)\s|(?:(?:about|almost|just|only|nearly|turning|now)\s)?(?:\d{{1,3}}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen)(?:\s(?:and\sa\shalf)?\s?(?:years?|months?|weeks?)(?:\sold)?)?(?=\W*$|\s(?:and|now|already|this|in|next)\b|\s(?:years?|months?|weeks?)\b)|an?\s(?=\w)|"
     rf"in\s(?:first|second|third|fourth|fifth|sixth|\d+(?:st|nd|rd|th)|year|grade|kindergarten|nursery|primary|middle|high|hospital|the\sarmy|college)\b|visiting\b.*?{words.DATED}|(?:away|staying|coming|abroad|visiting)\b.*?{words.DATED}|dead\b|neutered|spayed|house-?trained|(?:\w+\s)?{_PET}\b)"
 )
-SPECIFIC = r"(?:(?:called|named|at|on|in|from|by|about|around|roughly|under|over|approximately|the|an?|still|now|only|max|maximum|between|up\sto)\s){0,3}(?:[$\u20ac\u00a3\x00\"\u201c]|(?-i:[A-Z\d]))"
+_LEADING = "called|named|at|on|in|from|by|about|around|roughly|under|over|approximately|the|an?|still|now|only|max|maximum|between|up\\sto"
+SPECIFIC = (
+    rf"(?:(?:(?:{_LEADING})\s){{0,3}}(?:[$\u20ac\u00a3\x00\"\u201c]|(?-i:[A-Z\d]))|an?\s(?:[\w-]+\s){{1,3}}?(?-i:[A-Z\d])|"
+    r"on\sthe\s\w+\sfloor)"
+)
 IS_THING = rf"(?:{SPECIFIC}|.*?(?:{_TIME}|{words.MONEY}))"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from holdfast import when
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
@@ -27,7 +29,7 @@ _NOUN = (
     "retreat|hike"
 )
 _OWN = Pattern(
-    rf"(?i:\b(?:I|we)(?:{S}have|['\u2019]ve{S}got|{S}have{S}got|{S}had|['\u2019]ve{S}booked|{S}booked|"
+    rf"(?i:\b(?:I|we)(?:{S}have|['\u2019]ve{S}{S}have{S}got|{S}had|['\u2019]ve{S}booked|{S}booked|"
     rf"{S}have{S}booked){S}(?:an?|my|our|the|another){S}(?:[^\W_][\w'-]{{0,20}}{S}){{0,4}}(?:{_NOUN})\b)"
 )
 _MINE = Pattern(
@@ -41,13 +43,13 @@ _GOING = Pattern(
 )
 _WILL = Pattern(rf"(?i:\b(?:I|we)(?:{S}will|['\u2019]ll){S}(?!not\b|never\b)[^\W\d_]{{2,20}}\b)")
 _DID = Pattern(
-    rf"(?i:\b(?:I|we){S}{ADVERB}(?:went|visited|met|saw|attended|started|finished|bought|sold|got|adopted|joined|left|"
-    rf"graduated|passed|ran|had(?!{S}to\b)|took|completed|moved|signed|won|lost|broke|celebrated|flew|drove|launched|"
-    rf"released|quit|married|gave|made|painted|wrote|hosted|organi[sz]ed|volunteered|presented|received|climbed|hiked|"
-    rf"swam|watched|read|cooked|baked|planted|began|returned|arrived|came|submitted|published|deployed|fixed|shipped|"
-    rf"performed|participated|hired|proposed|had{S}been|tried|called|spoke|talked|played|booked|learned|learnt|built|"
-    rf"planned)\b)"
+    rf"(?i:\b(?:I|we){S}{ADVERB}(?:went|visited|met|attended|started|finished|bought|sold|got|adopted|joined|left|"
+    rf"graduated|passed|ran|completed|moved|signed|won|lost|broke|celebrated|flew|drove|launched|"
+    rf"released|quit|married|wrote|hosted|organi[sz]ed|volunteered|presented|climbed|hiked|"
+    rf"returned|arrived|submitted|published|shipped|"
+    rf"performed|participated|hired|proposed|booked|planned)\b)"
 )
+_PAST = Pattern(r"(?i:\b(?:was|were|had|got\smoved)\b)")
 _REACH_CHARS = 160  # a time further off belongs to something else
 _LEAD_CHARS = 60
 _MONTHS = [
@@ -117,17 +119,29 @@ def _event(sentence: Sentence, rule: str, patterns: tuple[Pattern, ...]) -> Iter
     span = next((span for span in spans if span.start >= cue.end()), spans[0])
     if not -_LEAD_CHARS <= span.start - cue.end() <= _REACH_CHARS:
         return
+    if rule == "planned" and not _PAST.search(sentence.text[cue.start() : span.start]):
+        span = ahead(sentence, span)
+        if span.until is not None and span.until <= sentence.time + when.DAY:
+            return  # "a meeting in an hour" is no plan for long
     start, end = min(cue.start(), span.start), max(cue.end(), span.end)
     if len(sentence.text) <= 240:
         start, end = 0, len(sentence.text)
-    text = f"{sentence.who}: {sentence.words(start, end)} ({_stamp(span)})"
+    text = f"{sentence.who}: {sentence.words(start, end)} ({stamp(span)})"
     yield sentence.found(
         rule, start, end, text, kind="episodic", valid_from=span.since, valid_to=span.until, corrects=False,
         importance=0.5, tags=("event",),
     )  # fmt: skip
 
 
-def _stamp(span: when.Span) -> str:
+def ahead(sentence: Sentence, span: when.Span) -> when.Span:
+    """A time as someone means it who speaks of what is to come: "on the 12th" is the next one."""
+    if span.until is None or span.until > sentence.time or re.search(r"[0-9]{4}", span.phrase):
+        return span
+    again = when.find(f"it will be {sentence.text[max(0, span.start - 3) : span.end]}", sentence.time)
+    return msgspec.structs.replace(again[0], start=span.start, end=span.end) if again and again[0].since else span
+
+
+def stamp(span: when.Span) -> str:
     since, until = span.since, span.until
     assert since is not None
     assert until is not None

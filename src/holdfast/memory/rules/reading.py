@@ -17,6 +17,7 @@ import msgspec
 
 from holdfast import when
 from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules.pasted import blanked
 from holdfast.records import EntryRef
 from holdfast.when import Pattern
 
@@ -33,23 +34,16 @@ ADVERB = (
     rf"generally|usually|truly|particularly|especially|both|finally){S}){{0,2}}"
 )
 
-_BLANKED = Pattern(
-    r"```.*?(?:```|\Z)|`[^`\n]{1,500}`|^[ \t]{0,8}>[^\n]*"
-    r'|"[^"\n]{0,2000}"|\u201c[^\u201c\u201d\n]{0,2000}\u201d|\u00ab[^\u00ab\u00bb\n]{0,2000}\u00bb',
-    re.DOTALL | re.MULTILINE,
-)
-# What follows "Translate this:" is material, not a statement of the one who hands it over.
-_MATERIAL = Pattern(
-    r"(?im:^[^\n:]{0,40}\b(?:translate|rewrite|rephrase|proofread|summari[sz]e|paraphrase|correct|improve|edit|explain|"
-    r"write|draft|example|lyrics|poem|story|following|says|said|quote)\b[^\n:]{0,80}:(?=\s))"
-)
 _END = Pattern(r"[.!?\u2026]{1,5}(?=\s|$|[)\]])|[\u3002\uff01\uff1f\u0964]|\n{1,3}|;(?=\s)")
 _SHORT = Pattern(
-    r"(?:\b(?:dr|mr|mrs|ms|st|prof|vs|etc|e\.g|i\.e|approx|jr|sr|inc|ltd|co|no)|\b[A-Z]|[ap]\.m)$", re.IGNORECASE
+    r"(?:\b(?:dr|mr|mrs|ms|st|prof|vs|etc|e\.g|i\.e|approx|jr|sr|inc|ltd|co|sgt|capt|lt|col|rev|mt|ft|dept|apt)|"
+    r"\b(?!I)[A-Z]|(?<=[\s.])[a-z]|[ap]\.m)$",
+    re.IGNORECASE,
 )
+_COUNTED = Pattern(r"(?:\b(?:no|nr|vol|fig|ca|min|max|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec))$", re.IGNORECASE)
 
 _SUPPOSED = Pattern(
-    r"(?i:\b(?:if|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|hypothetically|unless|"
+    r"(?i:\b(?:if|as an ai|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|hypothetically|unless|"
     r"whether|probably|possibly|almost|let['\u2019]s say|assume|assuming|as though|dreamed|dreamt|imagined|joked|"
     r"kidding|act as|in another life|hope|hoping|should|ask me|say I|say we|for example|for instance|e\.g|in (?:the|"
     r"this|that|a|my) (?:story|novel|book|movie|film|game|dream|scenario|play|poem|song|role|simulation))\b|"
@@ -71,6 +65,11 @@ _CLAUSE = Pattern(r"(?i:[,:\u2013\u2014(]|\bbut\b|\band\b|\bso\b|\bbecause\b|\bt
 _ASKING = Pattern(
     r"(?i:,\s{1,3}(?:(?:so|and|but|now)\s{1,3})?(?:can|could|would|will|do|what|how|which|where|who|why|should|"
     r"are there|is there|any)\b(?!\s{1,3}(?:I|we)\s{0,3}$))"
+)
+_PAUSE = Pattern(r"(?:,|\s-|\s?[\u2013\u2014:;]|\.{2,})\s+(?=\S)")
+_TAG = Pattern(
+    r"(?i:\s*(?:right|no|yes|yeah|ok|okay|correct|eh|huh|innit|or\swhat|or\snot|true|you\sknow|really|(?:(?:is|are|do|does|did|was|has|have|"
+    r"am|can|will|wo|ca)(?:n['\u2019]t)?\s(?:I|we|he|she|it|they|you)))\W*$)"
 )
 _ASKS_AT_ONCE = Pattern(
     r"(?i:\W{0,3}(?:(?:so|and|but|ok|okay|well|hi|hey)\W{1,3})?(?:do|did|does|am|is|are|was|were|can|could|would|will|"
@@ -156,14 +155,6 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
         return Extraction(rule, text, quote=self.whole[start:end], start=start, end=end, ref=self.ref, **more)
 
 
-def blanked(text: str) -> str:
-    """The text with quotations, code and handed-over material replaced by spaces of the same length."""
-    material = _MATERIAL.search(text)
-    if material:
-        text = text[: material.start()] + " " * (len(text) - material.start())
-    return _BLANKED.sub(lambda found: re.sub(r"[^\n]", "\x00", found[0]), text)
-
-
 def sentences(text: str, *, subject: str, who: str, time: datetime, ref: EntryRef | None) -> Iterator[Sentence]:
     """The sentences that state something, in order; questions and endless ones are left out."""
     readable, corrected, before, time = blanked(text), False, "", time if time.tzinfo else time.replace(tzinfo=UTC)
@@ -183,15 +174,24 @@ def sentences(text: str, *, subject: str, who: str, time: datetime, ref: EntryRe
 
 def _before_question(piece: str) -> str:
     """What is stated before a question of its own clause begins: "I live in Berlin, what can I do there?"."""
-    asking = _ASKING.search(piece)
-    return piece[: asking.start()] if asking and not _ASKS_AT_ONCE.match(piece) else ""
+    if _ASKS_AT_ONCE.match(piece):
+        return ""
+    asking = _ASKING.search(piece) or next((each for each in reversed(list(_PAUSE.finditer(piece)))), None)
+    return piece[: asking.start()] if asking and not _TAG.match(piece, asking.end()) else ""
 
 
 def _bounds(text: str) -> Iterator[tuple[int, int, str]]:
     begin = 0
     for mark in _END.finditer(text):
-        if mark[0] == "." and _SHORT.search(text, max(begin, mark.start() - 8), mark.start()):
+        if mark[0] == "." and _goes_on(text, max(begin, mark.start() - 8), mark):
             continue
         yield begin, mark.start(), mark[0]
         begin = mark.end()
     yield begin, len(text), ""
+
+
+def _goes_on(text: str, start: int, mark: re.Match[str]) -> bool:
+    """Whether a full stop only ends a short form: "Dr. K. Meyer", "no. 7"."""
+    if _SHORT.search(text, start, mark.start()):
+        return True
+    return text[mark.end() :].lstrip()[:1].isdigit() and _COUNTED.search(text, start, mark.start()) is not None

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules import complements
 from holdfast.memory.rules import vocabulary as words
-from holdfast.memory.rules.clauses import PERSON, SELF, THING, Clause, Subject, VerbGroup, clauses, verb_group
+from holdfast.memory.rules.clauses import PERSON, SELF, THING, Clause, Subject, VerbGroup, clauses, head_of, heads_of, verb_group
+from holdfast.memory.rules.dates import ahead, stamp
 from holdfast.memory.rules.phrases import folded
 from holdfast.memory.rules.reading import Sentence
 from holdfast.memory.rules.rule import ExtractionRule
@@ -23,14 +24,14 @@ from holdfast.when import Pattern
 _PASSING = Pattern(
     r"(?i:\b(?:right\snow|rn|at\sthe\smoment|tonight|this\s(?:morning|afternoon|evening|second|minute)|today|for\snow|atm|"
     r"in\sa\s(?:minute|sec|second|bit|moment|hurry|meeting|mood)|soon|later|again|for\sa\s(?:bit|sec|while)|"
-    r"like\s(?:crazy|hell|a)|lol|lmao|jk|/s|one\sday|someday|in\stheory|any\s?more)\b)"
+    r"like\s(?:crazy|hell|a)|lol|lmao|jk|one\sday|someday|in\stheory|any\s?more)\b)"
 )
-_OPEN = Pattern(r"(?i:\b(?:maybe|perhaps|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|might|apparently|supposedly)\b)")
-_POINTING = Pattern(r"(?i:(?:it|this|that|them|these|those|him|her|one)\b(?!\s(?:name|birthday|is)\b))")
+_OPEN = Pattern(r"(?i:\b(?:maybe|perhaps|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|might|apparently|supposedly|in\s(?:the|this|a|my)\s(?:game|story|novel|movie|film|dream|scenario|campaign))\b)")
+_POINTING = Pattern(r"(?i:(?:it|this|that|them|these|those|him|her)\b(?!\s(?:name|birthday|is)\b))")
 _LASTING = frozenset({"health", "plan", "family", "change", "decision", "person"})
 _TRAILING = Pattern(
     r"(?i:(?:[\s,:;!.()\u2013\u2014-]|\b(?:please|pls|lol|haha|tho|though|btw|sadly|finally|ugh|too|actually|you\sknow|by\sthe\sway|"
-    r"instead|honestly|thanks|then|yay|and|or|so|now|ok)\b|:[)D(])+$)"
+    r"instead|here|honestly|thanks|then|yay|and|or|so|now|ok)\b|:[)D(])+$)"
 )
 _OURS = {
     "my": "their", "our": "their", "me": "them", "us": "them", "mine": "theirs", "ours": "theirs", "i": "they", "we": "they",
@@ -42,11 +43,13 @@ _CODE = r"(?:(?:(?=[\w/.-]*\d)[A-Za-z0-9][\w/.:-]*|(?-i:[A-Z]{4,}))(?:[ ](?=[\w-
 _IDENTIFIER = Pattern(
     rf"(?i:(?<![\w-])(?P<det>my|our|the|his|her|their|your|an?)?\s?(?P<what>(?:[\w-]+\s)?(?:{words.either(words.IDENTIFIED)})(?:\s\w+)?\s?(?:{words.either(words.NUMBERING)})s?|"
     rf"(?:booking|order|customer|membership|tracking|server|licen[cs]e|registration)\s?(?:reference|ref|id|number|no|code|plate|ip)?|pnr|iban|license\splate|number\splate|server\sip)\.?"
+    rf"(?:\s(?:at|for|of|to|on)\s(?:the|my|our)\s\w+(?:\s\w+)?)?"
     rf"(?:\s(?:is|are|=|was)(?:\snow)?|\sends\s(?:in|with)|['\u2019]s|:|\s?=|\s\#)?[\s:#]{{1,3}}(?P<code>{_CODE}))(?![\w%])"
 )
 _SECRET = Pattern(rf"(?i:\b(?:{words.either(words.NEVER_KEPT)}|credit card|debit card|security code)\b)")
 _BUDGET = Pattern(
     rf"(?i:\b(?:(?:my|our|the|a|total)\s(?:\w+\s){{0,3}})?budget\b(?P<what>[^.!?\n]{{0,60}}?{words.MONEY}[^.,!?\n]{{0,40}})|"
+    rf"(?P<most>\b(?:I|we)\s(?:don['\u2019]t|do\snot)\swant\sto\s(?P<spend>(?:spend|pay)\s(?:more\sthan|over)\s{words.MONEY}[^.,!?\n]{{0,40}}))|"
     rf"\b(?:max(?:imum)?|at\smost|up\sto|no\smore\sthan|under|not\sover)\s{words.MONEY}[^.,!?\n]{{0,20}}\bbudget\b)"
 )
 _REACH = Pattern(
@@ -62,6 +65,14 @@ _BECAUSE_ALLERGIC = Pattern(
 )
 _ALLERGY_TO = Pattern(
     r"(?i:\b(?P<whose>my|our|(?:my|our)\s[\w-]+['\u2019]s)\s(?:\w+\s)?allergy\sto\s(?P<what>[\w-]+(?:\s(?!is|matters|means|has|was|here|so|makes|gets|and)[\w-]+)?))"
+)
+_HERE = Pattern(
+    rf"(?i:^(?:(?:hi|hey|hello|fellow|lifelong|proud|total|full|part)[,\s-]+)?(?P<what>(?:[\w-]+\s){{0,2}}?(?:(?:{words.either(words.PROFESSIONS)})(?=\shere)|{words.IS_DIET}|diabetic|asthmatic|"
+    rf"phobia\sof\s\w+|(?:mom|mum|dad|father|mother)\sof\s\w+))\shere\b)"
+)
+_SUITS = Pattern(
+    rf"(?i:^(?P<when>(?:mornings?|evenings?|afternoons?|weekdays|weekends|mid-?week|(?:after|before)\s\d{{1,2}}(?::\d\d)?(?:\s?[ap]m)?|{words.RECURRING}))\s(?P<how>(?:is|are|works?|suits?)\s(?:(?:always|usually|generally)\s)?"
+    r"(?:(?:best|better|good|fine|well)\s)?)(?:for\s)?me\b)"
 )
 _GIVES_ME = Pattern(
     r"(?i:^(?P<what>(?!it\b|this\b|that\b|they\b|he\b|she\b|you\b|what\b)[\w' -]{3,40}?)\s(?P<verb>gives?|makes?)\sme\s(?P<ill>hives|(?:a\s)?migraines?|a\srash|heartburn|"
@@ -109,7 +120,18 @@ def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Found | None
     who = _named(sentence.who, subject)
     words_ = _theirs(sentence.words(start, end)) if rest else ""
     said = " ".join(part for part in (who, _verb(group, subject), words_, _theirs(clause.when[:1].lower() + clause.when[1:])) if part)
-    return _Found(family, end, said, _key(clause, group, family))
+    return _Found(family, end, f"{said}{_day(sentence, clause, group, end)}", _key(clause, group, family))
+
+
+def _day(sentence: Sentence, clause: Clause, group: VerbGroup, end: int) -> str:
+    """The day of a time that only the day of the message tells: "last month", "on the 12th"."""
+    if _RECURS.search(sentence.text, clause.start, end) or _RECURS.search(clause.when):
+        return ""
+    for span in sentence.spans:
+        if span.since and span.until and span.end <= end and span.kind not in ("since", "year"):
+            span = span if group.form == "did" or group.verb == "was" else ahead(sentence, span)
+            return "" if re.search(r"[0-9]{4}", span.phrase) else f" ({stamp(span)})"
+    return ""
 
 
 def _named(who: str, subject: Subject) -> str:
@@ -129,10 +151,14 @@ def _verb(group: VerbGroup, subject: Subject) -> str:
         said = group.verb
     if group.modal in ("will", "'ll"):
         return f"will {group.verb}"
+    if group.modal in ("can", "ca", "cannot") and group.adverb == "only":
+        return f"can only {group.verb}"
     if group.modal in ("can", "ca", "cannot"):
         return f"can{'not' * group.negated} {group.verb}"
     if group.negated:
         return f"{said} not" if group.form in ("be",) else f"does not {group.verb}"
+    if group.adverb:
+        return f"{said} {group.adverb}" if group.form == "be" else f"{group.adverb} {said}"
     return said
 
 
@@ -147,6 +173,8 @@ def _family(text: str, clause: Clause, group: VerbGroup, start: int, end: int) -
         return None
     if group.modal in ("will", "'ll"):
         return "plan" if group.form == "do" and complements.fits("date", text, start, end) and complements.fits("any", text, start, end) else None
+    if group.modal and not group.negated and group.adverb == "only" and re.search(rf"(?i:{complements._TIME})", text[start:end]):
+        return "routine"
     if group.modal and not group.negated:
         return "money" if group.verb in ("spend", "pay", "afford") and complements.fits("money", text, start, end) else None
     if group.form != "be" and _POINTING.match(text, start, end):
@@ -171,7 +199,7 @@ def _family(text: str, clause: Clause, group: VerbGroup, start: int, end: int) -
 _THING_VERBS = frozenset(
     "cost run end start begin expire close open leave land arrive depart get got finish meet move moved weigh measure turn take need lead".split()
 )
-_DESCRIBING = Pattern(r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?%|in\s(?:the|a|my|our)\s|on\s(?:the|a|my|fire)\b|here|like|as|down|gone|late|stuck)(?!\w))")
+_DESCRIBING = Pattern(r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?%|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|a\s|my\s|fire\b)|here|like|as|down|gone|late|stuck)(?!\w))")
 
 
 def _being(text: str, clause: Clause, start: int, end: int, *, negated: bool) -> str | None:
@@ -183,14 +211,31 @@ def _being(text: str, clause: Clause, start: int, end: int, *, negated: bool) ->
     if kind == PERSON and (_IS_OTHER.match(text, start, end) or _is_named(text, start, end)):
         return None if re.match(r"(?i:an?\s(?:bit|pain|mess|joke|lot|saint|angel|genius|star|hero|nightmare|monster|legend|little|total|real|big|great|good|bad|huge|true|treasure|sweetheart|delight|handful|character|disaster))\b", text[start:end]) else "family"
     if kind == THING and not _DESCRIBING.match(text, start, end) and _IS_THING.match(text, start, end):
-        return "thing"
+        name = clause.subject.words
+        told = _known(name) or _CALLED.match(text, start, end) or (_TIMED.search(text, start, end) and head_of(name) not in _VAGUE)
+        return "thing" if told and not _SECRET.search(name) else None
     return None
+
+
+def _known(name: str) -> bool:
+    """Whether a thing is of a kind that is worth keeping, or is at least no passing thing of the work at hand."""
+    head = head_of(name)
+    return head in heads_of("ATTRIBUTES", "POSSESSIONS", "EVENTS", "ROUTINE", "IDENTIFIED", "CONDITIONS") or bool(
+        " " in name and set(name.lower().replace("'s", "").split()) & set(f"{words.NUMBERING} favourite favorite".split())
+    )
 
 
 def _is_named(text: str, start: int, end: int) -> bool:
     return re.match(r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2}\W*$", text[start:end]) is not None
 
 
+_RECURS = Pattern(rf"(?i:{words.RECURRING}|\bborn\b|\bbirthday\b|\banniversary\b)")
+_CALLED = Pattern(r"(?i:called\s|named\s)")
+_TIMED = Pattern(rf"(?i:{complements._TIME}|{words.MONEY})")
+_VAGUE = frozenset(
+    "character code essay result question guess point answer problem issue error output function list array file script program query text "
+    "prompt message sentence paragraph word input string variable class version data table score turn bad idea opinion favorite page".split()
+)
 _IS_SELF = Pattern(rf"(?i:{complements.IS_SELF})")
 _IS_OTHER = Pattern(rf"(?i:{complements.IS_OTHER})")
 _IS_THING = Pattern(rf"(?i:{complements.IS_THING})")
@@ -252,6 +297,10 @@ def _identifier(sentence: Sentence) -> Iterator[Extraction]:
 def _budget(sentence: Sentence) -> Iterator[Extraction]:
     for match in _BUDGET.finditer(sentence.text):
         if sentence.states(match.start()) and not re.search(r"(?i)\b(?:his|her|their|your|company's)\b", match[0]):
+            if match["most"]:
+                text = f"{sentence.who} does not want to {match['spend'].strip()}"
+                yield sentence.found("budget", *match.span(), text, importance=0.7, tags=("money",))
+                continue
             said = re.sub(r"^(?i:my|our|the|a)\s", "", match[0].strip())
             said = re.sub(r"^((?:\w+\s){0,3}budget):\s*", r"\1 is ", said)
             yield sentence.found("budget", *match.span(), f"{sentence.who}'s {said}", key="budget", importance=0.7, tags=("money",))
@@ -264,6 +313,13 @@ def _reach(sentence: Sentence) -> Iterator[Extraction]:
                 "reach", match.start("say"), match.end("say"), f"{sentence.who} asks: {match['say'].strip()}", kind="procedural",
                 corrects=False, importance=0.7, tags=("contact",),
             )  # fmt: skip
+    yield from _suits(sentence)
+
+
+def _suits(sentence: Sentence) -> Iterator[Extraction]:
+    for match in _SUITS.finditer(sentence.text):
+        text = f"{match['when']} {match['how']}for {sentence.who}".replace("  ", " ")
+        yield sentence.found("reach", *match.span(), text[:1].upper() + text[1:], importance=0.6, tags=("routine",))
 
 
 def _allergy_told(sentence: Sentence) -> Iterator[Extraction]:
@@ -278,6 +334,10 @@ def _allergy_told(sentence: Sentence) -> Iterator[Extraction]:
     for match in _NOT_FOR_ME.finditer(sentence.text):
         if not _ONCE.search(sentence.text):
             yield sentence.found("sensitivity", *match.span(), f"{sentence.who} takes no {match['what'].strip()}", importance=0.7, tags=("diet",))
+    for match in _HERE.finditer(sentence.text):
+        what = match["what"].lower()
+        verb = "has a" if what.startswith("phobia") else "is a" if re.search(words.either(words.PROFESSIONS), what) else "is"
+        yield sentence.found("sensitivity", *match.span(), f"{sentence.who} {verb} {what}", importance=0.8, tags=("health",))
     for match in _GIVES_ME.finditer(sentence.text):
         if sentence.states(match.start()):
             verb = match["verb"].lower()

@@ -201,7 +201,7 @@ DID = {
     "published": ("work", "thing"), "replaced": ("possession", "with"), "postponed": ("plan", "any"), "cut": ("diet", "out"),
 }  # fmt: skip
 PARTICIPLES = {"begun": "began", "chosen": "chose", "broken": "broke", "grown": "grew", "given": "gave", "gotten": "got",
-               "torn": "tore", "become": "became", "gone": "went", "come": "came", "run": "ran", "won": "won"}  # fmt: skip
+               "torn": "tore", "gone": "went"}  # fmt: skip
 
 DOING = {
     "living": ("place", "live"), "working": ("work", "working"), "studying": ("work", "any"), "teaching": ("work", "any"),
@@ -224,7 +224,7 @@ DOING = {
 NEVER_DOES = {
     "eat": ("diet", "bare"), "drink": ("diet", "bare"), "smoke": ("health", "maybe"), "drive": ("person", "maybe"),
     "like": ("likes", "bare"), "speak": ("person", "name"), "tolerate": ("health", "bare"), "celebrate": ("person", "any"),
-    "stand": ("likes", "bare"), "swim": ("person", "only"), "have": ("diet", "food"), "do": ("diet", "food"), "digest": ("diet", "bare"),
+    "stand": ("likes", "bare"), "swim": ("person", "only"), "have": ("diet", "food"), "do": ("diet", "fooddays"), "digest": ("diet", "bare"),
     "work": ("routine", "weekdays"), "fly": ("likes", "only"), "read": ("person", "name"), "take": ("diet", "sugar"),
     "hear": ("health", "ear"), "see": ("health", "ear"), "use": ("likes", "name"), "touch": ("diet", "food"), "lift": ("health", "any"),
     "teach": ("routine", "weekdays"), "kneel": ("health", "maybe"), "eat out": ("diet", "any"), "spend": ("money", "spend"),
@@ -252,7 +252,7 @@ MONEY = (
 _DAY = rf"(?:{'|'.join(FULL_WEEKDAYS)}|mon|tues?|wed|thur?s?|fri|sat|sun)"
 MONTHLY = rf"(?:{'|'.join(FULL_MONTHS)}|{'|'.join(MONTHS)}|sept)"
 RECURRING = (
-    rf"(?:\bevery\b|\beach\b|\b{_DAY}s\b|\bweekdays?\b|\bweekends?\b|\bdaily\b|\bweekly\b|\bmonthly\b|\byearly\b|\bnightly\b|"
+    rf"(?:\b(?:every|each)\s(?!time\b|one\b|single\b|word\b|line\b)|\b{_DAY}s\b|\bweekdays?\b|\bweekends?\b|\bdaily\b|\bweekly\b|\bmonthly\b|\byearly\b|\bnightly\b|"
     r"\b(?:once|twice|\w+\stimes)\s(?:a|per)\s\w+|\balways\b|\busually\b|\bin\sthe\s(?:mornings?|evenings?|afternoons?)\b|\bat\snight\b|"
     r"\bmornings\b|\bevenings\b|\bafternoons\b|\bnights\b|\ball\s(?:year|summer|winter)\b|\bbefore\sbreakfast\b|\bmost\s\w+s\b|"
     rf"\b{_DAY}\s?(?:-|to|\u2013|through|and|\+|&)\s?{_DAY}\b)"
