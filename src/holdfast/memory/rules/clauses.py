@@ -49,7 +49,7 @@ _THE = Pattern(r"(?i:the\s)")
 _NAME = r"(?-i:(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2})"
 _WHO = rf"(?:{words.either(words.KIN)}|{words.either(words.ROLES)}|{words.either(words.PETS)})"
 _ANTECEDENT = Pattern(
-    rf"(?i:\b(?:(?:my|our)\s(?:[\w-]+\s){{0,3}}?(?P<kin>{_WHO})\b(?!['\u2019-])(?:(?:,\s|\sis\s(?:called\s|named\s)?|\s(?:called|named)\s|\s)(?P<name>{_NAME})(?!['\u2019]))?|"
+    rf"(?i:\b(?:(?:my|our)\s(?:[\w-]+\s){{0,3}}?(?P<kin>{_WHO})\b(?!-|['\u2019](?!s\sname\sis))(?:(?:,\s|['\u2019]s\sname\sis\s|\sis\s(?:called\s|named\s)?|\s(?:called|named)\s|\s)(?P<name>{_NAME})(?!['\u2019]))?|"
     rf"(?:got|adopted|have|getting|bought|rescued)\san?\s(?:[\w-]+\s){{0,3}}?(?P<pet>{words.either(words.PETS)})\b)|^(?P<bare>{words.either(words.BARE)})(?:\s(?:is\s)?(?:called\s|named\s)?(?P<named>{_NAME}))?\b)"
 )
 
@@ -147,11 +147,17 @@ def _segments(text: str) -> Iterator[tuple[int, int, str]]:
             continue
         if not mark:
             continue  # a blank is no boundary
+        if join == "and" and mark == "and" and not _has_verb(text[begin : cut.start()]):
+            continue  # "Freddie and I"
         hard = join in _ALWAYS or mark[0] in ";(.)"
         if hard or _opens(text, cut.end(), join, mark[:1]):
             yield begin, cut.start(), joined
             begin, joined = cut.end(), join
     yield begin, len(text), joined
+
+
+def _has_verb(piece: str) -> bool:
+    return any(_is_finite(token[0].lower().replace("\u2019", "'")) for token in _TOKEN.finditer(piece)) or "'s" in piece
 
 
 def _opens(text: str, at: int, join: str, mark: str) -> bool:
@@ -204,7 +210,7 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
         yield from _owned(text, at, at, end)
     elif last is not None and (_is_finite(word) or word in ("never",)) and word not in _MODALS:
         yield last._replace(start=at, end=at, shared=True)
-    elif first and ((word in words.DID and word not in ("was", "were", "had")) or word in ("love", "hate") or _verbs().get(word) == "doing" and word not in ("getting", "going", "using", "seeing", "building", "named", "called", "playing", "driving", "buying", "planning", "selling", "visiting", "writing", "running")):
+    elif first and ((word in words.DID and word not in ("was", "were")) or word in ("love", "hate") or _verbs().get(word) == "doing" and word not in ("getting", "going", "using", "seeing", "building", "named", "called", "playing", "driving", "buying", "planning", "selling", "visiting", "writing", "running")):
         yield Subject(SELF, "", at, at, shared=True)
     elif first:
         yield from (each for each in _owned(text, at, at, end) if head_of(each.words) in heads_of("EVENTS") and not _NOT_MINE.match(each.words))
@@ -241,7 +247,7 @@ def head_of(name: str) -> str:
     """The noun of a phrase: "exam" in "exam in organic chemistry"."""
     phrase = re.split(r"\s(?:in|with|for|of|at|on|from|to)\s", name.lower())[0]
     two = " ".join(phrase.split()[-2:])
-    return two if two in heads_of("EVENTS", "ROLES", "POSSESSIONS", "ATTRIBUTES") else (phrase.split() or [""])[-1]
+    return two if two in heads_of("EVENTS", "ROLES", "POSSESSIONS", "ATTRIBUTES", "ROUTINE", "IDENTIFIED") else (phrase.split() or [""])[-1]
 
 
 def _antecedent(before: str) -> str:
@@ -270,7 +276,7 @@ def verb_group(text: str, clause: Clause) -> VerbGroup | None:
             break
         word = token[0].lower().replace("\u2019", "'")
         known = _verbs().get(word)
-        if word in _ADVERBS and not (aux and word in ("now",)):
+        if word in _ADVERBS:
             doubt = doubt or word in _DOUBTFUL
             adverb = word if word in _KEPT else adverb
         elif word in ("not", "n't", "never") or (word == "no" and text[token.end() : token.end() + 7] == " longer"):

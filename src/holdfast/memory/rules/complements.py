@@ -31,6 +31,7 @@ _SPORT = (
     "viola|flute|drums|saxophone|trumpet|clarinet|harp|ukulele|banjo|accordion|keyboard|organ|trombone|oboe|bagpipes"
 )
 
+_POINT = "it|this|that|them|these|those"
 _ANY = r"(?!(?:it|that|this|these|those|them|him|her|you|there|here|to|how|what|when|why|where|who|if|so|too|very|like|as|well|out|fine|hard|all|is|the\s(?:same|following|above|idea|answer))\b)\S"
 PATTERNS: dict[str, str] = {
     "any": _ANY,
@@ -39,7 +40,11 @@ PATTERNS: dict[str, str] = {
     "none": r"(?!)",
     "person": rf".*?\b(?:{_PERSON})\b",
     "thing": rf"(?:{_OWN_NP}{_OWNED}\b|{_MODEL}|the\s(?:[\w-]+\s){{0,2}}{_OWNED}\b)",
-    "live": r"(?:with\s(?!this|it|that)|alone\b|near\s|by\sthe\s|outside\s|between\s|above\s|below\s|next\sto\s|across\s|close\sto\s|off\s|on\s(?!my\sown\sterms|the\sedge\b)|at\s|"
+    "sum": rf".*?(?:{words.MONEY}|\b\d[\d.,]{{2,}})",
+    "learn": rf"(?!{_POINT}|that|how\sto\suse|from|about|more|so|as|to\s(?:live|love|be|deal|cope|say|let))\S",
+    "notice": r"in\s(?:my|our)\s(?:notice|resignation)",
+    "went": r"(?:up|down)\sto\s|(?:vegan|vegetarian|back\sto\s(?:school|university|work)|freelance|part[- ]time|on\smaternity)\b",
+    "live": r"(?:with\s(?!this|it|that)|w/?\s|in\s(?!hope|fear|the\s(?:moment|past|present|now|cloud|future)|denial|peace|sin|silence|harmony|luxury|constant|dread|poverty|pain|misery|terror|my\shead|this\s)\w|with\s(?!this|it|that)|alone\b|near\s|by\sthe\s|outside\s|between\s|above\s|below\s|next\sto\s|across\s|close\sto\s|off\s|on\s(?!my\sown\sterms|the\sedge\b)|at\s|"
     r"in\s(?!hope|fear|the\s(?:moment|past|present|now)|denial|peace|sin|silence|harmony|luxury|constant|dread)(?:an?\s|the\s|my\s|our\s|one\s|(?-i:[A-Z])|\w+\s?(?-i:[A-Z]))|\d|abroad\b|(?:upstairs|downstairs)\b|together\b|apart\b|there\ssince)",
     "joined": r"(?!(?:the|an?|this|that|your)\s(?:\w+\s)?(?:call|meeting|chat|queue|line|zoom|discussion|server|wifi|channel)\b|in\b|late\b|them\b|us\b|you\b)\S",
     "during": rf"(?:during|on|in|for|every|until|before|.*?{words.RECURRING})",
@@ -47,11 +52,11 @@ PATTERNS: dict[str, str] = {
     "name": r"(?-i:(?:the\s)?[A-Z\d])",
     "work": (
         r"(?:at\s(?!it\b|this\b|the\smoment\b|least\b)|for\s(?!free\b|a\sliving\b|me\b|it\b|this\b|now\b|\d)|as\san?\s|in\s(?!silence\b|theory\b|"
-        r"progress\b|pairs\b|general\b|this\b|that\b)(?:an?\s|the\s|\w+)|with\s(?!me\b|it\b|you\b|this\b|that\b)|nights\b|(?:\w+\s)?shifts?\b|part[- ]time\b|full[- ]time\b|remote(?:ly)?\b|"
+        r"progress\b|pairs\b|general\b|this\b|that\b)(?:an?\s|the\s|\w+)|with\s(?!me\b|it\b|you\b|this\b|that\b)|nights\b|(?:the\s)?(?:\w+\s)?shifts?\b|on\s(?:an?|the)\s(?:\w+\s)?(?:rig|farm|ship|ward|site|boat|estate|platform)\b|part[- ]time\b|full[- ]time\b|remote(?:ly)?\b|"
         rf"from\s(?:home\b|\d)|freelance\b|.*?(?:{words.RECURRING}|{words.CLOCK})|\d+\s(?:hours|days))"
     ),
     "working": r"(?:at\s(?!it|the\smoment|least)|for\s(?!free|me|it)|as\san?\s|nights\b|part[- ]time\b|full[- ]time\b|remotely\b|from\shome\b|towards?\s|in\s(?:an?|the)?\s?\w+|on\s(?:my|an?)\s(?:\w+\s){0,2}(?:book|novel|thesis|phd|dissertation|album|memoir|degree|master))",
-    "run": rf"(?:(?:an?|my\sown|our|two|three|the\s(?:local|family|shop|kitchen|caf\u00e9|bar|school|\w+\sclub))\s(?!(?:\w+\s){{0,2}}(?:scripts?|tests?|query|queries|code|command|build|risk|fever|temperature|program|loop|model|server|vm)\b)|\d+\s?(?:k|km|miles)\b|(?:half\s)?marathons\b|.*?{words.RECURRING})",
+    "run": rf"(?:(?-i:[A-Z][a-z])|(?:an?|my\sown|our|two|three|the\s(?:local|family|shop|kitchen|caf\u00e9|bar|school|\w+\sclub))\s(?!(?:\w+\s){{0,2}}(?:scripts?|tests?|query|queries|code|command|build|risk|fever|temperature|program|loop|model|server|vm)\b)|\d+\s?(?:k|km|miles)\b|(?:half\s)?marathons\b|.*?{words.RECURRING})",
     "wear": r"(?:\w+\s)?(?:glasses|contacts?|contact\slenses|hearing\saids?|size|braces|an?\s(?:size|wig|hijab|prosthe\w+|retainer|insulin)|dentures|bifocals|a\ssize|hijab|orthotics|the\shijab|\d)",
     "use": r"(?:(?:an?\s)?(?:wheelchair|crutches|cane|walker|inhaler|screen\sreader|cpap|insulin|walking\sstick|hearing\saids?)\b|an?\s(?-i:[A-Z])|(?-i:[A-Z][\w-]+)\b)",
     "play": rf"(?:the\s|in\san?\s|for\s|as\s|(?:\w+\s){{0,2}}(?:{_SPORT})\b)",
@@ -61,7 +66,7 @@ PATTERNS: dict[str, str] = {
     "measure": r"(?:about\s|around\s|exactly\s|almost\s)?\d+(?:[.,]\d+)?\s?(?:kgs?|kilos?|lbs?|pounds|stone|cm|centimet\w+|m|met\w+|feet|ft|tons?|inches)\b",
     "money": rf".*?{words.MONEY}",
     "spend": rf"(?:.{{0,20}}){words.MONEY}",
-    "take": rf"(?:{_NP}{_DRUG}|.*?\sfor\smy\s(?:{_ILL}|{_BONE}|back|heart|thyroid|\w+\spressure|blood|skin|stomach)|(?:the\s)?(?:\w+\s){{0,2}}(?:bus|train|tram|metro|subway|ferry|tube|lessons|classes)\b.*?(?:{words.RECURRING}|to\swork|{words.CLOCK})|.*?{words.RECURRING})",
+    "take": rf"(?:{_NP}{_DRUG}|.*?\sfor\smy\s(?:{_ILL}|{_BONE}|back|heart|thyroid|\w+\spressure|blood|skin|stomach)|(?:the\s)?(?:[\w:]+\s){{0,2}}(?:bus|train|tram|metro|subway|ferry|tube|lessons|classes)\b.*?(?:{words.RECURRING}|to\swork|{words.CLOCK})|.*?{words.RECURRING})",
     "sugar": r"(?:\w+\s)?(?:sugar|milk|cream|vaccines|elevators|lifts|the\s\w+)",
     "go": rf"to\s(?!sleep\b).*?(?:{words.RECURRING})|by\s(?:bike|bus|car|train|the\sname)|to\s(?:bed|work|the\sgym|church|school|mosque|therapy|physio).*?(?:{words.CLOCK}|{_TIME})|to\sbed\searly|to\s(?:\w+\s){{0,2}}(?:school|university|college|high\sschool)\b",
     "get": rf"(?:up\b.*?{words.CLOCK}|up\searly|home\b.*?{words.CLOCK}|off\swork\b.*?{words.CLOCK}|paid\b|(?:bad\s|terrible\s)?(?:migraines|hives|seasick|carsick|motion\ssick\w*|nosebleeds|headaches\sfrom|panic\sattacks|hay\sfever|vertigo|an?\srash|heartburn)\b|(?:an?|my)\s(?:\w+\s)?(?:massage|haircut|shot|injection|infusion|transfusion|delivery|bonus|allowance)\b.*?{words.RECURRING})",
@@ -129,11 +134,11 @@ def fits(check: str, text: str, start: int, end: int) -> bool:
 
 
 IS_SELF = (
-    rf"(?:{words.IS_HEALTH}|(?:{words.IS_DIET}|{words.IS_FAITH}|{words.IS_STATUS})(?![\w-])|"
+    rf"(?:{words.IS_HEALTH}|(?:{words.IS_DIET}|{words.IS_FAITH}|{words.IS_STATUS})(?<![^\s]-)(?:(?<=\s)|\b)(?!-)|"
     rf"(?:an?|the)\s(?:(?!bit|big|huge|good|bad|better|terrible|great|slow|non|former)[\w&'-]+\s){{0,3}}(?:{words.either(words.PROFESSIONS)})\b(?!['\u2019-])|"
     rf"(?:\d|1\.\d)[.,\d]*\s?(?:m|cm|ft|feet)\b|(?:about\s|around\s)?\d+\s?(?:cm|kg)\b|"
     rf"(?:not\s)?(?:(?:only|usually|always|mostly|generally|just)\s)?(?:free|available|busy|off|away|out\sof\s(?:the\soffice|town)|reachable|at\s(?:work|the\sgym|the\soffice|school|uni)|in\s(?:class|lectures|the\soffice|meetings))\b.*?(?:{words.RECURRING}|{words.CLOCK}|{words.DATED}|\ball\sday)|"
-    rf"in\sthe\s\w+\stime\s?zone|on\s(?:the\s|an?\s)?(?:(?:early|late|night|day|morning|evening)\s)?shifts?\b.*?(?:{_TIME})|on\s(?:holiday|vacation|leave|call)\b.*?(?:{_TIME})|on\sthe\s.*?{words.RECURRING}|"
+    rf"in\sthe\s\w+\stime\s?zone|on\s\w+\stime\b|(?:only\s)?reachable\s(?:by|on|via)\s|an?\s(?:aries|taurus|gemini|leo|virgo|libra|scorpio|sagittarius|capricorn|aquarius|pisces)\b|on\s(?:the\s|an?\s)?(?:(?:early|late|night|day|morning|evening)\s)?shifts?\b.*?(?:{_TIME})|on\s(?:holiday|vacation|leave|call)\b.*?(?:{_TIME})|on\sthe\s.*?{words.RECURRING}|"
     rf"(?:the|an?|one\sof|head|captain|president|treasurer|secretary|chair\w*|member|coach|owner|founder|co-?founder)\s?(?:head|captain|president|treasurer|chair\w*|member|coach|owner|founder|co-?founder|ceo|cto|cfo|oldest|youngest|eldest|middle|only|first|godmother|godfather|best\sman|maid\sof\shonour)?\s(?:of|at|for|in\sour)\s|"
     rf"an?\s(?:\w+\s){{0,2}}(?:night\sowl|early\sbird|introvert|extrovert|non-?smoker|smoker|size|native\s\w+\sspeaker|citizen|resident|type\s\w+|\w+\scitizen|refugee|immigrant|veteran|volunteer|morning\slark|teetotaller)\b|"
     rf"(?:afraid|scared|terrified|fond|a\s(?:big\s|huge\s)?fan|sick)\sof\s(?:(?!this|that|it|you|the)\w)|into\s(?!this|that|it)\w|based\sin\s|due\s(?:in|on|to\sgive\sbirth)\b|(?:in|of)\s(?:my|the)\s(?:first|second|third|fourth|fifth|final|last)\s(?:year|semester|term|trimester)|"
@@ -146,6 +151,6 @@ IS_OTHER = (
 _LEADING = "called|named|at|on|in|from|by|about|around|roughly|under|over|approximately|the|an?|still|now|only|max|maximum|between|up\\sto"
 SPECIFIC = (
     rf"(?:(?:(?:{_LEADING})\s){{0,3}}(?:[$\u20ac\u00a3\x00\"\u201c]|(?-i:[A-Z\d]))|an?\s(?:[\w-]+\s){{1,3}}?(?-i:[A-Z\d])|"
-    r"on\sthe\s\w+\sfloor)"
+    r"on\sthe\s\w+\sfloor|\w+/\w+)"
 )
 IS_THING = rf"(?:{SPECIFIC}|.*?(?:{_TIME}|{words.MONEY}))"

@@ -29,7 +29,7 @@ _NOUN = (
     "retreat|hike"
 )
 _OWN = Pattern(
-    rf"(?i:\b(?:I|we)(?:{S}have|['\u2019]ve{S}{S}have{S}got|{S}had|['\u2019]ve{S}booked|{S}booked|"
+    rf"(?i:\b(?:I|we)(?:{S}have|['\u2019]ve{S}got|{S}have{S}got|{S}had|['\u2019]ve{S}booked|{S}booked|"
     rf"{S}have{S}booked){S}(?:an?|my|our|the|another){S}(?:[^\W_][\w'-]{{0,20}}{S}){{0,4}}(?:{_NOUN})\b)"
 )
 _MINE = Pattern(
@@ -41,10 +41,11 @@ _GOING = Pattern(
     rf"starting|moving|getting{S}married|leaving|seeing|attending|running|having{S}(?!trouble|problems?|issues?|"
     rf"difficult|fun\b|a{S}hard|some\b)[^\W\d_]{{1,20}}|hosting|taking|presenting|graduating)\b)"
 )
-_WILL = Pattern(rf"(?i:\b(?:I|we)(?:{S}will|['\u2019]ll){S}(?!not\b|never\b)[^\W\d_]{{2,20}}\b)")
+_WILL = Pattern(rf"(?i:\b(?:I|we)(?:{S}will|['\u2019]ll){S}(?!(?:not|never|call|try|do|send|let|check|ask|use|see|think|look|tell|give|need|"
+    r"finish|fix|write|wait|read|need|have\sto|get\sback|know|say|show|share|update|text|email|ping|reply)\b)[^\W\d_]{2,20}\b)")
 _DID = Pattern(
-    rf"(?i:\b(?:I|we){S}{ADVERB}(?:went|visited|met|attended|started|finished|bought|sold|got|adopted|joined|left|"
-    rf"graduated|passed|ran|completed|moved|signed|won|lost|broke|celebrated|flew|drove|launched|"
+    rf"(?i:\b(?:I|we){S}{ADVERB}(?:went|visited|met|attended|adopted|joined|"
+    rf"graduated|passed|ran|completed|moved|signed|won|celebrated|flew|drove|launched|"
     rf"released|quit|married|wrote|hosted|organi[sz]ed|volunteered|presented|climbed|hiked|"
     rf"returned|arrived|submitted|published|shipped|"
     rf"performed|participated|hired|proposed|booked|planned)\b)"

@@ -62,6 +62,8 @@ _NEGATED = Pattern(
 _OWN = Pattern(r"(?i:\b(?:i|my|we|our|me)\b)")
 _CLAUSE = Pattern(r"(?i:[,:\u2013\u2014(]|\bbut\b|\band\b|\bso\b|\bbecause\b|\bthough\b|\balthough\b|\binstead\b)")
 
+_WEEKDAY = Pattern(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b")
+
 _ASKING = Pattern(
     r"(?i:,\s{1,3}(?:(?:so|and|but|now)\s{1,3})?(?:can|could|would|will|do|what|how|which|where|who|why|should|"
     r"are there|is there|any)\b(?!\s{1,3}(?:I|we)\s{0,3}$))"
@@ -106,7 +108,7 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def spans(self) -> list[when.Span]:
-        return when.find(self.text, self.time)
+        return when.find(_WEEKDAY.sub(lambda day: day[0].capitalize(), self.text), self.time)
 
     @cached_property
     def own(self) -> bool:

@@ -48,7 +48,7 @@ _IDENTIFIER = Pattern(
 )
 _SECRET = Pattern(rf"(?i:\b(?:{words.either(words.NEVER_KEPT)}|credit card|debit card|security code)\b)")
 _BUDGET = Pattern(
-    rf"(?i:\b(?:(?:my|our|the|a|total)\s(?:\w+\s){{0,3}})?budget\b(?P<what>[^.!?\n]{{0,60}}?{words.MONEY}[^.,!?\n]{{0,40}})|"
+    rf"(?i:\b(?<!on\sa\s)(?:(?:my|our|the|total)\s(?:\w+\s){{0,3}})?budget\b(?P<what>[^.!?\n]{{0,60}}?{words.MONEY}[^.,!?\n]{{0,40}})|"
     rf"(?P<most>\b(?:I|we)\s(?:don['\u2019]t|do\snot)\swant\sto\s(?P<spend>(?:spend|pay)\s(?:more\sthan|over)\s{words.MONEY}[^.,!?\n]{{0,40}}))|"
     rf"\b(?:max(?:imum)?|at\smost|up\sto|no\smore\sthan|under|not\sover)\s{words.MONEY}[^.,!?\n]{{0,20}}\bbudget\b)"
 )
@@ -120,12 +120,12 @@ def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Found | None
     who = _named(sentence.who, subject)
     words_ = _theirs(sentence.words(start, end)) if rest else ""
     said = " ".join(part for part in (who, _verb(group, subject), words_, _theirs(clause.when[:1].lower() + clause.when[1:])) if part)
-    return _Found(family, end, f"{said}{_day(sentence, clause, group, end)}", _key(clause, group, family))
+    return _Found(family, end, f"{said}{_day(sentence, clause, group, end)}", _key(clause, group, family, rest))
 
 
 def _day(sentence: Sentence, clause: Clause, group: VerbGroup, end: int) -> str:
     """The day of a time that only the day of the message tells: "last month", "on the 12th"."""
-    if _RECURS.search(sentence.text, clause.start, end) or _RECURS.search(clause.when):
+    if group.negated or _RECURS.search(sentence.text, clause.start, end) or _RECURS.search(clause.when):
         return ""
     for span in sentence.spans:
         if span.since and span.until and span.end <= end and span.kind not in ("since", "year"):
@@ -229,6 +229,8 @@ def _is_named(text: str, start: int, end: int) -> bool:
     return re.match(r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2}\W*$", text[start:end]) is not None
 
 
+_CURRENT = Pattern(r"(?i:^(?:new|current|own|present)\s)")
+_TAKEN = frozenset("phone email home job name age employer birthday called origin diet anniversary studies height weight".split())
 _RECURS = Pattern(rf"(?i:{words.RECURRING}|\bborn\b|\bbirthday\b|\banniversary\b)")
 _CALLED = Pattern(r"(?i:called\s|named\s)")
 _TIMED = Pattern(rf"(?i:{complements._TIME}|{words.MONEY})")
@@ -250,13 +252,16 @@ def _fitting(table: dict[str, tuple[str, str]], verb: str, text: str, start: int
     return known[0] or "person" if known is not None and complements.fits(known[1], text, start, end) else None
 
 
-def _key(clause: Clause, group: VerbGroup, family: str) -> str | None:
+def _key(clause: Clause, group: VerbGroup, family: str, rest: str) -> str | None:
     """A key where there is one value at a time: a home, and what "my …" has one of."""
     subject = clause.subject
     if subject.kind == SELF and family == "place" and group.verb in ("live", "living"):
         return "home"
     if subject.kind == THING and group.form == "be" and not _plural(subject.words) and "'s" not in subject.words:
-        return folded(subject.words) if len(subject.words) <= 60 else None
+        key = folded(_CURRENT.sub("", subject.words))
+        return key if len(key) <= 60 and key not in _TAKEN else None
+    if subject.kind == SELF and family == "likes" and group.form == "do":
+        return f"likes:{folded(rest)}"
     return None
 
 
@@ -308,7 +313,8 @@ def _budget(sentence: Sentence) -> Iterator[Extraction]:
 
 def _reach(sentence: Sentence) -> Iterator[Extraction]:
     for match in _REACH.finditer(sentence.text):
-        if not _ONCE.search(match["say"]) and (" me" in match["say"] or "my " in match["say"]):
+        said = match["say"].lower()
+        if not _ONCE.search(said) and (" me" in said or "my " in said or said.startswith(("don", "never", "please don"))):
             yield sentence.found(
                 "reach", match.start("say"), match.end("say"), f"{sentence.who} asks: {match['say'].strip()}", kind="procedural",
                 corrects=False, importance=0.7, tags=("contact",),

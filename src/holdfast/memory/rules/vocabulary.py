@@ -42,7 +42,7 @@ PETS = (
 BARE = (
     "mom mum mam mama dad daddy papa sis gf bf hubby grandma granny gran nan nana grandpa granddad grandad wife husband "
     "girlfriend boyfriend daughter son sister brother stepdad stepmom stepmum mother father boss landlord landlady "
-    "landlady roommate roomie flatmate auntie parents fianc\u00e9 fianc\u00e9e"
+    "baby kids twins roommate roomie flatmate auntie parents fianc\u00e9 fianc\u00e9e"
 )
 ONE_ONLY = "wife husband spouse mother mom mum father dad boss fianc\u00e9 fianc\u00e9e gf girlfriend bf boyfriend landlord landlady"
 
@@ -157,8 +157,8 @@ DOES = {
     "speak": ("person", "any"), "sing": ("likes", "in"), "coach": ("work", "any"), "volunteer": ("work", "any"),
     "train": ("routine", "when"), "swim": ("routine", "when"), "jog": ("routine", "when"), "cycle": ("routine", "when"),
     "commute": ("routine", "any"), "collect": ("likes", "bare"), "breed": ("likes", "any"), "grow": ("likes", "bare"),
-    "weigh": ("health", "measure"), "earn": ("money", "money"), "make": ("money", "money"), "owe": ("money", "money"),
-    "pay": ("money", "money"), "spend": ("money", "spend"), "save": ("money", "money"), "cost": ("money", "money"),
+    "weigh": ("health", "measure"), "earn": ("money", "sum"), "make": ("money", "money"), "owe": ("money", "sum"),
+    "pay": ("money", "sum"), "spend": ("money", "spend"), "save": ("money", "money"), "cost": ("money", "money"),
     "take": ("health", "take"), "fast": ("person", "during"), "pray": ("person", "maybe"), "observe": ("person", "any"),
     "celebrate": ("person", "any"), "belong": ("person", "any"), "attend": ("routine", "any"), "go": ("routine", "go"),
     "practise": ("routine", "any"), "practice": ("routine", "any"), "identify": ("person", "any"), "camp": ("routine", "when"),
@@ -197,6 +197,7 @@ DID = {
     "studied": ("work", "any"), "served": ("work", "in"), "cancelled": ("change", "contract"), "canceled": ("change", "contract"),
     "opened": ("work", "thing"),
     "converted": ("person", "to"), "upgraded": ("possession", "to"), "donated": ("possession", "thing"), "crashed": ("possession", "thing"),
+    "handed": ("change", "notice"), "went": ("change", "went"),
     "was": ("", "is"), "were": ("", "is"), "worked": ("work", "until"), "won": ("change", "prize"), "ordered": ("possession", "thing"),
     "published": ("work", "thing"), "replaced": ("possession", "with"), "postponed": ("plan", "any"), "cut": ("diet", "out"),
 }  # fmt: skip
@@ -205,7 +206,7 @@ PARTICIPLES = {"begun": "began", "chosen": "chose", "broken": "broke", "grown": 
 
 DOING = {
     "living": ("place", "live"), "working": ("work", "working"), "studying": ("work", "any"), "teaching": ("work", "any"),
-    "renting": ("possession", "any"), "learning": ("work", "bare"), "training": ("plan", "for"), "saving": ("money", "save"),
+    "renting": ("possession", "any"), "learning": ("work", "learn"), "training": ("plan", "for"), "saving": ("money", "save"),
     "taking": ("decision", "taking"), "doing": ("routine", "doing"), "moving": ("plan", "moving"), "flying": ("plan", "plan"),
     "going": ("plan", "plan"), "travelling": ("plan", "plan"), "traveling": ("plan", "plan"), "visiting": ("plan", "plan"),
     "getting": ("plan", "getting"), "starting": ("plan", "starting"), "donating": ("plan", "any"), "expecting": ("family", "expecting"),
@@ -252,7 +253,7 @@ MONEY = (
 _DAY = rf"(?:{'|'.join(FULL_WEEKDAYS)}|mon|tues?|wed|thur?s?|fri|sat|sun)"
 MONTHLY = rf"(?:{'|'.join(FULL_MONTHS)}|{'|'.join(MONTHS)}|sept)"
 RECURRING = (
-    rf"(?:\b(?:every|each)\s(?!time\b|one\b|single\b|word\b|line\b)|\b{_DAY}s\b|\bweekdays?\b|\bweekends?\b|\bdaily\b|\bweekly\b|\bmonthly\b|\byearly\b|\bnightly\b|"
+    rf"(?:\b(?:every|each)\s(?!time\b|one\b|single\b|word\b|line\b)|\b{_DAY}s\b|\bweekdays\b|\bweekends\b|\bdaily\b|\bweekly\b|\bmonthly\b|\byearly\b|\bnightly\b|"
     r"\b(?:once|twice|\w+\stimes)\s(?:a|per)\s\w+|\balways\b|\busually\b|\bin\sthe\s(?:mornings?|evenings?|afternoons?)\b|\bat\snight\b|"
     r"\bmornings\b|\bevenings\b|\bafternoons\b|\bnights\b|\ball\s(?:year|summer|winter)\b|\bbefore\sbreakfast\b|\bmost\s\w+s\b|"
     rf"\b{_DAY}\s?(?:-|to|\u2013|through|and|\+|&)\s?{_DAY}\b)"
