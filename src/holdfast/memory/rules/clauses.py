@@ -44,7 +44,7 @@ _DROPPED_WHEN = Pattern(r"(?i:(?:yesterday|(?:last|this)\s\w+),?\s+)")
 _I = Pattern(r"(?i:(?:i|we|both\sof\sus|(?:me|my\s[\w-]+(?:\s(?-i:[A-Z]\w+))?|(?-i:[A-Z]\w+))\sand\s(?:i|me))(?=[\s'\u2019])|i(?=(?:m|ve)\b))")
 _MY = Pattern(r"(?i:(?:both\sof\s)?(?:my|our)\s)")
 _THEY = Pattern(r"(?i:(?:he|she|they)(?=[\s'\u2019])|(?:his|her|its|their)\s(?=name\b))")
-_NOT_MINE = Pattern(r"(?i:(?:this|that|your|what|the|his|her|their|its|an?|every|any|some|no|each|another|one|whose|which)\b)")
+_NOT_MINE = Pattern(r"(?i:(?:this|that|your|what|the|his|her|their|its|an?|every|any|some|no|each|another|one|whose|which|unless|if|when|while|after|before|because|although|though|since|with|without|for|about|and|or|is|are|do|use|set|put|add|in|on|at|to|from|of|as|by|until)\b)")
 _THE = Pattern(r"(?i:the\s)")
 _NAME = r"(?-i:(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2})"
 _WHO = rf"(?:{words.either(words.KIN)}|{words.either(words.ROLES)}|{words.either(words.PETS)})"
@@ -210,10 +210,10 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
         yield from _owned(text, at, at, end)
     elif last is not None and (_is_finite(word) or word in ("never",)) and word not in _MODALS:
         yield last._replace(start=at, end=at, shared=True)
-    elif first and ((word in words.DID and word not in ("was", "were")) or word in ("love", "hate") or _verbs().get(word) == "doing" and word not in ("getting", "going", "using", "seeing", "building", "named", "called", "playing", "driving", "buying", "planning", "selling", "visiting", "writing", "running")):
+    elif first and (word in words.DROPPING.split() or word in ("love", "hate") or _verbs().get(word) == "doing" and word not in ("getting", "going", "using", "seeing", "building", "named", "called", "playing", "driving", "buying", "planning", "selling", "visiting", "writing", "running")):
         yield Subject(SELF, "", at, at, shared=True)
     elif first:
-        yield from (each for each in _owned(text, at, at, end) if head_of(each.words) in heads_of("EVENTS") and not _NOT_MINE.match(each.words))
+        yield from (each._replace(shared=True) for each in _owned(text, at, at, end) if head_of(each.words) in heads_of("EVENTS") and not _NOT_MINE.match(each.words))
 
 
 @cache

@@ -56,9 +56,9 @@ PATTERNS: dict[str, str] = {
         rf"from\s(?:home\b|\d)|freelance\b|.*?(?:{words.RECURRING}|{words.CLOCK})|\d+\s(?:hours|days))"
     ),
     "working": r"(?:at\s(?!it|the\smoment|least)|for\s(?!free|me|it)|as\san?\s|nights\b|part[- ]time\b|full[- ]time\b|remotely\b|from\shome\b|towards?\s|in\s(?:an?|the)?\s?\w+|on\s(?:my|an?)\s(?:\w+\s){0,2}(?:book|novel|thesis|phd|dissertation|album|memoir|degree|master))",
-    "run": rf"(?:(?-i:[A-Z][a-z])|(?:an?|my\sown|our|two|three|the\s(?:local|family|shop|kitchen|caf\u00e9|bar|school|\w+\sclub))\s(?!(?:\w+\s){{0,2}}(?:scripts?|tests?|query|queries|code|command|build|risk|fever|temperature|program|loop|model|server|vm)\b)|\d+\s?(?:k|km|miles)\b|(?:half\s)?marathons\b|.*?{words.RECURRING})",
+    "run": rf"(?:(?-i:[A-Z][a-z]+\b).*?\son\smy\s|(?:an?|my\sown|our|two|three|the\s(?:local|family|shop|kitchen|caf\u00e9|bar|school|\w+\sclub))\s(?!(?:\w+\s){{0,2}}(?:scripts?|tests?|query|queries|code|command|build|risk|fever|temperature|program|loop|model|server|vm)\b)|\d+\s?(?:k|km|miles)\b|(?:half\s)?marathons\b|.*?{words.RECURRING})",
     "wear": r"(?:\w+\s)?(?:glasses|contacts?|contact\slenses|hearing\saids?|size|braces|an?\s(?:size|wig|hijab|prosthe\w+|retainer|insulin)|dentures|bifocals|a\ssize|hijab|orthotics|the\shijab|\d)",
-    "use": r"(?:(?:an?\s)?(?:wheelchair|crutches|cane|walker|inhaler|screen\sreader|cpap|insulin|walking\sstick|hearing\saids?)\b|an?\s(?-i:[A-Z])|(?-i:[A-Z][\w-]+)\b)",
+    "use": r"(?:(?:an?\s)?(?:wheelchair|crutches|cane|walker|inhaler|screen\sreader|cpap|insulin|walking\sstick|hearing\saids?)\b|an?\s(?-i:[A-Z])|(?-i:[A-Z][\w-]+)\b.*?\b(?:at\swork|at\shome|at\sschool|for\swork|for\smy|on\smy|and\s(?-i:[A-Z])))",
     "play": rf"(?:the\s|in\san?\s|for\s|as\s|(?:\w+\s){{0,2}}(?:{_SPORT})\b)",
     "in": r"(?:in|with)\s",
     "when": rf".*?(?:{words.RECURRING}|{words.CLOCK})",
@@ -76,7 +76,7 @@ PATTERNS: dict[str, str] = {
     "keep": rf"(?:kosher|halal|sabbath|shabbat|shabbos|{_NP}{_PET}\b|a\s(?:diary|journal))",
     "eat": r"(?:only\s|strictly\s|mostly\s)?(?:kosher|halal|vegan|vegetarian|gluten[- ]free|plant[- ]based|keto|no\s|paleo|low[- ]carb)",
     "drink": rf"(?:only\s|no\s|my\s\w+\s(?:black|with)|.*?{words.RECURRING})",
-    "do": rf"(?:keto|paleo|intermittent\sfasting|night\sshifts|(?!not)\S.*?(?:{words.RECURRING}|{words.CLOCK})|(?:yoga|pilates|crossfit|judo|karate|ballet|pottery|ceramics|boxing|bjj|triathlons?|shift\swork)\b)",
+    "do": rf"(?:keto|paleo|intermittent\sfasting|night\sshifts|(?!not|my\sbest|it|this|that|nothing|some|every|the\sdeploy)\S.*?(?:{words.RECURRING}|{words.CLOCK})|(?:yoga|pilates|crossfit|judo|karate|ballet|pottery|ceramics|boxing|bjj|triathlons?|shift\swork)\b)",
     "after": r"after\s(?:my|our|his|two|three)\s",
     "have": rf"(?:{_NP}(?:{words.either(words.KIN)}|{_PET})\b|an?\s\d+[\s-](?:year|month|week)s?[\s-]old|an?\s(?:{words.either(words.ROLES)})\s(?:called|named|who|from|in)\b|{_NP}{_ILL}\b|{_OWN_NP}{_OWNED}\b(?!\s(?:tire|tyre|problem|issue|error|question|bug|crash|tab|call))|{_MODEL}|{_NP}{_EVENT}\b.*?{_TIME}|.*?{words.MONEY}|{_NP}(?:citizenship|degree|phd|masters|master's|dual\s\w+|accent|tattoos?|blood\stype)\b|(?:\w+\s)?(?:hair|eyes)\b|{_OWN_NP}(?:daughter|son)|.*?(?:{words.RECURRING})|{_ILL}|an?\s(?:fear|phobia)\sof|.*?\s(?:off)\s(?:on\s)?{words.RECURRING}|until\s.*?{_TIME}|an?\s(?:size|allergy))",
     "need": r"(?:insulin|(?:an?\s)?(?:wheelchair|step[- ]free|interpreter|subtitles|large\sprint|ground[- ]floor|hearing|aisle\sseat\sbecause|quiet\sroom|dialysis|ramp))",
@@ -108,7 +108,7 @@ PATTERNS: dict[str, str] = {
     "moving": r"(?:to|into|in|out|back|house|away|offices?)\b(?!\s(?:the\snext|my\sfiles))",
     "plan": rf".*?{words.DATED}",
     "planning": rf".*?{words.DATED}",
-    "getting": rf"(?:married|divorced|engaged|remarried|{_NP}(?:{_PET}|braces|surgery|tattoo|implant|operation|transplant)\b|.*?\b(?:removed|replaced|renovated|installed)\b|.*?{words.DATED})",
+    "getting": rf"(?:married|divorced|engaged|remarried|{_NP}(?:{_PET}|braces|surgery|tattoo|implant|operation|transplant)\b|.*?\b(?:removed|replaced|renovated|installed)\b|(?:an?|my|our|the)\s.*?{words.DATED})",
     "starting": rf"(?:.*?{words.DATED}|at\s(?-i:[A-Z])|as\san?\s|(?:an?|my)\s(?:\w+\s){{0,2}}(?:job|role|phd|business|company|course|degree|masters?|apprenticeship)\b|school|university|college|uni\b|kindergarten)",
     "expecting": rf"(?:(?:a|our|my|their|twins|triplets|another)\s?(?:\w+\s){{0,2}}(?:baby|child|girl|boy|kid)?\b(?!call|reply|answer|delivery|package))",
     "taking": rf"(?:the\s(?:\w+\s){{0,2}}(?:offer|job|position|role)\b|an?\s(?:\w+\s){{0,3}}(?:class|course|gap\syear|sabbatical|leave)\b|{_NP}{_DRUG}|.*?{words.RECURRING}|\w+\s(?:lessons|classes)\b|parental\sleave|maternity\sleave|my\s(?:\w+\s){{0,2}}(?:exam|test)\b.*?{words.DATED}|.*?{words.DATED})",
@@ -141,7 +141,7 @@ IS_SELF = (
     rf"in\sthe\s\w+\stime\s?zone|on\s\w+\stime\b|(?:only\s)?reachable\s(?:by|on|via)\s|an?\s(?:aries|taurus|gemini|leo|virgo|libra|scorpio|sagittarius|capricorn|aquarius|pisces)\b|on\s(?:the\s|an?\s)?(?:(?:early|late|night|day|morning|evening)\s)?shifts?\b.*?(?:{_TIME})|on\s(?:holiday|vacation|leave|call)\b.*?(?:{_TIME})|on\sthe\s.*?{words.RECURRING}|"
     rf"(?:the|an?|one\sof|head|captain|president|treasurer|secretary|chair\w*|member|coach|owner|founder|co-?founder)\s?(?:head|captain|president|treasurer|chair\w*|member|coach|owner|founder|co-?founder|ceo|cto|cfo|oldest|youngest|eldest|middle|only|first|godmother|godfather|best\sman|maid\sof\shonour)?\s(?:of|at|for|in\sour)\s|"
     rf"an?\s(?:\w+\s){{0,2}}(?:night\sowl|early\sbird|introvert|extrovert|non-?smoker|smoker|size|native\s\w+\sspeaker|citizen|resident|type\s\w+|\w+\scitizen|refugee|immigrant|veteran|volunteer|morning\slark|teetotaller)\b|"
-    rf"(?:afraid|scared|terrified|fond|a\s(?:big\s|huge\s)?fan|sick)\sof\s(?:(?!this|that|it|you|the)\w)|into\s(?!this|that|it)\w|based\sin\s|due\s(?:in|on|to\sgive\sbirth)\b|(?:in|of)\s(?:my|the)\s(?:first|second|third|fourth|fifth|final|last)\s(?:year|semester|term|trimester)|"
+    rf"(?:afraid|scared|terrified|fond|a\s(?:big\s|huge\s)?fan|sick)\sof\s(?:(?!this|that|it|you|the)\w)|into\s(?!this|that|it|you|him|her)\w|based\sin\s|due\s(?:in|on|to\sgive\sbirth)\b|(?:in|of)\s(?:my|the)\s(?:first|second|third|fourth|fifth|final|last)\s(?:year|semester|term|trimester)|"
     rf"(?:in|at)\s(?:the\s)?(?:\w+\s)?(?:band|choir|army|navy|orchestra|book\sclub)\b)"
 )
 IS_OTHER = (

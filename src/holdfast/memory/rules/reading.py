@@ -45,7 +45,7 @@ _COUNTED = Pattern(r"(?:\b(?:no|nr|vol|fig|ca|min|max|jan|feb|mar|apr|jun|jul|au
 _SUPPOSED = Pattern(
     r"(?i:\b(?:if|as an ai|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|hypothetically|unless|"
     r"whether|probably|possibly|almost|let['\u2019]s say|assume|assuming|as though|dreamed|dreamt|imagined|joked|"
-    r"kidding|act as|in another life|hope|hoping|should|ask me|say I|say we|for example|for instance|e\.g|in (?:the|"
+    r"kidding|act as|in another life|hope|hoping|should|ask me|say I|say we|(?:I|i)\s(?:think|guess|suspect|believe|assume|wonder|feel\slike)|not sure|feels? like|for example|for instance|e\.g|in (?:the|"
     r"this|that|a|my) (?:story|novel|book|movie|film|game|dream|scenario|play|poem|song|role|simulation))\b|"
     r"['\u2019]d\b)"
 )

@@ -27,6 +27,10 @@ _PASSING = Pattern(
     r"like\s(?:crazy|hell|a)|lol|lmao|jk|one\sday|someday|in\stheory|any\s?more)\b)"
 )
 _OPEN = Pattern(r"(?i:\b(?:maybe|perhaps|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|might|apparently|supposedly|in\s(?:the|this|a|my)\s(?:game|story|novel|movie|film|dream|scenario|campaign))\b)")
+_TECHNICAL = Pattern(
+    r"(?i:\b(?:json|csv|xml|html|css|python|scripts?|files?|quer(?:y|ies)|sql|tables|repo|commits?|deploys?|bugs?|variables?|regex|endpoints?|spreadsheets?|"
+    r"404|500\serror|errors?|exceptions?|branch|pull\srequest|columns?|rows?|div|loops?|arrays?|strings?|updates?|tabs?|unit\stests?)\b)"
+)
 _POINTING = Pattern(r"(?i:(?:it|this|that|them|these|those|him|her)\b(?!\s(?:name|birthday|is)\b))")
 _LASTING = frozenset({"health", "plan", "family", "change", "decision", "person"})
 _TRAILING = Pattern(
@@ -48,7 +52,7 @@ _IDENTIFIER = Pattern(
 )
 _SECRET = Pattern(rf"(?i:\b(?:{words.either(words.NEVER_KEPT)}|credit card|debit card|security code)\b)")
 _BUDGET = Pattern(
-    rf"(?i:\b(?<!on\sa\s)(?:(?:my|our|the|total)\s(?:\w+\s){{0,3}})?budget\b(?P<what>[^.!?\n]{{0,60}}?{words.MONEY}[^.,!?\n]{{0,40}})|"
+    rf"(?i:\b(?<!on\sa\s)(?<!\ba\s)(?<!\bwhat\s)(?:(?:my|our|the|total)\s(?:\w+\s){{0,3}})?budget\b(?P<what>[^.!?\n]{{0,60}}?{words.MONEY}[^.,!?\n]{{0,40}})|"
     rf"(?P<most>\b(?:I|we)\s(?:don['\u2019]t|do\snot)\swant\sto\s(?P<spend>(?:spend|pay)\s(?:more\sthan|over)\s{words.MONEY}[^.,!?\n]{{0,40}}))|"
     rf"\b(?:max(?:imum)?|at\smost|up\sto|no\smore\sthan|under|not\sover)\s{words.MONEY}[^.,!?\n]{{0,20}}\bbudget\b)"
 )
@@ -111,7 +115,7 @@ def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Found | None
     rest = text[start:end]
     whole = f"{text[:end]} {clause.when}" if clause.when else text  # what fits may stand before the subject
     family = _family(whole, clause, group, start, len(whole) if clause.when else end)
-    if family is None or "\x00" in text[clause.start : start] or _OPEN.search(text, start, clause.end):
+    if family is None or "\x00" in text[clause.start : start] or _OPEN.search(text, start, clause.end) or _TECHNICAL.search(text, start, clause.end):
         return None
     passing = _PASSING.search(rest) or _PASSING.search(clause.when)
     if passing and (family not in _LASTING or passing[0].lower() not in ("soon", "today", "again", "tonight")):
@@ -179,6 +183,8 @@ def _family(text: str, clause: Clause, group: VerbGroup, start: int, end: int) -
         return "money" if group.verb in ("spend", "pay", "afford") and complements.fits("money", text, start, end) else None
     if group.form != "be" and _POINTING.match(text, start, end):
         return None
+    if clause.subject.kind == THING and clause.subject.shared and not _LISTED.search(text, start, end):
+        return None
     if clause.subject.kind == THING and group.form in ("do", "did", "doing"):
         known = group.verb in _THING_VERBS and group.words[:4] != "was " and _IS_THING.match(text, start, end)
         return "thing" if known and not group.negated else None
@@ -233,6 +239,7 @@ _CURRENT = Pattern(r"(?i:^(?:new|current|own|present)\s)")
 _TAKEN = frozenset("phone email home job name age employer birthday called origin diet anniversary studies height weight".split())
 _RECURS = Pattern(rf"(?i:{words.RECURRING}|\bborn\b|\bbirthday\b|\banniversary\b)")
 _CALLED = Pattern(r"(?i:called\s|named\s)")
+_LISTED = Pattern(rf"(?i:{words.RECURRING}|{words.DATED}|\b{words._DAY}\b)")
 _TIMED = Pattern(rf"(?i:{complements._TIME}|{words.MONEY})")
 _VAGUE = frozenset(
     "character code essay result question guess point answer problem issue error output function list array file script program query text "
@@ -290,9 +297,14 @@ def _theirs(text: str) -> str:
 def _identifier(sentence: Sentence) -> Iterator[Extraction]:
     for match in _IDENTIFIER.finditer(sentence.text):
         det = (match["det"] or "").lower()
+        what = " ".join(match["what"].lower().split())
+        first, _, others = what.partition(" ")
+        if first in ("and", "the", "is", "with", "for", "my", "our", "of", "on", "no", "so", "its", "it's", "here's", "this"):
+            what = others
+        if first in ("use", "set", "put", "enter", "type", "insert", "replace", "error", "status", "http", "version", "product", "example", "sample"):
+            continue
         if det in ("his", "her", "their", "your", "a", "an") or _SECRET.search(sentence.text) or not sentence.states(match.start()):
             continue
-        what = " ".join(match["what"].lower().split())
         ends = "ends in" if " ends " in match[0] else "is"
         yield sentence.found(
             "identifier", *match.span(), f"{sentence.who}'s {what} {ends} {match['code'].rstrip('.-:/')}", key=what, importance=0.8, tags=("identifier",)
@@ -301,7 +313,7 @@ def _identifier(sentence: Sentence) -> Iterator[Extraction]:
 
 def _budget(sentence: Sentence) -> Iterator[Extraction]:
     for match in _BUDGET.finditer(sentence.text):
-        if sentence.states(match.start()) and not re.search(r"(?i)\b(?:his|her|their|your|company's)\b", match[0]):
+        if sentence.states(match.start()) and not re.search(r"(?i)\b(?:his|her|their|your|company's|example|typical|average|realistic|enough|too)\b", match[0]):
             if match["most"]:
                 text = f"{sentence.who} does not want to {match['spend'].strip()}"
                 yield sentence.found("budget", *match.span(), text, importance=0.7, tags=("money",))

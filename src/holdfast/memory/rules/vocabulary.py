@@ -110,7 +110,7 @@ CONDITIONS = (
     "haemophilia panic_attacks reflux gerd hernia acne vitiligo raynaud's long_covid epipen aphantasia"
 )
 IS_HEALTH = (
-    r"(?:\w+ly\s)?(?:allergic|intolerant|sensitive)\sto|diabetic|asthmatic|(?:partially\s|legally\s)?(?:blind|deaf)|"
+    r"(?:\w+ly\s)?(?:allergic|intolerant|sensitive)\sto|diabetic|asthmatic|(?:partially\s|legally\s)?(?:blind|deaf)(?!\sto\b)|"
     r"hard\sof\shearing|colou?r[- ]?blind|left[- ]handed|pregnant|autistic|dyslexic|epileptic|an[a]?emic|bipolar|"
     r"neurodivergent|(?:\w+\s)?intolerant|c(?:o)?eliac|hypoglyc[a]?emic|near-?sighted|short-?sighted|far-?sighted|"
     r"(?:an?\s)?(?:recovering\s)?(?:alcoholic|wheelchair\suser)|in\sremission|in\sa\swheelchair|"
@@ -126,7 +126,7 @@ IS_DIET = (
 )
 IS_FAITH = "(?:an?\\s)?(?:\\w+ing\\s)?(?:muslim|jewish|hindu|buddhist|sikh|catholic|christian|protestant|orthodox|mormon|quaker|atheist)"
 IS_STATUS = (
-    r"(?:happily\s|recently\s|newly\s|legally\s)?(?:married|divorced|widowed|separated|engaged|remarried)|retired|"
+    r"(?:happily\s|recently\s|newly\s|legally\s)?(?:married(?!\sto\s(?:my|the|our)\s)|divorced|widowed|separated|engaged|remarried)|retired|"
     r"self[- ]employed|unemployed|freelanc\w+|between\sjobs|on\s(?:maternity|paternity|parental|sabbatical)(?:\sleave)?|"
     r"an?\s(?:widow|widower|single\s(?:mom|mum|mother|dad|father|parent)|stay-at-home\s\w+|only\schild|orphan)|"
     r"(?:an?\s)?(?:identical\s|fraternal\s)?twins?|trans|non-binary|gay|lesbian|bisexual|adopted|fluent\sin\b|bilingual|trilingual|"
@@ -201,6 +201,11 @@ DID = {
     "was": ("", "is"), "were": ("", "is"), "worked": ("work", "until"), "won": ("change", "prize"), "ordered": ("possession", "thing"),
     "published": ("work", "thing"), "replaced": ("possession", "with"), "postponed": ("plan", "any"), "cut": ("diet", "out"),
 }  # fmt: skip
+DROPPING = (
+    "got adopted bought sold broke moved joined lost failed passed graduated turned signed dropped switched became enrolled booked started retired "
+    "married inherited relocated rented gave accepted handed had divorced love hate"
+)
+"""Verbs whose subject people leave out: "got a puppy". Most others could be an order: "quit the app"."""
 PARTICIPLES = {"begun": "began", "chosen": "chose", "broken": "broke", "grown": "grew", "given": "gave", "gotten": "got",
                "torn": "tore", "gone": "went"}  # fmt: skip
 
