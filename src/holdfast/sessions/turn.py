@@ -300,7 +300,8 @@ _ENTRIES = 2_000
 class Answer(msgspec.Struct, frozen=True):
     """The outcome of a turn. ``entries`` are what it added to the log after the question.
 
-    ``learned`` are the memories learned from it, ``repeated`` means that it was answered before, ``handed_off`` that
+    ``learned`` are the memories learned from it, ``learning`` is what asking a model for them took (nothing by rules,
+    and no part of ``usage``; what earlier answers still had to teach counts here too), ``repeated`` means that it was answered before, ``handed_off`` that
     the next turn starts afresh, and ``notes`` say what went wrong.
     """
 
@@ -310,6 +311,7 @@ class Answer(msgspec.Struct, frozen=True):
     usage: Usage
     context: Context | None = None
     learned: tuple[Memory, ...] = ()
+    learning: Usage = Usage(requests=0)
     repeated: bool = False
     handed_off: bool = False
     notes: tuple[str, ...] = ()
