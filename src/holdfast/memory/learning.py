@@ -30,6 +30,8 @@ from holdfast.records import EntryRef, Memory, Origin
 _LATELY = timedelta(days=62)
 _DECIDED = ("about", "choice", "instead_of")
 _DECISIONS = 1_000
+_NEAR, _QUESTION = 8, 500
+_ASKING = frozenset({"assistant", "model", "ai"})
 _READ = 20_000
 """How many characters of a message are read for facts: a pasted log says nothing about its sender."""
 
@@ -48,25 +50,42 @@ def learn(
             f"thread {thread!r} belongs to user {record.scope.user!r}; learn from it with that user's memory",
             thread=thread,
         )
-    events = core.engine.read(core.tenant, record.mark, after=after)
-    return [
-        memory
-        for event in events
-        if event.kind == "message"
-        for memory in learned_from(core, visible, thread, event, extractor)
-    ]
+    asked = asked_before(core, thread, after + 1)
+    learned: list[Memory] = []
+    for event in core.engine.read(core.tenant, record.mark, after=after):
+        if event.kind == "message":
+            learned += learned_from(core, visible, thread, event, extractor, asked)
+            asked = _question_of(event)
+    return learned
+
+
+def asked_before(core: Core, thread: str, number: int) -> str | None:
+    """What an assistant said right before an entry of a thread: the question that it may answer."""
+    record = core.engine.get(core.tenant, "thread", thread)
+    if record is None or number < 2:
+        return None
+    near = core.engine.read(core.tenant, record.mark, after=max(0, number - 1 - _NEAR), limit=min(_NEAR, number - 1))
+    said = [event for event in near if event.kind == "message"]
+    return _question_of(said[-1]) if said else None
+
+
+def _question_of(event: Event) -> str | None:
+    said = Speech.of(event)
+    return said.text[-_QUESTION:] if said.role.casefold() in _ASKING and "?" in said.text else None
 
 
 def learned_from(
-    core: Core, visible: VisibleMemories, thread: str, event: Event, extractor: Extractor = extract
+    core: Core, visible: VisibleMemories, thread: str, event: Event, extractor: Extractor = extract,
+    asked: str | None = None,
 ) -> Iterator[Memory]:
-    """Learn from one message of a thread. Repeating it changes nothing."""
+    """Learn from one message of a thread. Repeating it changes nothing. ``asked`` is what it may answer."""
     said = Speech.of(event)
     named = _speaker(said)
     time = to_datetime(said.time)
     ref = EntryRef(thread, event.position)
     findings = extractor(
-        said.text[:_READ], speaker=named, role=said.role, time=time, subject=named or visible.subject, ref=ref
+        said.text[:_READ], speaker=named, role=said.role, time=time, subject=named or visible.subject, ref=ref,
+        asked=asked,
     )
     counts: Counter[str] = Counter()
     for found in findings:

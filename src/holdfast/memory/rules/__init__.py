@@ -15,6 +15,7 @@ import msgspec
 from holdfast.errors import NotFound
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules import (
+    answers,
     changes,
     contact,
     dates,
@@ -34,7 +35,7 @@ from holdfast.records import EntryRef
 
 __all__ = ["RULES", "Extraction", "ExtractionRule", "extract", "rule"]
 
-_ROOMS = (names, contact, places, work, family, preferences, instructions, dates, decisions, changes, numbers, statements)
+_ROOMS = (names, contact, places, work, family, preferences, instructions, dates, decisions, changes, numbers, statements, answers)
 RULES: dict[str, ExtractionRule] = {each.name: each for room in _ROOMS for each in room.RULES}
 
 _BESIDE = frozenset({"statement", "relative", "relative after", "relatives", "married", "happened", "introduction", "identifier"})
@@ -58,15 +59,19 @@ def extract(
     time: datetime,
     subject: str,
     ref: EntryRef | None = None,
+    asked: str | None = None,
     rules: Iterable[ExtractionRule] | None = None,
 ) -> list[Extraction]:
-    """What a text says, in the order it says it. ``time`` is when it was said; "last Friday" counts from there."""
+    """What a text says, in the order it says it. ``time`` is when it was said; "last Friday" counts from there.
+
+    ``asked`` is what an assistant said right before it: "From Berlin." answers a question.
+    """
     if role.lower() not in _SPEAKERS:
         return []
     chosen = tuple(RULES.values()) if rules is None else tuple(rules)
     found = [
         each
-        for sentence in reading.sentences(text, subject=subject, who=speaker or subject, time=time, ref=ref)
+        for sentence in reading.sentences(text, subject=subject, who=speaker or subject, time=time, ref=ref, asked=asked or "")
         for one in chosen
         if sentence.own or not one.own
         for each in one.find(sentence)

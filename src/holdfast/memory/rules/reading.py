@@ -105,6 +105,9 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
     after_correction: bool = False
     before: str = ""
     """The sentence before it, which may say who "she" is."""
+    asked: str = ""
+    """What the assistant said right before the message."""
+    first: bool = False
 
     @cached_property
     def spans(self) -> list[when.Span]:
@@ -157,19 +160,24 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
         return Extraction(rule, text, quote=self.whole[start:end], start=start, end=end, ref=self.ref, **more)
 
 
-def sentences(text: str, *, subject: str, who: str, time: datetime, ref: EntryRef | None) -> Iterator[Sentence]:
+def sentences(
+    text: str, *, subject: str, who: str, time: datetime, ref: EntryRef | None, asked: str = ""
+) -> Iterator[Sentence]:
     """The sentences that state something, in order; questions and endless ones are left out."""
-    readable, corrected, before, time = blanked(text), False, "", time if time.tzinfo else time.replace(tzinfo=UTC)
+    readable, corrected, before, first, time = blanked(text), False, "", True, time if time.tzinfo else time.replace(tzinfo=UTC)
     for start, end, mark in _bounds(readable):
         piece = readable[start:end]
+        whole = piece
         if "?" in mark or "\uff1f" in mark:
             piece = _before_question(piece)
         if len(piece) > LONGEST or not piece.strip("\x00 \t\r"):
+            before = whole[-LONGEST:] or before  # a question, too, may say who "she" is
+            first = first and not whole.strip()
             continue
         begin = start + len(piece) - len(piece.lstrip())
         piece = piece.strip()
-        yield Sentence(piece, begin, text, subject, who, time, ref, corrected, before)
-        before = piece
+        yield Sentence(piece, begin, text, subject, who, time, ref, corrected, before, asked, first)
+        before, first = piece, False
         bare = _CORRECTION.search(piece)
         corrected = bool(bare) and len(piece) < 45
 
