@@ -255,6 +255,16 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("I can't do Mondays", [(None, "cannot do Mondays")]),
         ("my bike is a size 54 Canyon, which saddle fits?", [("bike", "size 54 Canyon")]),
     ],
+    "condition": [
+        ("Because of my epilepsy I need breaks", [(None, "has epilepsy")]),
+        ("My stammer gets worse on the phone", [(None, "has a stammer")]),
+    ],
+    "answer": [
+        ("From Berlin, please.", [("flies from", "Berlin")]),
+        ("Nuts and eggs.", [("allergy:nuts", "Nuts"), ("allergy:eggs", "eggs")]),
+        ("In Bonn.", [("home", "Bonn")]),
+        ("About 1,200 euros.", [("budget", "About 1,200 euros")]),
+    ],
     "identifier": [
         ("my tracking number: 1Z77K20934", [("tracking number", "1Z77K20934")]),
         ("The gate code is 5309.", [("gate code", "5309")]),
@@ -335,7 +345,7 @@ VARIOUS: list[tuple[str, Facts]] = [
     ("we agreed to meet every Thursday", [(None, "we agreed to meet every Thursday")]),
     ("Actually my name is spelled Kathryn", [("name", "is called Kathryn")]),
     ("No, it's 15 not 50", [(None, "it's 15 not 50")]),
-    ("I meant the other file", [(None, "I meant the other file")]),
+    ("I meant the blue file", [(None, "I meant the blue file")]),
     ("I used to be a smoker", [(None, "used to be a smoker")]),
     ("I no longer drive", [(None, "I no longer drive")]),
     ("I switched from iPhone to Android", [("switched to", "Android"), ("decision:android", "iPhone to Android")]),
@@ -404,6 +414,14 @@ VARIOUS: list[tuple[str, Facts]] = [
     ("Text me at 020 7946 0123", [("phone", "has the phone number 020 7946 0123")]),
     ("my work email is li.wei@corp.example", [("email", "has the e-mail address li.wei@corp.example")]),
 ]
+
+# What an assistant asked before some of these was said.
+ASKED = {
+    "From Berlin, please.": "A wedding, how lovely. Where do you fly from, and when?",
+    "Nuts and eggs.": "Do you have any allergies?",
+    "In Bonn.": "Where do you live?",
+    "About 1,200 euros.": "And what is your budget?",
+}
 
 # What the rules do not see, and what they take for a fact: known, and counted in the measure of the whole.
 MISSED = [
@@ -698,7 +716,7 @@ SILENT: dict[str, list[str]] = {
 
 
 def _read(text: str, **more: object) -> list[rules.Extraction]:
-    return rules.extract(text, speaker="Ana", role="user", time=TIME, subject="ana", **more)  # type: ignore[arg-type]
+    return rules.extract(text, speaker="Ana", role="user", time=TIME, subject="ana", asked=ASKED.get(text), **more)  # type: ignore[arg-type]
 
 
 def _says(found: rules.Extraction, fact: tuple[str | None, str]) -> bool:
@@ -803,6 +821,40 @@ def test_an_event_is_episodic_and_holds_for_its_interval() -> None:
         datetime(2023, 9, 8, tzinfo=UTC),
         datetime(2023, 9, 9, tzinfo=UTC),
     )
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (None, "From Berlin."),
+        ("You fly from Berlin.", "From Berlin."),
+        ("Where do you fly from?", "I am not sure yet."),
+        ("Where do you fly from?", "What do you mean?"),
+        ("Do you have any allergies?", "No."),
+        ("What is your password?", "Hunter22"),
+        ("What is your question?", "Berlin or Bonn"),
+    ],
+)
+def test_a_fragment_says_something_only_beside_a_question_it_answers(asked: str | None, said: str) -> None:
+    assert rules.extract(said, time=TIME, subject="ana", asked=asked) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("My doctor is Dr. K. Meyer, she is great.", "Dr. K. Meyer"),
+        ("We live in St. Pölten. It is nice.", "St. Pölten"),
+        ("My favourite author is J. R. R. Tolkien.", "J. R. R. Tolkien"),
+        ("K. Meyer is my dentist.", "K. Meyer"),
+    ],
+)
+def test_a_name_is_not_cut_at_a_dot(text: str, name: str) -> None:
+    assert name in {each.object for each in _read(text)}
+
+
+def test_she_is_the_one_person_named_in_the_sentence_before() -> None:
+    assert [each.text for each in _read("What can I cook for my niece? She's vegan.")] == ["Ana's niece is vegan"]
+    assert _read("My niece and my boss are here. She's vegan.") == []
 
 
 def test_an_instruction_is_procedural() -> None:

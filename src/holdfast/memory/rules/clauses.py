@@ -38,7 +38,8 @@ _FILLERS = (
 _FILLER = Pattern(rf"(?i:(?:{words.either(_FILLERS)})\b[,:!.]{{0,3}}\s+)")
 _WHEN = Pattern(
     r"(?i:(?P<when>(?:(?:on|in|at|since|as\sof|last|next|this|every|each|from|until|after|before|starting|most|by|as\san?|for|during)\s"
-    r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|yesterday|tomorrow|today|tonight|these\sdays|nowadays))(?:,\s*|\s+)(?=(?:i|we|my|our)(?:\s|['\u2019])))"
+    r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|(?:(?:ever\s|right\s)?(?:since|after)|because\sof|thanks\sto|for\swork|(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty)\s(?:years?|months?|weeks?|days?)\sago|"
+    rf"{words._DAY}s)(?:\s[^,:;!]{{1,40}}?)?|yesterday|tomorrow|today|tonight|these\sdays|nowadays))(?:,\s*|\s+)(?=(?:i|we|my|our)(?:\s|['\u2019])))"
 )
 _DROPPED_WHEN = Pattern(r"(?i:(?:yesterday|(?:last|this)\s\w+),?\s+)")
 _I = Pattern(r"(?i:(?:i|we|both\sof\sus|(?:me|my\s[\w-]+(?:\s(?-i:[A-Z]\w+))?|(?-i:[A-Z]\w+))\sand\s(?:i|me))(?=[\s'\u2019])|i(?=(?:m|ve)\b))")
@@ -99,6 +100,7 @@ _ADVERBS = frozenset(
 _DOUBTFUL = frozenset("probably kinda apparently sometimes".split())
 
 
+_MODAL = re.compile(r"(?i:\s(?:is|are|was|were|has|had|should|would|will|can|could|must|may|might)\b)")
 _ADVERB_END = re.compile(rf"(?i:(?:\s(?:{'|'.join(_ADVERBS)}))+$)")
 _KEPT = frozenset("only always usually often mostly never".split())
 
@@ -197,9 +199,14 @@ def _subjects(text: str, at: int, end: int, last: Subject | None, before: str, *
         if antecedent:
             yield Subject(PERSON, antecedent, at, they.end())
     elif (the := _THE.match(text, at, end)) is not None:
-        yield from (each for each in _owned(text, at, the.end(), end) if head_of(each.words) in heads_of("ROLES", "PETS", "POSSESSIONS") or each.words in ("kids", "wife", "husband", "missus", "twins", "baby"))
+        yield from (_by_date(each) for each in _owned(text, at, the.end(), end) if head_of(each.words) in heads_of("ROLES", "PETS", "POSSESSIONS", "EVENTS") or each.words in ("kids", "wife", "husband", "missus", "twins", "baby"))
     else:
         yield from _bare(text, at, end, last, first=first)
+
+
+def _by_date(subject: Subject) -> Subject:
+    """ "The exam" is the speaker's where a date follows: then it is shared with those who know of it."""
+    return subject._replace(shared=True) if head_of(subject.words) in heads_of("EVENTS") else subject
 
 
 def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) -> Iterator[Subject]:
@@ -228,7 +235,7 @@ def _owned(text: str, start: int, at: int, end: int) -> Iterator[Subject]:
         word, place = token[0].lower(), at + token.start()
         if word in ("'s", "\u2019s", ":", "=", "'re", "'ve") or (_is_finite(word) and count):
             name = _ADVERB_END.sub("", text[at:place].strip())
-            if name and not re.search(r"[,;!]", name.replace("St.", "")):
+            if name and not re.search(r"[,;!]", name.replace("St.", "")) and not _MODAL.search(name):
                 kind = PERSON if is_person(name) else THING
                 yield Subject(kind, name, start, at + text[at:place].index(name) + len(name))
         count += 1

@@ -36,7 +36,7 @@ _ANY = r"(?!(?:it|that|this|these|those|them|him|her|you|there|here|to|how|what|
 PATTERNS: dict[str, str] = {
     "any": _ANY,
     "maybe": r"",
-    "only": r"\W*$",
+    "only": r"\W*(?:$|,|\bbecause\b)",
     "none": r"(?!)",
     "person": rf".*?\b(?:{_PERSON})\b",
     "thing": rf"(?:{_OWN_NP}{_OWNED}\b|{_MODEL}|the\s(?:[\w-]+\s){{0,2}}{_OWNED}\b)",
@@ -55,13 +55,14 @@ PATTERNS: dict[str, str] = {
         r"progress\b|pairs\b|general\b|this\b|that\b)(?:an?\s|the\s|\w+)|with\s(?!me\b|it\b|you\b|this\b|that\b)|nights\b|(?:the\s)?(?:\w+\s)?shifts?\b|on\s(?:an?|the)\s(?:\w+\s)?(?:rig|farm|ship|ward|site|boat|estate|platform)\b|part[- ]time\b|full[- ]time\b|remote(?:ly)?\b|"
         rf"from\s(?:home\b|\d)|freelance\b|.*?(?:{words.RECURRING}|{words.CLOCK})|\d+\s(?:hours|days))"
     ),
-    "working": r"(?:at\s(?!it|the\smoment|least)|for\s(?!free|me|it)|as\san?\s|nights\b|part[- ]time\b|full[- ]time\b|remotely\b|from\shome\b|towards?\s|in\s(?:an?|the)?\s?\w+|on\s(?:my|an?)\s(?:\w+\s){0,2}(?:book|novel|thesis|phd|dissertation|album|memoir|degree|master))",
+    "working": rf".*?{words.RECURRING}|" r"(?:at\s(?!it|the\smoment|least)|for\s(?!free|me|it)|as\san?\s|nights\b|part[- ]time\b|full[- ]time\b|remotely\b|from\shome\b|towards?\s|in\s(?:an?|the)?\s?\w+|on\s(?:my|an?)\s(?:\w+\s){0,2}(?:book|novel|thesis|phd|dissertation|album|memoir|degree|master))",
     "run": rf"(?:(?-i:[A-Z][a-z]+\b).*?\son\smy\s|(?:an?|my\sown|our|two|three|the\s(?:local|family|shop|kitchen|caf\u00e9|bar|school|\w+\sclub))\s(?!(?:\w+\s){{0,2}}(?:scripts?|tests?|query|queries|code|command|build|risk|fever|temperature|program|loop|model|server|vm)\b)|\d+\s?(?:k|km|miles)\b|(?:half\s)?marathons\b|.*?{words.RECURRING})",
     "wear": r"(?:\w+\s)?(?:glasses|contacts?|contact\slenses|hearing\saids?|size|braces|an?\s(?:size|wig|hijab|prosthe\w+|retainer|insulin)|dentures|bifocals|a\ssize|hijab|orthotics|the\shijab|\d)",
     "use": r"(?:(?:an?\s)?(?:wheelchair|crutches|cane|walker|inhaler|screen\sreader|cpap|insulin|walking\sstick|hearing\saids?)\b|an?\s(?-i:[A-Z])|(?-i:[A-Z][\w-]+)\b.*?\b(?:at\swork|at\shome|at\sschool|for\swork|for\smy|on\smy|and\s(?-i:[A-Z])))",
     "play": rf"(?:the\s|in\san?\s|for\s|as\s|(?:\w+\s){{0,2}}(?:{_SPORT})\b)",
     "in": r"(?:in|with)\s",
     "when": rf".*?(?:{words.RECURRING}|{words.CLOCK})",
+    "whom": rf"(?!{words.RECURRING}|{words.CLOCK}|by\b|at\b|in\b|on\b)\S.*?(?:{words.RECURRING}|{words.CLOCK})",
     "date": rf".*?{words.DATED}",
     "measure": r"(?:about\s|around\s|exactly\s|almost\s)?\d+(?:[.,]\d+)?\s?(?:kgs?|kilos?|lbs?|pounds|stone|cm|centimet\w+|m|met\w+|feet|ft|tons?|inches)\b",
     "money": rf".*?{words.MONEY}",
@@ -69,7 +70,7 @@ PATTERNS: dict[str, str] = {
     "take": rf"(?:{_NP}{_DRUG}|.*?\sfor\smy\s(?:{_ILL}|{_BONE}|back|heart|thyroid|\w+\spressure|blood|skin|stomach)|(?:the\s)?(?:[\w:]+\s){{0,2}}(?:bus|train|tram|metro|subway|ferry|tube|lessons|classes)\b.*?(?:{words.RECURRING}|to\swork|{words.CLOCK})|.*?{words.RECURRING})",
     "sugar": r"(?:\w+\s)?(?:sugar|milk|cream|vaccines|elevators|lifts|the\s\w+)",
     "go": rf"to\s(?!sleep\b).*?(?:{words.RECURRING})|by\s(?:bike|bus|car|train|the\sname)|to\s(?:bed|work|the\sgym|church|school|mosque|therapy|physio).*?(?:{words.CLOCK}|{_TIME})|to\sbed\searly|to\s(?:\w+\s){{0,2}}(?:school|university|college|high\sschool)\b",
-    "get": rf"(?:up\b.*?{words.CLOCK}|up\searly|home\b.*?{words.CLOCK}|off\swork\b.*?{words.CLOCK}|paid\b|(?:bad\s|terrible\s)?(?:migraines|hives|seasick|carsick|motion\ssick\w*|nosebleeds|headaches\sfrom|panic\sattacks|hay\sfever|vertigo|an?\srash|heartburn)\b|(?:an?|my)\s(?:\w+\s)?(?:massage|haircut|shot|injection|infusion|transfusion|delivery|bonus|allowance)\b.*?{words.RECURRING})",
+    "get": rf"(?:up\b.*?{words.CLOCK}|up\searly|home\b.*?{words.CLOCK}|off\swork\b.*?{words.CLOCK}|paid\b|(?:bad\s|terrible\s)?(?:migraines|hives|seasick|carsick|motion\ssick\w*|nosebleeds|headaches\sfrom|panic\sattacks|hay\sfever|vertigo|heartburn|an?\srash\sfrom)\b|(?:an?|my)\s(?:\w+\s)?(?:massage|haircut|shot|injection|infusion|transfusion|delivery|bonus|allowance)\b.*?{words.RECURRING})",
     "ends": rf"(?:in|with)\s\d|.*?{_TIME}",
     "clock": rf".*?(?:{words.CLOCK}|{words.DATED})",
     "sleep": rf"(?:.*?(?:{words.RECURRING}|{words.CLOCK})|with\sa\s\w+|on\smy|\d)",
@@ -97,7 +98,7 @@ PATTERNS: dict[str, str] = {
     "gave": r"(?:up\s(?!on\b|hope\b)|birth\b|(?:my|our)\snotice|notice\b)",
     "came": r"(?:to\s(?-i:[A-Z])|from\s(?-i:[A-Z])|out\sas|here\sfrom)",
     "grew": r"up\s",
-    "had": rf"(?:.*?\b(?:surgery|operation|transplant|stroke|heart\sattack|miscarriage|lasik|bypass|c-section|hysterectomy|chemo\w*|concussion|seizure|knee\sreplacement|hip\sreplacement|vasectomy)\b|(?:a|our|my|twins|his|her)\s?(?:\w+\s){{0,2}}(?:baby|twins|son|daughter|child|kids|boy|girl)\b|(?:my|a|his|her)\s(?:\w+\s){{1,2}}(?:removed|replaced|out|taken\sout|amputated)\b|{_ILL}\sas\sa|a\s(?:\w+\s)?(?:allergic\sreaction|baby))",
+    "had": rf"(?:.*?\b(?:surgery|operation|transplant|stroke|heart\sattack|miscarriage|lasik|bypass|c-section|hysterectomy|chemo\w*|concussion|seizure|knee\sreplacement|hip\sreplacement|vasectomy)\b|(?:(?:a|our|my|his|her)\s(?:\w+\s){{0,2}})?(?:baby|twins|son|daughter|child|kids|boy|girl)\b|(?:my|a|his|her)\s(?:\w+\s){{1,2}}(?:removed|replaced|out|taken\sout|amputated)\b|{_ILL}\sas\sa|a\s(?:\w+\s)?(?:allergic\sreaction|baby))",
     "offer": r"(?:the|an?|their)\s(?:\w+\s){0,3}(?:offer|job|position|place|role|post)\b",
     "on": r"on\s",
     "for": r".*?\bfor\s(?:an?|the|my|our|(?-i:[A-Z]))",
@@ -141,7 +142,7 @@ IS_SELF = (
     rf"in\sthe\s\w+\stime\s?zone|on\s\w+\stime\b|(?:only\s)?reachable\s(?:by|on|via)\s|an?\s(?:aries|taurus|gemini|leo|virgo|libra|scorpio|sagittarius|capricorn|aquarius|pisces)\b|on\s(?:the\s|an?\s)?(?:(?:early|late|night|day|morning|evening)\s)?shifts?\b.*?(?:{_TIME})|on\s(?:holiday|vacation|leave|call)\b.*?(?:{_TIME})|on\sthe\s.*?{words.RECURRING}|"
     rf"(?:the|an?|one\sof|head|captain|president|treasurer|secretary|chair\w*|member|coach|owner|founder|co-?founder)\s?(?:head|captain|president|treasurer|chair\w*|member|coach|owner|founder|co-?founder|ceo|cto|cfo|oldest|youngest|eldest|middle|only|first|godmother|godfather|best\sman|maid\sof\shonour)?\s(?:of|at|for|in\sour)\s|"
     rf"an?\s(?:\w+\s){{0,2}}(?:night\sowl|early\sbird|introvert|extrovert|non-?smoker|smoker|size|native\s\w+\sspeaker|citizen|resident|type\s\w+|\w+\scitizen|refugee|immigrant|veteran|volunteer|morning\slark|teetotaller)\b|"
-    rf"(?:afraid|scared|terrified|fond|a\s(?:big\s|huge\s)?fan|sick)\sof\s(?:(?!this|that|it|you|the)\w)|into\s(?!this|that|it|you|him|her)\w|based\sin\s|due\s(?:in|on|to\sgive\sbirth)\b|(?:in|of)\s(?:my|the)\s(?:first|second|third|fourth|fifth|final|last)\s(?:year|semester|term|trimester)|"
+    rf"(?:afraid|scared|terrified|fond|a\s(?:big\s|huge\s)?fan|sick)\sof\s(?:(?!this|that|it|you|the)\w)|into\s(?!this|that|it|you|him|her)\w|based\sin\s|due\s(?:in|on|around|at|before|to\sgive\sbirth)\b|(?:in|of)\s(?:my|the)\s(?:first|second|third|fourth|fifth|final|last)\s(?:year|semester|term|trimester)|"
     rf"(?:in|at)\s(?:the\s)?(?:\w+\s)?(?:band|choir|army|navy|orchestra|book\sclub)\b)"
 )
 IS_OTHER = (

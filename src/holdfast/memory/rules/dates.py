@@ -15,6 +15,7 @@ from holdfast import when
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
+from holdfast.memory.rules.vocabulary import RECURRING
 from holdfast.when import Pattern
 
 _BIRTHDAY = Pattern(
@@ -50,6 +51,7 @@ _DID = Pattern(
     rf"returned|arrived|submitted|published|shipped|"
     rf"performed|participated|hired|proposed|booked|planned)\b)"
 )
+_RECURS = Pattern(rf"(?i:{RECURRING})")
 _PAST = Pattern(r"(?i:\b(?:was|were|had|got\smoved)\b)")
 _REACH_CHARS = 160  # a time further off belongs to something else
 _LEAD_CHARS = 60
@@ -75,7 +77,7 @@ def _birthday(sentence: Sentence) -> Iterator[Extraction]:
         if span is None or not sentence.states(cue.start()):
             continue
         if span.kind == "day" and span.since:
-            said = f"{span.since.day} {_MONTHS[span.since.month - 1]}{_year(span)}"
+            said = f"{_day_of(span)} {_MONTHS[span.since.month - 1]}{_year(span)}"
             key, text = (
                 "birthday",
                 f"{sentence.who} was born on {said}" if _year(span) else f"{sentence.who}'s birthday is {said}",
@@ -91,7 +93,7 @@ def _anniversary(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _ANNIVERSARY.finditer(sentence.text):
         span = _span_at(sentence, cue)
         if span and span.kind == "day" and span.since and sentence.states(cue.start()):
-            text = f"{sentence.who}'s anniversary is {span.since.day} {_MONTHS[span.since.month - 1]}{_year(span)}"
+            text = f"{sentence.who}'s anniversary is {_day_of(span)} {_MONTHS[span.since.month - 1]}{_year(span)}"
             yield sentence.found(
                 "anniversary", cue.start(), span.end, text, key="anniversary", importance=0.7, tags=("date",)
             )
@@ -103,6 +105,12 @@ def _span_at(sentence: Sentence, cue: re.Match[str]) -> when.Span | None:
     )
 
 
+def _day_of(span: when.Span) -> int:
+    """The day of a birthday, which may be one that this year does not have."""
+    assert span.since is not None
+    return 29 if span.since.month == 2 and re.search(r"\b29", span.phrase) else span.since.day
+
+
 def _year(span: when.Span) -> str:
     found = re.search(r"[0-9]{4}", span.phrase)
     return f" {found[0]}" if found else ""
@@ -111,8 +119,8 @@ def _year(span: when.Span) -> str:
 def _event(sentence: Sentence, rule: str, patterns: tuple[Pattern, ...]) -> Iterator[Extraction]:
     spans = [span for span in sentence.spans if span.since and span.until]
     cues = sorted((cue for pattern in patterns for cue in pattern.finditer(sentence.text)), key=lambda cue: cue.start())
-    if not spans or not cues:
-        return
+    if not spans or not cues or (rule == "planned" and _RECURS.search(sentence.text)):
+        return  # "every Monday at 7" is no one day
     cue = next((cue for cue in cues if sentence.states(cue.start())), None)
     if cue is None:
         return

@@ -39,7 +39,7 @@ _MATERIAL = Pattern(
 )
 _ROLE = Pattern(
     r"(?i:\brole-?\s?play|\b(?:let['\u2019]?s|lets)\s(?:pretend|play|imagine|say)\b|\bpretend\b|\bimagine\b|\bact\sas\b|\bin\scharacter\b|"
-    r"\byou\sare\s(?:now\s)?(?:an?|the|my)\s|\b(?:your|the)\s(?:role|persona)\sis\b|\bplay\sthe\s(?:role|part)\b|"
+    r"\byou\s(?:be|play|are)\s(?:now\s)?(?:an?|the|my)\s|\b(?:your|the)\s(?:role|persona)\sis\b|\bplay\sthe\s(?:role|part)\b|"
     r"\bonce\supon\sa\stime\b|\bin\s(?:my|the|this|a|our)\s(?:novel|story|game|campaign|screenplay|script|film|movie|play|book|dream)\b|"
     r"\b(?:story|poem|song|scene|joke|novel)\s(?:where|in\swhich|about)\b|\bmy\s(?:character|persona|avatar|protagonist|npc|hero|heroine)\b|\bhypothetical(?:ly)?\b|\bfrom\sthe\s(?:perspective|point\sof\sview)\sof\b|"
     r"\bas\sif\s(?:i|you|we)\b|\b(?:user|persona)\s(?:story|profile):|\bsample\s(?:text|cv|bio|letter)\b|\bwrite\s(?:a|an|me\s(?:a|an))\s(?:\w+\s){0,3}"

@@ -46,6 +46,7 @@ _ARTICLE = Pattern(r"(?i:the)[ \t]{1,2}")
 _LIST = Pattern(r"(?i:,?[ \t]{1,2}(?:and|&)[ \t]{1,2}|,[ \t]{1,2})")
 _JOINED = Pattern(r"(?i:[ \t]{1,3}(?:and|or)[ \t]{1,3})")
 _SAINTS = frozenset({"st", "mt", "ft", "dr"})
+_INITIALS = Pattern(r"(?<!\w)(?:[A-Z]\.[ ]){1,3}$")
 _INITIAL = Pattern(r"\.[ ][^\W\d_a-z]")
 _GAP = Pattern("[ \\t\u00a0]{1,2}")
 _REGION = Pattern(",[ \\t\u00a0]{1,2}")
@@ -148,6 +149,8 @@ def name_before(text: str, end: int) -> Phrase | None:
     if not good:
         return None
     start, stop = first + good[-1].start(), first + good[0].end()
+    initials = _INITIALS.search(text, max(0, start - 12), start)
+    start = initials.start() if initials else start
     return Phrase(text[start:stop], start, stop)
 
 

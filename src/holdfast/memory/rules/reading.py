@@ -204,4 +204,5 @@ def _goes_on(text: str, start: int, mark: re.Match[str]) -> bool:
     """Whether a full stop only ends a short form: "Dr. K. Meyer", "no. 7"."""
     if _SHORT.search(text, start, mark.start()):
         return True
-    return text[mark.end() :].lstrip()[:1].isdigit() and _COUNTED.search(text, start, mark.start()) is not None
+    after = text[mark.end() : mark.end() + 8].lstrip()
+    return (after[:1].isdigit() or after.startswith(("is ", ":"))) and _COUNTED.search(text, start, mark.start()) is not None

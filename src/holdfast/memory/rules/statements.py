@@ -27,6 +27,7 @@ _PASSING = Pattern(
     r"like\s(?:crazy|hell|a)|lol|lmao|jk|one\sday|someday|in\stheory|any\s?more)\b)"
 )
 _OPEN = Pattern(r"(?i:\b(?:maybe|perhaps|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|might|apparently|supposedly|in\s(?:the|this|a|my)\s(?:game|story|novel|movie|film|dream|scenario|campaign))\b)")
+_HANGING = Pattern(r"(?i:(?:^|\s)(?:until|till|from|to|of|for|with|at|in|on|and|or|but|the|an?|my|our|as|than|by|into|about)$)")
 _TECHNICAL = Pattern(
     r"(?i:\b(?:json|csv|xml|html|css|python|scripts?|files?|quer(?:y|ies)|sql|tables|repo|commits?|deploys?|bugs?|variables?|regex|endpoints?|spreadsheets?|"
     r"404|500\serror|errors?|exceptions?|branch|pull\srequest|columns?|rows?|div|loops?|arrays?|strings?|updates?|tabs?|unit\stests?)\b)"
@@ -47,8 +48,8 @@ _CODE = r"(?:(?:(?=[\w/.-]*\d)[A-Za-z0-9][\w/.:-]*|(?-i:[A-Z]{4,}))(?:[ ](?=[\w-
 _IDENTIFIER = Pattern(
     rf"(?i:(?<![\w-])(?P<det>my|our|the|his|her|their|your|an?)?\s?(?P<what>(?:[\w-]+\s)?(?:{words.either(words.IDENTIFIED)})(?:\s\w+)?\s?(?:{words.either(words.NUMBERING)})s?|"
     rf"(?:booking|order|customer|membership|tracking|server|licen[cs]e|registration)\s?(?:reference|ref|id|number|no|code|plate|ip)?|pnr|iban|license\splate|number\splate|server\sip)\.?"
-    rf"(?:\s(?:at|for|of|to|on)\s(?:the|my|our)\s\w+(?:\s\w+)?)?"
-    rf"(?:\s(?:is|are|=|was)(?:\snow)?|\sends\s(?:in|with)|['\u2019]s|:|\s?=|\s\#)?[\s:#]{{1,3}}(?P<code>{_CODE}))(?![\w%])"
+    rf"(?P<of>\s(?:at|for|of|to|on|with)\s(?:the|my|our)\s\w+(?:\s\w+)?(?:\sin\s(?-i:[A-Z]\w+))?)?"
+    rf"(?:\s(?:is|are|=|was)(?:\snow)?|\sends\s(?:in|with)|['\u2019]s|:|\s?=|\s\#)?[\s:#]{{1,3}}(?P<code>{_CODE})(?P<by>\s(?:with|for|at)\s(?:the\s|my\s|our\s)?\w+(?:\s\w+)?)?)(?![\w%])"
 )
 _SECRET = Pattern(rf"(?i:\b(?:{words.either(words.NEVER_KEPT)}|credit card|debit card|security code)\b)")
 _BUDGET = Pattern(
@@ -69,6 +70,12 @@ _BECAUSE_ALLERGIC = Pattern(
 )
 _ALLERGY_TO = Pattern(
     r"(?i:\b(?P<whose>my|our|(?:my|our)\s[\w-]+['\u2019]s)\s(?:\w+\s)?allergy\sto\s(?P<what>[\w-]+(?:\s(?!is|matters|means|has|was|here|so|makes|gets|and)[\w-]+)?))"
+)
+_MY_CONDITION = Pattern(
+    r"(?i:\bmy\s(?:(?:severe|mild|bad|chronic|stomach)\s)?(?P<what>asthma|diabetes|type\s[12]\sdiabetes|arthritis|migraines|eczema|psoriasis|epilepsy|an[a]?emia|adhd|"
+    r"autism|ocd|ptsd|bipolar\sdisorder|dyslexia|dyscalculia|dyspraxia|tinnitus|vertigo|crohn['\u2019]s|ibs|lupus|ms|parkinson['\u2019]s|scoliosis|fibromyalgia|"
+    r"endometriosis|pcos|gout|osteoporosis|insomnia|sleep\sapn[o]?ea|rosacea|hay\sfever|glaucoma|stammer|stutter|stomach\sulcer|ulcer|pacemaker|hearing\said|"
+    r"c(?:o)?eliac\sdisease|heart\scondition|high\sblood\spressure|colou?r\sblindness|disability|prosthetic\s\w+)\b(?!\s(?:class|clinic|test|app|group|research|medication))(?!['\u2019]))"
 )
 _HERE = Pattern(
     rf"(?i:^(?:(?:hi|hey|hello|fellow|lifelong|proud|total|full|part)[,\s-]+)?(?P<what>(?:[\w-]+\s){{0,2}}?(?:(?:{words.either(words.PROFESSIONS)})(?=\shere)|{words.IS_DIET}|diabetic|asthmatic|"
@@ -112,9 +119,15 @@ def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Found | None
     """What a clause says, if it is of a kind worth keeping."""
     text, start = sentence.text, _after_blank(sentence.text, group.end)
     end = _trimmed(text, start, clause.end)
+    if group.negated and words.NEVER_DOES.get(group.verb, ("", ""))[1] == "only":
+        end = min(end, text.find(",", start, end) % (len(text) + 1))  # "can't swim, never learned"
     rest = text[start:end]
     whole = f"{text[:end]} {clause.when}" if clause.when else text  # what fits may stand before the subject
     family = _family(whole, clause, group, start, len(whole) if clause.when else end)
+    if group.verb in ("live", "living") and _SEASON.match(clause.when):
+        return None  # one home of several
+    if rest and (_HANGING.search(rest) or (subject_left_out(clause, group) and _ONLY_TIMED.match(rest))):
+        return None
     if family is None or "\x00" in text[clause.start : start] or _OPEN.search(text, start, clause.end) or _TECHNICAL.search(text, start, clause.end):
         return None
     passing = _PASSING.search(rest) or _PASSING.search(clause.when)
@@ -122,7 +135,7 @@ def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Found | None
         return None
     subject = clause.subject
     who = _named(sentence.who, subject)
-    words_ = _theirs(sentence.words(start, end)) if rest else ""
+    words_ = _theirs(sentence.words(start, end)).lstrip(" ,;") if rest else ""
     said = " ".join(part for part in (who, _verb(group, subject), words_, _theirs(clause.when[:1].lower() + clause.when[1:])) if part)
     return _Found(family, end, f"{said}{_day(sentence, clause, group, end)}", _key(clause, group, family, rest))
 
@@ -132,10 +145,14 @@ def _day(sentence: Sentence, clause: Clause, group: VerbGroup, end: int) -> str:
     if group.negated or _RECURS.search(sentence.text, clause.start, end) or _RECURS.search(clause.when):
         return ""
     for span in sentence.spans:
-        if span.since and span.until and span.end <= end and span.kind not in ("since", "year"):
+        if span.since and span.until and clause.start - len(clause.when) - 2 <= span.start and span.end <= end and span.kind not in ("since", "year"):
             span = span if group.form == "did" or group.verb == "was" else ahead(sentence, span)
             return "" if re.search(r"[0-9]{4}", span.phrase) else f" ({stamp(span)})"
     return ""
+
+
+def subject_left_out(clause: Clause, group: VerbGroup) -> bool:
+    return clause.subject.shared and group.form == "doing"
 
 
 def _named(who: str, subject: Subject) -> str:
@@ -183,7 +200,7 @@ def _family(text: str, clause: Clause, group: VerbGroup, start: int, end: int) -
         return "money" if group.verb in ("spend", "pay", "afford") and complements.fits("money", text, start, end) else None
     if group.form != "be" and _POINTING.match(text, start, end):
         return None
-    if clause.subject.kind == THING and clause.subject.shared and not _LISTED.search(text, start, end):
+    if clause.subject.kind == THING and clause.subject.shared and not _says_when(text, clause, start, end):
         return None
     if clause.subject.kind == THING and group.form in ("do", "did", "doing"):
         known = group.verb in _THING_VERBS and group.words[:4] != "was " and _IS_THING.match(text, start, end)
@@ -223,6 +240,13 @@ def _being(text: str, clause: Clause, start: int, end: int, *, negated: bool) ->
     return None
 
 
+def _says_when(text: str, clause: Clause, start: int, end: int) -> bool:
+    """Whether an event without "my" has a day that makes it the speaker's: "the meeting is on Friday" could be anyone's."""
+    if text[clause.subject.start : clause.subject.start + 4].lower() == "the ":
+        return _ON_A_DATE.search(text, start, end) is not None
+    return _LISTED.search(text, start, end) is not None
+
+
 def _known(name: str) -> bool:
     """Whether a thing is of a kind that is worth keeping, or is at least no passing thing of the work at hand."""
     head = head_of(name)
@@ -235,12 +259,15 @@ def _is_named(text: str, start: int, end: int) -> bool:
     return re.match(r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2}\W*$", text[start:end]) is not None
 
 
+_SEASON = Pattern(r"(?i:in\s(?:the\s)?(?:spring|summer|autumn|fall|winter)|during\sthe\s(?:week|summer|winter))")
 _CURRENT = Pattern(r"(?i:^(?:new|current|own|present)\s)")
 _TAKEN = frozenset("phone email home job name age employer birthday called origin diet anniversary studies height weight".split())
 _RECURS = Pattern(rf"(?i:{words.RECURRING}|\bborn\b|\bbirthday\b|\banniversary\b)")
 _CALLED = Pattern(r"(?i:called\s|named\s)")
 _LISTED = Pattern(rf"(?i:{words.RECURRING}|{words.DATED}|\b{words._DAY}\b)")
+_ON_A_DATE = Pattern(rf"(?i:\b\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?{words.MONTHLY}\b|\b{words.MONTHLY}\.?\s\d{{1,2}}\b|\bthe\s\d{{1,2}}(?:st|nd|rd|th)\b)")
 _TIMED = Pattern(rf"(?i:{complements._TIME}|{words.MONEY})")
+_ONLY_TIMED = Pattern(rf"(?i:(?:on\s|in\s)?{complements._TIME}\W*$)")
 _VAGUE = frozenset(
     "character code essay result question guess point answer problem issue error output function list array file script program query text "
     "prompt message sentence paragraph word input string variable class version data table score turn bad idea opinion favorite page".split()
@@ -305,9 +332,10 @@ def _identifier(sentence: Sentence) -> Iterator[Extraction]:
             continue
         if det in ("his", "her", "their", "your", "a", "an") or _SECRET.search(sentence.text) or not sentence.states(match.start()):
             continue
-        ends = "ends in" if " ends " in match[0] else "is"
+        of = _theirs(match["of"] or match["by"] or "")
+        text = f"{sentence.who}'s {what}{of} {'ends in' if ' ends ' in match[0] else 'is'} {match['code'].rstrip('.-:/')}"
         yield sentence.found(
-            "identifier", *match.span(), f"{sentence.who}'s {what} {ends} {match['code'].rstrip('.-:/')}", key=what, importance=0.8, tags=("identifier",)
+            "identifier", *match.span(), text, key=folded(what + of), importance=0.8, tags=("identifier",)
         )  # fmt: skip
 
 
@@ -332,6 +360,20 @@ def _reach(sentence: Sentence) -> Iterator[Extraction]:
                 corrects=False, importance=0.7, tags=("contact",),
             )  # fmt: skip
     yield from _suits(sentence)
+
+
+def _ailing(sentence: Sentence) -> Iterator[Extraction]:
+    """A condition that is only named as one's own: "because of my epilepsy"."""
+    for match in _MY_CONDITION.finditer(sentence.text):
+        if sentence.states(match.start()):
+            text = f"{sentence.who} has {_article(match['what'])}{match['what'].lower()}"
+            yield sentence.found("condition", *match.span(), text, importance=0.8, tags=("health",))
+
+
+def _article(what: str) -> str:
+    if re.search(r"(?i)ulcer$", what):
+        return "a " if " " in what else "an "
+    return "a " if re.match(r"(?i:stammer|stutter|.*(?:disorder|disability|phobia|syndrome|implant|condition|ulcer|aid|pacemaker)$)", what) else ""
 
 
 def _suits(sentence: Sentence) -> Iterator[Extraction]:
@@ -365,6 +407,7 @@ def _allergy_told(sentence: Sentence) -> Iterator[Extraction]:
 RULES = (
     ExtractionRule("statement", "my gran speaks only Tamil; got braces last month; I get up at 5:15", _statement, own=False),
     ExtractionRule("identifier", "my tracking number: 1Z77K20934; gate code 5309", _identifier, own=False),
+    ExtractionRule("condition", "because of my epilepsy; my stammer gets worse", _ailing),
     ExtractionRule("budget", "our budget for the trip is 1,200 euros", _budget, own=False),
     ExtractionRule("reach", "call me after 5; never ring before 9", _reach, own=False),
     ExtractionRule("sensitivity", "no food with nuts, I am allergic; wine gives me migraines", _allergy_told, own=False),
