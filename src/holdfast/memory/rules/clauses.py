@@ -44,7 +44,7 @@ _WHEN = Pattern(
 _DROPPED_WHEN = Pattern(r"(?i:(?:yesterday|(?:last|this)\s\w+),?\s+)")
 _I = Pattern(r"(?i:(?:i|we|both\sof\sus|(?:me|my\s[\w-]+(?:\s(?-i:[A-Z]\w+))?|(?-i:[A-Z]\w+))\sand\s(?:i|me))(?=[\s'\u2019])|i(?=(?:m|ve)\b))")
 _MY = Pattern(r"(?i:(?:both\sof\s)?(?:my|our)\s)")
-_THEY = Pattern(r"(?i:(?:he|she|they)(?=[\s'\u2019])|(?:his|her|its|their)\s(?=name\b))")
+_THEY = Pattern(r"(?i:(?:he|she|they)(?=[\s'\u2019])|(?:his|her|its|their)\sname(?=[\s'\u2019]))")
 _NOT_MINE = Pattern(r"(?i:(?:this|that|your|what|the|his|her|their|its|an?|every|any|some|no|each|another|one|whose|which|unless|if|when|while|after|before|because|although|though|since|with|without|for|about|and|or|is|are|do|use|set|put|add|in|on|at|to|from|of|as|by|until)\b)")
 _THE = Pattern(r"(?i:the\s)")
 _NAME = r"(?-i:(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2})"
@@ -197,7 +197,8 @@ def _subjects(text: str, at: int, end: int, last: Subject | None, before: str, *
     elif (they := _THEY.match(text, at, end)) is not None:
         antecedent = _antecedent(text[:at]) or _antecedent(before)
         if antecedent:
-            yield Subject(PERSON, antecedent, at, they.end())
+            named = they[0].lower().endswith(" name")
+            yield Subject(THING if named else PERSON, antecedent + "'s name" * named, at, they.end())
     elif (the := _THE.match(text, at, end)) is not None:
         yield from (_by_date(each) for each in _owned(text, at, the.end(), end) if head_of(each.words) in heads_of("ROLES", "PETS", "POSSESSIONS", "EVENTS") or each.words in ("kids", "wife", "husband", "missus", "twins", "baby"))
     else:

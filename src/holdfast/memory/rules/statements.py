@@ -294,7 +294,7 @@ def _key(clause: Clause, group: VerbGroup, family: str, rest: str) -> str | None
     if subject.kind == THING and group.form == "be" and not _plural(subject.words) and "'s" not in subject.words:
         key = folded(_CURRENT.sub("", subject.words))
         return key if len(key) <= 60 and key not in _TAKEN else None
-    if subject.kind == SELF and family == "likes" and group.form == "do":
+    if subject.kind == SELF and group.form == "do" and group.verb in ("like", "love", "hate", "enjoy", "adore", "dislike"):
         return f"likes:{folded(rest)}"
     return None
 
