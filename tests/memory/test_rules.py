@@ -338,7 +338,10 @@ VARIOUS: list[tuple[str, Facts]] = [
         [(None, "I have a job interview next Tuesday at 10am (2023-09-19)")],
     ),
     ("We're getting married on 14 June 2025", [(None, "We're getting married on 14 June 2025 (2025-06-14)")]),
-    ("I had surgery on my knee last month", [(None, "Ana had surgery on their knee last month (2023-08-01 to 2023-08-31)")]),
+    (
+        "I had surgery on my knee last month",
+        [(None, "Ana had surgery on their knee last month (2023-08-01 to 2023-08-31)")],
+    ),
     ("We bought a house in 2020", [(None, "Ana bought a house in 2020")]),
     ("I've decided to quit smoking", [(None, "I've decided to quit smoking")]),
     ("OK let's go with option B", [("decision:option b", "let's go with option B")]),
@@ -626,13 +629,26 @@ SILENT: dict[str, list[str]] = {
         "Here is a poem:\nI live in Arcadia\nmy name is Pan",
     ],
     "passing": [
-        "I'm tired today.", "I have a headache.", "I'm in a meeting.", "my phone's at 3%, hurry", "I have a meeting in an hour.",
-        "I get an error every time.", "My code is in Python 3.11.", "my result is 42", "I lost my train of thought.",
-        "Call me tomorrow after 5.", "I had pizza last night.", "I can't eat another bite.", "My wife is asleep.",
+        "I'm tired today.",
+        "I have a headache.",
+        "I'm in a meeting.",
+        "my phone's at 3%, hurry",
+        "I have a meeting in an hour.",
+        "I get an error every time.",
+        "My code is in Python 3.11.",
+        "my result is 42",
+        "I lost my train of thought.",
+        "Call me tomorrow after 5.",
+        "I had pizza last night.",
+        "I can't eat another bite.",
+        "My wife is asleep.",
     ],
     "a part, or a joke": [
-        "Pretend you're my doctor. I have asthma.", "Let's role-play! I live in Rome.", "I live on Mars. Just kidding!",
-        "My character is a 40-year-old detective named Rex.", "You are now a pirate. I have a parrot.",
+        "Pretend you're my doctor. I have asthma.",
+        "Let's role-play! I live in Rome.",
+        "I live on Mars. Just kidding!",
+        "My character is a 40-year-old detective named Rex.",
+        "You are now a pirate. I have a parrot.",
     ],
     "secret": ["My password is hunter2.", "My PIN is 4471.", "My card's CVV number is 123"],
     "pasted": [
@@ -644,7 +660,7 @@ SILENT: dict[str, list[str]] = {
         "[12:03] Bob: I live in Rome\n[12:04] Eve: I live in Oslo",
         "Customer: I live in Rome\nAgent: I work at Acme",
         "<email>I live in Rome. I have two kids.</email>",
-        "‘I live in Rome’, it says",
+        "\u2018I live in Rome\u2019, it says",
     ],
     "others": [
         "He lives in Berlin.",
@@ -971,7 +987,7 @@ def test_names_of_other_scripts_are_kept_whole() -> None:
 @pytest.mark.parametrize(
     "piece",
     ["I live in Berlin. ", "He is here. ", "I ", "my ", "I like ", '"', "“", "`", "a", "I'm ", "not ", "Ana ", ":",
-     "> x\n", "translate x: ", "I have a ", "Always use ", "I met Lena last Friday ", "中", "\n", " ", "if I ask x, "],
+     "> x\n", "translate x: ", "<a>", "'a ", "From: b\n", "my a and ", "every Monday I ", "I have a ", "Always use ", "I met Lena last Friday ", "中", "\n", " ", "if I ask x, "],
 )  # fmt: skip
 def test_a_long_text_is_read_through(piece: str) -> None:
     text = (piece * (100_000 // len(piece) + 1))[:100_000]

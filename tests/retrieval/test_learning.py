@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.doors.cli.demo.script import CONVERSATION
 from holdfast import aio
+from holdfast.doors.cli.demo.script import CONVERSATION
 from holdfast.errors import HoldfastError, Invalid, NotFound
 from holdfast.testing import ManualClock
 

@@ -645,11 +645,15 @@ def test_a_function_given_as_the_model_is_called_once_for_a_turn(
 ) -> None:
     """It learns by rules unless the caller asks for a model to learn with, and says what that took."""
     asked: list[Any] = []
-    answer = store.session(thread, model=lambda messages: f"{asked.append(messages) or 'Good.'}").turn("I live in Porto.")
+    answer = store.session(thread, model=lambda messages: f"{asked.append(messages) or 'Good.'}").turn(
+        "I live in Porto."
+    )
     assert len(asked) == 1
     assert [memory.text for memory in answer.learned] == ["ana lives in Porto"]
     assert answer.learning == Usage(requests=0)
-    store.session(thread, model=lambda messages: f"{asked.append(messages) or '{}'}", learn="model").turn("I have a dog.")
+    store.session(thread, model=lambda messages: f"{asked.append(messages) or '{}'}", learn="model").turn(
+        "I have a dog."
+    )
     assert len(asked) > 2
 
 

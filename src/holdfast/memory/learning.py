@@ -75,7 +75,11 @@ def _question_of(event: Event) -> str | None:
 
 
 def learned_from(
-    core: Core, visible: VisibleMemories, thread: str, event: Event, extractor: Extractor = extract,
+    core: Core,
+    visible: VisibleMemories,
+    thread: str,
+    event: Event,
+    extractor: Extractor = extract,
     asked: str | None = None,
 ) -> Iterator[Memory]:
     """Learn from one message of a thread. Repeating it changes nothing. ``asked`` is what it may answer."""
@@ -84,7 +88,12 @@ def learned_from(
     time = to_datetime(said.time)
     ref = EntryRef(thread, event.position)
     findings = extractor(
-        said.text[:_READ], speaker=named, role=said.role, time=time, subject=named or visible.subject, ref=ref,
+        said.text[:_READ],
+        speaker=named,
+        role=said.role,
+        time=time,
+        subject=named or visible.subject,
+        ref=ref,
         asked=asked,
     )
     counts: Counter[str] = Counter()

@@ -73,7 +73,7 @@ _log = logging.getLogger(__name__)
 SHARES: dict[str, Share | float | int] = {"recent": Share(0.15, 0.75, 5), "recalled": Share(160, 320, 3)}
 """A session shows more turns, which a provider's cache can keep, and fewer recalled hits, which it cannot."""
 LEARNING = (learning.BY_RULES, learning.BY_MODEL, "off")
-"""How a session learns. A model is asked about a turn only where the caller says so: it costs a second call each time."""
+"""How a session learns. Asking a model about a turn is a second call, so it happens only where the caller says so."""
 _READ = 400
 
 
@@ -430,7 +430,11 @@ class Session:
             notes.append(f"the model stopped before the end: {exchange._stopped}")
         self.usage += answer.usage
         self.answer = msgspec.structs.replace(
-            answer, learned=tuple(learned), learning=self.learning - before, handed_off=self._handed_off, notes=tuple(notes)
+            answer,
+            learned=tuple(learned),
+            learning=self.learning - before,
+            handed_off=self._handed_off,
+            notes=tuple(notes),
         )
         return self.answer
 

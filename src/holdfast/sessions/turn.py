@@ -300,9 +300,9 @@ _ENTRIES = 2_000
 class Answer(msgspec.Struct, frozen=True):
     """The outcome of a turn. ``entries`` are what it added to the log after the question.
 
-    ``learned`` are the memories learned from it, ``learning`` is what asking a model for them took (nothing by rules,
-    and no part of ``usage``; what earlier answers still had to teach counts here too), ``repeated`` means that it was answered before, ``handed_off`` that
-    the next turn starts afresh, and ``notes`` say what went wrong.
+    ``learned`` are the memories learned from it, and ``learning`` is what asking a model for them took: nothing by
+    rules, no part of ``usage``, and with what earlier answers still had to teach. ``repeated`` means that it was
+    answered before, ``handed_off`` that the next turn starts afresh, and ``notes`` say what went wrong.
     """
 
     text: str

@@ -22,6 +22,7 @@ from holdfast.memory.rules import (
     decisions,
     family,
     instructions,
+    mentions,
     names,
     numbers,
     places,
@@ -35,10 +36,28 @@ from holdfast.records import EntryRef
 
 __all__ = ["RULES", "Extraction", "ExtractionRule", "extract", "rule"]
 
-_ROOMS = (names, contact, places, work, family, preferences, instructions, dates, decisions, changes, numbers, statements, answers)
+_ROOMS = (
+    names,
+    contact,
+    places,
+    work,
+    family,
+    preferences,
+    instructions,
+    mentions,
+    dates,
+    decisions,
+    changes,
+    numbers,
+    statements,
+    mentions,
+    answers,
+)
 RULES: dict[str, ExtractionRule] = {each.name: each for room in _ROOMS for each in room.RULES}
 
-_BESIDE = frozenset({"statement", "relative", "relative after", "relatives", "married", "happened", "introduction", "identifier"})
+_BESIDE = frozenset(
+    {"statement", "relative", "relative after", "relatives", "married", "happened", "introduction", "identifier"}
+)
 _SPEAKERS = frozenset({"user", "human", "person", "customer", ""})
 """Roles whose "I" is a person. An assistant's "I", a tool's output and a system's text state nothing about anyone."""
 
@@ -71,7 +90,9 @@ def extract(
     chosen = tuple(RULES.values()) if rules is None else tuple(rules)
     found = [
         each
-        for sentence in reading.sentences(text, subject=subject, who=speaker or subject, time=time, ref=ref, asked=asked or "")
+        for sentence in reading.sentences(
+            text, subject=subject, who=speaker or subject, time=time, ref=ref, asked=asked or ""
+        )
         for one in chosen
         if sentence.own or not one.own
         for each in one.find(sentence)

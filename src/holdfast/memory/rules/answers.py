@@ -20,11 +20,18 @@ from holdfast.when import Pattern
 _WHERE = Pattern(r"(?i:\bwhere\s(?:do|will|would)\syou\s(?P<verb>fly|travel|leave|depart|start|set\soff)\sfrom\b)")
 _HOME = Pattern(r"(?i:\bwhere\s(?:do\syou\slive|are\syou\s(?:based|living))\b)")
 _WORK = Pattern(r"(?i:\b(?:where|who)\sdo\syou\swork(?:\sfor|\sat)?\b)")
-_ALLERGIES = Pattern(r"(?i:\b(?:any|have|has)\s(?:food\s)?allergies\b|\ballergic\sto\s(?:anything|something|any)|\bwhat\sare\syou\sallergic\sto\b)")
-_WHAT = Pattern(r"(?i:\b(?:what(?:['\u2019]s|\sis)\s(?:the\s)?your\s(?P<what>[\w-]+(?:\s[\w-]+){0,3})|what\s(?P<noun>\w+)\sis\s(?P<at>in|on)\syour\s(?P<place>\w+))\W*(?:,|\?|$))")
+_ALLERGIES = Pattern(
+    r"(?i:\b(?:any|have|has)\s(?:food\s)?allergies\b|\ballergic\sto\s(?:anything|something|any)|"
+    r"\bwhat\sare\syou\sallergic\sto\b)"
+)
+_WHAT = Pattern(
+    r"(?i:\b(?:what(?:['\u2019]s|\sis)\s(?:the\s)?your\s(?P<what>[\w-]+(?:\s[\w-]+){0,3})|"
+    r"what\s(?P<noun>\w+)\sis\s(?P<at>in|on)\syour\s(?P<place>\w+))\W*(?:,|\?|$))"
+)
 _LEAD = Pattern(r"(?i:(?:(?:from|in|at|it['\u2019]s|to|just|only|oh|well|ok|sure|yes)[,\s]\s?){0,3})")
 _NO_VALUE = Pattern(
-    r"(?i:(?:no|none|nope|nothing|not|never|yes|yeah|ok|okay|sure|maybe|perhaps|idk|i|we|you|he|she|it|they|why|what|how|who|where|when|that|"
+    "(?i:(?:no|none|nope|nothing|not|never|yes|yeah|ok|okay|sure|maybe|perhaps|idk|i|we|you|he|she|it|they|why|"
+    "what|how|who|where|when|that|"
     r"this|depends|whatever|any|same|later|both|either|tell|thanks|please|don['\u2019]t)\b)"
 )
 _SECRET = Pattern(rf"(?i:\b(?:{either(NEVER_KEPT)}|card|question|opinion|favou?rite|point|plan|problem)\b)")
@@ -46,17 +53,32 @@ def _answer(sentence: Sentence) -> Iterator[Extraction]:
         verb = verb if verb.endswith("s off") else third(verb)
         yield _found(sentence, place.end, f"{who} {verb} from {place.text}", relation=f"{verb} from", object=place.text)
     elif _HOME.search(asked) and (place := place_at(sentence.text, start)) is not None:
-        yield _found(sentence, place.end, f"{who} lives in {place.text}", key="home", relation="lives in", object=place.text)
+        yield _found(
+            sentence, place.end, f"{who} lives in {place.text}", key="home", relation="lives in", object=place.text
+        )
     elif _WORK.search(asked) and (place := place_at(sentence.text, start)) is not None:
-        yield _found(sentence, place.end, f"{who} works at {place.text}", key="employer", relation="works at", object=place.text)
+        yield _found(
+            sentence, place.end, f"{who} works at {place.text}", key="employer", relation="works at", object=place.text
+        )
     elif _ALLERGIES.search(asked):
         for thing in things_at(sentence.text, start):
             text = f"{who} is allergic to {thing.text}"
-            yield _found(sentence, thing.end, text, key=f"allergy:{folded(thing.text)}", relation="is allergic to", object=thing.text)
-    elif (what := _WHAT.search(asked)) is not None and not _SECRET.search(what[0]) and _VALUE.match(sentence.text, start):
+            yield _found(
+                sentence,
+                thing.end,
+                text,
+                key=f"allergy:{folded(thing.text)}",
+                relation="is allergic to",
+                object=thing.text,
+            )
+    elif (
+        (what := _WHAT.search(asked)) is not None and not _SECRET.search(what[0]) and _VALUE.match(sentence.text, start)
+    ):
         name = what["what"] or f"{what['noun']} {what['at']} their {what['place']}"
         name, value = name.lower(), sentence.words(start, len(sentence.text))
-        yield _found(sentence, len(sentence.text), f"{who}'s {name} is {value}", key=None if name == "name" else folded(name))
+        yield _found(
+            sentence, len(sentence.text), f"{who}'s {name} is {value}", key=None if name == "name" else folded(name)
+        )
 
 
 def _found(sentence: Sentence, end: int, text: str, **more: object) -> Extraction:

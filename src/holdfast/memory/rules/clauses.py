@@ -16,42 +16,113 @@ from holdfast.when import Pattern
 
 SELF, PERSON, THING = "self", "person", "thing"
 
-_TOKEN = Pattern(r"[\w&.@+-]*?\w(?=n['\u2019]t\b)|n['\u2019]t\b|['\u2019](?:m|re|ve|ll|d|s)\b|\w[\w&.@/+-]*(?:['\u2019](?!s\b|m\b|re\b|ve\b|ll\b|d\b)\w+)?|[^\w\s]")
-_JOINS = "and but so because cause cuz coz since as although though while whereas plus then or which who that's unless if cos".split()
-_ALWAYS = frozenset("but so because cause cuz coz although though whereas which who that's unless if cos while".split())
-_CUT = Pattern(rf"(?i:(?:\s*(?:[;:()]|,|\.{{2,}})\s*|\s+[\u2013\u2014-]{{1,2}}\s+|\s+|\s*\u2014\s*)(?:(?P<join>{'|'.join(_JOINS)})\s+(?:(?:also|then|now|just|so)\s+)?)?)")
+_TOKEN = Pattern(
+    r"[\w&.@+-]*?\w(?=n['\u2019]t\b)|n['\u2019]t\b|['\u2019](?:m|re|ve|ll|d|s)\b|\w[\w&.@/+-]*(?:['\u2019](?!s\b|"
+    r"m\b|re\b|ve\b|ll\b|d\b)\w+)?|[^\w\s]"
+)
+_JOINS = [
+    "and",
+    "but",
+    "so",
+    "because",
+    "cause",
+    "cuz",
+    "coz",
+    "since",
+    "as",
+    "although",
+    "though",
+    "while",
+    "whereas",
+    "plus",
+    "then",
+    "or",
+    "which",
+    "who",
+    "that's",
+    "unless",
+    "if",
+    "cos",
+]
+_ALWAYS = frozenset(
+    [
+        "but",
+        "so",
+        "because",
+        "cause",
+        "cuz",
+        "coz",
+        "although",
+        "though",
+        "whereas",
+        "which",
+        "who",
+        "that's",
+        "unless",
+        "if",
+        "cos",
+        "while",
+    ]
+)
+_CUT = Pattern(
+    rf"(?i:(?:\s*(?:[;:()]|,|\.{{2,}})\s*|\s+[\u2013\u2014-]{{1,2}}\s+|\s+|"
+    rf"\s*\u2014\s*)(?:(?P<join>{'|'.join(_JOINS)})\s+(?:(?:also|then|now|just|so)\s+)?)?)"
+)
 _CLOSER = Pattern(
-    r"(?i:(?:what|how|which|where|who|when|why|can|could|would|should|do|does|did|will|any|is|are|wish|please|pls|plz|thanks|thx|help|tell|"
-    r"give|suggest|don['\u2019]t|nice\sto|hence|hurry|in\scase|want|wanna|need|hope|think|guess|wonder|ok|right|lol|haha|"
+    "(?i:(?:what|how|which|where|who|when|why|can|could|would|should|do|does|did|will|any|is|are|wish|please|pls|"
+    "plz|thanks|thx|help|tell|"
+    r"give|suggest|don['\u2019]t|nice\sto|hence|hurry|in\scase|want|wanna|need|hope|think|guess|wonder|ok|right|lol|"
+    "haha|"
     r"remind|make\sit|you|there|this|that|it|nothing|everything|hm+|ugh|obviously|sadly|unfortunately|repair)\b)"
 )
 _FILLERS = (
-    "hi hey hello ok okay so well oh ah also and but btw by_the_way fyi just_so_you_know for_the_record for_context for_reference "
-    "note_that note heads_up quick_update quick_note update reminder remember_that remember pls please keep_in_mind_that "
-    "keep_in_mind you_should_know_that you_should_know i_should_mention_that i_should_mention i_should_add i_forgot_to_say "
-    "i_forgot_to_mention yes yeah yep no nope nah actually honestly tbh not_gonna_lie ngl guess_what dude bro man mate lol haha good_news "
-    "bad_news sadly unfortunately luckily finally plus anyway context background about_me turns_out because since as cause don't_forget "
-    "before_i_forget the_thing_is thing_is the_point_is long_story_short ps p.s. then now just sorry hmm yup big_news small_update "
-    "little_update one_more_thing another_thing important for_what_it's_worth as_you_know like_i_said too_bad tho though "
-    "last_thing new_info correction to_be_clear basically that's_because obviously of_course fun_fact thanks sure right see look"
+    "hi hey hello ok okay so well oh ah also and but btw by_the_way fyi just_so_you_know for_the_record for_context "
+    "for_reference "
+    "note_that note heads_up quick_update quick_note update reminder remember_that remember pls please "
+    "keep_in_mind_that "
+    "keep_in_mind you_should_know_that you_should_know i_should_mention_that i_should_mention i_should_add "
+    "i_forgot_to_say "
+    "i_forgot_to_mention yes yeah yep no nope nah actually honestly tbh not_gonna_lie ngl guess_what dude bro man "
+    "mate lol haha good_news "
+    "bad_news sadly unfortunately luckily finally plus anyway context background about_me turns_out because since "
+    "as cause don't_forget "
+    "before_i_forget the_thing_is thing_is the_point_is long_story_short ps p.s. then now just sorry hmm yup "
+    "big_news small_update "
+    "little_update one_more_thing another_thing important for_what_it's_worth as_you_know like_i_said too_bad tho "
+    "though "
+    "last_thing new_info correction to_be_clear basically that's_because obviously of_course fun_fact thanks sure "
+    "right see look"
 )
 _FILLER = Pattern(rf"(?i:(?:{words.either(_FILLERS)})\b[,:!.]{{0,3}}\s+)")
 _WHEN = Pattern(
-    r"(?i:(?P<when>(?:(?:on|in|at|since|as\sof|last|next|this|every|each|from|until|after|before|starting|most|by|as\san?|for|during)\s"
-    r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|(?:(?:ever\s|right\s)?(?:since|after)|because\sof|thanks\sto|for\swork|(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty)\s(?:years?|months?|weeks?|days?)\sago|"
-    rf"{words._DAY}s)(?:\s[^,:;!]{{1,40}}?)?|yesterday|tomorrow|today|tonight|these\sdays|nowadays))(?:,\s*|\s+)(?=(?:i|we|my|our)(?:\s|['\u2019])))"
+    r"(?i:(?P<when>(?:(?:on|in|at|since|as\sof|last|next|this|every|each|from|until|after|before|starting|most|by|"
+    r"as\san?|for|during)\s"
+    r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|(?:(?:ever\s|right\s)?(?:since|after)|because\sof|thanks\sto|for\swork|"
+    r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty)\s(?:years?|months?|weeks?|"
+    r"days?)\sago|"
+    rf"{words.DAY}s)(?:\s[^,:;!]{{1,40}}?)?|yesterday|tomorrow|today|tonight|these\sdays|nowadays))(?:,\s*|"
+    r"\s+)(?=(?:i|we|my|our)(?:\s|['\u2019])))"
 )
 _DROPPED_WHEN = Pattern(r"(?i:(?:yesterday|(?:last|this)\s\w+),?\s+)")
-_I = Pattern(r"(?i:(?:i|we|both\sof\sus|(?:me|my\s[\w-]+(?:\s(?-i:[A-Z]\w+))?|(?-i:[A-Z]\w+))\sand\s(?:i|me))(?=[\s'\u2019])|i(?=(?:m|ve)\b))")
+_I = Pattern(
+    r"(?i:(?:i|we|both\sof\sus|(?:me|my\s[\w-]+(?:\s(?-i:[A-Z]\w+))?|(?-i:[A-Z]\w+))\sand\s(?:i|me))(?=[\s'\u2019])|"
+    r"i(?=(?:m|ve)\b))"
+)
 _MY = Pattern(r"(?i:(?:both\sof\s)?(?:my|our)\s)")
 _THEY = Pattern(r"(?i:(?:he|she|they)(?=[\s'\u2019])|(?:his|her|its|their)\sname(?=[\s'\u2019]))")
-_NOT_MINE = Pattern(r"(?i:(?:this|that|your|what|the|his|her|their|its|an?|every|any|some|no|each|another|one|whose|which|unless|if|when|while|after|before|because|although|though|since|with|without|for|about|and|or|is|are|do|use|set|put|add|in|on|at|to|from|of|as|by|until)\b)")
+_NOT_MINE = Pattern(
+    "(?i:(?:this|that|your|what|the|his|her|their|its|an?|every|any|some|no|each|another|one|whose|which|unless|if|"
+    "when|while|after|before|because|although|though|since|with|without|for|about|and|or|is|are|do|use|set|put|add|"
+    r"in|on|at|to|from|of|as|by|until)\b)"
+)
 _THE = Pattern(r"(?i:the\s)")
 _NAME = r"(?-i:(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2})"
 _WHO = rf"(?:{words.either(words.KIN)}|{words.either(words.ROLES)}|{words.either(words.PETS)})"
 _ANTECEDENT = Pattern(
-    rf"(?i:\b(?:(?:my|our)\s(?:[\w-]+\s){{0,3}}?(?P<kin>{_WHO})\b(?!-|['\u2019](?!s\sname\sis))(?:(?:,\s|['\u2019]s\sname\sis\s|\sis\s(?:called\s|named\s)?|\s(?:called|named)\s|\s)(?P<name>{_NAME})(?!['\u2019]))?|"
-    rf"(?:got|adopted|have|getting|bought|rescued)\san?\s(?:[\w-]+\s){{0,3}}?(?P<pet>{words.either(words.PETS)})\b)|^(?P<bare>{words.either(words.BARE)})(?:\s(?:is\s)?(?:called\s|named\s)?(?P<named>{_NAME}))?\b)"
+    rf"(?i:\b(?:(?:my|our)\s(?:[\w-]+\s){{0,3}}?(?P<kin>{_WHO})\b(?!-|['\u2019](?!s\sname\sis))(?:(?:,\s|"
+    rf"['\u2019]s\sname\sis\s|\sis\s(?:called\s|named\s)?|\s(?:called|named)\s|\s)(?P<name>{_NAME})(?!['\u2019]))?|"
+    rf"(?:got|adopted|have|getting|bought|rescued)\san?\s(?:[\w-]+\s){{0,3}}?(?P<pet>{words.either(words.PETS)})\b)|"
+    rf"^(?P<bare>{words.either(words.BARE)})(?:\s(?:is\s)?(?:called\s|named\s)?(?P<named>{_NAME}))?\b)"
 )
 
 
@@ -88,21 +159,87 @@ class VerbGroup(NamedTuple):
     adverb: str = ""
 
 
-_BE = {"am": "is", "is": "is", "are": "is", "was": "was", "were": "was", "'m": "is", "'re": "is", "m": "is", "be": "be", "been": "been"}
+_BE = {
+    "am": "is",
+    "is": "is",
+    "are": "is",
+    "was": "was",
+    "were": "was",
+    "'m": "is",
+    "'re": "is",
+    "m": "is",
+    "be": "be",
+    "been": "been",
+}
 _HAVE = {"have", "has", "had", "'ve", "ve"}
 _DO = {"do", "does", "did"}
-_MODALS = {"will", "would", "can", "could", "may", "might", "must", "should", "'ll", "'d", "ca", "wo", "cannot", "shall", "gonna"}
+_MODALS = {
+    "will",
+    "would",
+    "can",
+    "could",
+    "may",
+    "might",
+    "must",
+    "should",
+    "'ll",
+    "'d",
+    "ca",
+    "wo",
+    "cannot",
+    "shall",
+    "gonna",
+}
 _ADVERBS = frozenset(
-    "actually really currently now still also just recently mostly absolutely definitely personally generally usually truly always "
-    "finally already both literally officially normally often basically kinda only even newly all probably certainly totally "
-    "apparently sometimes too soon obviously honestly originally both".split()
+    [
+        "actually",
+        "really",
+        "currently",
+        "now",
+        "still",
+        "also",
+        "just",
+        "recently",
+        "mostly",
+        "absolutely",
+        "definitely",
+        "personally",
+        "generally",
+        "usually",
+        "truly",
+        "always",
+        "finally",
+        "already",
+        "both",
+        "literally",
+        "officially",
+        "normally",
+        "often",
+        "basically",
+        "kinda",
+        "only",
+        "even",
+        "newly",
+        "all",
+        "probably",
+        "certainly",
+        "totally",
+        "apparently",
+        "sometimes",
+        "too",
+        "soon",
+        "obviously",
+        "honestly",
+        "originally",
+        "both",
+    ]
 )
-_DOUBTFUL = frozenset("probably kinda apparently sometimes".split())
+_DOUBTFUL = frozenset(["probably", "kinda", "apparently", "sometimes"])
 
 
 _MODAL = re.compile(r"(?i:\s(?:is|are|was|were|has|had|should|would|will|can|could|must|may|might)\b)")
 _ADVERB_END = re.compile(rf"(?i:(?:\s(?:{'|'.join(_ADVERBS)}))+$)")
-_KEPT = frozenset("only always usually often mostly never".split())
+_KEPT = frozenset(["only", "always", "usually", "often", "mostly", "never"])
 
 
 def third(verb: str) -> str:
@@ -123,11 +260,17 @@ def _verbs() -> dict[str, str]:
 
 
 def _is_finite(word: str) -> bool:
-    return word in _BE or word in _HAVE or word in _MODALS or word in _DO or _verbs().get(word, "doing") not in ("doing", "done")
+    return (
+        word in _BE
+        or word in _HAVE
+        or word in _MODALS
+        or word in _DO
+        or _verbs().get(word, "doing") not in ("doing", "done")
+    )
 
 
 def clauses(text: str, before: str = "") -> Iterator[Clause]:
-    """The clauses of a sentence whose subject is the speaker, or belongs to the speaker; ``before`` is the sentence before."""
+    """The clauses whose subject is the speaker or belongs to the speaker. ``before`` is the previous sentence."""
     last: Subject | None = None
     for start, end, join in _segments(text):
         if join in ("which", "who", "if", "unless", "that's"):
@@ -172,7 +315,11 @@ def _opens(text: str, at: int, join: str, mark: str) -> bool:
         return _is_finite(word) or word in ("want", "need", "would", "am", "never") or _verbs().get(word) == "doing"
     if join in ("since", "as", "while") or mark not in (",", ":", "\u2013", "\u2014", "-"):
         return False
-    return bool(_CLOSER.match(text, at)) or word in words.BARE.split() or (mark == "," and _verbs().get(word) in ("did", "do"))
+    return (
+        bool(_CLOSER.match(text, at))
+        or word in words.BARE.split()
+        or (mark == "," and _verbs().get(word) in ("did", "do"))
+    )
 
 
 def _lead(text: str, at: int, end: int) -> tuple[int, str]:
@@ -200,7 +347,12 @@ def _subjects(text: str, at: int, end: int, last: Subject | None, before: str, *
             named = they[0].lower().endswith(" name")
             yield Subject(THING if named else PERSON, antecedent + "'s name" * named, at, they.end())
     elif (the := _THE.match(text, at, end)) is not None:
-        yield from (_by_date(each) for each in _owned(text, at, the.end(), end) if head_of(each.words) in heads_of("ROLES", "PETS", "POSSESSIONS", "EVENTS") or each.words in ("kids", "wife", "husband", "missus", "twins", "baby"))
+        yield from (
+            _by_date(each)
+            for each in _owned(text, at, the.end(), end)
+            if head_of(each.words) in heads_of("ROLES", "PETS", "POSSESSIONS", "EVENTS")
+            or each.words in ("kids", "wife", "husband", "missus", "twins", "baby")
+        )
     else:
         yield from _bare(text, at, end, last, first=first)
 
@@ -218,10 +370,38 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
         yield from _owned(text, at, at, end)
     elif last is not None and (_is_finite(word) or word in ("never",)) and word not in _MODALS:
         yield last._replace(start=at, end=at, shared=True)
-    elif first and (word in words.DROPPING.split() or word in ("love", "hate") or _verbs().get(word) == "doing" and word not in ("getting", "going", "using", "seeing", "building", "named", "called", "playing", "driving", "buying", "planning", "selling", "visiting", "writing", "running")):
+    elif first and (
+        word in words.DROPPING.split()
+        or word in ("love", "hate")
+        or (
+            _verbs().get(word) == "doing"
+            and word
+            not in (
+                "getting",
+                "going",
+                "using",
+                "seeing",
+                "building",
+                "named",
+                "called",
+                "playing",
+                "driving",
+                "buying",
+                "planning",
+                "selling",
+                "visiting",
+                "writing",
+                "running",
+            )
+        )
+    ):
         yield Subject(SELF, "", at, at, shared=True)
     elif first:
-        yield from (each._replace(shared=True) for each in _owned(text, at, at, end) if head_of(each.words) in heads_of("EVENTS") and not _NOT_MINE.match(each.words))
+        yield from (
+            each._replace(shared=True)
+            for each in _owned(text, at, at, end)
+            if head_of(each.words) in heads_of("EVENTS") and not _NOT_MINE.match(each.words)
+        )
 
 
 @cache
@@ -231,31 +411,35 @@ def heads_of(*tables: str) -> frozenset[str]:
 
 def _owned(text: str, start: int, at: int, end: int) -> Iterator[Subject]:
     """The subjects that "my …" can be, the shortest first: each ends before a verb."""
-    count = 0
-    for token in _TOKEN.finditer(text[:end][at:]):
+    for count, token in enumerate(_TOKEN.finditer(text[:end][at:])):
+        if count > 9:
+            return
         word, place = token[0].lower(), at + token.start()
         if word in ("'s", "\u2019s", ":", "=", "'re", "'ve") or (_is_finite(word) and count):
             name = _ADVERB_END.sub("", text[at:place].strip())
             if name and not re.search(r"[,;!]", name.replace("St.", "")) and not _MODAL.search(name):
                 kind = PERSON if is_person(name) else THING
                 yield Subject(kind, name, start, at + text[at:place].index(name) + len(name))
-        count += 1
-        if count > 9:
-            return
 
 
 def is_person(name: str) -> bool:
     """Whether a phrase that follows "my" names a person or an animal: "older brother", "cousin Priya"."""
-    return re.fullmatch(rf"(?i:(?:[\w'\u2019-]+\s){{0,4}}?(?:{_WHO}))(?:\s{_NAME})?(?:\sand\s.{{1,30}})?", name) is not None and not re.search(r"['\u2019]s\s\w+$", name) or bool(
-        re.fullmatch(rf"(?i:.*['\u2019]s\s(?:{_WHO}))", name)
-    )
+    return (
+        re.fullmatch(rf"(?i:(?:[\w'\u2019-]+\s){{0,4}}?(?:{_WHO}))(?:\s{_NAME})?(?:\sand\s.{{1,30}})?", name)
+        is not None
+        and not re.search(r"['\u2019]s\s\w+$", name)
+    ) or bool(re.fullmatch(rf"(?i:.*['\u2019]s\s(?:{_WHO}))", name))
 
 
 def head_of(name: str) -> str:
     """The noun of a phrase: "exam" in "exam in organic chemistry"."""
     phrase = re.split(r"\s(?:in|with|for|of|at|on|from|to)\s", name.lower())[0]
     two = " ".join(phrase.split()[-2:])
-    return two if two in heads_of("EVENTS", "ROLES", "POSSESSIONS", "ATTRIBUTES", "ROUTINE", "IDENTIFIED") else (phrase.split() or [""])[-1]
+    return (
+        two
+        if two in heads_of("EVENTS", "ROLES", "POSSESSIONS", "ATTRIBUTES", "ROUTINE", "IDENTIFIED")
+        else (phrase.split() or [""])[-1]
+    )
 
 
 def _antecedent(before: str) -> str:
@@ -274,58 +458,79 @@ def antecedent_of(text: str) -> str:
 
 def verb_group(text: str, clause: Clause) -> VerbGroup | None:
     """The verb that follows the subject, with what stands around it."""
-    aux: list[str] = []
-    negated, modal, doubt, adverb, at = False, "", False, "", clause.subject.end
+    seen, at = _Auxiliaries(text, clause.end), clause.subject.end
     for _ in range(9):
-        blank = re.compile(r"\s*").match(text, at, clause.end)
-        assert blank is not None
-        token = _TOKEN.match(text, blank.end(), clause.end)
+        token = _token(text, at, clause.end)
         if token is None:
             break
         word = token[0].lower().replace("\u2019", "'")
-        known = _verbs().get(word)
-        if word in _ADVERBS:
-            doubt = doubt or word in _DOUBTFUL
-            adverb = word if word in _KEPT else adverb
-        elif word in ("not", "n't", "never") or (word == "no" and text[token.end() : token.end() + 7] == " longer"):
-            negated = True
-        elif word in (":", "=") and not aux:
-            return VerbGroup("be", "is", negated, modal, "is", token.end())
-        elif word == "'s":
-            aux.append("'s")
-        elif word in _MODALS:
-            modal = modal or word
-        elif word in _BE:
-            aux.append(word)
-        elif word in ("got", "gotten") and aux and aux[-1] in (*_HAVE, "'s"):
-            aux[-1] = "have"
-        elif word in _HAVE and not (aux and aux[-1] in _HAVE):
-            aux.append("have" if word != "had" else "had")
-        elif word in _DO and _next_is_verb(text, token.end(), clause.end):
-            aux.append("do")
-        elif known is not None and not (aux and aux[-1] in _BE and known in ("do", "does", "did", "done")):
-            found = None if doubt else _main(known, word, aux, negated, modal, token.end())
-            return found if found is None or not adverb else found._replace(adverb=adverb)
-        else:
-            break
+        if word in (":", "=") and not seen.words:
+            return VerbGroup("be", "is", seen.negated, seen.modal, "is", token.end())
+        if not seen.take(word, token.end()):
+            known = _verbs().get(word)
+            if known is None or (seen.last in _BE and known in ("do", "does", "did", "done")):
+                break
+            found = None if seen.doubtful else _main(known, word, seen.words, seen.negated, seen.modal, token.end())
+            return found if found is None else found._replace(adverb=seen.adverb)
         at = token.end()
-    if not aux or doubt:
-        return None
-    if aux[-1] in _BE or (aux[-1] == "'s"):
-        tense = "was" if aux[-1] in ("was", "were") else "is"
-        return VerbGroup("be", tense, negated, modal, tense, at, adverb)
-    if aux[-1] in _HAVE or aux[-1] == "had":
-        if aux[-1] == "had":
-            return VerbGroup("did", "had", negated, modal, "had", at)
-        return VerbGroup("have", "have", negated, modal, "has", at, adverb)
-    return VerbGroup("do", "do", negated, modal, "does", at) if aux[-1] == "do" and not negated else None
+    return None if seen.doubtful else seen.alone(at)
+
+
+class _Auxiliaries:
+    """What stands before the main verb of a clause, taken word by word."""
+
+    def __init__(self, text: str, end: int) -> None:
+        self._text, self._end = text, end
+        self.words: list[str] = []
+        self.negated = self.doubtful = False
+        self.modal = self.adverb = ""
+
+    @property
+    def last(self) -> str:
+        return self.words[-1] if self.words else ""
+
+    def take(self, word: str, end: int) -> bool:
+        """Take a word unless it is the main verb, or none."""
+        if word in _ADVERBS:
+            self.doubtful = self.doubtful or word in _DOUBTFUL
+            self.adverb = word if word in _KEPT else self.adverb
+        elif word in ("not", "n't", "never") or (word == "no" and self._text[end : end + 7] == " longer"):
+            self.negated = True
+        elif word in _MODALS:
+            self.modal = self.modal or word
+        elif word in ("got", "gotten") and self.last in (*_HAVE, "'s"):
+            self.words[-1] = "have"
+        elif word == "'s" or word in _BE:
+            self.words.append(word)
+        elif word in _HAVE and self.last not in _HAVE:
+            self.words.append(word if word == "had" else "have")
+        elif word in _DO and _next_is_verb(self._text, end, self._end):
+            self.words.append("do")
+        else:
+            return False
+        return True
+
+    def alone(self, end: int) -> VerbGroup | None:
+        """The verb of a clause that has no other: "is", "have", "had" or "do"."""
+        form, verb, said = {"had": ("did", "had", "had"), "have": ("have", "have", "has")}.get(self.last, ("", "", ""))
+        if self.last in _BE or self.last == "'s":
+            form, verb = "be", "was" if self.last in ("was", "were") else "is"
+            said = verb
+        elif self.last == "do" and not self.negated:
+            form, verb, said = "do", "do", "does"
+        return VerbGroup(form, verb, self.negated, self.modal, said, end, self.adverb) if form else None
+
+
+def _token(text: str, at: int, end: int) -> re.Match[str] | None:
+    while at < end and text[at].isspace():
+        at += 1
+    return _TOKEN.match(text, at, end)
 
 
 def _next_is_verb(text: str, at: int, end: int) -> bool:
     """Whether "do" helps another verb: "don't eat", "do love", but not "do yoga"."""
     for _ in range(3):
-        found = re.compile(r"\s*").match(text, at, end)
-        token = _TOKEN.match(text, found.end() if found else at, end)
+        token = _token(text, at, end)
         word = token[0].lower().replace("\u2019", "'") if token else ""
         if word in ("n't", "not", "never") or word in _ADVERBS:
             at = token.end() if token else at
@@ -337,10 +542,18 @@ def _next_is_verb(text: str, at: int, end: int) -> bool:
 def _main(known: str, word: str, aux: list[str], negated: bool, modal: str, end: int) -> VerbGroup | None:
     last = aux[-1] if aux else ""
     if known == "doing":
-        return VerbGroup("doing", word, negated, modal, f"{'was' if last in ('was', 'were') else 'is'} {word}", end) if last else VerbGroup("doing", word, negated, modal, f"is {word}", end)
+        return (
+            VerbGroup("doing", word, negated, modal, f"{'was' if last in ('was', 'were') else 'is'} {word}", end)
+            if last
+            else VerbGroup("doing", word, negated, modal, f"is {word}", end)
+        )
     if last in (*_HAVE, "'s") or last == "had":
         past = words.PARTICIPLES.get(word, word)
-        return VerbGroup("did", past, negated, modal, f"{'had' if last == 'had' else 'has'} {word}", end) if past in words.DID else None
+        return (
+            VerbGroup("did", past, negated, modal, f"{'had' if last == 'had' else 'has'} {word}", end)
+            if past in words.DID
+            else None
+        )
     if last in _BE:
         return None
     if known == "does":
@@ -349,3 +562,37 @@ def _main(known: str, word: str, aux: list[str], negated: bool, modal: str, end:
     if known == "do":
         return VerbGroup("do", word, negated, modal, third(word), end)
     return VerbGroup("did", word, negated, modal, word, end) if known == "did" else None
+
+
+_OURS = {
+    "my": "their",
+    "our": "their",
+    "me": "them",
+    "us": "them",
+    "mine": "theirs",
+    "ours": "theirs",
+    "i": "they",
+    "we": "they",
+    "myself": "themselves",
+    "ourselves": "themselves",
+    "i'm": "they are",
+    "we're": "they are",
+    "i've": "they have",
+    "im": "they are",
+    "am": "are",
+    "i'll": "they will",
+}
+_OWN_WORD = Pattern(
+    r"(?i:(?<![\w'\u2019])(?:i was|i['\u2019](?:m|ve|ll)|we['\u2019]re|i am|my|our|me|us|mine|ours|i|we|myself|"
+    r"ourselves|im)(?![\w'\u2019]))"
+)
+
+
+def theirs(text: str) -> str:
+    """The speaker's own words as said of the speaker: "my sister" as "their sister"."""
+
+    def other(found: re.Match[str]) -> str:
+        word = found[0].lower().replace("\u2019", "'")
+        return {"i was": "they were", "i am": "they are"}.get(word) or _OURS.get(word, found[0])
+
+    return _OWN_WORD.sub(other, text)

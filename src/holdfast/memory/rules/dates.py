@@ -42,8 +42,12 @@ _GOING = Pattern(
     rf"starting|moving|getting{S}married|leaving|seeing|attending|running|having{S}(?!trouble|problems?|issues?|"
     rf"difficult|fun\b|a{S}hard|some\b)[^\W\d_]{{1,20}}|hosting|taking|presenting|graduating)\b)"
 )
-_WILL = Pattern(rf"(?i:\b(?:I|we)(?:{S}will|['\u2019]ll){S}(?!(?:not|never|call|try|do|send|let|check|ask|use|see|think|look|tell|give|need|"
-    r"finish|fix|write|wait|read|need|have\sto|get\sback|know|say|show|share|update|text|email|ping|reply)\b)[^\W\d_]{2,20}\b)")
+_WILL = Pattern(
+    rf"(?i:\b(?:I|we)(?:{S}will|['\u2019]ll){S}(?!(?:not|never|call|try|do|send|let|check|ask|use|see|think|look|"
+    "tell|give|need|"
+    r"finish|fix|write|wait|read|need|have\sto|get\sback|know|say|show|share|update|text|email|ping|"
+    r"reply)\b)[^\W\d_]{2,20}\b)"
+)
 _DID = Pattern(
     rf"(?i:\b(?:I|we){S}{ADVERB}(?:went|visited|met|attended|adopted|joined|"
     rf"graduated|passed|ran|completed|moved|signed|won|celebrated|flew|drove|launched|"

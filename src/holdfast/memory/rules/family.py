@@ -23,8 +23,10 @@ _MANY = (
     "sister|brother|twin|son|daughter|child|kid|baby|grandmother|grandma|grandfather|grandpa|grandson|granddaughter|"
     "aunt|uncle|cousin|niece|nephew|friend|best friend|colleague|coworker|co-worker|roommate|flatmate|housemate|"
     "neighbou?r|teammate|partner|dog|cat|puppy|kitten|rabbit|hamster|parrot|horse|pet|mentor|therapist|doctor|dentist|"
-    "assistant|teacher|tutor|coach|trainer|lawyer|accountant|vet|nurse|nanny|babysitter|eldest|youngest|[a-z]{3,14}ologist|"
-    "physio|surgeon|midwife|hairdresser|stepson|stepdaughter|stepmother|stepfather|mother-in-law|father-in-law|sister-in-law|brother-in-law|"
+    "assistant|teacher|tutor|coach|trainer|lawyer|accountant|vet|nurse|nanny|babysitter|eldest|youngest|"
+    "[a-z]{3,14}ologist|"
+    "physio|surgeon|midwife|hairdresser|stepson|stepdaughter|stepmother|stepfather|mother-in-law|father-in-law|"
+    "sister-in-law|brother-in-law|"
     "godson|goddaughter|business partner"
 )
 _PLURAL = (
@@ -41,7 +43,8 @@ _NAMED = (
 )
 _MY = Pattern(rf"(?i:\b(?:my|our){S}{_SIZE}{_KIN}\b{_NAMED})")
 _HAVE_A = Pattern(
-    rf"(?i:\b(?:I|we)(?:{S}have|['\u2019]ve{S}got){S}an?{S}(?P<kin>(?:[^\W\d_]{{2,15}}{S}){{0,2}}[^\W\d_]{{2,15}}){S}(?:called|named|"
+    rf"(?i:\b(?:I|we)(?:{S}have|['\u2019]ve{S}got){S}an?{S}(?P<kin>(?:[^\W\d_]{{2,15}}{S}){{0,2}}[^\W\d_]{{2,15}})"
+    f"{S}(?:called|named|"
     rf"whose{S}name{S}is){S})"
 )
 _IS_MY = Pattern(rf"(?i:{S}is{S}(?:my|our){S}{_SIZE}{_KIN}\b)(?!['\u2019-])")

@@ -167,7 +167,8 @@ def names_at(text: str, start: int) -> Iterator[Phrase]:
 
 
 _THING_STOP = Pattern(
-    r"(?i:(?:[,;:!?()\x00\n\u2013\u2014]|(?<!\b\w)(?<!\bst)(?<!\bdr)(?<!\bmr)(?<!\bms)(?<!\bmrs)\.)|[ \t]-[ \t]|\b(?:but|because|since|when|whenever|while|although|though|which|"
+    r"(?i:(?:[,;:!?()\x00\n\u2013\u2014]|(?<!\b\w)(?<!\bst)(?<!\bdr)(?<!\bmr)(?<!\bms)(?<!\bmrs)\.)|[ \t]-[ \t]|"
+    r"\b(?:but|because|since|when|whenever|while|although|though|which|"
     r"who|where|if|as|so|than|over|rather|instead|more|better|most|best|and[ \t]+(?:i|my|we|it|he|she|they|you|the|"
     r"that|this|also|would|will|am|have|hate|love|like|prefer|can)|too|very|anymore|any[ \t]more|either|"
     r"these[ \t]+days|lately|at[ \t]+the[ \t]+moment|right[ \t]+now|now|though|especially|for|every|during|after|"

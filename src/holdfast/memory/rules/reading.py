@@ -43,9 +43,11 @@ _SHORT = Pattern(
 _COUNTED = Pattern(r"(?:\b(?:no|nr|vol|fig|ca|min|max|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec))$", re.IGNORECASE)
 
 _SUPPOSED = Pattern(
-    r"(?i:\b(?:if|as an ai|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|hypothetically|unless|"
+    r"(?i:\b(?:if|as an ai|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|"
+    "hypothetically|unless|"
     r"whether|probably|possibly|almost|let['\u2019]s say|assume|assuming|as though|dreamed|dreamt|imagined|joked|"
-    r"kidding|act as|in another life|hope|hoping|should|ask me|say I|say we|(?:I|i)\s(?:think|guess|suspect|believe|assume|wonder|feel\slike)|not sure|feels? like|for example|for instance|e\.g|in (?:the|"
+    r"kidding|act as|in another life|hope|hoping|should|ask me|say I|say we|(?:I|i)\s(?:think|guess|suspect|believe|"
+    r"assume|wonder|feel\slike)|not sure|feels? like|for example|for instance|e\.g|in (?:the|"
     r"this|that|a|my) (?:story|novel|book|movie|film|game|dream|scenario|play|poem|song|role|simulation))\b|"
     r"['\u2019]d\b)"
 )
@@ -70,7 +72,8 @@ _ASKING = Pattern(
 )
 _PAUSE = Pattern(r"(?:,|\s-|\s?[\u2013\u2014:;]|\.{2,})\s+(?=\S)")
 _TAG = Pattern(
-    r"(?i:\s*(?:right|no|yes|yeah|ok|okay|correct|eh|huh|innit|or\swhat|or\snot|true|you\sknow|really|(?:(?:is|are|do|does|did|was|has|have|"
+    r"(?i:\s*(?:right|no|yes|yeah|ok|okay|correct|eh|huh|innit|or\swhat|or\snot|true|you\sknow|really|(?:(?:is|are|"
+    "do|does|did|was|has|have|"
     r"am|can|will|wo|ca)(?:n['\u2019]t)?\s(?:I|we|he|she|it|they|you)))\W*$)"
 )
 _ASKS_AT_ONCE = Pattern(
@@ -164,7 +167,13 @@ def sentences(
     text: str, *, subject: str, who: str, time: datetime, ref: EntryRef | None, asked: str = ""
 ) -> Iterator[Sentence]:
     """The sentences that state something, in order; questions and endless ones are left out."""
-    readable, corrected, before, first, time = blanked(text), False, "", True, time if time.tzinfo else time.replace(tzinfo=UTC)
+    readable, corrected, before, first, time = (
+        blanked(text),
+        False,
+        "",
+        True,
+        time if time.tzinfo else time.replace(tzinfo=UTC),
+    )
     for start, end, mark in _bounds(readable):
         piece = readable[start:end]
         whole = piece
@@ -205,4 +214,6 @@ def _goes_on(text: str, start: int, mark: re.Match[str]) -> bool:
     if _SHORT.search(text, start, mark.start()):
         return True
     after = text[mark.end() : mark.end() + 8].lstrip()
-    return (after[:1].isdigit() or after.startswith(("is ", ":"))) and _COUNTED.search(text, start, mark.start()) is not None
+    return (after[:1].isdigit() or after.startswith(("is ", ":"))) and _COUNTED.search(
+        text, start, mark.start()
+    ) is not None
