@@ -987,7 +987,8 @@ def test_names_of_other_scripts_are_kept_whole() -> None:
 @pytest.mark.parametrize(
     "piece",
     ["I live in Berlin. ", "He is here. ", "I ", "my ", "I like ", '"', "“", "`", "a", "I'm ", "not ", "Ana ", ":",
-     "> x\n", "translate x: ", "<a>", "'a ", "From: b\n", "my a and ", "every Monday I ", "I have a ", "Always use ", "I met Lena last Friday ", "中", "\n", " ", "if I ask x, "],
+     "> x\n", "translate x: ", "<a>", "'a ", "From: b\n", "my a and ", "every Monday I ",
+     "I have a ", "Always use ", "I met Lena last Friday ", "中", "\n", " ", "if I ask x, "],
 )  # fmt: skip
 def test_a_long_text_is_read_through(piece: str) -> None:
     text = (piece * (100_000 // len(piece) + 1))[:100_000]

@@ -88,16 +88,12 @@ def extract(
     if role.lower() not in _SPEAKERS:
         return []
     chosen = tuple(RULES.values()) if rules is None else tuple(rules)
-    found = [
-        each
-        for sentence in reading.sentences(
-            text, subject=subject, who=speaker or subject, time=time, ref=ref, asked=asked or ""
-        )
-        for one in chosen
-        if sentence.own or not one.own
-        for each in one.find(sentence)
-    ]
-    return _settled(_not_twice(found))
+    found: list[Extraction] = []
+    for sentence in reading.sentences(
+        text, subject=subject, who=speaker or subject, time=time, ref=ref, asked=asked or ""
+    ):
+        found += _not_twice([each for one in chosen if sentence.own or not one.own for each in one.find(sentence)])
+    return _settled(found)
 
 
 def _not_twice(found: list[Extraction]) -> list[Extraction]:
