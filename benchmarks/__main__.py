@@ -14,7 +14,7 @@ import apsw
 
 NAMES = (
     "start", "append", "resume", "size", "export", "processes", "fleet", "steps", "resume_runs", "remember", "recall",
-    "context", "session", "feed", "forks", "erasing", "rows",
+    "context", "session", "feed", "forks", "erasing", "rows", "learning",
 )  # fmt: skip
 
 

@@ -80,7 +80,9 @@ class Life:
 
     def session(self, **ways: Any) -> Session:
         thread = self.store.thread("trip", user="ana")
-        return self.store.session(thread, model=Agent(self.fuse.point), tools=self.tools(), **ways)
+        return self.store.session(
+            thread, model=Agent(self.fuse.point), tools=self.tools(), **{"learn": "model", **ways}
+        )
 
     def halves(self) -> Session:
         return self.store.session(self.store.thread("trip", user="ana"), learn="off")

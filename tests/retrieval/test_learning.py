@@ -11,6 +11,7 @@ import pytest
 
 import holdfast
 from holdfast import aio
+from holdfast.doors.cli.demo.script import CONVERSATION
 from holdfast.errors import HoldfastError, Invalid, NotFound
 from holdfast.testing import ManualClock
 
@@ -217,3 +218,22 @@ def test_what_a_thread_says_again_is_one_version(store: holdfast.Store, clock: M
     memory.learn("u")
     store.erase(thread="t")
     assert [version.memory.text for version in memory.history("employer")] == ["ana works at Siemens"]
+
+
+def test_the_thread_of_the_demonstration_teaches_the_nut_allergy_and_berlin(ram: holdfast.Store) -> None:
+    thread = ram.thread("trip-42", user="ana")
+    for turn in CONVERSATION:
+        thread.append(holdfast.message("user", turn.asks), holdfast.message("assistant", turn.answers))
+    ana = ram.memory(user="ana")
+    assert {"ana flies from Berlin", "ana is allergic to nuts"} <= {one.text for one in ana.learn("trip-42")}
+    assert ana.fact("allergy:nuts").origin.entries[0].number == 5
+
+
+def test_an_answer_is_read_beside_its_question_wherever_learning_begins(ram: holdfast.Store) -> None:
+    thread = ram.thread("t", user="ana")
+    thread.append(holdfast.message("assistant", "Where do you live?"))
+    session = ram.session(thread)
+    assert [one.text for one in session.turn("In Bonn.").reply("Nice.").learned] == ["ana lives in Bonn"]
+    assert [one.text for one in ram.memory(user="ana").learn("t", after=1)] == ["ana lives in Bonn"]
+    thread.append(holdfast.message("user", "In Rome."))
+    assert ram.memory(user="ana").learn("t", after=len(thread.log()) - 1) == []  # nobody asked just before

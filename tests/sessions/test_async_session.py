@@ -81,7 +81,7 @@ class Slow(Scripted):
 def test_a_turn_with_tools_and_learning(play: Play) -> None:
     async def main(store: aio.AsyncStore) -> Any:
         found = {"facts": [{"text": "Ana lives in Porto.", "entry": 1, "quote": "I live in Porto", "key": "home"}]}
-        async with asking(store, CALL, "eight", found, {}, tools=[double], learn="auto") as session:
+        async with asking(store, CALL, "eight", found, {}, tools=[double], learn="model") as session:
             answer = await session.turn("I live in Porto. What is 2 x 4?")
         assert [memory.text for memory in answer.learned] == ["Ana lives in Porto."]
         assert session.answer == answer

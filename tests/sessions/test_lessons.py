@@ -71,7 +71,7 @@ class House:
         """A session of another process, which is struck at a point."""
         store = self.place.open(own=True, through=lambda engine: MortalEngine(engine, fuse or Fuse()))
         self.store: holdfast.Store = store
-        return store.session(self.thread, **{"model": Agent(), "budget": 4_000, **self.ways, **ways})
+        return store.session(self.thread, **{"model": Agent(), "learn": "model", "budget": 4_000, **self.ways, **ways})
 
     @property
     def thread(self) -> holdfast.Thread:
@@ -116,8 +116,8 @@ def going_on(session: Session) -> None:
 
 
 WAYS: dict[str, Callable[[], dict[str, Any]]] = {
-    "model": lambda: {"model": Agent()},
-    "broken model": lambda: {"model": Agent(broken="Porto")},
+    "model": lambda: {"model": Agent(), "learn": "model"},
+    "broken model": lambda: {"model": Agent(broken="Porto"), "learn": "model"},
     "rules": lambda: {"learn": "rules"},
 }
 by_way = pytest.mark.parametrize("way", WAYS)
@@ -189,7 +189,7 @@ def test_the_end_of_a_session_makes_up_for_it(house: House) -> None:
     assert session.usage.requests > 0
 
 
-@pytest.mark.parametrize("learn", ["auto", "rules"])
+@pytest.mark.parametrize("learn", ["model", "rules"])
 def test_a_question_that_is_asked_again_makes_up_for_it(house: House, learn: str) -> None:
     ask = lambda session: session.turn(HOME, key="msg-1")  # noqa: E731
     house.killed(act=ask, learn=learn)
@@ -201,8 +201,8 @@ def test_a_question_that_is_asked_again_makes_up_for_it(house: House, learn: str
 
 
 def test_an_exchange_in_halves_makes_up_for_it(house: House) -> None:
-    house.killed(act=lambda session: session.turn(HOME).reply("Good."), model=None)
-    house.session(model=None).turn("And now?").reply("Nothing.")
+    house.killed(act=lambda session: session.turn(HOME).reply("Good."), model=None, learn="rules")
+    house.session(model=None, learn="rules").turn("And now?").reply("Nothing.")
     assert house.known() == ["ana-t lives in Porto"]
 
 

@@ -343,7 +343,7 @@ def test_a_question_that_is_asked_again_after_a_rewind_is_learned_from(
     store: holdfast.Store, thread: holdfast.Thread
 ) -> None:
     found = {"facts": [{"text": "Ana lives in Porto.", "entry": 1, "quote": "I live in Porto", "key": "home"}]}
-    session = store.session(thread, model=Scripted("one", found, "two", found))
+    session = store.session(thread, model=Scripted("one", found, "two", found), learn="model")
     session.turn("I live in Porto.")
     thread.rewind(1)
     answer = session.resume()
@@ -361,14 +361,14 @@ def test_a_lesson_that_was_left_does_not_stand_in_the_way_of_a_question(
 
     thread = ram.thread("t", user="ana")
     with pytest.raises(Died):
-        ram.session(thread, model=Scripted("one", Died(), NOTHING)).turn("I live in Porto.")
+        ram.session(thread, model=Scripted("one", Died(), NOTHING), learn="model").turn("I live in Porto.")
 
     def fail(*args: Any, **more: Any) -> Any:
         raise OSError("the disk of the index is full")
 
     monkeypatch.setattr("holdfast.sessions.learning.by_rules", fail)
     monkeypatch.setattr("holdfast.sessions.learning.learn", fail)
-    assert ram.session(thread, model=Scripted("two")).turn("q2").text == "two"
+    assert ram.session(thread, model=Scripted("two"), learn="model").turn("q2").text == "two"
 
 
 def test_a_fork_of_an_open_question_is_answered_apart(store: holdfast.Store, thread: holdfast.Thread) -> None:
@@ -604,7 +604,10 @@ def test_a_session_does_not_hide_anothers_save_from_its_caller(store: holdfast.S
 
 def test_facts_a_model_finds_are_learned(store: holdfast.Store, thread: holdfast.Thread) -> None:
     found = {"facts": [{"text": "Ana lives in Porto.", "entry": 1, "quote": "I live in Porto", "key": "home"}]}
-    answer = store.session(thread, model=Scripted("Good to know.", found)).turn("I live in Porto.")
+    session = store.session(thread, model=Scripted("Good to know.", found, usage=Usage(30, 4)), learn="model")
+    answer = session.turn("I live in Porto.")
+    assert (answer.usage, answer.learning) == (Usage(30, 4), Usage(30, 4))
+    assert (session.usage, session.learning) == (Usage(60, 8, requests=2), Usage(30, 4))
     assert [memory.text for memory in answer.learned] == ["Ana lives in Porto."]
     assert [memory.text for memory in store.memory(user="ana").facts()] == ["Ana lives in Porto."]
     assert answer.notes == ()
@@ -612,7 +615,7 @@ def test_facts_a_model_finds_are_learned(store: holdfast.Store, thread: holdfast
 
 def test_facts_nobody_said_are_refused_and_noted(store: holdfast.Store, thread: holdfast.Thread) -> None:
     found = {"facts": [{"text": "Ana is rich.", "entry": 1, "quote": "I am rich", "key": "wealth"}]}
-    answer = store.session(thread, model=Scripted("Hello.", found)).turn("I live in Porto.")
+    answer = store.session(thread, model=Scripted("Hello.", found), learn="model").turn("I live in Porto.")
     assert answer.learned == ()
     assert "Ana is rich." in answer.notes[0]
 
@@ -621,7 +624,8 @@ def test_facts_nobody_said_are_refused_and_noted(store: holdfast.Store, thread: 
     "broken", [RuntimeError("broke"), ModelFailed("late", model="m", reason="timeout"), Broken("{"), "no JSON"]
 )
 def test_without_a_usable_answer_the_rules_learn(ram: holdfast.Store, broken: Any) -> None:
-    session = ram.session(ram.thread("t", user="ana"), model=Scripted("Good to know.", broken, broken, broken, NOTHING))
+    model = Scripted("Good to know.", broken, broken, broken, NOTHING)
+    session = ram.session(ram.thread("t", user="ana"), model=model, learn="model")
     answer = session.turn("I live in Porto.")
     assert answer.text == "Good to know."
     assert [memory.text for memory in answer.learned] == ["ana lives in Porto"]
@@ -634,6 +638,23 @@ def test_without_a_usable_answer_the_rules_learn(ram: holdfast.Store, broken: An
 def test_learning_off_learns_nothing(store: holdfast.Store, thread: holdfast.Thread) -> None:
     assert plain(store, thread, "Good.").turn("I live in Porto.").learned == ()
     assert store.memory(user="ana").facts() == []
+
+
+def test_a_function_given_as_the_model_is_called_once_for_a_turn(
+    store: holdfast.Store, thread: holdfast.Thread
+) -> None:
+    """It learns by rules unless the caller asks for a model to learn with, and says what that took."""
+    asked: list[Any] = []
+    answer = store.session(thread, model=lambda messages: f"{asked.append(messages) or 'Good.'}").turn(
+        "I live in Porto."
+    )
+    assert len(asked) == 1
+    assert [memory.text for memory in answer.learned] == ["ana lives in Porto"]
+    assert answer.learning == Usage(requests=0)
+    store.session(thread, model=lambda messages: f"{asked.append(messages) or '{}'}", learn="model").turn(
+        "I have a dog."
+    )
+    assert len(asked) > 2
 
 
 def test_rules_ask_no_model(store: holdfast.Store, thread: holdfast.Thread) -> None:
@@ -663,7 +684,7 @@ def test_erasing_the_user_erases_all_that_a_session_wrote(place: Any) -> None:
     thread = store.thread("t", user="ana")
     found = {"facts": [{"text": "Ana lives in Zanzibar.", "entry": 1, "quote": "I live in Zanzibar", "key": "home"}]}
     model = Scripted(call(a=1, b=2), "Zanzibar it is.", found, "Zanzibar again.", NOTHING)
-    with store.session(thread, model=model, tools=[add]) as session:
+    with store.session(thread, model=model, tools=[add], learn="model") as session:
         session.turn("I live in Zanzibar.")
         store.memory(user="ana").remember("the spice market of Zanzibar opens at dawn")
         session.turn("When does the spice market of Zanzibar open?")
@@ -700,7 +721,7 @@ def test_what_is_erased_in_the_middle_of_a_turn_does_not_come_back(place: Any, w
         "in the handoff": ["Good.", NOTHING, erasing({"goal": "a goal"}), NOTHING],
     }
     model = Scripted(*scripts[when])
-    session = store.session(store.thread("t", user="ana"), model=model, tools=[add], hand_off=0.001)
+    session = store.session(store.thread("t", user="ana"), model=model, tools=[add], hand_off=0.001, learn="model")
     if when.endswith(("lesson", "handoff")):
         assert session.turn("I live in Porto.").text == "Good."
     else:
@@ -712,7 +733,7 @@ def test_what_is_erased_in_the_middle_of_a_turn_does_not_come_back(place: Any, w
 
 def test_the_time_a_model_may_take_is_passed_on(store: holdfast.Store, thread: holdfast.Thread) -> None:
     model = Scripted("Good.", NOTHING)
-    store.session(thread, model=model, timeout_s=7).turn("q")
+    store.session(thread, model=model, timeout_s=7, learn="model").turn("q")
     assert [asked.timeout_s for asked in model.calls] == [7, 7]
 
 

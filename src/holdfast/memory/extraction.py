@@ -66,5 +66,7 @@ class Extractor(Protocol):
         time: datetime,
         subject: str,
         ref: EntryRef | None = None,
+        asked: str | None = None,
     ) -> list[Extraction]:
-        """``time`` is when it was said, ``subject`` whom "I" means, ``speaker`` a name where one is given."""
+        """``time`` is when it was said, ``subject`` whom "I" means, ``speaker`` a name where one is given, ``asked``
+        what an assistant said right before it, which a fragment may answer."""

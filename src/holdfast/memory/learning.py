@@ -7,7 +7,7 @@ changes nothing, nor does learning from a fork. Deliberately absent: the rules (
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
@@ -30,6 +30,8 @@ from holdfast.records import EntryRef, Memory, Origin
 _LATELY = timedelta(days=62)
 _DECIDED = ("about", "choice", "instead_of")
 _DECISIONS = 1_000
+_NEAR, _QUESTION = 8, 500
+_ASKING = frozenset({"assistant", "model", "ai"})
 _READ = 20_000
 """How many characters of a message are read for facts: a pasted log says nothing about its sender."""
 
@@ -48,42 +50,68 @@ def learn(
             f"thread {thread!r} belongs to user {record.scope.user!r}; learn from it with that user's memory",
             thread=thread,
         )
-    events = core.engine.read(core.tenant, record.mark, after=after)
-    return [
-        memory
-        for event in events
-        if event.kind == "message"
-        for memory in learned_from(core, visible, thread, event, extractor)
-    ]
+    asked = asked_before(core, thread, after + 1)
+    learned: list[Memory] = []
+    for event in core.engine.read(core.tenant, record.mark, after=after):
+        if event.kind == "message":
+            learned += learned_from(core, visible, thread, event, extractor, asked)
+            asked = _question_of(event)
+    return learned
+
+
+def asked_before(core: Core, thread: str, number: int) -> str | None:
+    """What an assistant said right before an entry of a thread: the question that it may answer."""
+    record = core.engine.get(core.tenant, "thread", thread)
+    if record is None or number < 2:
+        return None
+    near = core.engine.read(core.tenant, record.mark, after=max(0, number - 1 - _NEAR), limit=min(_NEAR, number - 1))
+    said = [event for event in near if event.kind == "message"]
+    return _question_of(said[-1]) if said else None
+
+
+def _question_of(event: Event) -> str | None:
+    said = voices(event)[0]
+    return said.text[-_QUESTION:] if said.role.casefold() in _ASKING and "?" in said.text else None
 
 
 def learned_from(
-    core: Core, visible: VisibleMemories, thread: str, event: Event, extractor: Extractor = extract
-) -> Iterator[Memory]:
-    """Learn from one message of a thread. Repeating it changes nothing.
-
-    What came from outside in it is read by itself, in the role of a tool: the rules learn nothing from that.
-    """
-    counts: Counter[str] = Counter()
-    for said in voices(event):
-        yield from _learned_from(core, visible, thread, event, said, extractor, counts)
-
-
-def _learned_from(
     core: Core,
     visible: VisibleMemories,
     thread: str,
     event: Event,
+    extractor: Extractor = extract,
+    asked: str | None = None,
+) -> Iterator[Memory]:
+    """Learn from one message of a thread. Repeating it changes nothing. ``asked`` is what it may answer.
+
+    What came from outside in it is read by itself, in the role of a tool: the rules learn nothing from that.
+    """
+    counts: Counter[str] = Counter()
+    ref = EntryRef(thread, event.position)
+    for said in voices(event):
+        named = _speaker(said)
+        findings = extractor(
+            said.text[:_READ],
+            speaker=named,
+            role=said.role,
+            time=to_datetime(said.time),
+            subject=named or visible.subject,
+            ref=ref,
+            asked=asked,
+        )
+        yield from _remembered(core, visible, event, ref, said, findings, counts)
+
+
+def _remembered(
+    core: Core,
+    visible: VisibleMemories,
+    event: Event,
+    ref: EntryRef,
     said: Speech,
-    extractor: Extractor,
+    findings: Sequence[Extraction],
     counts: Counter[str],
 ) -> Iterator[Memory]:
-    named = _speaker(said)
     time = to_datetime(said.time)
-    ref = EntryRef(thread, event.position)
-    findings = extractor(
-        said.text[:_READ], speaker=named, role=said.role, time=time, subject=named or visible.subject, ref=ref
-    )
     for found in findings:
         counts[found.rule] += 1
         once = f"{event.digest.hex()}/{found.rule}/{counts[found.rule]}"  # of this entry, wherever it is shared
@@ -91,7 +119,7 @@ def _learned_from(
         if known is not None:
             yield visible.get(known.id)
             continue
-        if (same := _said_before(visible, found, time, thread)) is not None:
+        if (same := _said_before(visible, found, time, ref.thread)) is not None:
             yield same
             continue
         with suppress(Erased):  # it was learned before, and someone erased it

@@ -99,12 +99,12 @@ def upto(entries: Sequence[Entry], left: Sequence[Entry]) -> int:
 
 def by_rules(memory: Memories, entries: Sequence[Entry]) -> tuple[Memory, ...]:
     """Learn from the entries of one turn without a model. Repeating it changes nothing."""
-    messages = [entry for entry in entries if entry.kind == "message"]
-    return tuple(
-        found
-        for entry in messages
-        for found in rules.learned_from(memory.core, memory.visible, entry.thread, _event(entry))
-    )
+    learned: list[Memory] = []
+    for entry in entries:
+        if entry.kind == "message":
+            asked = rules.asked_before(memory.core, entry.thread, entry.number)
+            learned += rules.learned_from(memory.core, memory.visible, entry.thread, _event(entry), asked=asked)
+    return tuple(learned)
 
 
 def _event(entry: Entry) -> Event:

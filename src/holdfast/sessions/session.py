@@ -72,7 +72,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 SHARES: dict[str, Share | float | int] = {"recent": Share(0.15, 0.75, 5), "recalled": Share(160, 320, 3)}
 """A session shows more turns, which a provider's cache can keep, and fewer recalled hits, which it cannot."""
-LEARNING = ("auto", "model", "rules", "off")
+LEARNING = (learning.BY_RULES, learning.BY_MODEL, "off")
+"""How a session learns. Asking a model about a turn is a second call, so it happens only where the caller says so."""
 _READ = 400
 
 
@@ -121,7 +122,8 @@ class _Leaving(NamedTuple):
 class Session:
     """An agent's turns in one thread. ``with store.session(thread, model="…") as session: session.turn("…")``
 
-    ``opening`` is what it started from, ``answer`` the last answer, ``usage`` the total of all model calls.
+    ``opening`` is what it started from, ``answer`` the last answer, ``usage`` the total of all model calls, and
+    ``learning`` the part of it that learning took.
     """
 
     def __init__(
@@ -155,9 +157,10 @@ class Session:
         self.opening: Opening | None = None
         self.answer: Answer | None = None
         self._handed_off = False
-        self._way = _way(ways.get("learn", "auto"), model)
+        self._way = ways.get("learn", learning.BY_RULES)
         self._taught: set[bytes] = set()  # digests of usage entries: nothing left to learn
         self.usage = Usage(requests=0)
+        self.learning = Usage(requests=0)
 
     def __repr__(self) -> str:
         return f"Session({self.thread.id!r}, model={None if self.model is None else self.model.name!r})"
@@ -414,6 +417,7 @@ class Session:
         """Learn from a turn and keep the window small. The answer stands even if this fails."""
         notes = self._file.notes()
         learned: list[Memory] = []
+        before = self.learning
         self._try(
             self._tend,
             *(partial(self._make_up, usage) for usage in missed),
@@ -426,7 +430,11 @@ class Session:
             notes.append(f"the model stopped before the end: {exchange._stopped}")
         self.usage += answer.usage
         self.answer = msgspec.structs.replace(
-            answer, learned=tuple(learned), handed_off=self._handed_off, notes=tuple(notes)
+            answer,
+            learned=tuple(learned),
+            learning=self.learning - before,
+            handed_off=self._handed_off,
+            notes=tuple(notes),
         )
         return self.answer
 
@@ -522,6 +530,7 @@ class Session:
             return by_rules
         run.finish()
         self.usage += learned.usage
+        self.learning += learned.usage
         notes += [f"not learned: {refused.text!r} ({refused.why})" for refused in learned.refused]
         return learned.memories
 
@@ -597,11 +606,6 @@ def _checked(changes: Any) -> Mapping[str, Share | float | int]:
     return changes or {}
 
 
-def _way(learn: str, model: Model | None) -> str:
-    """How it learns: not at all, by rules, or by a model."""
-    return learn if learn in ("off", learning.BY_RULES) else learning.BY_RULES if model is None else learning.BY_MODEL
-
-
 def _last(entries: Entry | list[Entry]) -> Entry:
     return entries[-1] if isinstance(entries, list) else entries
 
@@ -610,7 +614,7 @@ def _check(ways: SessionSettings, model: Model | None) -> None:
     if unknown := set(ways) - SessionSettings.__annotations__.keys() - Settings.__annotations__.keys():
         known = ", ".join(sorted({*SessionSettings.__annotations__, *Settings.__annotations__}))
         raise Invalid(f"a session has no setting {', '.join(sorted(unknown))}; it has {known}")
-    check_choice("learn", ways.get("learn", "auto"), LEARNING)
+    check_choice("learn", ways.get("learn", learning.BY_RULES), LEARNING)
     if ways.get("learn") == "model" and model is None:
         raise Invalid('learn="model" needs a model')
     check_flag("touch", ways.get("touch", False))

@@ -307,8 +307,9 @@ _ENTRIES = 2_000
 class Answer(msgspec.Struct, frozen=True):
     """The outcome of a turn. ``entries`` are what it added to the log after the question.
 
-    ``learned`` are the memories learned from it, ``repeated`` means that it was answered before, ``handed_off`` that
-    the next turn starts afresh, and ``notes`` say what went wrong.
+    ``learned`` are the memories learned from it, and ``learning`` is what asking a model for them took: nothing by
+    rules, no part of ``usage``, and with what earlier answers still had to teach. ``repeated`` means that it was
+    answered before, ``handed_off`` that the next turn starts afresh, and ``notes`` say what went wrong.
     """
 
     text: str
@@ -317,6 +318,7 @@ class Answer(msgspec.Struct, frozen=True):
     usage: Usage
     context: Context | None = None
     learned: tuple[Memory, ...] = ()
+    learning: Usage = Usage(requests=0)
     repeated: bool = False
     handed_off: bool = False
     notes: tuple[str, ...] = ()

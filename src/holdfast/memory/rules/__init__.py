@@ -7,7 +7,7 @@ anyway, a wrong fact would be believed. English only. Deliberately absent: stori
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 import msgspec
@@ -15,17 +15,20 @@ import msgspec
 from holdfast.errors import NotFound
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules import (
+    answers,
     changes,
     contact,
     dates,
     decisions,
     family,
     instructions,
+    mentions,
     names,
     numbers,
     places,
     preferences,
     reading,
+    statements,
     work,
 )
 from holdfast.memory.rules.rule import ExtractionRule
@@ -33,9 +36,28 @@ from holdfast.records import EntryRef
 
 __all__ = ["RULES", "Extraction", "ExtractionRule", "extract", "rule"]
 
-_ROOMS = (names, contact, places, work, family, preferences, instructions, dates, decisions, changes, numbers)
+_ROOMS = (
+    names,
+    contact,
+    places,
+    work,
+    family,
+    preferences,
+    instructions,
+    mentions,
+    dates,
+    decisions,
+    changes,
+    numbers,
+    statements,
+    mentions,
+    answers,
+)
 RULES: dict[str, ExtractionRule] = {each.name: each for room in _ROOMS for each in room.RULES}
 
+_BESIDE = frozenset(
+    {"statement", "relative", "relative after", "relatives", "married", "happened", "introduction", "identifier"}
+)
 _SPEAKERS = frozenset({"user", "human", "person", "customer", ""})
 """Roles whose "I" is a person. An assistant's "I", a tool's output and a system's text state nothing about anyone."""
 
@@ -56,20 +78,44 @@ def extract(
     time: datetime,
     subject: str,
     ref: EntryRef | None = None,
+    asked: str | None = None,
     rules: Iterable[ExtractionRule] | None = None,
 ) -> list[Extraction]:
-    """What a text says, in the order it says it. ``time`` is when it was said; "last Friday" counts from there."""
+    """What a text says, in the order it says it. ``time`` is when it was said; "last Friday" counts from there.
+
+    ``asked`` is what an assistant said right before it: "From Berlin." answers a question.
+    """
     if role.lower() not in _SPEAKERS:
         return []
     chosen = tuple(RULES.values()) if rules is None else tuple(rules)
-    found = [
-        each
-        for sentence in reading.sentences(text, subject=subject, who=speaker or subject, time=time, ref=ref)
-        for one in chosen
-        if sentence.own or not one.own
-        for each in one.find(sentence)
-    ]
+    found: list[Extraction] = []
+    for sentence in reading.sentences(
+        text, subject=subject, who=speaker or subject, time=time, ref=ref, asked=asked or ""
+    ):
+        found += _not_twice([each for one in chosen if sentence.own or not one.own for each in one.find(sentence)])
     return _settled(found)
+
+
+def _not_twice(found: list[Extraction]) -> list[Extraction]:
+    """Without a statement of what another rule found in a form of its own, and without an event that is a statement."""
+    told = [each for each in found if each.rule != "statement" or not _overlaps(each, found, _covers)]
+    return [each for each in told if each.rule != "happened" or not _overlaps(each, told, _is_statement)]
+
+
+def _overlaps(each: Extraction, found: list[Extraction], of: Callable[[Extraction, Extraction], bool]) -> bool:
+    return any(one.start < each.end and each.start < one.end and of(one, each) for one in found)
+
+
+def _is_statement(one: Extraction, other: Extraction) -> bool:
+    return one.rule == "statement"
+
+
+def _covers(one: Extraction, statement: Extraction) -> bool:
+    """Whether a finding says what a statement of the same words says."""
+    if one.rule == "statement":
+        return False
+    same = one.key is not None and one.key == statement.key
+    return one.rule not in _BESIDE or same or bool(one.object and statement.text.endswith(one.object))
 
 
 def _settled(found: list[Extraction]) -> list[Extraction]:

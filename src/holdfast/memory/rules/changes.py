@@ -25,7 +25,7 @@ _BUT_NOT = Pattern(
 _MEANT = Pattern(
     rf"(?i:(?:^|[,.\u2014\u2013]{S})(?:(?:no|sorry|wait|"
     rf"oops)[,.]?{S}){{0,2}}(?:what{S})?I{S}(?:actually{S})?meant{S}(?!to\b|that{S}as\b|it\b|well\b|no\b|what\b|"
-    rf"every\b)(?:to{S}say{S})?(?P<new>{_SIDE}))"
+    rf"the{S}(?:other|first|last|second)\b|this\b|that\b|every\b)(?:to{S}say{S})?(?P<new>{_SIDE}))"
 )
 _WRONG = Pattern(
     rf"(?i:\b(?:that['\u2019]s|that{S}(?:is|was)|I{S}was|you['\u2019]re|it['\u2019]s){S}(?:wrong|incorrect|"

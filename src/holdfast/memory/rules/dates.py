@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from holdfast import when
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
+from holdfast.memory.rules.vocabulary import RECURRING
 from holdfast.when import Pattern
 
 _BIRTHDAY = Pattern(
@@ -39,15 +42,21 @@ _GOING = Pattern(
     rf"starting|moving|getting{S}married|leaving|seeing|attending|running|having{S}(?!trouble|problems?|issues?|"
     rf"difficult|fun\b|a{S}hard|some\b)[^\W\d_]{{1,20}}|hosting|taking|presenting|graduating)\b)"
 )
-_WILL = Pattern(rf"(?i:\b(?:I|we)(?:{S}will|['\u2019]ll){S}(?!not\b|never\b)[^\W\d_]{{2,20}}\b)")
-_DID = Pattern(
-    rf"(?i:\b(?:I|we){S}{ADVERB}(?:went|visited|met|saw|attended|started|finished|bought|sold|got|adopted|joined|left|"
-    rf"graduated|passed|ran|had(?!{S}to\b)|took|completed|moved|signed|won|lost|broke|celebrated|flew|drove|launched|"
-    rf"released|quit|married|gave|made|painted|wrote|hosted|organi[sz]ed|volunteered|presented|received|climbed|hiked|"
-    rf"swam|watched|read|cooked|baked|planted|began|returned|arrived|came|submitted|published|deployed|fixed|shipped|"
-    rf"performed|participated|hired|proposed|had{S}been|tried|called|spoke|talked|played|booked|learned|learnt|built|"
-    rf"planned)\b)"
+_WILL = Pattern(
+    rf"(?i:\b(?:I|we)(?:{S}will|['\u2019]ll){S}(?!(?:not|never|call|try|do|send|let|check|ask|use|see|think|look|"
+    "tell|give|need|"
+    r"finish|fix|write|wait|read|need|have\sto|get\sback|know|say|show|share|update|text|email|ping|"
+    r"reply)\b)[^\W\d_]{2,20}\b)"
 )
+_DID = Pattern(
+    rf"(?i:\b(?:I|we){S}{ADVERB}(?:went|visited|met|attended|adopted|joined|"
+    rf"graduated|passed|ran|completed|moved|signed|won|celebrated|flew|drove|launched|"
+    rf"released|quit|married|wrote|hosted|organi[sz]ed|volunteered|presented|climbed|hiked|"
+    rf"returned|arrived|submitted|published|shipped|"
+    rf"performed|participated|hired|proposed|booked|planned)\b)"
+)
+_RECURS = Pattern(rf"(?i:{RECURRING})")
+_PAST = Pattern(r"(?i:\b(?:was|were|had|got\smoved)\b)")
 _REACH_CHARS = 160  # a time further off belongs to something else
 _LEAD_CHARS = 60
 _MONTHS = [
@@ -72,7 +81,7 @@ def _birthday(sentence: Sentence) -> Iterator[Extraction]:
         if span is None or not sentence.states(cue.start()):
             continue
         if span.kind == "day" and span.since:
-            said = f"{span.since.day} {_MONTHS[span.since.month - 1]}{_year(span)}"
+            said = f"{_day_of(span)} {_MONTHS[span.since.month - 1]}{_year(span)}"
             key, text = (
                 "birthday",
                 f"{sentence.who} was born on {said}" if _year(span) else f"{sentence.who}'s birthday is {said}",
@@ -88,7 +97,7 @@ def _anniversary(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _ANNIVERSARY.finditer(sentence.text):
         span = _span_at(sentence, cue)
         if span and span.kind == "day" and span.since and sentence.states(cue.start()):
-            text = f"{sentence.who}'s anniversary is {span.since.day} {_MONTHS[span.since.month - 1]}{_year(span)}"
+            text = f"{sentence.who}'s anniversary is {_day_of(span)} {_MONTHS[span.since.month - 1]}{_year(span)}"
             yield sentence.found(
                 "anniversary", cue.start(), span.end, text, key="anniversary", importance=0.7, tags=("date",)
             )
@@ -100,6 +109,12 @@ def _span_at(sentence: Sentence, cue: re.Match[str]) -> when.Span | None:
     )
 
 
+def _day_of(span: when.Span) -> int:
+    """The day of a birthday, which may be one that this year does not have."""
+    assert span.since is not None
+    return 29 if span.since.month == 2 and re.search(r"\b29", span.phrase) else span.since.day
+
+
 def _year(span: when.Span) -> str:
     found = re.search(r"[0-9]{4}", span.phrase)
     return f" {found[0]}" if found else ""
@@ -108,8 +123,8 @@ def _year(span: when.Span) -> str:
 def _event(sentence: Sentence, rule: str, patterns: tuple[Pattern, ...]) -> Iterator[Extraction]:
     spans = [span for span in sentence.spans if span.since and span.until]
     cues = sorted((cue for pattern in patterns for cue in pattern.finditer(sentence.text)), key=lambda cue: cue.start())
-    if not spans or not cues:
-        return
+    if not spans or not cues or (rule == "planned" and _RECURS.search(sentence.text)):
+        return  # "every Monday at 7" is no one day
     cue = next((cue for cue in cues if sentence.states(cue.start())), None)
     if cue is None:
         return
@@ -117,17 +132,29 @@ def _event(sentence: Sentence, rule: str, patterns: tuple[Pattern, ...]) -> Iter
     span = next((span for span in spans if span.start >= cue.end()), spans[0])
     if not -_LEAD_CHARS <= span.start - cue.end() <= _REACH_CHARS:
         return
+    if rule == "planned" and not _PAST.search(sentence.text[cue.start() : span.start]):
+        span = ahead(sentence, span)
+        if span.until is not None and span.until <= sentence.time + when.DAY:
+            return  # "a meeting in an hour" is no plan for long
     start, end = min(cue.start(), span.start), max(cue.end(), span.end)
     if len(sentence.text) <= 240:
         start, end = 0, len(sentence.text)
-    text = f"{sentence.who}: {sentence.words(start, end)} ({_stamp(span)})"
+    text = f"{sentence.who}: {sentence.words(start, end)} ({stamp(span)})"
     yield sentence.found(
         rule, start, end, text, kind="episodic", valid_from=span.since, valid_to=span.until, corrects=False,
         importance=0.5, tags=("event",),
     )  # fmt: skip
 
 
-def _stamp(span: when.Span) -> str:
+def ahead(sentence: Sentence, span: when.Span) -> when.Span:
+    """A time as someone means it who speaks of what is to come: "on the 12th" is the next one."""
+    if span.until is None or span.until > sentence.time or re.search(r"[0-9]{4}", span.phrase):
+        return span
+    again = when.find(f"it will be {sentence.text[max(0, span.start - 3) : span.end]}", sentence.time)
+    return msgspec.structs.replace(again[0], start=span.start, end=span.end) if again and again[0].since else span
+
+
+def stamp(span: when.Span) -> str:
     since, until = span.since, span.until
     assert since is not None
     assert until is not None

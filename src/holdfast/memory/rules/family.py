@@ -23,7 +23,10 @@ _MANY = (
     "sister|brother|twin|son|daughter|child|kid|baby|grandmother|grandma|grandfather|grandpa|grandson|granddaughter|"
     "aunt|uncle|cousin|niece|nephew|friend|best friend|colleague|coworker|co-worker|roommate|flatmate|housemate|"
     "neighbou?r|teammate|partner|dog|cat|puppy|kitten|rabbit|hamster|parrot|horse|pet|mentor|therapist|doctor|dentist|"
-    "assistant|stepson|stepdaughter|stepmother|stepfather|mother-in-law|father-in-law|sister-in-law|brother-in-law|"
+    "assistant|teacher|tutor|coach|trainer|lawyer|accountant|vet|nurse|nanny|babysitter|eldest|youngest|"
+    "[a-z]{3,14}ologist|"
+    "physio|surgeon|midwife|hairdresser|stepson|stepdaughter|stepmother|stepfather|mother-in-law|father-in-law|"
+    "sister-in-law|brother-in-law|"
     "godson|goddaughter|business partner"
 )
 _PLURAL = (
@@ -40,10 +43,12 @@ _NAMED = (
 )
 _MY = Pattern(rf"(?i:\b(?:my|our){S}{_SIZE}{_KIN}\b{_NAMED})")
 _HAVE_A = Pattern(
-    rf"(?i:\b(?:I|we)(?:{S}have|['\u2019]ve{S}got){S}an?{S}(?P<kin>(?:[^\W\d_]{{2,15}}{S}){{0,2}}[^\W\d_]{{2,15}}){S}(?:called|named|"
+    rf"(?i:\b(?:I|we)(?:{S}have|['\u2019]ve{S}got){S}an?{S}(?P<kin>(?:[^\W\d_]{{2,15}}{S}){{0,2}}[^\W\d_]{{2,15}})"
+    f"{S}(?:called|named|"
     rf"whose{S}name{S}is){S})"
 )
 _IS_MY = Pattern(rf"(?i:{S}is{S}(?:my|our){S}{_SIZE}{_KIN}\b)(?!['\u2019-])")
+_APPOSED = Pattern(rf"(?i:,{S}(?:my|our){S}{_SIZE}{_KIN}\b)(?=,)")
 _MARRIED = Pattern(rf"(?i:{AM}{S}{ADVERB}(?P<how>married|engaged){S}to{S}|\bI{S}married{S})")
 _SEVERAL = Pattern(
     rf"(?i:\b(?:(?:my|our){S}(?:two{S}|three{S}|four{S})?(?P<mine>{_PLURAL})(?:{S}are(?:{S}called|{S}named)?|"
@@ -82,7 +87,7 @@ def _belongs(text: str, cue: re.Match[str], end: int) -> bool:
 
 
 def _relative_after(sentence: Sentence) -> Iterator[Extraction]:
-    for cue in _IS_MY.finditer(sentence.text):
+    for cue in (*_IS_MY.finditer(sentence.text), *_APPOSED.finditer(sentence.text)):
         name = name_before(sentence.text, cue.start())
         if name and sentence.states(name.start):
             yield _link(sentence, "relative after", (name.start, cue.end()), cue["kin"], name.text)

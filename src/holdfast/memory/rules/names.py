@@ -22,6 +22,7 @@ _GREETING = Pattern(
     rf"(?i:^(?:(?:hi|hello|hey|greetings|good{S}(?:morning|evening|afternoon))(?:{S}(?:there|all|everyone|everybody|"
     rf"team))?[,!.:]{{0,2}}(?:{S})?)?(?:{AM[2:]}|this{S}is|(?:the{S})?name(?:{S}is|['\u2019]s)){S})"
 )
+_IS_SAID_OF = Pattern(r"[ ](?:is|was|are)[ ]")  # "call me Ishmael is how the book begins"
 _ENOUGH = Pattern(rf"$|[,.!](?:{S}|$)|{S}(?:and|from|by{S}the{S}way)\b")
 
 
@@ -44,7 +45,7 @@ def _introduction(sentence: Sentence) -> Iterator[Extraction]:
 
 def _given(sentence: Sentence, rule: str, cue: re.Match[str], key: str, verb: str) -> Iterator[Extraction]:
     name = name_at(sentence.text, cue.end(), most=3)
-    if name and sentence.states(cue.start()):
+    if name and sentence.states(cue.start()) and not _IS_SAID_OF.match(sentence.text, name.end):
         text = f"{sentence.who} {verb} {name.text}"
         yield sentence.found(rule, cue.start(), name.end, text, key=key, importance=0.9, tags=("person",))
 

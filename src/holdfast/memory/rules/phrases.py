@@ -46,6 +46,8 @@ _ARTICLE = Pattern(r"(?i:the)[ \t]{1,2}")
 _LIST = Pattern(r"(?i:,?[ \t]{1,2}(?:and|&)[ \t]{1,2}|,[ \t]{1,2})")
 _JOINED = Pattern(r"(?i:[ \t]{1,3}(?:and|or)[ \t]{1,3})")
 _SAINTS = frozenset({"st", "mt", "ft", "dr"})
+_INITIALS = Pattern(r"(?<!\w)(?:[A-Z]\.[ ]){1,3}$")
+_INITIAL = Pattern(r"\.[ ][^\W\d_a-z]")
 _GAP = Pattern("[ \\t\u00a0]{1,2}")
 _REGION = Pattern(",[ \\t\u00a0]{1,2}")
 _AFTER_REGION = Pattern(r"[ \t]{0,3}(?:$|[.,;!)\x00]|(?:and|but|with|since|now|for|near|where|in|so|because)\b)")
@@ -68,10 +70,11 @@ def name_at(text: str, start: int, *, most: int = _MOST_WORDS, numbers: bool = F
         if not _capital(word[0]) or _ENDING.sub("", lower) in _NOT_NAMES:
             break
         end, count = word.end(), count + 1
-        if word[0].endswith(("'s", "\u2019s")) and not _named_on(text, word.end()):
+        saint = text[start : start + 3].lower() == "st."
+        if word[0].endswith(("'s", "\u2019s")) and not saint and not _named_on(text, word.end()):
             end -= 2
             break
-        if lower in _SAINTS and text[end : end + 2] == ". ":
+        if (lower in _SAINTS or (len(lower) == 1 and word[0] != "I")) and _INITIAL.match(text, end):
             at = end + 2
             continue
         following = _gap(text, end)
@@ -146,6 +149,8 @@ def name_before(text: str, end: int) -> Phrase | None:
     if not good:
         return None
     start, stop = first + good[-1].start(), first + good[0].end()
+    initials = _INITIALS.search(text, max(0, start - 12), start)
+    start = initials.start() if initials else start
     return Phrase(text[start:stop], start, stop)
 
 
@@ -162,7 +167,8 @@ def names_at(text: str, start: int) -> Iterator[Phrase]:
 
 
 _THING_STOP = Pattern(
-    r"(?i:[,.;:!?()\x00\n\u2013\u2014]|[ \t]-[ \t]|\b(?:but|because|since|when|whenever|while|although|though|which|"
+    r"(?i:(?:[,;:!?()\x00\n\u2013\u2014]|(?<!\b\w)(?<!\bst)(?<!\bdr)(?<!\bmr)(?<!\bms)(?<!\bmrs)\.)|[ \t]-[ \t]|"
+    r"\b(?:but|because|since|when|whenever|while|although|though|which|"
     r"who|where|if|as|so|than|over|rather|instead|more|better|most|best|and[ \t]+(?:i|my|we|it|he|she|they|you|the|"
     r"that|this|also|would|will|am|have|hate|love|like|prefer|can)|too|very|anymore|any[ \t]more|either|"
     r"these[ \t]+days|lately|at[ \t]+the[ \t]+moment|right[ \t]+now|now|though|especially|for|every|during|after|"
@@ -172,7 +178,7 @@ _NO_THING = _words(
     "it that this you your him her them these those how what where when who why me us myself yourself everything "
     "anything nothing something everyone everybody one ones some any none my our his their to being having seeing "
     "hearing knowing working living talking chatting i we they he she there here all both too so up on in at by for "
-    "out down around with about off again"
+    "out down around with about off again and or"
 )
 _NO_THING_PAIR = Pattern(
     r"(?i:the[ \t]+(?:idea|ideas|way|fact|look|sound|thought|feeling|result|results|new|one|first|second|last|other|"

@@ -21,6 +21,9 @@ _MOVED = Pattern(
     rf"(?i:(?:{_WE}|{HAVE}|\bwe(?:{S}have|['\u2019]ve)){S}{ADVERB}(?:moved|relocated){S}(?:back{S}|here{S}|over{S})?)"
 )
 _MOVED_TO = Pattern(rf"(?i:to{S}|into{S})")
+_SEASON = Pattern(
+    rf"(?i:\bin{S}(?:the{S})?(?:summer|winter)s?,?{S}(?:I|we|in)\b|\bduring{S}the{S}week\b)"
+)  # one home of several
 _GAP = Pattern(S)
 _FROM = Pattern(rf"(?i:from{S})")
 _ORIGIN = Pattern(
@@ -56,7 +59,7 @@ def _move(sentence: Sentence) -> Iterator[Extraction]:
 
 def _at(sentence: Sentence, rule: str, start: int, at: int, *, moved: bool = False) -> Iterator[Extraction]:
     place = place_at(sentence.text, at)
-    if place is None or not sentence.states(start):
+    if place is None or not sentence.states(start) or _SEASON.search(sentence.text):
         return
     yield sentence.found(
         rule,

@@ -57,7 +57,8 @@ _NOT_EAT = Pattern(
     rf"(?i:\bI{S}(?:do{S}not|don['\u2019]t|never|can['\u2019]t|cannot|no{S}longer){S}(?P<verb>eat|drink){S})"
 )
 _HABIT = Pattern(
-    r"(?i:\b(?:today|tonight|yesterday|much|enough|yet|right now|well|at night|after|before|until|breakfast|lunch|"
+    r"(?i:\b(?:today|tonight|yesterday|much|enough|yet|right now|another|any more|well|at night|after|before|until|"
+    "breakfast|lunch|"
     r"dinner)\b)"
 )
 

@@ -17,6 +17,7 @@ import msgspec
 
 from holdfast import when
 from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules.pasted import blanked
 from holdfast.records import EntryRef
 from holdfast.when import Pattern
 
@@ -33,25 +34,20 @@ ADVERB = (
     rf"generally|usually|truly|particularly|especially|both|finally){S}){{0,2}}"
 )
 
-_BLANKED = Pattern(
-    r"```.*?(?:```|\Z)|`[^`\n]{1,500}`|^[ \t]{0,8}>[^\n]*"
-    r'|"[^"\n]{0,2000}"|\u201c[^\u201c\u201d\n]{0,2000}\u201d|\u00ab[^\u00ab\u00bb\n]{0,2000}\u00bb',
-    re.DOTALL | re.MULTILINE,
-)
-# What follows "Translate this:" is material, not a statement of the one who hands it over.
-_MATERIAL = Pattern(
-    r"(?im:^[^\n:]{0,40}\b(?:translate|rewrite|rephrase|proofread|summari[sz]e|paraphrase|correct|improve|edit|explain|"
-    r"write|draft|example|lyrics|poem|story|following|says|said|quote)\b[^\n:]{0,80}:(?=\s))"
-)
 _END = Pattern(r"[.!?\u2026]{1,5}(?=\s|$|[)\]])|[\u3002\uff01\uff1f\u0964]|\n{1,3}|;(?=\s)")
 _SHORT = Pattern(
-    r"(?:\b(?:dr|mr|mrs|ms|st|prof|vs|etc|e\.g|i\.e|approx|jr|sr|inc|ltd|co|no)|\b[A-Z]|[ap]\.m)$", re.IGNORECASE
+    r"(?:\b(?:dr|mr|mrs|ms|st|prof|vs|etc|e\.g|i\.e|approx|jr|sr|inc|ltd|co|sgt|capt|lt|col|rev|mt|ft|dept|apt)|"
+    r"\b(?!I)[A-Z]|(?<=[\s.])[a-z]|[ap]\.m)$",
+    re.IGNORECASE,
 )
+_COUNTED = Pattern(r"(?:\b(?:no|nr|vol|fig|ca|min|max|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec))$", re.IGNORECASE)
 
 _SUPPOSED = Pattern(
-    r"(?i:\b(?:if|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|hypothetically|unless|"
+    r"(?i:\b(?:if|as an ai|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|"
+    "hypothetically|unless|"
     r"whether|probably|possibly|almost|let['\u2019]s say|assume|assuming|as though|dreamed|dreamt|imagined|joked|"
-    r"kidding|act as|in another life|hope|hoping|should|ask me|say I|say we|for example|for instance|e\.g|in (?:the|"
+    r"kidding|act as|in another life|hope|hoping|should|ask me|say I|say we|(?:I|i)\s(?:think|guess|suspect|believe|"
+    r"assume|wonder|feel\slike)|not sure|feels? like|for example|for instance|e\.g|in (?:the|"
     r"this|that|a|my) (?:story|novel|book|movie|film|game|dream|scenario|play|poem|song|role|simulation))\b|"
     r"['\u2019]d\b)"
 )
@@ -68,9 +64,17 @@ _NEGATED = Pattern(
 _OWN = Pattern(r"(?i:\b(?:i|my|we|our|me)\b)")
 _CLAUSE = Pattern(r"(?i:[,:\u2013\u2014(]|\bbut\b|\band\b|\bso\b|\bbecause\b|\bthough\b|\balthough\b|\binstead\b)")
 
+_WEEKDAY = Pattern(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b")
+
 _ASKING = Pattern(
     r"(?i:,\s{1,3}(?:(?:so|and|but|now)\s{1,3})?(?:can|could|would|will|do|what|how|which|where|who|why|should|"
     r"are there|is there|any)\b(?!\s{1,3}(?:I|we)\s{0,3}$))"
+)
+_PAUSE = Pattern(r"(?:,|\s-|\s?[\u2013\u2014:;]|\.{2,})\s+(?=\S)")
+_TAG = Pattern(
+    r"(?i:\s*(?:right|no|yes|yeah|ok|okay|correct|eh|huh|innit|or\swhat|or\snot|true|you\sknow|really|(?:(?:is|are|"
+    "do|does|did|was|has|have|"
+    r"am|can|will|wo|ca)(?:n['\u2019]t)?\s(?:I|we|he|she|it|they|you)))\W*$)"
 )
 _ASKS_AT_ONCE = Pattern(
     r"(?i:\W{0,3}(?:(?:so|and|but|ok|okay|well|hi|hey)\W{1,3})?(?:do|did|does|am|is|are|was|were|can|could|would|will|"
@@ -102,10 +106,15 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
     time: datetime
     ref: EntryRef | None = None
     after_correction: bool = False
+    before: str = ""
+    """The sentence before it, which may say who "she" is."""
+    asked: str = ""
+    """What the assistant said right before the message."""
+    first: bool = False
 
     @cached_property
     def spans(self) -> list[when.Span]:
-        return when.find(self.text, self.time)
+        return when.find(_WEEKDAY.sub(lambda day: day[0].capitalize(), self.text), self.time)
 
     @cached_property
     def own(self) -> bool:
@@ -154,41 +163,57 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
         return Extraction(rule, text, quote=self.whole[start:end], start=start, end=end, ref=self.ref, **more)
 
 
-def blanked(text: str) -> str:
-    """The text with quotations, code and handed-over material replaced by spaces of the same length."""
-    material = _MATERIAL.search(text)
-    if material:
-        text = text[: material.start()] + " " * (len(text) - material.start())
-    return _BLANKED.sub(lambda found: re.sub(r"[^\n]", "\x00", found[0]), text)
-
-
-def sentences(text: str, *, subject: str, who: str, time: datetime, ref: EntryRef | None) -> Iterator[Sentence]:
+def sentences(
+    text: str, *, subject: str, who: str, time: datetime, ref: EntryRef | None, asked: str = ""
+) -> Iterator[Sentence]:
     """The sentences that state something, in order; questions and endless ones are left out."""
-    readable, corrected, time = blanked(text), False, time if time.tzinfo else time.replace(tzinfo=UTC)
+    readable, corrected, before, first, time = (
+        blanked(text),
+        False,
+        "",
+        True,
+        time if time.tzinfo else time.replace(tzinfo=UTC),
+    )
     for start, end, mark in _bounds(readable):
         piece = readable[start:end]
+        whole = piece
         if "?" in mark or "\uff1f" in mark:
             piece = _before_question(piece)
         if len(piece) > LONGEST or not piece.strip("\x00 \t\r"):
+            before = whole[-LONGEST:] or before  # a question, too, may say who "she" is
+            first = first and not whole.strip()
             continue
         begin = start + len(piece) - len(piece.lstrip())
         piece = piece.strip()
-        yield Sentence(piece, begin, text, subject, who, time, ref, corrected)
+        yield Sentence(piece, begin, text, subject, who, time, ref, corrected, before, asked, first)
+        before, first = piece, False
         bare = _CORRECTION.search(piece)
         corrected = bool(bare) and len(piece) < 45
 
 
 def _before_question(piece: str) -> str:
     """What is stated before a question of its own clause begins: "I live in Berlin, what can I do there?"."""
-    asking = _ASKING.search(piece)
-    return piece[: asking.start()] if asking and not _ASKS_AT_ONCE.match(piece) else ""
+    if _ASKS_AT_ONCE.match(piece):
+        return ""
+    asking = _ASKING.search(piece) or next((each for each in reversed(list(_PAUSE.finditer(piece)))), None)
+    return piece[: asking.start()] if asking and not _TAG.match(piece, asking.end()) else ""
 
 
 def _bounds(text: str) -> Iterator[tuple[int, int, str]]:
     begin = 0
     for mark in _END.finditer(text):
-        if mark[0] == "." and _SHORT.search(text, max(begin, mark.start() - 8), mark.start()):
+        if mark[0] == "." and _goes_on(text, max(begin, mark.start() - 8), mark):
             continue
         yield begin, mark.start(), mark[0]
         begin = mark.end()
     yield begin, len(text), ""
+
+
+def _goes_on(text: str, start: int, mark: re.Match[str]) -> bool:
+    """Whether a full stop only ends a short form: "Dr. K. Meyer", "no. 7"."""
+    if _SHORT.search(text, start, mark.start()):
+        return True
+    after = text[mark.end() : mark.end() + 8].lstrip()
+    return (after[:1].isdigit() or after.startswith(("is ", ":"))) and _COUNTED.search(
+        text, start, mark.start()
+    ) is not None

@@ -36,7 +36,8 @@ _PROFESSION = (
 )
 _AS = Pattern(
     rf"(?i:(?:\bI{S}{ADVERB}work|{AM}{S}{ADVERB}(?:working|employed)|{HAVE}{S}been{S}working){S}as{S}(?:an?|the){S}|"
-    rf"\bmy{S}(?:new{S}|current{S})?(?:job|profession|occupation){S}is{S}(?:being{S})?(?:an?{S})?(?!(?:to|not|very|so|too|really|quite|pretty)\b))"
+    rf"\bmy{S}(?:new{S}|current{S})?(?:job|profession|occupation){S}is{S}(?:being{S})?(?:an?{S})?(?!(?:to|not|very|"
+    rf"so|too|really|quite|pretty|\w+ing{S}me)\b))"
 )
 _JOB = Pattern(
     r"(?i:(?:(?!at\b|for\b|in\b|and\b|but\b|who\b|with\b|so\b|since\b|on\b|from\b)[^\W\d_][\w'-]{0,24})(?:[ ](?!at\b|"

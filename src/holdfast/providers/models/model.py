@@ -44,6 +44,14 @@ class Usage(msgspec.Struct, frozen=True):
             self.requests + other.requests,
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input - other.input,
+            self.output - other.output,
+            self.cached - other.cached,
+            self.requests - other.requests,
+        )
+
 
 class Reply(msgspec.Struct, frozen=True):
     """What a model answered: text, tools it wants used, or both.

@@ -1,0 +1,264 @@
+"""Rules of mentions: what people say of themselves in a few words that are no clause of theirs.
+
+A number with its name, a budget, when to call, and what someone cannot eat stand in any sentence, often without a verb.
+Passwords, PINs and the like are never kept. Deliberately absent: clauses (``statements``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules import vocabulary as words
+from holdfast.memory.rules.clauses import theirs
+from holdfast.memory.rules.complements import FOOD, SECRET
+from holdfast.memory.rules.phrases import folded
+from holdfast.memory.rules.reading import Sentence
+from holdfast.memory.rules.rule import ExtractionRule
+from holdfast.when import Pattern
+
+_CODE = r"(?:(?:(?=[\w/.-]*\d)[A-Za-z0-9][\w/.:-]*|(?-i:[A-Z]{4,}))(?:[ ](?=[\w-]*\d)(?-i:[A-Z0-9-]+)){0,4})"
+_IDENTIFIER = Pattern(
+    r"(?i:(?<![\w-])(?P<det>my|our|the|his|her|their|your|"
+    rf"an?)?\s?(?P<what>(?:[\w-]+\s)?(?:{words.either(words.IDENTIFIED)})(?:\s\w+)?\s?(?:"
+    f"{words.either(words.NUMBERING)})s?|"
+    r"(?:booking|order|customer|membership|tracking|server|licen[cs]e|registration)\s?(?:reference|ref|id|number|"
+    r"no|code|plate|ip)?|pnr|iban|license\splate|number\splate|server\sip)\.?"
+    rf"(?P<of>\s(?:at|for|of|to|on|with)\s(?:the|my|our)\s\w+(?:\s\w+)?(?:\sin\s(?-i:[A-Z]\w+))?)?"
+    r"(?:\s(?:is|are|=|was)(?:\snow)?|\sends\s(?:in|with)|['\u2019]s|:|\s?=|"
+    rf"\s\#)?[\s:#]{{1,3}}(?P<code>{_CODE})(?P<by>\s(?:with|for|at)\s(?:the\s|my\s|our\s)?\w+(?:\s\w+)?)?)(?![\w%])"
+)
+_BUDGET = Pattern(
+    r"(?i:\b(?<!on\sa\s)(?<!\ba\s)(?<!\bwhat\s)(?:(?:my|our|the|"
+    rf"total)\s(?:\w+\s){{0,3}})?budget\b(?P<what>[^.!?\n]{{0,60}}?{words.MONEY}[^.,!?\n]{{0,40}})|"
+    r"(?P<most>\b(?:I|we)\s(?:don['\u2019]t|do\snot)\swant\sto\s(?P<spend>(?:spend|pay)\s(?:more\sthan|"
+    rf"over)\s{words.MONEY}[^.,!?\n]{{0,40}}))|"
+    rf"\b(?:max(?:imum)?|at\smost|up\sto|no\smore\sthan|under|not\sover)\s{words.MONEY}[^.,!?\n]{{0,20}}\bbudget\b)"
+)
+_REACH = Pattern(
+    r"(?i:(?:^|[,:]\s|\b(?:please|pls|so|and|but|only|just|best|never|don['\u2019]t|do\snot|"
+    r"better)\s)(?P<say>(?:(?:please|pls|only|just|never|don['\u2019]t|do\snot|best\sto|best\stime\sto)\s)*"
+    r"(?:call|phone|ring|text|message|e-?mail|reach|contact|ping|write(?:\sto)?|deliver|"
+    rf"visit)\s?(?:me\b)?(?:\s(?:is|only|at\swork|on\smy\s\w+|by\s\w+))?\s[^.!?\n]{{0,40}}?(?:{words.RECURRING}|"
+    rf"\b(?:after|before|between|from|until)\s\d{{1,2}}(?::\d\d)?(?:\s?(?:am|pm))?(?:\s(?:and|"
+    rf"to)\s\d{{1,2}})?)[^.,!?\n]{{0,40}}))"
+)
+_ONCE = Pattern(
+    r"(?i:\b(?:today|tomorrow|tonight|back|now|minutes|in\s(?:a|an|\d+)\s|this\s\w+|next\s\w+|when\syou)\b)"
+)
+_NOT_FOR_ME = Pattern(rf"(?i:\bno\s(?P<what>[^.,!?]{{0,30}}?\b{FOOD}\b[^.,!?:]{{0,30}}?)\s?for\sme\b)")
+_BECAUSE_ALLERGIC = Pattern(
+    r"(?i:\b(?:no|without|avoid|skip|not)\s(?:\w+\s){0,3}?(?:with\s|"
+    r"containing\s)?(?P<what>[a-z]{3,20}(?:\sand\s[a-z]{3,20})?)"
+    r"(?:\splease)?\s?[:;,(\u2013\u2014-]{0,2}\s?(?:because\s|since\s|as\s|cause\s)?(?:I['\u2019]m|I\sam|"
+    r"im)\s(?:\w+ly\s|very\s)?allergic\b(?!\sto))"
+)
+_ALLERGY_TO = Pattern(
+    r"(?i:\b(?P<whose>my|our|(?:my|our)\s[\w-]+['\u2019]s)\s(?:\w+\s)?allergy\sto\s(?P<what>[\w-]+(?:\s(?!is|"
+    r"matters|means|has|was|here|so|makes|gets|and)[\w-]+)?))"
+)
+_MY_CONDITION = Pattern(
+    r"(?i:\bmy\s(?:(?:severe|mild|bad|chronic|stomach)\s)?(?P<what>asthma|diabetes|type\s[12]\sdiabetes|arthritis|"
+    "migraines|eczema|psoriasis|epilepsy|an[a]?emia|adhd|"
+    r"autism|ocd|ptsd|bipolar\sdisorder|dyslexia|dyscalculia|dyspraxia|tinnitus|vertigo|crohn['\u2019]s|ibs|lupus|"
+    r"ms|parkinson['\u2019]s|scoliosis|fibromyalgia|"
+    r"endometriosis|pcos|gout|osteoporosis|insomnia|sleep\sapn[o]?ea|rosacea|hay\sfever|glaucoma|stammer|stutter|"
+    r"stomach\sulcer|ulcer|pacemaker|hearing\said|"
+    r"c(?:o)?eliac\sdisease|heart\scondition|high\sblood\spressure|colou?r\sblindness|disability|"
+    r"prosthetic\s\w+)\b(?!\s(?:class|clinic|test|app|group|research|medication))(?!['\u2019]))"
+)
+_HERE = Pattern(
+    "(?i:^(?:(?:hi|hey|hello|fellow|lifelong|proud|total|full|"
+    rf"part)[,\s-]+)?(?P<what>(?:[\w-]+\s){{0,2}}?(?:(?:{words.either(words.PROFESSIONS)})(?=\shere)|"
+    f"{words.IS_DIET}|diabetic|asthmatic|"
+    rf"phobia\sof\s\w+|(?:mom|mum|dad|father|mother)\sof\s\w+))\shere\b)"
+)
+_SUITS = Pattern(
+    "(?i:^(?P<when>(?:mornings?|evenings?|afternoons?|weekdays|weekends|mid-?week|(?:after|"
+    rf"before)\s\d{{1,2}}(?::\d\d)?(?:\s?[ap]m)?|{words.RECURRING}))\s(?P<how>(?:is|are|works?|"
+    r"suits?)\s(?:(?:always|usually|generally)\s)?"
+    r"(?:(?:best|better|good|fine|well)\s)?)(?:for\s)?me\b)"
+)
+_GIVES_ME = Pattern(
+    r"(?i:^(?P<what>(?!it\b|this\b|that\b|they\b|he\b|she\b|you\b|what\b)[\w' -]{3,40}?)\s(?P<verb>gives?|"
+    r"makes?)\sme\s(?P<ill>hives|(?:a\s)?migraines?|a\srash|heartburn|"
+    r"asthma|cramps|swell(?:\sup)?|break\sout|sick|nauseous|sneeze|itch\w*|anxiety|panic\sattacks))"
+)
+
+
+def _identifier(sentence: Sentence) -> Iterator[Extraction]:
+    for match in _IDENTIFIER.finditer(sentence.text):
+        det = (match["det"] or "").lower()
+        what = " ".join(match["what"].lower().split())
+        first, _, others = what.partition(" ")
+        if first in (
+            "and",
+            "the",
+            "is",
+            "with",
+            "for",
+            "my",
+            "our",
+            "of",
+            "on",
+            "no",
+            "so",
+            "its",
+            "it's",
+            "here's",
+            "this",
+        ):
+            what = others
+        if first in (
+            "use",
+            "set",
+            "put",
+            "enter",
+            "type",
+            "insert",
+            "replace",
+            "error",
+            "status",
+            "http",
+            "version",
+            "product",
+            "example",
+            "sample",
+        ):
+            continue
+        if (
+            det in ("his", "her", "their", "your", "a", "an")
+            or SECRET.search(sentence.text)
+            or not sentence.states(match.start())
+        ):
+            continue
+        of = theirs(match["of"] or match["by"] or "")
+        text = (
+            f"{sentence.who}'s {what}{of} {'ends in' if ' ends ' in match[0] else 'is'} {match['code'].rstrip('.-:/')}"
+        )
+        yield sentence.found(
+            "identifier", *match.span(), text, key=folded(what + of), importance=0.8, tags=("identifier",)
+        )
+
+
+def _budget(sentence: Sentence) -> Iterator[Extraction]:
+    for match in _BUDGET.finditer(sentence.text):
+        if sentence.states(match.start()) and not re.search(
+            r"(?i)\b(?:his|her|their|your|company's|example|typical|average|realistic|enough|too)\b", match[0]
+        ):
+            if match["most"]:
+                text = f"{sentence.who} does not want to {match['spend'].strip()}"
+                yield sentence.found("budget", *match.span(), text, importance=0.7, tags=("money",))
+                continue
+            said = re.sub(r"^(?i:my|our|the|a)\s", "", match[0].strip())
+            said = re.sub(r"^((?:\w+\s){0,3}budget):\s*", r"\1 is ", said)
+            yield sentence.found(
+                "budget", *match.span(), f"{sentence.who}'s {said}", key="budget", importance=0.7, tags=("money",)
+            )
+
+
+def _reach(sentence: Sentence) -> Iterator[Extraction]:
+    for match in _REACH.finditer(sentence.text):
+        said = match["say"].lower()
+        if not _ONCE.search(said) and (
+            " me" in said or "my " in said or said.startswith(("don", "never", "please don"))
+        ):
+            yield sentence.found(
+                "reach",
+                match.start("say"),
+                match.end("say"),
+                f"{sentence.who} asks: {match['say'].strip()}",
+                kind="procedural",
+                corrects=False,
+                importance=0.7,
+                tags=("contact",),
+            )
+    yield from _suits(sentence)
+
+
+def _ailing(sentence: Sentence) -> Iterator[Extraction]:
+    """A condition that is only named as one's own: "because of my epilepsy"."""
+    for match in _MY_CONDITION.finditer(sentence.text):
+        if sentence.states(match.start()):
+            text = f"{sentence.who} has {_article(match['what'])}{match['what'].lower()}"
+            yield sentence.found("condition", *match.span(), text, importance=0.8, tags=("health",))
+
+
+def _article(what: str) -> str:
+    if re.search(r"(?i)ulcer$", what):
+        return "a " if " " in what else "an "
+    return (
+        "a "
+        if re.match(
+            r"(?i:stammer|stutter|.*(?:disorder|disability|phobia|syndrome|implant|condition|ulcer|aid|pacemaker)$)",
+            what,
+        )
+        else ""
+    )
+
+
+def _suits(sentence: Sentence) -> Iterator[Extraction]:
+    for match in _SUITS.finditer(sentence.text):
+        text = f"{match['when']} {match['how']}for {sentence.who}".replace("  ", " ")
+        yield sentence.found("reach", *match.span(), text[:1].upper() + text[1:], importance=0.6, tags=("routine",))
+
+
+def _allergy_told(sentence: Sentence) -> Iterator[Extraction]:
+    for pattern in (_BECAUSE_ALLERGIC, _ALLERGY_TO):
+        for match in pattern.finditer(sentence.text):
+            whose = match.groupdict().get("whose") or "my"
+            kin = whose.split()[1] if " " in whose else ""
+            who = f"{sentence.who}'s {kin[:-2]}" if kin else sentence.who
+            if sentence.states(match.start()):
+                key = f"allergy:{folded(match['what'])}" if not kin else None
+                yield sentence.found(
+                    "sensitivity",
+                    *match.span(),
+                    f"{who} is allergic to {match['what']}",
+                    key=key,
+                    importance=0.9,
+                    tags=("health",),
+                )
+    for match in _NOT_FOR_ME.finditer(sentence.text):
+        if not _ONCE.search(sentence.text):
+            yield sentence.found(
+                "sensitivity",
+                *match.span(),
+                f"{sentence.who} takes no {match['what'].strip()}",
+                importance=0.7,
+                tags=("diet",),
+            )
+    for match in _HERE.finditer(sentence.text):
+        what = match["what"].lower()
+        verb = (
+            "has a"
+            if what.startswith("phobia")
+            else "is a"
+            if re.search(words.either(words.PROFESSIONS), what)
+            else "is"
+        )
+        yield sentence.found(
+            "sensitivity", *match.span(), f"{sentence.who} {verb} {what}", importance=0.8, tags=("health",)
+        )
+    for match in _GIVES_ME.finditer(sentence.text):
+        if sentence.states(match.start()):
+            verb = match["verb"].lower()
+            yield sentence.found(
+                "sensitivity",
+                *match.span(),
+                f"{match['what']} {verb} {sentence.who} {match['ill']}",
+                importance=0.8,
+                tags=("health",),
+            )
+
+
+RULES = (
+    ExtractionRule("identifier", "my tracking number: 1Z77K20934; gate code 5309", _identifier, own=False),
+    ExtractionRule("condition", "because of my epilepsy; my stammer gets worse", _ailing),
+    ExtractionRule("budget", "our budget for the trip is 1,200 euros", _budget, own=False),
+    ExtractionRule("reach", "call me after 5; never ring before 9", _reach, own=False),
+    ExtractionRule(
+        "sensitivity", "no food with nuts, I am allergic; wine gives me migraines", _allergy_told, own=False
+    ),
+)
