@@ -37,7 +37,7 @@ _DIGESTS = {
 }
 """What the files in the wheel are: their vectors are compared with saved ones, so they must be these and no others."""
 _CHARACTERS = TOKENS * 40  # far more than 256 tokens need; a book is not read to its end only to be cut
-_TOGETHER = 512  # tokens, padding included; more at once is no faster on a processor, and takes much memory
+_TOGETHER = 64  # tokens, padding included; more at once is slower on a processor, and takes much memory
 
 _log = logging.getLogger(__name__)
 
