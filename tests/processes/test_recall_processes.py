@@ -75,7 +75,7 @@ def noisy(self, manifest, ops):
     real(self, manifest, ops)
     say("saved")
 IndexStore.commit = noisy
-moving = holdfast.open(sys.argv[1], embedder=Automatic(checked(Slow(32, name="slow")), checked(HashEmbedder(16))))
+moving = holdfast.open(sys.argv[1], embedder=Automatic([checked(Slow(32, name="slow")), checked(HashEmbedder(16))]))
 for number in range(count):
     report = moving.memory(user="ana").recall(f"animal{number}", 3).report
     if not report.pending:

@@ -63,7 +63,7 @@ def slow(passing: Clock) -> Slow:
 
 
 def auto(slow: Any, quick: Any = QUICK) -> Automatic:
-    return Automatic(checked(slow), checked(quick))
+    return Automatic([checked(slow), checked(quick)])
 
 
 def recall(store: holdfast.Store, query: str = QUESTIONS[0], **options: Any) -> Recalled:
@@ -199,6 +199,35 @@ def test_all_places_are_compared_by_one_model(here: Any, slow: Slow) -> None:
     assert recall(moved(store)).report.model == "slow"
 
 
+def test_another_script_has_a_model_of_its_own(here: Any, slow: Slow, passing: Clock) -> None:
+    other = HashEmbedder(24, name="other")
+    both = Automatic([checked(slow), checked(QUICK)], [checked(other), checked(QUICK)])
+    store = here.open(both)
+    store.memory(user="ana").remember_all(f"动物{number}住在国家{number % 7}" for number in range(12))
+    store.memory(user="ana").remember("animal7")
+    assert recall(store, "动物7").report.model == "other"
+    assert slow.texts == 0
+    store.memory(user="bo").remember_all(ANIMALS[:12])
+    assert store.memory(user="bo").recall("animal7").report.model == "slow"
+    store.memory(user="ana").remember_all(ANIMALS[:30])
+    assert recall(moved(store)).report.model == "slow"  # most of it is in Latin script now
+
+
+def test_what_is_installed_does_so_by_default(here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_EMBEDDER")
+    monkeypatch.setattr(index, "SLOW_S", 1e-9)  # one portion
+    with holdfast.open("ram:") as store:
+        memory = store.memory(user="ana")
+        memory.remember_all(
+            [*(f"invoice {number} is overdue" for number in range(30)), "prefers the aisle when flying"]
+        )
+        reports = [memory.recall("Which seat on a plane?").report for _ in range(3)]
+        best = memory.recall("Where does she like to sit on a plane?")[0].text
+    assert [report.model for report in reports] == ["wordllama-256", "minilm-l6-v2-int8", "minilm-l6-v2-int8"]
+    assert [report.pending for report in reports] == [15, 0, 0]
+    assert best == "prefers the aisle when flying"
+
+
 # A large one, and by hand
 
 
@@ -272,7 +301,7 @@ def test_without_the_slow_model_the_quick_one_goes_on_and_says_so(place: Any, sl
     store = place.open(auto(slow), own=True)
     store.memory(user="ana").remember_all(ANIMALS)
     moved(store)
-    bare = place.open(Automatic(checked(QUICK)), own=True)
+    bare = place.open(Automatic([checked(QUICK)]), own=True)
     found = recall(bare)
     assert (found.report.model, found.report.pending) == ("quick", 0)
     assert any("slow" in note and "quick" in note for note in found.report.notes)

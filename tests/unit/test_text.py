@@ -82,6 +82,18 @@ def test_other_things_stay_apart(query: str, told: str) -> None:
     assert not held(query, told)
 
 
+@pytest.mark.parametrize(
+    ("said", "other"),
+    [
+        ("她喜欢靠过道的座位", True), ("Она любит сидеть", True), ("يحب المقعد", True), ("她的 iPad 坏了没有", True),
+        ("Ich wohne in München, größtenteils", False), ("Zażółć gęślą jaźń", False), ("plain words", False),
+        ("see 動物 in the glossary of this page", False), ("", False), ("🙂 12,50 €", False), ("…", False),
+    ],
+)  # fmt: skip
+def test_the_script_is_that_of_most_letters(said: str, other: bool) -> None:
+    assert text.in_another_script(said) is other
+
+
 def test_a_possessive_is_the_name() -> None:
     for told in ("Ana's dog", "Ana’s dog", "ANA'S DOG"):
         assert text.terms(told) == ["ana", "dog"]

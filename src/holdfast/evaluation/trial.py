@@ -143,7 +143,9 @@ class Trial:
                 self.store.thread(f"{user}/{session}", user=user).append(*map(_message, turns))
                 done += len(turns)
                 self.tell("ingesting", done, total)
-            self.store.memory(user=user).recall("warm up", 1)
+            memory = self.store.memory(user=user)
+            if memory.recall("warm up", 1).report.pending and self.store.wiring.embedder is not None:
+                memory.reembed(lambda done, total: self.tell("embedding", done, total))  # one model for all questions
 
     def ask(self, without: Iterable[str] = ()) -> Measured:
         """Ask every question, without some stages if so wished, and measure what comes back."""

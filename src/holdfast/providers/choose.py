@@ -16,9 +16,10 @@ from holdfast.providers.embedding import Checked, Embedder, checked
 from holdfast.providers.reranker import CheckedReranker, CrossEncoder, Reranker
 
 AUTO = "auto"
-_OFFLINE = ("minilm", "wordllama")
+OFFLINE = ("wordllama", "minilm", "multilingual")
+"""The embedders that come in wheels."""
 NONE = "none"
-_FORMS = '"auto", "none", "wordllama", "minilm", "minilm:FOLDER", "openai:MODEL"'
+_FORMS = '"auto", "none", "wordllama", "minilm", "multilingual", "minilm:FOLDER", "openai:MODEL"'
 
 Spec = str | Embedder | Callable[[list[str]], Any] | None
 RerankerSpec = str | Reranker | None
@@ -62,8 +63,12 @@ def _named(spec: str, api_key: str | None, base_url: str | None) -> Embedder | N
         from holdfast.providers.minilm import MiniLM  # noqa: PLC0415
 
         return MiniLM(rest or None)
-    if rest or kind not in {NONE, "", "wordllama"}:
+    if rest or kind not in {NONE, "", "wordllama", "multilingual"}:
         raise Misconfigured(f"There is no embedder {spec!r}. Name one of {_FORMS}.")
+    if kind == "multilingual":
+        from holdfast.providers.multilingual import Multilingual  # noqa: PLC0415
+
+        return Multilingual()
     from holdfast.providers.wordllama import WordLlama  # noqa: PLC0415
 
     return WordLlama() if kind == "wordllama" else None
@@ -71,12 +76,14 @@ def _named(spec: str, api_key: str | None, base_url: str | None) -> Embedder | N
 
 def _automatic() -> Checked | None:
     """Those of the offline embedders that are installed, the best first."""
-    found: list[Checked] = []
-    for name in _OFFLINE:
+    found: dict[str, Checked] = {}
+    for name in OFFLINE:
         with suppress(Misconfigured):
-            embedder = choose(name)
-            found += [] if embedder is None else [embedder]
-    return Automatic(*found) if found else None
+            if (embedder := choose(name)) is not None:
+                found[name] = embedder
+    latin = [found[name] for name in ("minilm", "wordllama") if name in found]
+    others = [found[name] for name in ("multilingual", "wordllama") if name in found]
+    return Automatic(latin or others, others) if found else None
 
 
 def _whole(given: Any) -> Embedder:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME = "minilm-l6-v2-int8"
 TOKENS = 256
 _CHARACTERS = TOKENS * 40  # far more than 256 tokens need; a book is not read to its end only to be cut
-_TOGETHER = 512  # tokens, padding included; more at once is no faster on a processor, and takes much memory
+_TOGETHER = 64  # tokens, padding included; more at once is slower on a processor, and takes much memory
 
 
 class MiniLM:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import time as _time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -67,7 +67,14 @@ class Usable(NamedTuple):
     note: str | None = None
 
 
-Embedders = Callable[[IndexManifest], Usable]
+class Embedders(Protocol):
+    """Says what an index may use, by what it records and by whether most of it is in Latin script."""
+
+    def __call__(self, manifest: IndexManifest, *, latin: bool) -> Usable: ...
+
+
+def _no_embedders(manifest: IndexManifest, *, latin: bool) -> Usable:
+    return Usable()
 
 
 class Allowance:
@@ -90,7 +97,7 @@ class Lacking(NamedTuple):
 class Index:
     """What is known of one place, ready to be searched."""
 
-    def __init__(self, depot: IndexStore, source: Source, embedders: Embedders = lambda _: Usable()) -> None:
+    def __init__(self, depot: IndexStore, source: Source, embedders: Embedders = _no_embedders) -> None:
         self._depot, self._source, self._embedders = depot, source, embedders
         self._lock = atfork.lock(forget=self._forget)
         self._held: list[HeldSegment] = []
@@ -159,7 +166,18 @@ class Index:
     @property
     def usable(self) -> Usable:
         """What makes the vectors that a recall may compare."""
-        return self._embedders(self._depot.manifest)
+        return self._embedders(self._depot.manifest, latin=self._latin())
+
+    @property
+    def latin(self) -> bool:
+        """Whether most of what there is is in Latin script."""
+        with self._lock:
+            self.corpus(slow=Allowance(0.0))
+            return self._latin()
+
+    def _latin(self) -> bool:
+        scripts = [held.segment.scripts for held in self._held]
+        return 2 * sum(other for _, other in scripts) <= sum(all_ for all_, _ in scripts)
 
     def _catch_up(self, reaches: Sequence[StreamRange], progress: Progress | None) -> None:
         self._drop_hidden(reaches)
@@ -523,11 +541,11 @@ class Index:
     def _named(self, segments: Sequence[Segment]) -> IndexManifest:
         """The manifest with the model that recall uses: the better one as soon as every passage has its vector."""
         manifest, ranked = self._depot.manifest, self.usable.ranked
-        if not ranked or manifest.model not in {None, ranked[-1].name}:
-            return manifest
-        best = next((one.name for one in ranked if not _lacking(segments, one.name)), ranked[-1].name)
-        previous = manifest.model if manifest.model not in {None, best} else manifest.previous
-        return msgspec.structs.replace(manifest, model=best, previous=previous)
+        if ranked and manifest.model is None:
+            manifest = msgspec.structs.replace(manifest, model=ranked[-1].name)
+        if len(ranked) > 1 and manifest.model != ranked[0].name and not _lacking(segments, ranked[0].name):
+            manifest = msgspec.structs.replace(manifest, model=ranked[0].name, previous=manifest.model)
+        return manifest
 
     # Being loaded
 
@@ -540,11 +558,14 @@ class Index:
             with self._depot.read() as reading:
                 manifest = self._depot.manifest
                 spare, self._spare = self._spare, {}
-                models = {manifest.model, *self._asked_for, *(embedder.name for embedder in self.usable.ranked)}
+                found = [_same(saved, spare.get(saved.token)) for saved in manifest.segments]
                 self._held = [
-                    HeldSegment(_read(reading, saved, models, spare.get(saved.token)), saved)
-                    for saved in manifest.segments
+                    HeldSegment(known.segment if known else reading.segment(saved), saved)
+                    for saved, known in zip(manifest.segments, found, strict=True)
                 ]
+                models = {manifest.model, *self._asked_for, *(embedder.name for embedder in self.usable.ranked)}
+                for held, known in zip(self._held, found, strict=True):
+                    _read_vectors(reading, held, models, known)
         except (Corrupt, Unsupported) as error:
             _log.warning("the index %s is rebuilt: %s", self._depot, error)
             self._depot.discard()
@@ -579,19 +600,22 @@ def _bridged(segments: Sequence[Segment], ranked: Sequence[Embeds]) -> bool:
     return not _lacking(segments, ranked[0].name) and _lacking(segments, ranked[-1].name) <= _BRIDGED
 
 
-def _read(reading: Stored, saved: Saved, models: Iterable[str | None], spare: HeldSegment | None) -> Segment:
-    """A saved segment with its vectors by some models. Of what was in memory, all is used that is still the same, and
-    vectors that were made and could not be saved."""
-    if spare is None or spare.saved is None or spare.saved.digest != saved.digest:
-        spare = None
-    segment = reading.segment(saved) if spare is None else spare.segment
+def _same(saved: Saved, spare: HeldSegment | None) -> HeldSegment | None:
+    """What was in memory of a segment, if that is still what is saved."""
+    return spare if spare and spare.saved and spare.saved.digest == saved.digest else None
+
+
+def _read_vectors(reading: Stored, held: HeldSegment, models: Iterable[str | None], known: HeldSegment | None) -> None:
+    """Read a segment's vectors by some models. What was in memory is used as far as it is the same, and so are vectors
+    that were made and could not be saved."""
+    segment, saved = held.segment, held.saved
+    assert saved is not None
     for model in saved.vectors.keys() & set(models):
-        known = segment.vectors.get(model)
-        if known and spare and spare.saved and spare.saved.vectors.get(model) == saved.vectors[model]:
+        mine = segment.vectors.get(model)
+        if mine and known and known.saved and known.saved.vectors.get(model) == saved.vectors[model]:
             continue
         segment.vectors[model] = reading.vectors(saved, model)
-        if known and known.rows.shape[1] == segment.vectors[model].rows.shape[1]:
-            more = np.nonzero(known.done & ~segment.vectors[model].done)[0]
+        if mine and mine.rows.shape[1] == segment.vectors[model].rows.shape[1]:
+            more = np.nonzero(mine.done & ~segment.vectors[model].done)[0]
             if len(more):
-                segment.add(model, more, known.rows[more])
-    return segment
+                segment.add(model, more, mine.rows[more])

@@ -19,7 +19,7 @@ from holdfast.memory.collection import MemoryCollection
 from holdfast.memory.names import collection_id
 from holdfast.memory.visible import VisibleMemories
 from holdfast.providers.automatic import Automatic
-from holdfast.providers.choose import choose
+from holdfast.providers.choose import OFFLINE, choose
 from holdfast.retrieval import reembed
 from holdfast.retrieval.changes import ChangeTracker
 from holdfast.retrieval.documents import IndexScope, StoredDocuments
@@ -82,22 +82,21 @@ class Indexes:
 
         return IndexStore(self._core, self._ids, place.scope, naming)
 
-    def usable(self, manifest: IndexManifest) -> Usable:
+    def usable(self, manifest: IndexManifest, *, latin: bool) -> Usable:
         """The embedders for an index: those that this store was opened with, or the one for what the index records."""
         wanted, recorded = self._wanted, manifest.model
         if wanted is None:
             return Usable((), recorded and f"by words alone: the vectors come from {recorded}, but {_WITHOUT}")
-        ranked = wanted.ranked if isinstance(wanted, Automatic) else (wanted,)
-        known = {embedder.name: embedder for embedder in ranked}
+        automatic = isinstance(wanted, Automatic)
+        ranked = wanted.ranked(latin=latin) if isinstance(wanted, Automatic) else (wanted,)
+        known = wanted.known if isinstance(wanted, Automatic) else {wanted.name: wanted}
         if recorded is None or (recorded in known and not manifest.chosen):
             return Usable(ranked)
-        if recorded in known:
-            return Usable((known[recorded],))
-        if not isinstance(wanted, Automatic) and manifest.whole(wanted.name) and manifest.segments:
+        if not automatic and manifest.segments and manifest.whole(wanted.name):
             return Usable(ranked)
-        if (found := _installed(recorded)) is not None:
+        if (found := known.get(recorded) or _installed(recorded)) is not None:
             return Usable((found,))
-        if isinstance(wanted, Automatic):
+        if automatic:
             return Usable(ranked[-1:], f"by {ranked[-1].name}: the vectors come from {recorded}, which is not here")
         return Usable((), f"by words alone: the vectors come from {recorded}, but {_WITHOUT}")
 
@@ -128,8 +127,12 @@ class Indexes:
         """Move those indexes to the model that the store was opened with; return how many vectors were made."""
         if self._wanted is None:
             raise Misconfigured("this store was opened without an embedder; open it with the one to switch to")
-        wanted, chosen = self._wanted, not isinstance(self._wanted, Automatic)
-        return sum(reembed.move(self.index(place), wanted, progress, chosen=chosen) for place in self._places(scope))
+        return sum(self._reembed(self.index(place), self._wanted, progress) for place in self._places(scope))
+
+    def _reembed(self, index: Index, wanted: Embeds, progress: Progress | None) -> int:
+        if isinstance(wanted, Automatic):
+            return reembed.move(index, wanted.ranked(latin=index.latin)[0], progress, chosen=False)
+        return reembed.move(index, wanted, progress)
 
     def rollback(self, scope: Scope) -> str:
         """Move those indexes back to the model before; return its name."""
@@ -224,7 +227,7 @@ def filing_places(scope: Scope) -> Iterator[tuple[IndexScope, Callable[[StreamRa
 @lru_cache(8)
 def _installed(model: str) -> Embeds | None:
     """What makes vectors of a model that comes in a wheel, if it is installed."""
-    for name in ("wordllama", "minilm"):
+    for name in OFFLINE:
         try:
             found = choose(name)
         except Misconfigured:

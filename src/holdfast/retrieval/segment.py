@@ -102,6 +102,9 @@ def called(speaker: str) -> str:
     return next(text.words(speaker), speaker)
 
 
+_OTHER_SCRIPT = hashed("\x00script:other")
+
+
 class Vectors:
     """A model's vectors for the passages of a segment: ``done`` says which have theirs, ``kept`` which of those are
     saved, ``cache`` holds what a search makes of the rows. More vectors are another object."""
@@ -209,6 +212,15 @@ class Segment:
         """The rows that carry a mark."""
         return self.owner[self.holders([hashed(f"\x00{mark}")])[0][0]]
 
+    @property
+    def scripts(self) -> tuple[int, int]:
+        """How many rows say something, and how many of them in another script than Latin."""
+        if "scripts" not in self.cache:
+            other = self.holders([_OTHER_SCRIPT])[0][0]
+            self.cache["scripts"] = (int((self.columns["chars"] > 0).sum()), len(other))
+        found: tuple[int, int] = self.cache["scripts"]
+        return found
+
     def find(self, streams: Array, positions: Array) -> Array:
         """The rows of these places, -1 where this segment has none."""
         if not self.rows:
@@ -253,6 +265,8 @@ def build(documents: Iterable[Document]) -> tuple[Segment, list[str]]:
         occasion = text.terms(pieces[-1]) if pieces.own < len(pieces) else []
         carried = (*(f"\x00{mark}" for mark in document.marks), *(f"\x01{term}" for term in occasion))
         marks += [(hashed(mark), first) for mark in set(carried)]
+        if text.in_another_script(document.text):
+            marks.append((_OTHER_SCRIPT, first))
         rows.append(_row(document, sum(map(len, postings[first:])), first, looked))
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(COLUMNS)
     arrays = {name: np.array(values, dtype=kind) for (name, kind), values in zip(COLUMNS.items(), columns, strict=True)}
