@@ -163,7 +163,7 @@ def test_a_model_learns_decisions_with_the_reasons_that_were_given(store: holdfa
         "For good we chose Pulumi for the infrastructure, the team knows TypeScript. I sit on the aisle since my knee "
         "hurts. And we ship on Mondays."
     )
-    with store.session("t", user="ana", model=Scripted("Noted.", {"facts": found})) as session:
+    with store.session("t", user="ana", model=Scripted("Noted.", {"facts": found}), learn="model") as session:
         session.turn(said)
     infra, seat, day = (memory.fact(key) for key in ("decision:infrastructure", "seat", "decision:release day"))
     assert infra is not None and seat is not None and day is not None  # noqa: PT018
