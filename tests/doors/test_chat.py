@@ -200,7 +200,7 @@ def test_of_two_that_answer_the_same_question_the_first_counts(with_model: Talk,
             store.session("chat").resume().reply("The window.")
         return "The aisle."
 
-    done = with_model(Scripted("Noted.", faster), "Hello there, friend.\nWhich seat?\n")
+    done = with_model(Scripted("Noted.", faster, *[{}] * 4), "Hello there, friend.\nWhich seat?\n")
     assert "Another process answered first; its answer counts:\n  The window.\n" in done.out
     with holdfast.open(db, embedder=None) as store:
         said = [entry.content["content"] for entry in store.thread("chat").log() if entry.kind == "message"]

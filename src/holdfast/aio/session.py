@@ -147,6 +147,10 @@ class AsyncSession:
         return self._session.usage
 
     @property
+    def learning(self) -> Usage:
+        return self._session.learning
+
+    @property
     def opening(self) -> Opening | None:
         return self._session.opening
 

@@ -62,7 +62,7 @@ _TRAILING = Pattern(
 )
 
 
-class _Found(NamedTuple):
+class _Predication(NamedTuple):
     family: str
     end: int
     text: str
@@ -93,7 +93,7 @@ def _statement(sentence: Sentence) -> Iterator[Extraction]:
         )
 
 
-def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Found | None:
+def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication | None:
     """What a clause says, if it is of a kind worth keeping."""
     text, start = sentence.text, _after_blank(sentence.text, group.end)
     end = _trimmed(text, start, clause.end)
@@ -122,7 +122,7 @@ def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Found | None
     said = " ".join(
         part for part in (who, _verb(group, subject), words_, theirs(clause.when[:1].lower() + clause.when[1:])) if part
     )
-    return _Found(family, end, f"{said}{_day(sentence, clause, group, end)}", _key(clause, group, family, rest))
+    return _Predication(family, end, f"{said}{_day(sentence, clause, group, end)}", _key(clause, group, family, rest))
 
 
 def _day(sentence: Sentence, clause: Clause, group: VerbGroup, end: int) -> str:
