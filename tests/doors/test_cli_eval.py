@@ -18,7 +18,7 @@ typer = pytest.importorskip("typer", reason="the command's extra is not installe
 from holdfast.doors.cli import exits  # noqa: E402 - after the extra was looked for
 from holdfast.doors.cli.app import run  # noqa: E402
 
-FIVE = ["recall@5", "recall@10", "recall@20", "all@10", "ndcg@10"]
+SEVEN = ["recall@1", "recall@5", "recall@10", "recall@20", "all@10", "ndcg@10", "mrr"]
 TALK = [
     {
         "id": "talk",
@@ -69,16 +69,20 @@ def talk(tmp_path: Path) -> Path:
 def test_a_table_overall_and_by_kind(call: Call, talk: Path) -> None:
     done = call(talk)
     assert (done.code, done.err) == (0, "")
-    title, heading, pets, update, total, last = done.out.splitlines()
+    title, heading, pets, update, total, words, margin, window, further, last = done.out.splitlines()
     assert title == "talk.json  3 questions · 1 conversation · sqlite · no embedder"
-    assert heading.split() == ["KIND", *(name.upper() for name in FIVE), "QUESTIONS"]
-    assert pets.split()[:4] == ["pets", "0.750", "0.750", "0.750"]
-    assert update.split()[:5] == ["price_update", "1.000", "1.000", "1.000", "1.000"]
-    assert total.split()[:3] == ["all", "kinds", "0.833"]
+    assert heading.split() == ["KIND", *(name.upper() for name in SEVEN), "QUESTIONS"]
+    assert pets.split()[:5] == ["pets", "0.750", "0.750", "0.750", "0.750"]
+    assert update.split()[:6] == ["price_update", "0.500", "1.000", "1.000", "1.000", "1.000"]
+    assert total.split()[:4] == ["all", "kinds", "0.667", "0.833"]
     assert total.split()[-1] == "3"
+    assert (words.split()[0], window.split()[:2]) == ("BM25", ["BM25,", "window"])
+    ours, theirs, above = (list(map(float, line.split()[-8:-1])) for line in (total, window, further))
+    assert above == pytest.approx([one - other for one, other in zip(ours, theirs, strict=True)], abs=2e-3)
+    assert margin.split()[0] == "margin"
     assert "ms a question (p95" in last
     assert "newer first in" in last
-    assert "judged relevant" in last
+    assert "wrongly refused 0%" in last
 
 
 def test_one_line_of_json_for_each_file(call: Call, talk: Path, tmp_path: Path) -> None:
@@ -87,8 +91,12 @@ def test_one_line_of_json_for_each_file(call: Call, talk: Path, tmp_path: Path) 
     done = call(talk, other, "--json")
     assert (done.code, done.err) == (0, "")
     first, second = map(json.loads, done.out.splitlines())
-    more = ["ms", "ms_p95", "questions", "conversations", "engine", "embedder", "newer_first", "by_kind"]
-    assert list(first) == list(second) == ["file", *FIVE, *more]
+    more = ["ms", "ms_p95", "questions", "conversations", "turns", "engine", "embedder", "newer_first", "by_kind"]
+    more += ["plain", "margins", "wrongly_refused", "refused", "calibration"]
+    assert list(first) == list(second) == ["file", *SEVEN, *more]
+    assert list(first["plain"]) == list(first["margins"]) == ["bm25", "bm25_window"]
+    assert first["margins"]["bm25"]["mrr"] == round(first["mrr"] - first["plain"]["bm25"]["mrr"], 4)
+    assert (first["wrongly_refused"], first["refused"], first["calibration"]) == (0.0, {}, [])
     assert (first["file"], second["file"]) == (str(talk), str(other))
     assert (first["questions"], second["questions"]) == (3, 1)
     assert (first["recall@10"], second["recall@10"]) == (0.8333, 1.0)
@@ -96,9 +104,40 @@ def test_one_line_of_json_for_each_file(call: Call, talk: Path, tmp_path: Path) 
     assert first["newer_first"] in (0.0, 1.0)
     assert second["newer_first"] is None
     assert {kind: list(values) for kind, values in first["by_kind"].items()} == {
-        "pets": [*FIVE, "questions"],
-        "price_update": [*FIVE, "questions"],
+        "pets": [*SEVEN, "questions"],
+        "price_update": [*SEVEN, "questions"],
     }
+
+
+def test_notes_as_a_person_writes_them(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(
+        "# Flat\n- Rita keeps the spare key of the flat.\nThe dentist moved to Oak Street 12.\n\n"
+        "? Who keeps the spare key? => rita KEY\n? Where is the dentist now? => #3\n?! zzz?\n",
+        encoding="utf-8",
+    )
+    done = call(path)
+    assert (done.code, done.err) == (0, "")
+    title, _, answerable, words, margin, last, blank, heading, *tenths = done.out.splitlines()
+    assert title == "mine.txt  2 questions · 2 notes · sqlite · no embedder"
+    assert answerable.split() == ["answerable", *["1.000"] * 7, "2"]
+    assert (words.split()[0], margin.split()[0]) == ("BM25", "margin")
+    assert "wrongly refused 0% · unanswerable: refused 100% of 1" in last
+    assert (blank, heading.split()) == ("", ["CONFIDENCE", "QUESTIONS", "ANSWERABLE"])
+    assert sum(int(tenth.split()[-2]) for tenth in tenths) == 3
+    assert tenths[0].split() == ["0.0", "to", "0.1", "1", "0"]
+    told = json.loads(call(path, "--json").out)
+    assert (told["questions"], told["turns"], told["conversations"], list(told["plain"])) == (2, 2, 0, ["bm25"])
+    assert told["refused"] == {"unanswerable": {"share": 1.0, "questions": 1}}
+    assert [tenth["least"] for tenth in told["calibration"]] == [at / 10 for at in range(10)]
+    assert sum(tenth["answerable"] for tenth in told["calibration"]) == 2
+
+
+def test_notes_are_in_contexts_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("Rita keeps the spare key.\n? Who keeps the key? => Rita\n", encoding="utf-8")
+    assert run(["eval", "context", "--embedder", "none", "--json", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["gold@1000"] == 1.0
 
 
 def test_the_options_of_every_command_may_stand_anywhere(talk: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,6 +207,8 @@ def changed(**query: Any) -> str:
 @pytest.mark.parametrize(
     ("content", "args", "code", "said"),
     [
+        ("", [], exits.USAGE, "talk.json: the file: it is empty"),
+        ('{"notes": []}', [], exits.USAGE, "talk.json: the file: there is no note in it"),
         ("[1]", [], exits.USAGE, "talk.json: conversation 1: this must be an object, not a number"),
         ("nonsense", [], exits.USAGE, "talk.json: line 1, column 1: this is not JSON"),
         (changed(gold=None), [], exits.USAGE, "conversation 1, query 1: gold is a list"),

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 import holdfast
 from holdfast import errors, evaluation
-from holdfast.evaluation import LADDER, Group, Scores, measures, picture
+from holdfast.evaluation import LADDER, Group, Scores, measures, picture, plain
 from holdfast.evaluation.measures import FoundTurns
 from holdfast.testing.embedders import HashEmbedder
 
@@ -90,7 +91,9 @@ def test_gzipped_and_plain_files_are_read_alike(write: Write, name: str) -> None
         (b"\x1f\x8bnothing", "the file: it is gzipped, and damaged"),
         (gzip.compress(json.dumps([CELLO]).encode())[:-20], "the file: it is gzipped, and damaged or cut off"),
         (b"[" * 100_000, "nested too deeply|not JSON"),
-        ({}, "the file: this must be a list, not an object"),
+        (b" \n", "the file: it is empty"),
+        ({}, "the file: notes is missing"),
+        (7, "the file: this must be a list, not a number"),
         ([], "the file: there is no question in it"),
         ([CELLO, 7], "conversation 2: this must be an object, not a number"),
         ([CELLO, CELLO], "conversation 2: the id 'cello' is that of an earlier conversation"),
@@ -122,6 +125,84 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         evaluation.read(tmp_path)
 
 
+NOTES = {"notes": [{"id": "n1", "text": "Rita keeps the key."}, {"id": "n2", "text": "Oslo in May."}]}
+LINES = "Rita keeps the spare key.\n* The flat's key code is 4711.\n\n## Trips\n#1 wish: Oslo in May\n"
+
+
+def test_notes_are_read_from_text(write: Write) -> None:
+    asked = "? Where to? => wish #\n- ? Which are about => the key? => #1, #2\n?! What is the alarm code?\n"
+    for name in ("mine.txt", "mine.md.gz", "mine"):
+        (found,) = evaluation.read(write((LINES + asked).replace("\n", "\r\n").encode(), name))
+        assert found.remembered
+        assert [(turn.id, turn.text) for turn in found.turns] == [
+            ("1", "Rita keeps the spare key."), ("2", "The flat's key code is 4711."), ("5", "#1 wish: Oslo in May"),
+        ]  # fmt: skip
+        assert [(question.kind, question.text, question.gold) for question in found.questions] == [
+            ("answerable", "Where to?", {"5"}),
+            ("answerable", "Which are about => the key?", {"1", "2"}),
+            ("unanswerable", "What is the alarm code?", frozenset()),
+        ]
+
+
+def test_a_list_of_boxes_is_text_where_the_name_says_so(write: Write) -> None:
+    (found,) = evaluation.read(write(b"[ ] milk\n[x] bread\n? Bought? => [x]", "mine.md"))
+    assert found.questions[0].gold == {"2"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("", "the file: there is no question in it"),
+        ("? Who has the key?", "line 6: a question names its note: "),
+        ("? => key", "line 6: a question names its note: "),
+        ("? Who has the key? =>", "line 6: a question names its note: "),
+        ("? Who has the key? => Otto", "line 6: no note has the words 'Otto'"),
+        ("? Who has the key? => key", "line 6: 2 notes have the words 'key': #1 #2; add a word, or name the lines"),
+        ("? Who has the key? => #4", "line 6: there is no note on line 4"),
+        ("? Who has the key? => #1 #77", "line 6: there is no note on line 77"),
+        ("?!", "line 6: after \\?! stands a question"),
+        ("?! Who has the car? => Rita", "line 6: after \\?! stands a question"),
+        ("Rita keeps the spare key.", "the file: the notes 1 and 6 say the same"),
+    ],
+)
+def test_a_bad_text_is_refused_with_the_line(write: Write, asked: str, said: str) -> None:
+    with pytest.raises(errors.Invalid, match=said):
+        evaluation.read(write((LINES + asked).encode(), "mine.txt"))
+
+
+def test_questions_without_notes_are_refused(write: Write) -> None:
+    with pytest.raises(errors.Invalid, match="the file: there is no note in it"):
+        evaluation.read(write(b"?! Who has the key?", "mine.txt"))
+
+
+def test_notes_are_read_from_json(write: Write) -> None:
+    more = {"unanswerable": [{"text": "Why?", "near": ["n1"]}], "offtopic": ["Who won?"], "persona": "Rita"}
+    (found,) = evaluation.read(write({**NOTES, "questions": [{"text": "Who?", "gold": ["n1"]}], **more}))
+    assert found.texts == ["Rita keeps the key.", "Oslo in May."]
+    assert [(question.kind, question.text, set(question.gold)) for question in found.questions] == [
+        ("answerable", "Who?", {"n1"}), ("unanswerable", "Why?", set()), ("offtopic", "Who won?", set()),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "there is no question in it"),
+        ({"questions": [{"text": "Who?", "gold": []}]}, "question 1: gold is a list of the ids of notes"),
+        ({"questions": [{"text": "Who?"}]}, "question 1: gold is missing"),
+        ({"questions": [{"text": "Who?", "gold": ["n9"]}]}, "question 1: there is no note 'n9'"),
+        ({"questions": [{"text": " ", "gold": ["n1"]}]}, "question 1: text must not be empty"),
+        ({"offtopic": [7]}, "offtopic question 1: this must be an object, not a number"),
+        ({"unanswerable": "Why?"}, "unanswerable: this must be a list, not text"),
+        ({"notes": [*NOTES["notes"], {"id": "n1", "text": "x"}]}, "note 3: the id 'n1' is that of an earlier note"),
+        ({"notes": [{"id": "n1", "text": ""}]}, "note 1: text must not be empty"),
+    ],
+)
+def test_bad_notes_are_refused_with_the_place(write: Write, more: Any, said: str) -> None:
+    with pytest.raises(errors.Invalid, match=said):
+        evaluation.read(write({**NOTES, **more}))
+
+
 # Measures
 
 
@@ -129,10 +210,12 @@ def test_the_measures_of_one_question() -> None:
     gold = frozenset({"a", "b", "c", "d"})
     found = ["x", "a", None, "y", "z", "b", *"efghijklmn", "c"]
     got = measures.scores(gold, found)
+    assert (got.recall_1, got.mrr) == (0.0, 0.5)
     assert (got.recall_5, got.recall_10, got.recall_20, got.all_10) == (0.25, 0.5, 0.75, 0.0)
     best = 1 + 0.6309 + 0.5 + 0.4307
     assert got.ndcg_10 == pytest.approx((0.6309 + 0.3562) / best, abs=1e-3)
-    assert measures.scores(frozenset("ab"), ["b", "a"]) == Scores(1.0, 1.0, 1.0, 1.0, 1.0)
+    assert measures.scores(frozenset("ab"), ["b", "a"]) == Scores(0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+    assert measures.scores(frozenset("a"), [*"bcdefghijklmnopqrstuv", "a"]).mrr == 0.0  # beyond the deepest
     assert measures.scores(frozenset("a"), []) == Scores()
 
 
@@ -149,7 +232,7 @@ def test_percentiles_lie_between_the_nearest_values() -> None:
 
 def answer(kind: str, gold: str, found: str) -> FoundTurns:
     return FoundTurns(
-        kind, frozenset(gold), tuple(found), 1.0, True, {name: place for place, name in enumerate("abcdef")}
+        kind, frozenset(gold), tuple(found), 1.0, True, 0.5, {name: place for place, name in enumerate("abcdef")}
     )
 
 
@@ -165,6 +248,23 @@ def test_newer_first_asks_only_updates_of_which_two_were_found() -> None:
     assert measures.newer_first(told[2:4]) is None
 
 
+def test_refusals_and_calibration_count_by_kind_and_by_tenth() -> None:
+    told = [
+        msgspec.structs.replace(answer("near", "", ""), relevant=relevant, confidence=confidence)
+        for relevant, confidence in ((True, 0.0), (False, 0.39), (False, 1.0))
+    ]
+    assert measures.refusals(told) == {"near": (pytest.approx(2 / 3), 3)}
+    tenths = measures.calibration([*told, answer("lookup", "a", "a")])
+    assert [(tenth.questions, tenth.answerable) for tenth in tenths if tenth.questions] == [
+        (1, 0), (1, 0), (1, 1), (1, 0),
+    ]  # fmt: skip
+    assert [tenth.least for tenth in tenths if tenth.questions] == [0.0, 0.3, 0.5, 0.9]
+
+
+def test_a_window_is_a_turn_and_its_neighbours_in_the_session() -> None:
+    assert plain.windows("abcd", ["1", "1", "1", "2"]) == ["a\nb", "a\nb\nc", "b\nc", "d"]
+
+
 # Trials
 
 
@@ -175,10 +275,8 @@ def test_a_trial_measures_through_the_front_door(write: Write, tmp_path: Path, e
     assert (found.questions, found.conversations, found.turns) == (3, 2, 7)
     assert found.engine == ("ram" if engine == "ram:" else "sqlite")
     assert found.embedder == "hash-64"
-    assert found.kinds["knowledge_update"] == (
-        Scores(1.0, 1.0, 1.0, 1.0, found.kinds["knowledge_update"][0].ndcg_10),
-        1,
-    )
+    update, count = found.kinds["knowledge_update"]
+    assert (update.recall_1, update.recall_5, update.all_10, update.mrr, count) == (0.5, 1.0, 1.0, 1.0, 1)
     assert found.kinds["lookup"][0].recall_5 == 0.75  # of one question half the gold does not exist
     assert found.kinds["lookup"][1] == 2
     assert found.newer_first in (0.0, 1.0)
@@ -237,8 +335,31 @@ def test_questions_without_an_answer_are_asked_and_not_averaged(write: Write) ->
     data = [{**CELLO, "queries": [*CELLO["queries"], {"id": "n", "kind": "none", "text": "zzz?", "gold": []}]}]
     found = evaluation.evaluate(evaluation.read(write(data)), "ram:", embedder=None)
     assert (found.questions, set(found.kinds)) == (2, {"lookup", "knowledge_update"})
-    assert found.false_alarms in (0.0, 1.0)
+    assert found.refused == {"none": (1.0, 1)}
+    assert found.calibration[0].questions == 1
+    assert sum(tenth.answerable for tenth in found.calibration) == 2
     assert found.embedder == "none"
+
+
+def test_notes_are_remembered_and_gone_afterwards(write: Write, tmp_path: Path) -> None:
+    db = tmp_path / "agent.db"
+    text = "Rita keeps the key of the flat.\nOslo in May.\nThe oven broke.\n? Who keeps the key of the flat? => Rita"
+    with holdfast.open(db, embedder=None) as store:
+        store.memory(user="me").remember("Otto keeps the key of the flat.")
+    found = evaluation.evaluate(evaluation.read(write(text.encode(), "mine.txt")), db, embedder=None)
+    assert (found.overall.recall_1, found.overall.mrr, found.turns, found.conversations) == (1.0, 1.0, 3, 0)
+    assert found.plain == {"bm25": Scores(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)}
+    assert set(found.margins("bm25").values()) == {0.0}
+    with holdfast.open(db, embedder=None) as store:
+        assert [(found.user, found.memories) for found in store.users()] == [("me", 1)]
+        assert store.verify().ok
+
+
+def test_plain_rankings_of_the_same_questions(write: Write) -> None:
+    found = evaluation.evaluate(evaluation.read(write([CELLO])), "ram:", embedder=None)
+    assert found.plain["bm25"].recall_1 == 0.75  # the second question has two right turns
+    assert found.plain["bm25_window"].recall_5 == 1.0
+    assert found.margins("bm25")["recall@1"] == round(found.overall.recall_1 - 0.75, 4)
 
 
 def test_progress_is_told_and_comes_to_its_end(write: Write) -> None:
@@ -252,12 +373,12 @@ def test_progress_is_told_and_comes_to_its_end(write: Write) -> None:
 
 def test_the_summary_has_exactly_the_promised_names(write: Write) -> None:
     summary = evaluation.evaluate(evaluation.read(write([CELLO])), "ram:", embedder=None).summary("data.json")
-    five = ["recall@5", "recall@10", "recall@20", "all@10", "ndcg@10"]
-    more = ["ms", "ms_p95", "questions", "conversations", "engine", "embedder", "newer_first", "by_kind"]
-    assert list(summary) == ["file", *five, *more]
+    more = ["ms", "ms_p95", "questions", "conversations", "turns", "engine", "embedder", "newer_first", "by_kind"]
+    more += ["plain", "margins", "wrongly_refused", "refused", "calibration"]
+    assert list(summary) == ["file", *evaluation.MEASURES, *more]
     assert {kind: list(values) for kind, values in summary["by_kind"].items()} == {
-        "knowledge_update": [*five, "questions"],
-        "lookup": [*five, "questions"],
+        "knowledge_update": [*evaluation.MEASURES, "questions"],
+        "lookup": [*evaluation.MEASURES, "questions"],
     }
     json.dumps(summary, allow_nan=False)
 
@@ -280,7 +401,8 @@ def test_a_rung_leaves_out_its_stages_and_no_other(rung: evaluation.Rung) -> Non
         store.thread("t", user="ana").append(*(holdfast.message("user", f"cello {number}") for number in range(5)))
         found = memory.recall("cello", 5, without=rung.without)
         ran = {stage.name for stage in found.report.stages if not stage.skipped}
-    assert ran & set(evaluation.stage_names()) == set(evaluation.stage_names()) - rung.without
+    every = set(evaluation.stage_names()) - {"rerank"}  # there is no reranker here
+    assert ran & every == every - rung.without
 
 
 # The picture

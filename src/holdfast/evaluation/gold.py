@@ -112,7 +112,7 @@ def ask_for_contexts(trial: Trial, tokens: str | None = None) -> ContextScores:
         overall=_averaged([one.shares for one in asked]),
         kinds=dict(_by_kind(asked)),
         questions=len(asked),
-        conversations=len(trial.conversations),
+        conversations=sum(not conversation.remembered for conversation in trial.conversations),
         turns=sum(len(conversation.turns) for conversation in trial.conversations),
         tokens={budget: sum(one.tokens[budget] for one in asked) / max(1, len(asked)) for budget in BUDGETS},
         over=sum(one.over for one in asked),
@@ -132,7 +132,7 @@ class _Asking:
         self._trial, self._counter, self._count = trial, counter, counter.count
         self._user = trial.user(conversation)
         self._ids = [turn.id for turn in conversation.turns]
-        texts = [f"{turn.speaker}: {turn.text}" for turn in conversation.turns]
+        texts = conversation.texts
         self._costs = [self._count(text) + 1 for text in texts]
         by_words, embedder = plain.by_words(texts), trial.store.wiring.embedder
         self._plain = {
@@ -154,7 +154,7 @@ class _Asking:
             except BudgetTooSmall:
                 continue  # the question alone is longer; the plain ways have no room for anything either
             times.append((time.perf_counter() - began) * 1_000)
-            cited = [hit for hit in context.hits if hit.entry is not None and hit.entry.key in question.gold]
+            cited = [hit for hit in context.hits if self._trial.id_of(hit) in question.gold]
             page = _line(context.section("recalled"))
             shares[f"gold@{budget}"] = len(cited) / len(question.gold)
             shares[f"whole@{budget}"] = sum(_line(hit.text) in page for hit in cited) / len(question.gold)

@@ -19,7 +19,7 @@ class Rung(msgspec.Struct, frozen=True):
     without: frozenset[str]
 
 
-_LAST = frozenset({"links", "newer first", "doubles"})
+_LAST = frozenset({"links", "newer first", "doubles", "rerank"})
 _LOOKS = frozenset({"speaker", "looks", "time"})
 _AROUND = frozenset({"around", "meaning around"})
 

@@ -1,7 +1,8 @@
 """What a ranking is worth: pure sums over what was found and what should have been.
 
-Per question recall@n is the share of gold among the first n, all@10 is 1 when all of it is among the first ten, and
-ndcg@10 counts what comes earlier for more. All are averaged over questions. Deliberately absent: asking.
+Per question recall@n is the share of gold among the first n, all@10 is 1 when all of it is among the first ten,
+ndcg@10 counts what comes earlier for more, and mrr is 1 divided by the place of the first right one. All are averaged
+over questions. Deliberately absent: asking.
 """
 
 from __future__ import annotations
@@ -14,26 +15,32 @@ import msgspec
 
 DEEPEST = 20
 """How many hits of each question are looked at."""
-_CUTS = (5, 10, 20)
+_CUTS = (1, 5, 10, 20)
+_TENTHS = 10
+
+MEASURES = ("recall@1", "recall@5", "recall@10", "recall@20", "all@10", "ndcg@10", "mrr")
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """The five measures, of one question or averaged over several."""
+    """The seven measures, of one question or averaged over several."""
 
+    recall_1: float = 0.0
     recall_5: float = 0.0
     recall_10: float = 0.0
     recall_20: float = 0.0
     all_10: float = 0.0
     ndcg_10: float = 0.0
+    mrr: float = 0.0
 
     def named(self) -> dict[str, float]:
         """The measures under the names that people know them by."""
-        names = ("recall@5", "recall@10", "recall@20", "all@10", "ndcg@10")
-        return {name: round(getattr(self, field), 4) for name, field in zip(names, self.__struct_fields__, strict=True)}
+        return {
+            name: round(getattr(self, field), 4) for name, field in zip(MEASURES, self.__struct_fields__, strict=True)
+        }
 
 
 class FoundTurns(msgspec.Struct, frozen=True):
-    """One question as it was answered: the turns found, best first, and how long it took.
+    """One question as it was answered: the turns or notes found, best first, and how long it took.
 
     ``order`` says where in the conversation each turn is.
     """
@@ -43,14 +50,25 @@ class FoundTurns(msgspec.Struct, frozen=True):
     found: tuple[str | None, ...]
     ms: float
     relevant: bool
+    confidence: float
     order: Mapping[str, int]
+
+
+class Tenth(msgspec.Struct, frozen=True):
+    """The questions that were answered with a confidence in one tenth of the scale, and how many have an answer."""
+
+    least: float
+    questions: int
+    answerable: int
 
 
 class Measured(msgspec.Struct, frozen=True):
     """How recall did on one file. ``newer_first`` is None where no question tells.
 
-    ``questions`` counts those that have an answer. ``relevant`` is the share of them that recall believed to have
-    answered, ``false_alarms`` the share of those without an answer, where there are any.
+    ``questions`` counts those that have an answer, and ``wrongly_refused`` is the share of them that recall called not
+    relevant. ``refused`` is that share for each kind of question without an answer; where there are any,
+    ``calibration`` counts all questions by confidence. ``plain`` has the measures of simpler rankings. Notes count as
+    turns, and their file is no conversation.
     """
 
     overall: Scores
@@ -61,11 +79,18 @@ class Measured(msgspec.Struct, frozen=True):
     ms: float
     ms_p95: float
     newer_first: float | None
-    relevant: float
-    false_alarms: float | None
+    wrongly_refused: float | None
+    refused: dict[str, tuple[float, int]]
+    calibration: tuple[Tenth, ...]
+    plain: dict[str, Scores]
     engine: str
     embedder: str
     notes: tuple[str, ...] = ()
+
+    def margins(self, plain: str) -> dict[str, float]:
+        """How much better recall is than one of the simpler rankings."""
+        ours, theirs = self.overall.named(), self.plain[plain].named()
+        return {name: round(ours[name] - theirs[name], 4) for name in MEASURES}
 
     def summary(self, file: str) -> dict[str, Any]:
         """Everything that a script wants to know, as plain data."""
@@ -76,20 +101,29 @@ class Measured(msgspec.Struct, frozen=True):
             "ms_p95": round(self.ms_p95, 3),
             "questions": self.questions,
             "conversations": self.conversations,
+            "turns": self.turns,
             "engine": self.engine,
             "embedder": self.embedder,
             "newer_first": None if self.newer_first is None else round(self.newer_first, 4),
             "by_kind": {kind: {**scores.named(), "questions": count} for kind, (scores, count) in self.kinds.items()},
+            "plain": {name: scores.named() for name, scores in self.plain.items()},
+            "margins": {name: self.margins(name) for name in self.plain},
+            "wrongly_refused": None if self.wrongly_refused is None else round(self.wrongly_refused, 4),
+            "refused": {kind: {"share": round(held, 4), "questions": n} for kind, (held, n) in self.refused.items()},
+            "calibration": [msgspec.structs.asdict(tenth) for tenth in self.calibration],
         }
 
 
 def scores(gold: frozenset[str], found: Sequence[str | None]) -> Scores:
     """The measures of one question. A turn that is found twice counts once."""
     first = list(dict.fromkeys(found))
-    at_5, at_10, at_20 = (len(gold.intersection(first[:cut])) / len(gold) for cut in _CUTS)
+    at_1, at_5, at_10, at_20 = (len(gold.intersection(first[:cut])) / len(gold) for cut in _CUTS)
     gain = sum(1 / log2(place + 2) for place, id in enumerate(first[:10]) if id in gold)
     best = sum(1 / log2(place + 2) for place in range(min(10, len(gold))))
-    return Scores(at_5, at_10, at_20, float(gold <= set(first[:10])), gain / best)
+    place = next((place for place, id in enumerate(first[:DEEPEST], 1) if id in gold), None)
+    return Scores(
+        at_1, at_5, at_10, at_20, float(gold <= set(first[:10])), gain / best, 0.0 if place is None else 1 / place
+    )
 
 
 def averaged(several: Sequence[Scores]) -> Scores:
@@ -131,3 +165,19 @@ def by_kind(answers: Sequence[FoundTurns]) -> dict[str, tuple[Scores, int]]:
 def share(answers: Sequence[FoundTurns], holds: Callable[[FoundTurns], bool]) -> float | None:
     """The share of answers of which something holds; None when there are none."""
     return sum(map(holds, answers)) / len(answers) if answers else None
+
+
+def refusals(answers: Sequence[FoundTurns]) -> dict[str, tuple[float, int]]:
+    """The share of each kind of question that was called not relevant, and how many there are."""
+    groups: dict[str, list[bool]] = {}
+    for answer in answers:
+        groups.setdefault(answer.kind, []).append(not answer.relevant)
+    return {kind: (sum(refused) / len(refused), len(refused)) for kind, refused in sorted(groups.items())}
+
+
+def calibration(answers: Sequence[FoundTurns]) -> tuple[Tenth, ...]:
+    """How many questions fell into each tenth of the confidence, and how many of those have an answer."""
+    tenths: list[list[bool]] = [[] for _ in range(_TENTHS)]
+    for answer in answers:
+        tenths[min(int(answer.confidence * _TENTHS), _TENTHS - 1)].append(bool(answer.gold))
+    return tuple(Tenth(at / _TENTHS, len(held), sum(held)) for at, held in enumerate(tenths))

@@ -1,4 +1,4 @@
-"""The plain ways to fill a prompt, to compare with: the last turns, the nearest by vector, the best by words.
+"""The plain ways to find turns and to fill a prompt: the last ones, the nearest by vector, the best by words.
 
 Each gives the turns of a conversation in the order in which it takes them; ``fitting`` takes as many as there is room
 for. Deliberately absent: the store. These look at the turns alone, as a program without a memory would.
@@ -36,6 +36,15 @@ def recent(texts: Sequence[str]) -> Callable[[str], list[int]]:
     """The last turns, whatever is asked."""
     order = list(range(len(texts)))[::-1]
     return lambda question: order
+
+
+def windows(texts: Sequence[str], sessions: Sequence[str]) -> list[str]:
+    """Each turn and its two neighbours in the same session as one text."""
+    said = list(zip(texts, sessions, strict=True))
+    return [
+        "\n".join(text for text, near in said[max(0, turn - 1) : turn + 2] if near == session)
+        for turn, session in enumerate(sessions)
+    ]
 
 
 def nearest(texts: Sequence[str], embedder: Embedder) -> Callable[[str], list[int]]:

@@ -1,9 +1,10 @@
 """One trial: conversations go into a store, every question is asked, and what comes back is measured.
 
-Everything goes through what any program uses: threads are appended to, recall is asked. Each conversation is a user of
-its own, each session a thread, each turn a message whose key is the turn's id. In a store of its own a trial has a time
-and names of its own, so the same questions give the same figures. In one that was there before, users and threads get a
-prefix that is used once, and are erased at the end. Deliberately absent: any look behind recall.
+Everything goes through what any program uses: threads are appended to, notes are remembered, recall is asked. Each
+conversation is a user of its own, each session a thread, each turn a message whose key is the turn's id. In a store of
+its own a trial has a time and names of its own, so the same questions give the same figures. In one that was there
+before, users and threads get a prefix that is used once, and are erased at the end. Deliberately absent: any look
+behind recall.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -20,23 +22,27 @@ from typing import NamedTuple
 from holdfast import store as stores
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.registry import scheme_of
+from holdfast.evaluation import plain
 from holdfast.evaluation.dataset import Conversation, Utterance
 from holdfast.evaluation.ladder import checked
 from holdfast.evaluation.measures import (
     DEEPEST,
     FoundTurns,
     Measured,
+    Scores,
     averaged,
     by_kind,
+    calibration,
     newer_first,
     percentile,
+    refusals,
     scores,
     share,
 )
 from holdfast.ids import Ids
 from holdfast.memory.handle import Memories
 from holdfast.providers.choose import AUTO, Spec
-from holdfast.records import Draft, Recalled, message
+from holdfast.records import Draft, Hit, Recalled, message
 from holdfast.store import Store
 
 Advance = Callable[[str, int, int], None]
@@ -131,21 +137,50 @@ class Trial:
         self.store, self.conversations, self.engine = store, conversations, engine
         self.tell = progress or _silent
         self._prefix = prefix
+        self._notes: dict[str, str] = {}  # the id of each memory, and of the note that it was made from
 
     def ingest(self) -> None:
-        """Append every turn, and let recall make its index, which is no part of answering."""
+        """Append every turn, remember every note, and let recall make its index, which is no part of answering."""
         total = sum(len(conversation.turns) for conversation in self.conversations)
         done = 0
         self.tell("ingesting", done, total)
         for conversation in self.conversations:
-            user = self.user(conversation)
+            memory = self.store.memory(user=self.user(conversation))
             for session, turns in conversation.sessions.items():
-                self.store.thread(f"{user}/{session}", user=user).append(*map(_message, turns))
+                self._take_in(conversation, session, turns, memory)
                 done += len(turns)
                 self.tell("ingesting", done, total)
-            memory = self.store.memory(user=user)
             if memory.recall("warm up", 1).report.pending and self.store.wiring.embedder is not None:
                 memory.reembed(lambda done, total: self.tell("embedding", done, total))  # one model for all questions
+
+    def _take_in(self, conversation: Conversation, session: str, turns: list[Utterance], memory: Memories) -> None:
+        if conversation.remembered:
+            made = memory.remember_all(turn.text for turn in turns)
+            self._notes |= {note.id: turn.id for note, turn in zip(made, turns, strict=True)}
+        else:
+            user = self.user(conversation)
+            self.store.thread(f"{user}/{session}", user=user).append(*map(_message, turns))
+
+    def id_of(self, hit: Hit) -> str | None:
+        """The id of the turn or note that was found."""
+        if hit.memory is not None:
+            return self._notes.get(hit.memory.id)
+        return None if hit.entry is None else hit.entry.key
+
+    @cached_property
+    def plain(self) -> dict[str, Scores]:
+        """What is found by words alone (BM25), also with each turn's neighbours read along; notes have none."""
+        found: dict[str, list[Scores]] = {}
+        for conversation in self.conversations:
+            texts, sessions = conversation.texts, [turn.session for turn in conversation.turns]
+            ways = {"bm25": plain.by_words(texts)}
+            if not conversation.remembered:
+                ways["bm25_window"] = plain.by_words(plain.windows(texts, sessions))
+            for question in filter(lambda question: question.gold, conversation.questions):
+                for way, ranked in ways.items():
+                    best = [conversation.turns[turn].id for turn in ranked(question.text)[:DEEPEST]]
+                    found.setdefault(way, []).append(scores(question.gold, best))
+        return {way: averaged(several) for way, several in found.items()}
 
     def ask(self, without: Iterable[str] = ()) -> Measured:
         """Ask every question, without some stages if so wished, and measure what comes back."""
@@ -159,8 +194,10 @@ class Trial:
             order = {turn.id: place for place, turn in enumerate(conversation.turns)}
             for question in conversation.questions:
                 found, ms = _recalled(memory, question.text, chosen)
-                ids = tuple(None if hit.entry is None else hit.entry.key for hit in found)
-                answers.append(FoundTurns(question.kind, question.gold, ids, ms, found.relevant, order))
+                ids = tuple(map(self.id_of, found))
+                answers.append(
+                    FoundTurns(question.kind, question.gold, ids, ms, found.relevant, found.confidence, order)
+                )
                 model = found.report.model or model
                 notes.update(dict.fromkeys(_remarks(found)))
                 self.tell("asking", len(answers), total)
@@ -174,13 +211,15 @@ class Trial:
             overall=averaged([scores(answer.gold, answer.found) for answer in answerable]),
             kinds=by_kind(answerable),
             questions=len(answerable),
-            conversations=len(self.conversations),
+            conversations=sum(not conversation.remembered for conversation in self.conversations),
             turns=sum(len(conversation.turns) for conversation in self.conversations),
             ms=percentile(times, 0.5),
             ms_p95=percentile(times, 0.95),
             newer_first=newer_first(answerable),
-            relevant=share(answerable, lambda answer: answer.relevant) or 0.0,
-            false_alarms=share(others, lambda answer: answer.relevant),
+            wrongly_refused=share(answerable, lambda answer: not answer.relevant),
+            refused=refusals(others),
+            calibration=calibration(answers) if others else (),
+            plain=self.plain,
             engine=self.engine,
             embedder=model or "none",
             notes=notes,

@@ -1,4 +1,4 @@
-"""The commands that measure recall and contexts on conversations with known answers.
+"""The commands that measure recall and contexts on conversations and notes with known answers.
 
 Deliberately absent: ingesting, asking and measuring (``evaluation`` does that).
 """
@@ -17,6 +17,7 @@ from holdfast.errors import Invalid
 from holdfast.evaluation import (
     BUDGETS,
     LADDER,
+    MEASURES,
     ContextScores,
     Conversation,
     Group,
@@ -35,12 +36,12 @@ HELP = """Measure how well recall and contexts work.
 
 \b
 Examples:
-  holdfast eval recall conversations.json.gz
+  holdfast eval recall notes.txt
   holdfast eval context conversations.json.gz
 """
-_MEASURES = ("recall@5", "recall@10", "recall@20", "all@10", "ndcg@10")
 _SHOWN = tuple(f"{method}@{budget}" for method in ("gold", "whole") for budget in BUDGETS)
 _WAYS = {"window": "last turns", "bm25": "top-k by words", "topk": "top-k by vectors", "gold": "context"}
+_PLAIN = {"bm25": "BM25", "bm25_window": "BM25, window"}
 
 
 def recall(
@@ -51,14 +52,35 @@ def recall(
     plot: options.PlotPath = None,
     without: options.WithoutStages = None,
 ) -> None:
-    """Measure recall on conversations with questions.
+    """Measure recall on your own notes or conversations, with questions that you know the answers to.
 
-    A file is a JSON list of {"id", "turns": [{"id", "session", "time", "speaker", "text"}], "queries": [{"id", "kind",
-    "text", "gold": [turn ids]}]}. Each conversation becomes a user of its own in a temporary store; every question is
-    asked, and the turns found are compared with gold. With --json you get one line per file.
+    A text file holds one note per line, and questions among them or below:
+
+    \b
+      Rita keeps the spare key of the flat.
+      The dentist moved to Oak Street 12.
+      ? Who can let me in? => Rita key
+      ? Where do I have my teeth checked? => #2
+      ?! What does the dentist charge?
+
+    After => stand words that only the right note has, in any order, or the line it is on. ?! asks what no note answers.
+    Headings (#) and blank lines are passed over, and so is the bullet before a line.
+
+    The same as JSON: {"notes": [{"id", "text"}], "questions": [{"text", "gold": [note ids]}], "unanswerable":
+    [{"text"}], "offtopic": ["text"]}. Conversations: [{"id", "turns": [{"id", "session", "time", "speaker", "text"}],
+    "queries": [{"id", "kind", "text", "gold": [turn ids]}]}]; a query without gold has no answer. A name that ends in
+    .txt or .md means text, .json JSON; any of them may be gzipped.
+
+    Notes are remembered, and conversations are appended to threads, in a temporary store; each file or conversation is
+    a user of its own. Every question is asked, and what is found is compared with what is right: recall@N is the share
+    of it among the first N, all@10 how often all of it is among the first ten, mrr 1 divided by the place of the first
+    right one. BM25 ranks the same turns by words alone; its window is a turn and its two neighbours as one text. Where
+    there are questions without an answer, you see how many were refused, and for each tenth of confidence how many
+    questions had an answer. With --json you get one line per file.
 
     \b
     Examples:
+      holdfast eval recall notes.txt
       holdfast eval recall conversations.json.gz
       holdfast eval recall one.json two.json --json --embedder none
       holdfast eval recall one.json two.json --plot stages.svg
@@ -175,18 +197,37 @@ def _show(screen: Screen, file: str, measured: Measured, *, first: bool) -> None
     if not first:
         screen.blank()
     screen.line((_name(file), "title"), (f"  {_counts(measured)} · {_kept(measured)}", "quiet"))
-    columns = [Column("kind", "name", fits=True), *(Column(name, right=True) for name in _MEASURES)]
-    columns.append(Column("questions", right=True))
-    rows = [_row(kind, scores, count) for kind, (scores, count) in measured.kinds.items()]
-    total = _row("all kinds", measured.overall, measured.questions)
-    screen.table(columns, [*rows, tuple((cell, "title") for cell in total)], indent=2)
+    if measured.questions:
+        _show_measures(screen, measured)
     said = [f"{measured.ms:.1f} ms a question (p95 {measured.ms_p95:.1f})"]
     if measured.newer_first is not None:
         said.append(f"newer first in {measured.newer_first:.0%} of updates")
-    said.append(f"judged relevant {measured.relevant:.0%}")
-    if measured.false_alarms is not None:
-        said.append(f"without an answer, judged relevant {measured.false_alarms:.0%}")
+    if measured.wrongly_refused is not None:
+        said.append(f"wrongly refused {measured.wrongly_refused:.0%}")
+    said += [f"{kind}: refused {held:.0%} of {count}" for kind, (held, count) in measured.refused.items()]
     screen.line(" · ".join(said), indent=2)
+    if measured.calibration:
+        screen.blank()
+        columns = [Column("confidence", "name"), Column("questions", right=True), Column("answerable", right=True)]
+        rows = [
+            (f"{tenth.least:.1f} to {tenth.least + 0.1:.1f}", str(tenth.questions), str(tenth.answerable))
+            for tenth in measured.calibration
+            if tenth.questions
+        ]
+        screen.table(columns, rows, indent=2)
+
+
+def _show_measures(screen: Screen, measured: Measured) -> None:
+    """What recall found, by kind and overall; then simpler rankings, and how much better recall is."""
+    columns = [Column("kind", "name", fits=True), *(Column(name, right=True) for name in MEASURES)]
+    columns.append(Column("questions", right=True))
+    rows = [_row(kind, scores, count) for kind, (scores, count) in measured.kinds.items()]
+    total = rows.pop() if len(rows) == 1 else _row("all kinds", measured.overall, measured.questions)
+    plain = []
+    for name, scores in measured.plain.items():
+        plain.append((_PLAIN[name], *(f"{value:.3f}" for value in scores.named().values()), ""))
+        plain.append(("  margin", *(f"{value:+.3f}" for value in measured.margins(name).values()), ""))
+    screen.table(columns, [*rows, tuple((cell, "title") for cell in total), *plain], indent=2)
 
 
 def _show_packed(desk: Desk, file: str, packed: ContextScores, *, first: bool) -> None:
@@ -227,12 +268,13 @@ def _shares(kind: str, shares: Shares, count: int) -> tuple[str, ...]:
 
 
 def _row(kind: str, scores: Scores, count: int) -> tuple[str, ...]:
-    named = scores.named()
-    return (kind, *(f"{named[name]:.3f}" for name in _MEASURES), str(count))
+    return (kind, *(f"{value:.3f}" for value in scores.named().values()), str(count))
 
 
 def _counts(measured: Measured | ContextScores) -> str:
-    return f"{counted(measured.questions, 'question')} · {counted(measured.conversations, 'conversation')}"
+    conversations = measured.conversations
+    held = counted(conversations, "conversation") if conversations else counted(measured.turns, "note")
+    return f"{counted(measured.questions, 'question')} · {held}"
 
 
 def _kept(measured: Measured | ContextScores) -> str:

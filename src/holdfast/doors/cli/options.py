@@ -287,7 +287,7 @@ Rollback = Annotated[bool, typer.Option("--rollback", help="Go back to the vecto
 
 # Measuring
 
-DataFiles = Annotated[list[str], _argument("FILE…", "Conversations with questions: JSON, plain or gzipped.")]
+DataFiles = Annotated[list[str], _argument("FILE…", "Notes or conversations with questions: text or JSON.")]
 TrialEngine = Annotated[
     str | None,
     _option("--engine", "DATABASE", "Where to ingest: ram:, a file, postgresql://… Default: a temporary file."),
