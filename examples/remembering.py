@@ -105,7 +105,7 @@ def say(text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="What a support agent knows of a customer, over three months.")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the store is; default: %(default)s")
-    parser.add_argument("--embedder", default="auto", help="auto, none, wordllama, minilm, openai:MODEL")
+    parser.add_argument("--embedder", default="auto", help="auto, none, wordllama, minilm, multilingual, openai:MODEL")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True)
     clock = ManualClock(MARCH)

@@ -43,6 +43,7 @@ pytest.register_assert_rewrite("session_suite", "langgraph_store_suite")
 SUPPORT = str(Path(__file__).parent / "support")
 # Programs that tests start find what tests share, too.
 os.environ["PYTHONPATH"] = os.pathsep.join([SUPPORT, *filter(None, [os.environ.get("PYTHONPATH")])])
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests import onnxruntime themselves
 
 collect_ignore = ["adapters"]  # each in an environment of its own: make test-adapters
 

@@ -290,7 +290,8 @@ class StageReport(msgspec.Struct, frozen=True):
 
 
 class RecallReport(msgspec.Struct, frozen=True):
-    """How a recall went. ``searched`` is how many documents were searched, ``pending`` how many lack a vector."""
+    """How a recall went. ``searched`` is how many documents were searched, ``pending`` how many passages still lack a
+    vector of the model that recall uses or is moving to."""
 
     query: str
     searched: int

@@ -33,6 +33,7 @@ RULES: dict[str, tuple[str, str, dict[str, str]]] = {
         {
             "config.py": "the only reader of the environment",
             "doors/*": "a door starts child processes with one",
+            "providers/onnx.py": "tells onnxruntime to report nothing, which it asks of nothing else",
             "testing/*": "a person may give the address of a server to the tests",
         },
     ),

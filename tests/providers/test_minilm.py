@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy
@@ -96,6 +99,16 @@ def test_the_digests_for_people_are_those_of_the_files() -> None:
     for line in (FILES.parent / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
         digest, name = line.split()
         assert hashlib.sha256((FILES.parent / name).read_bytes()).hexdigest() == digest
+
+
+@pytest.mark.slow
+def test_nothing_is_reported_to_anybody(tmp_path: Path) -> None:
+    """onnxruntime leaves what it reports in the home directory first; that it is told not to must come before it."""
+    script = "from holdfast.providers.minilm import MiniLM; MiniLM().embed(['aisle'])"
+    env = {**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    env.pop("ORT_DISABLE_TELEMETRY", None)
+    subprocess.run([sys.executable, "-c", script], env=env, check=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 # A model in a folder

@@ -47,7 +47,7 @@ texts = json.load(open(sys.argv[1], encoding="utf-8"))
 """
 _OURS = """
 from holdfast.providers.choose import choose
-embedder = choose("auto")
+embedder = choose("wordllama")
 light = sorted({"numpy", "tokenizers", "wordllama"} & set(sys.modules))
 rows = embedder.embed(texts)
 print(json.dumps({

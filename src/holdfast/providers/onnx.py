@@ -1,7 +1,7 @@
 """Models in ONNX form with their tokens: found in the wheel ``holdfast-models`` or in a folder, checked, and loaded.
 
 The wheel is found without being imported, and its files are used only if they are those that this version knows.
-Deliberately absent: downloads, graphics cards, and what a model is for.
+Deliberately absent: downloads, reports to anybody, graphics cards, and what a model is for.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import logging
+import os
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,8 +65,9 @@ def digest(files: OnnxFiles) -> str:
 
 def load(files: OnnxFiles, tokens: int | None = None) -> tuple[Any, Any]:
     """The session and the tokeniser, both safe for many threads once they are set up; texts are cut at ``tokens``."""
-    import onnxruntime  # noqa: PLC0415
     import tokenizers  # noqa: PLC0415
+
+    onnxruntime = _runtime()
 
     began = time.perf_counter()
     options = onnxruntime.SessionOptions()
@@ -89,6 +91,16 @@ def load(files: OnnxFiles, tokens: int | None = None) -> tuple[Any, Any]:
         ) from error
     _log.debug("%s loaded in %.0f ms", files.model, (time.perf_counter() - began) * 1000)
     return session, tokenizer
+
+
+def _runtime() -> Any:
+    """onnxruntime, silenced. Version 1.31 writes an id of the machine into the home directory when it is imported, and
+    reports the program that uses it to its maker over the network, unless a variable forbade it before."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime  # noqa: PLC0415
+
+    onnxruntime.disable_telemetry_events()  # where somebody else imported it before
+    return onnxruntime
 
 
 def _read(path: Path, known: str) -> bytes:

@@ -77,7 +77,7 @@ def _no_embedders(manifest: IndexManifest, *, latin: bool) -> Usable:
     return Usable()
 
 
-class Allowance:
+class Patience:
     """How many seconds one recall may still spend on vectors of a slow model, in all the indexes it looks into."""
 
     def __init__(self, seconds: float) -> None:
@@ -116,14 +116,12 @@ class Index:
 
     # Being read
 
-    def corpus(
-        self, progress: Progress | None = None, *, patient: bool = True, slow: Allowance | None = None
-    ) -> Corpus:
+    def corpus(self, progress: Progress | None = None, *, patient: bool = True, slow: Patience | None = None) -> Corpus:
         """Everything acknowledged so far, as one thing to search.
 
         Without ``patient`` it waits neither for a slow embedder nor for saving; others do that later.
         """
-        slow = Allowance(SLOW_S if patient else 0.0) if slow is None else slow
+        slow = Patience(SLOW_S if patient else 0.0) if slow is None else slow
         with self._lock:
             for attempt in range(_TRIES):
                 try:
@@ -136,7 +134,7 @@ class Index:
                     raise
             raise AssertionError("the last attempt saves nothing, so it cannot conflict")
 
-    def _current(self, progress: Progress | None, slow: Allowance, *, patient: bool) -> Corpus:
+    def _current(self, progress: Progress | None, slow: Patience, *, patient: bool) -> Corpus:
         if not self._loaded:
             self._load()
         self._may_wait = patient
@@ -172,7 +170,7 @@ class Index:
     def latin(self) -> bool:
         """Whether most of what there is is in Latin script."""
         with self._lock:
-            self.corpus(slow=Allowance(0.0))
+            self.corpus(slow=Patience(0.0))
             return self._latin()
 
     def _latin(self) -> bool:
@@ -268,7 +266,7 @@ class Index:
 
     # Vectors
 
-    def _top_up(self, reaches: Sequence[StreamRange], slow: Allowance) -> None:
+    def _top_up(self, reaches: Sequence[StreamRange], slow: Patience) -> None:
         """Make the vectors that are missing, as far as a recall waits for them, and save what was dear."""
         ranked, segments = self.usable.ranked, [held.segment for held in self._held]
         made = 0
@@ -283,7 +281,7 @@ class Index:
         self,
         embedder: Embeds,
         segments: Sequence[Segment],
-        slow: Allowance | None = None,
+        slow: Patience | None = None,
         texts: list[str] | None = None,
     ) -> int:
         """Give passages their vectors: all that lack one, or as many as there is time for. Return how many."""
@@ -309,7 +307,7 @@ class Index:
         return count
 
     def _embed(
-        self, embedder: Embeds, segment: Segment, some: Array, texts: list[str], slow: Allowance | None = None
+        self, embedder: Embeds, segment: Segment, some: Array, texts: list[str], slow: Patience | None = None
     ) -> None:
         width = embedder.dimension  # asked for before the clock runs: a model is loaded once
         began = _time.monotonic()
@@ -436,7 +434,7 @@ class Index:
         for _ in range(_TRIES):
             try:
                 self._saving_on, self._save_again_at = True, 0.0
-                self._current(None, Allowance(0.0), patient=True)
+                self._current(None, Patience(0.0), patient=True)
                 if any(held.saved is None for held in self._held):
                     self._saved_as(tiered(self._held, SAVE_AT))
                 return
@@ -457,7 +455,7 @@ class Index:
         with self._lock:
             try:
                 self._save_again_at = 0.0
-                self.corpus(slow=Allowance(0.0))
+                self.corpus(slow=Patience(0.0))
             except HoldfastError as error:
                 _log.warning("the index %s is dropped because it could not be cleaned: %s", self._depot, error)
                 self._unclean = True

@@ -36,7 +36,7 @@ from holdfast.retrieval import index as indexes
 from holdfast.retrieval.candidates import ArrayCandidates, FindsCandidates
 from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.documents import IndexScope
-from holdfast.retrieval.index import Allowance
+from holdfast.retrieval.index import Patience
 from holdfast.retrieval.library import Indexes, filing, filing_places, places
 from holdfast.retrieval.pipeline import OPTIONAL, Ranking, Stopwatch, nearest, search
 from holdfast.retrieval.question import ParsedQuery, RecallQuery
@@ -139,7 +139,7 @@ class Recaller:
         memories: Only = {**only, "thread": None, "log": False, "files": False}
         asked = self._asked("", k, None, None, memories, folded(subject_of(scope)))
         refs, near = self.indexes.own_vectors.nearness(self.indexes.collections(scope), vector, model)
-        seen = self._seen(scope, None, asked.kinds, Allowance(0.0))
+        seen = self._seen(scope, None, asked.kinds, Patience(0.0))
         asked = msgspec.structs.replace(asked, now=max(asked.now, seen.corpus.latest()))
         found = nearest(seen.corpus, asked, refs, near, least)
         ms = (_time.perf_counter() - began) * 1_000
@@ -228,7 +228,7 @@ class Recaller:
     # What there is
 
     def _seen(
-        self, scope: Scope, thread: str | None, kinds: tuple[str, ...] | None, slow: Allowance | None
+        self, scope: Scope, thread: str | None, kinds: tuple[str, ...] | None, slow: Patience | None
     ) -> SearchableCorpus:
         """All that a handle may see: what was said and remembered, and files where there are any that may answer."""
         if thread is not None:
@@ -242,7 +242,7 @@ class Recaller:
         return SearchableCorpus(Corpus.of([seen.corpus, files.corpus]), [*seen.parts, *files.parts], notes)
 
     def _looked_into(
-        self, places: Iterable[Looked], thread: str | None, name: object, slow: Allowance | None
+        self, places: Iterable[Looked], thread: str | None, name: object, slow: Patience | None
     ) -> SearchableCorpus:
         """``slow`` is None for a recall that waits for nothing."""
         found: list[Corpus] = []
@@ -433,11 +433,11 @@ def _kinds(kind: str | Iterable[str] | None, *, log: bool, files: bool) -> tuple
     return tuple(one for one in kinds if one not in left_out)
 
 
-def _slow(within_ms: float | None) -> Allowance | None:
+def _slow(within_ms: float | None) -> Patience | None:
     """How long a recall may make vectors of a slow model. One with little time waits for nothing."""
     if within_ms is None:
-        return Allowance(indexes.SLOW_S)
-    return None if within_ms < _PATIENT_MS else Allowance(min(indexes.SLOW_S, (within_ms - _PATIENT_MS) / 1_000))
+        return Patience(indexes.SLOW_S)
+    return None if within_ms < _PATIENT_MS else Patience(min(indexes.SLOW_S, (within_ms - _PATIENT_MS) / 1_000))
 
 
 def _marks(only: Only) -> Iterable[str]:

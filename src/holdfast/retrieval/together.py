@@ -7,18 +7,17 @@ Deliberately absent: which models one index may use (``index``), and questions (
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from holdfast.retrieval.corpus import Corpus
 from holdfast.retrieval.index import Index
 from holdfast.retrieval.source import Embeds
 
 
-class Part(NamedTuple):
+class Part:
     """An index that a recall looks into, and what it sees of it."""
 
-    index: Index
-    corpus: Corpus
+    def __init__(self, index: Index, corpus: Corpus) -> None:
+        self.index, self.corpus = index, corpus
 
 
 def agreed(parts: Sequence[Part]) -> list[tuple[Sequence[Embeds], list[Part]]]:

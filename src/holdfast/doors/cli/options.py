@@ -254,7 +254,9 @@ GraphPath = Annotated[
 EmbedderName = Annotated[
     str | None,
     _option(
-        "--embedder", "NAME", "auto, none, wordllama, minilm, openai:MODEL. Default: HOLDFAST_EMBEDDER, or else auto."
+        "--embedder",
+        "NAME",
+        "auto, none, wordllama, minilm, multilingual, openai:MODEL. Default: HOLDFAST_EMBEDDER, or else auto.",
     ),
 ]
 OfSubject = Annotated[str | None, _option("--subject", "NAME", "Only about this subject.")]
