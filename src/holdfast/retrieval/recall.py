@@ -105,7 +105,7 @@ class Recaller:
     ) -> None:
         self._core, self.indexes, self._candidates, self._reranker = core, indexes, candidates, reranker
         self._resting: dict[str, float] = {}
-        self._rerank_ms = _LOADING_MS
+        self._rerank_ms: float = _LOADING_MS
 
     def recall(
         self,
@@ -365,7 +365,9 @@ class Recaller:
         trust = TRUST[row.trust]
         if row.kind == CODES[FILE]:
             file = self._file(corpus.file_of(row.stream), row, read)
-            return file and Hit(text_of(file.content), score, FILE, file.time, trust, why=why, file=file)
+            if file is None:
+                return None
+            return Hit(text_of(file.content), score, FILE, file.time, trust, why=why, file=file)
         entry = self._entry(corpus, Mark(row.stream, row.position), read.events)
         if entry is None:
             return None
