@@ -1,10 +1,11 @@
-"""How likely it is that anything relevant was found, and a limit below which to abstain.
+"""How likely it is that the hits answer the question, and a limit below which to abstain.
 
-It goes by the share of the query's weight that some turn and its neighbours hold, by how near the nearest row is, by
-the kind of conversation, by how many rows there are, and by whether anything is of the time that was asked for. Rows
-that a filter keeps out count for nothing: what is elsewhere must not make an answer here look like chance. The
-first three were fitted to questions of a conversation asked to it and to others, the rest set by hand
-(``docs/recall.md``). Deliberately absent: the ranking.
+With a reranker it goes by what that says of each of the first hits: whether it answers, and not only whether it is on
+the topic. Without one, by the share of the query's weight that some turn and its neighbours hold. In talk it also goes
+by how near the nearest row is, measured by how near texts of this corpus are that have nothing to do with each other;
+by the kind of conversation; and by whether anything is of the time that was asked for. Rows that a filter keeps out
+count for nothing: what is elsewhere must not make an answer here look like chance. What it was fitted to, and how well
+it holds elsewhere, is in ``docs/recall.md``. Deliberately absent: the ranking.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import numpy as np
 from holdfast.retrieval.segment import Array
 from holdfast.retrieval.table import Table
 
-_HELD, _NEAR, _ASSISTED, _OFFSET, LIMIT = 7.0, 13.9, -2.9, -7.8, 0.17
-_HELD_ALONE, _ASSISTED_ALONE, _OFFSET_ALONE, LIMIT_ALONE = 10.1, -2.2, -4.1, 0.2
-
-
+LIMIT = 0.35
+_NOTE_ANSWERS, _NOTE_OFFSET, _CLEARLY, _CLEARLY_FROM = 1.0, -0.4, 1.5, 4.0
+_ANSWERS, _NEAR_TOO, _ASSISTED_TOO, _OF_THE_TIME_TOO, _TALK_OFFSET = 0.5, 0.5, -0.8, 0.5, -0.9
+_HELD, _NEAR, _ASSISTED, _OFFSET = 7.0, 1.8, -2.9, -4.2
+_HELD_ALONE, _ASSISTED_ALONE, _OFFSET_ALONE = 10.1, -2.2, -3.3
 _OF_THE_TIME = 3.0
 _USUAL = 500
 """How many rows the conversations had that the curve was fitted to."""
@@ -27,17 +29,41 @@ _AT_LEAST = 200
 """In a small corpus every word that is there looks common, and every other one decisive."""
 
 
-def confidence(table: Table, ranked: Array | None = None, judged: Array | None = None) -> float:
-    """From 0, nothing here, to 1."""
-    held = _held(table)
-    assisted = table.assisted if table.spoken.any() else 0.0  # how people talk says nothing of memories
-    if "cosine" in table.columns:
-        nearest = float(table.columns["cosine"].max(initial=0.0))
-        value = _HELD * held + _NEAR * nearest + _ASSISTED * assisted + _OFFSET + _by_size(table)
-    else:
-        value = _HELD_ALONE * held + _ASSISTED_ALONE * assisted + _OFFSET_ALONE + 0.5 * _by_size(table)
-    value += _OF_THE_TIME * float(table.columns["time"].max(initial=0.0)) if "time" in table.columns else 0.0
+def confidence(table: Table, read: Array | None = None, judged: Array | None = None) -> float:
+    """From 0, nothing here, to 1. ``judged`` is what a reranker says of the rows that it ``read``."""
+    value = _guessed(table) if judged is None or read is None or not len(read) else _answered(table, read, judged)
     return 1 / (1 + math.exp(-value))
+
+
+def _answered(table: Table, read: Array, judged: Array) -> float:
+    """From what a reranker says: all of it together, since two half answers are worth something."""
+    answers = float(np.logaddexp.reduce(judged[:, 1].astype(float)))
+    near, talked = _nearest(table) or 0.0, float(table.spoken[read].mean())
+    note = _NOTE_ANSWERS * answers + _NOTE_OFFSET + _CLEARLY * max(near - _CLEARLY_FROM, 0.0)
+    talk = _ANSWERS * answers + _NEAR_TOO * near + _ASSISTED_TOO * table.assisted + _TALK_OFFSET
+    return (1 - talked) * note + talked * (talk + _OF_THE_TIME_TOO * _timely(table))
+
+
+def _guessed(table: Table) -> float:
+    """From words and vectors alone, which say whether the topic is here."""
+    assisted = table.assisted if table.spoken.any() else 0.0  # how people talk says nothing of memories
+    near, timely = _nearest(table), _OF_THE_TIME * _timely(table)
+    if near is None:
+        return _HELD_ALONE * _held(table) + _ASSISTED_ALONE * assisted + _OFFSET_ALONE + 0.5 * _by_size(table) + timely
+    return _HELD * _held(table) + _NEAR * near + _ASSISTED * assisted + _OFFSET + _by_size(table) + timely
+
+
+def _timely(table: Table) -> float:
+    """Whether anything is of the time that the query names."""
+    return float(table.columns["time"].max(initial=0.0)) if "time" in table.columns else 0.0
+
+
+def _nearest(table: Table) -> float | None:
+    """By how many spreads the nearest row is nearer than texts that have nothing to do with each other."""
+    if "cosine" not in table.columns or not table.near:
+        return None
+    means, spreads = zip(*(by_model.background for by_model in table.near), strict=True)
+    return (float(table.columns["cosine"].max(initial=0.0)) - sum(means)) / max(sum(spreads), 0.02)
 
 
 def _by_size(table: Table) -> float:
@@ -45,9 +71,9 @@ def _by_size(table: Table) -> float:
     return min(max(1.2 * math.log(_USUAL / max(table.passed.rows, 1)), -1.0), 3.0)
 
 
-def enough(table: Table, sure: float) -> bool:
+def enough(sure: float) -> bool:
     """Whether what was found is worth showing to someone who wants an answer."""
-    return sure >= (LIMIT if "cosine" in table.columns else LIMIT_ALONE)
+    return sure >= LIMIT
 
 
 def _held(table: Table) -> float:

@@ -149,20 +149,21 @@ def _ranked(table: Table, run: Stopwatch, judge: Judge | None) -> Ranking:
     scores = sum(parts.values(), np.zeros(len(table), dtype=np.float32))
     ranked = np.argsort(-scores, kind="stable")[: max(_OVERFETCH * table.asked.k, 50)]
     run.timed("weigh", start)
-    judged = judge(table.rows.at(reranking.first(table, ranked))) if judge is not None else None
+    read = reranking.first(table, ranked)
+    judged = judge(table.rows.at(read)) if judge is not None else None
     if judged is not None:
-        ranked, scores, parts["rerank"] = reranking.blended(table, ranked, scores, judged)
+        ranked, scores, parts["rerank"] = reranking.blended(ranked, scores, read, judged)
     for name, stage in order.STAGES:
         if run.may(name):
             start = _time.perf_counter()
             ranked, scores = stage(table, ranked, scores)
             run.timed(name, start)
-    sure = confidence(table, ranked, judged)
+    sure = confidence(table, read, judged)
     shown = {name: values[ranked] for name, values in parts.items()}
     lifted = scores[ranked] - sum(shown.values(), np.zeros(len(ranked), dtype=np.float32))
     if np.abs(lifted).max(initial=0.0) > _NOISE:
         shown["newer first"] = lifted
-    return Ranking(table.rows.at(ranked), scores[ranked], shown, len(table), sure, enough(table, sure))
+    return Ranking(table.rows.at(ranked), scores[ranked], shown, len(table), sure, enough(sure))
 
 
 # Candidates

@@ -315,7 +315,8 @@ class Recaller:
     def _passage(self, corpus: Corpus, row: HitRow, read: Read) -> Passage:
         if row.ref or row.kind == CODES[FILE]:
             hit = self._hit(corpus, row, read, 0.0, {})
-            return Passage("", "" if hit is None else hit.text)
+            topic = "" if hit is None or hit.memory is None else (hit.memory.key or "").replace("_", " ")
+            return Passage(topic, "" if hit is None else hit.text)
         event = self._event(Mark(row.stream, row.position), read.events)
         for said in () if event is None else voices(event):
             if said.trust == TRUST[row.trust]:

@@ -31,14 +31,14 @@ def first(table: Table, ranked: Array) -> Array:
     return found
 
 
-def blended(table: Table, ranked: Array, scores: Array, judged: Array) -> tuple[Array, Array, Array]:
-    """The ranking with a reranker's part in it, all scores, and that part.
+def blended(ranked: Array, scores: Array, read: Array, judged: Array) -> tuple[Array, Array, Array]:
+    """The ranking with a reranker's part in it, all scores, and that part. ``read`` are the rows that it judged.
 
     How far the scores lie apart differs from question to question, so the part is measured by their spread. It is
     never below zero: nothing that was looked at falls behind what was not.
     """
-    looked_at, part = first(table, ranked), np.zeros_like(scores)
+    part = np.zeros_like(scores)
     fits = judged[:, 0] - judged[:, 0].min(initial=np.inf)
-    part[looked_at] = _WEIGHT * float(scores[ranked[:_SPREAD_OF]].std()) * fits
+    part[read] = _WEIGHT * float(scores[ranked[:_SPREAD_OF]].std()) * fits
     scores = scores + part
     return ranked[np.argsort(-scores[ranked], kind="stable")], scores, part

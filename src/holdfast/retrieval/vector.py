@@ -23,6 +23,9 @@ FIRST_LOOK = 20_000
 SECOND_LOOK = 2_000
 """How many of those are then compared exactly."""
 
+_SAMPLE = 64
+_USUAL, _USUAL_PAIRS = (0.12, 0.1), 200
+
 _FAR = np.iinfo(np.uint16).max
 _SIGN_AND_NUMBER, _EXPONENTS = np.int32(-0x7000_0001), np.float32(2.0**112)
 
@@ -106,7 +109,26 @@ class Nearness:
         self._known[id(rows)] = (rows, found)
         return found
 
+    @property
+    def background(self) -> tuple[float, float]:
+        """The mean cosine of texts here that have nothing to do with each other, and how far cosines lie from it.
+
+        It tells what a cosine of this model is worth in this language: some models see 0.6 between any two Chinese
+        texts. A sample of the corpus says so; where that is small, what is usual for sentence models counts too.
+        """
+        name = ("background", self.model)
+        if name not in self._corpus.cache:
+            self._corpus.cache[name] = _background(self._sample())
+        found: tuple[float, float] = self._corpus.cache[name]
+        return found
+
     # Inside
+
+    def _sample(self) -> Array:
+        """Some of the vectors, from everywhere."""
+        rows = [vectors.rows for vectors in self._of if vectors is not None]
+        step = max(1, sum(map(len, rows)) // _SAMPLE)
+        return np.concatenate([_wide(some[::step]) for some in rows])[: 2 * _SAMPLE] if rows else np.zeros((0, 1))
 
     def _held(self, part: int) -> Vectors:
         vectors = self._of[part]
@@ -182,6 +204,15 @@ class Nearness:
             largest.cache["mean"] = rows[:: max(1, len(rows) // 4_096)].astype(np.float32).mean(axis=0)
         found: Array = largest.cache["mean"]
         return found
+
+
+def _background(vectors: Array) -> tuple[float, float]:
+    cosines = (vectors @ vectors.T)[np.triu_indices(len(vectors), 1)]
+    if not len(cosines):
+        return _USUAL
+    share = _USUAL_PAIRS / (len(cosines) + _USUAL_PAIRS)
+    mean, spread = float(cosines.mean()), float(cosines.std())
+    return (1 - share) * mean + share * _USUAL[0], (1 - share) * spread + share * _USUAL[1]
 
 
 _NONE: Scored = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
