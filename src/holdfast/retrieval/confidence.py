@@ -63,7 +63,7 @@ def _nearest(table: Table) -> float | None:
     if "cosine" not in table.columns or not table.near:
         return None
     means, spreads = zip(*(by_model.background for by_model in table.near), strict=True)
-    return (float(table.columns["cosine"].max(initial=0.0)) - sum(means)) / max(sum(spreads), 0.02)
+    return float((table.columns["cosine"].max(initial=0.0) - sum(means)) / max(sum(spreads), 0.02))
 
 
 def _by_size(table: Table) -> float:
