@@ -18,7 +18,7 @@ STAGE = "rerank"
 FIRST = 10
 """How many hits are looked at again: more take longer and put no better one first."""
 _SPREAD_OF = 20
-_WEIGHT = 0.25
+_WEIGHT = 0.2
 
 Judge = Callable[[Rows], Array | None]
 """What a reranker says of rows: how well each fits and whether it answers, two numbers a row; or None."""

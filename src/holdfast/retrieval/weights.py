@@ -26,8 +26,8 @@ ASSISTED = {
     "instruction": 3.0, "preference": 1.5, "date": 0.5, "never": 0.5, "own": 0.2, "time": 0.5,
 }  # fmt: skip
 NOTES = {
-    "words": 0.3, "passage": 0.2, "near": 2.1, "near_passage": 1.8, "speaker": 0.7, "instruction": 1.0,
-    "preference": 0.4, "date": 0.2, "time": 1.5, "place": 0.3, "number": 0.1, "liking": 0.2, "own": 0.1,
+    "words": 0.3, "passage": 0.2, "near": 3.0, "near_passage": 2.7, "speaker": 0.7, "instruction": 1.0,
+    "preference": 0.4, "date": 0.2, "time": 1.5, "place": 0.3, "number": 0.1, "liking": 0.2,
 }  # fmt: skip
 """Of what stands alone, with vectors. Without them a note is weighed as a turn of a talk."""
 WITHOUT_VECTORS = {
