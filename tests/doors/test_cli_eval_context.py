@@ -142,7 +142,7 @@ def changed(**query: Any) -> str:
 @pytest.mark.parametrize(
     ("content", "args", "code", "said"),
     [
-        ("", [], exits.USAGE, "talk.json: line 1, column 1: this is not JSON"),
+        ("", [], exits.USAGE, "talk.json: the file: it is empty"),
         ("[]", [], exits.USAGE, "talk.json: the file: there is no question in it"),
         ("[1]", [], exits.USAGE, "talk.json: conversation 1: this must be an object, not a number"),
         (changed(gold=None), [], exits.USAGE, "conversation 1, query 1: gold is a list"),

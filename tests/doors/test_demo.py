@@ -83,21 +83,13 @@ def test_it_tells_of_two_bookings_without_holdfast_and_of_one_with_it(seen: Seen
     assert "one booking, not two" not in held, "what was just shown is not said again"
 
 
-def without_the_embedder(folder: Path) -> str:
-    """A path to import from on which WordLlama is a module without data, as good as not installed."""
-    hides = folder / "hides"
-    hides.mkdir()
-    (hides / "wordllama.py").write_text("raise ImportError\n")
-    return os.pathsep.join([str(hides), *filter(None, [os.environ.get("PYTHONPATH")])])
-
-
 @pytest.mark.parametrize("installed", [True, False], ids=["vectors", "words alone"])
 def test_it_tells_that_the_new_process_finds_what_the_killed_one_knew(
     tmp_path: Path, seen: Seen, installed: bool
 ) -> None:
     if installed:
         pytest.importorskip("wordllama", reason="the extra embed is not installed")
-    done = seen[1] if installed else play(tmp_path, PYTHONPATH=without_the_embedder(tmp_path))
+    done = seen[1] if installed else play(tmp_path, HOLDFAST_EMBEDDER="none")
     assert (done.returncode, done.stderr) == (0, "")
     before, _, rest = done.stdout.partition("4  What does it remember?  ")
     remembered = re.findall(r"✓ remembered in [\d.]+ ms: (.*)\n", before.split("2  The agent is killed")[0])

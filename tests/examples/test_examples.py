@@ -227,7 +227,12 @@ def test_workers_that_are_killed_build_every_feature_once(tmp_path: Path) -> Non
 # Remembering
 
 
-def test_what_the_support_agent_remembers_is_true_and_running_it_again_adds_nothing(tmp_path: Path) -> None:
+def test_what_the_support_agent_remembers_is_true_and_running_it_again_adds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the models that are there unless somebody chooses others."""
+    monkeypatch.setitem(ENV, "HOLDFAST_EMBEDDER", "auto")
+    monkeypatch.setitem(ENV, "HOLDFAST_RERANKER", "auto")
     first = example("remembering.py", folder=tmp_path)
     assert "plan now: Silver plan, 19 euros a month; in March: Gold plan, 29 euros a month" in first
     assert "what was known of it in March: Gold plan, 29 euros a month\n" in first

@@ -669,7 +669,7 @@ def test_what_stands_beside_is_spread_where_every_cosine_is_positive() -> None:
     """With most sentence models no text is opposite to another: the least near one must still count as nothing."""
 
     def embed(texts: list[str]) -> list[list[float]]:
-        return [[1.0, 0.9 if "tea" in text else 0.5 if "?" in text else 0.1] for text in texts]
+        return [[1.0, 3.0 if "tea" in text else 0.8 if "?" in text else 0.1] for text in texts]
 
     with holdfast.open("ram:", embedder=embed) as store:
         store.thread("t", user="ana").append(

@@ -20,7 +20,7 @@ from holdfast.retrieval.table import Table
 LIMIT = 0.35
 _NOTE_ANSWERS, _NOTE_OFFSET, _CLEARLY, _CLEARLY_FROM = 1.0, -0.4, 1.5, 4.0
 _ANSWERS, _NEAR_TOO, _ASSISTED_TOO, _OF_THE_TIME_TOO, _TALK_OFFSET = 0.5, 0.5, -0.8, 0.5, -0.9
-_HELD, _NEAR, _ASSISTED, _OFFSET = 7.0, 1.8, -2.9, -4.2
+_HELD, _NEAR, _ASSISTED, _OFFSET = 7.0, 1.4, -2.9, -5.1
 _HELD_ALONE, _ASSISTED_ALONE, _OFFSET_ALONE = 10.1, -2.2, -3.3
 _OF_THE_TIME = 3.0
 _USUAL = 500
@@ -50,6 +50,7 @@ def _guessed(table: Table) -> float:
     near, timely = _nearest(table), _OF_THE_TIME * _timely(table)
     if near is None:
         return _HELD_ALONE * _held(table) + _ASSISTED_ALONE * assisted + _OFFSET_ALONE + 0.5 * _by_size(table) + timely
+    near = max(near, 0.0)  # words say that it is here, or that it is not
     return _HELD * _held(table) + _NEAR * near + _ASSISTED * assisted + _OFFSET + _by_size(table) + timely
 
 
@@ -62,7 +63,7 @@ def _nearest(table: Table) -> float | None:
     """By how many spreads the nearest row is nearer than texts that have nothing to do with each other."""
     if "cosine" not in table.columns or not table.near:
         return None
-    means, spreads = zip(*(by_model.background for by_model in table.near), strict=True)
+    means, spreads = zip(*(by_model.background(table.passed.masks or ()) for by_model in table.near), strict=True)
     return float((table.columns["cosine"].max(initial=0.0) - sum(means)) / max(sum(spreads), 0.02))
 
 

@@ -22,12 +22,14 @@ _DAY = 86_400_000_000
 _HALF_LIFE_DAYS = 30.0
 _TOLD_LATER = 10.0
 _OCCASION = 0.15
+_CODE = 3
+"""A word of so many characters, one of them a digit, names one thing: an order, a flight, an error."""
 
 
 def words(table: Table) -> dict[str, Array]:
     """How well the words of a row, and of its best passage, are those of the query."""
     own, best = table.lexical.score(table.rows), table.lexical.best_passage(table.rows)
-    return {"words": share(own), "passage": share(best), "bm25": own}
+    return {"words": share(own), "passage": share(best), "code": _codes(table), "bm25": own}
 
 
 def meaning(table: Table) -> dict[str, Array]:
@@ -149,6 +151,16 @@ def links(table: Table) -> dict[str, Array]:
 
 
 # Inside
+
+
+def _codes(table: Table) -> Array:
+    """How much of what is asked for is a code or a long number that a row holds. No model of meaning reads those."""
+    coded = [len(word) >= _CODE and any(map(str.isdigit, word)) for word in table.reading.words]
+    if not any(coded):
+        return np.zeros(len(table), dtype=np.float32)
+    worth = table.lexical.worth
+    found: Array = (worth * coded) @ (table.lexical.at(table.rows) > 0) / max(float(worth.sum()), 1e-9)
+    return found.astype(np.float32)
 
 
 def _told_by_events(table: Table) -> list[tuple[int, int]]:

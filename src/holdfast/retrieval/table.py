@@ -23,7 +23,7 @@ from holdfast.retrieval.vector import Nearness
 AROUND = (-2, -1, 1, 2)
 """How many places away a neighbour is looked at."""
 _ASSISTED = (2.0, 4.5)
-NEARLY_THE_SAME = 0.15
+NEARLY_THE_SAME = 0.3
 """Cosines that differ by less say little; of two candidates one would be all and the other nothing."""
 
 

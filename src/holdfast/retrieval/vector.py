@@ -109,26 +109,28 @@ class Nearness:
         self._known[id(rows)] = (rows, found)
         return found
 
-    @property
-    def background(self) -> tuple[float, float]:
+    def background(self, masks: Sequence[Array | None] = ()) -> tuple[float, float]:
         """The mean cosine of texts here that have nothing to do with each other, and how far cosines lie from it.
 
         It tells what a cosine of this model is worth in this language: some models see 0.6 between any two Chinese
-        texts. A sample of the corpus says so; where that is small, what is usual for sentence models counts too.
+        texts. A sample of the rows that pass says so; where that is small, what is usual for such models counts too.
         """
-        name = ("background", self.model)
+        allowed, name = self._allowed(masks), ("background", self.model)
+        if allowed:
+            return _background(self._sample(allowed))
         if name not in self._corpus.cache:
-            self._corpus.cache[name] = _background(self._sample())
+            self._corpus.cache[name] = _background(self._sample(allowed))
         found: tuple[float, float] = self._corpus.cache[name]
         return found
 
     # Inside
 
-    def _sample(self) -> Array:
+    def _sample(self, allowed: dict[int, Array]) -> Array:
         """Some of the vectors, from everywhere."""
-        rows = [vectors.rows for vectors in self._of if vectors is not None]
-        step = max(1, sum(map(len, rows)) // _SAMPLE)
-        return np.concatenate([_wide(some[::step]) for some in rows])[: 2 * _SAMPLE] if rows else np.zeros((0, 1))
+        held = [(vectors.rows, allowed.get(part)) for part, vectors in enumerate(self._of) if vectors is not None]
+        step = max(1, sum(len(rows if some is None else some) for rows, some in held) // _SAMPLE)
+        picked = [_wide(rows[::step] if some is None else rows[some[::step]]) for rows, some in held]
+        return np.concatenate(picked)[: 2 * _SAMPLE] if picked else np.zeros((0, 1))
 
     def _held(self, part: int) -> Vectors:
         vectors = self._of[part]

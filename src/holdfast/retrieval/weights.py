@@ -19,15 +19,16 @@ PEERS = {
     "words": 0.4, "passage": 0.5, "window": 1.4, "thread": 1.0, "near": 1.1, "near_passage": 1.0, "near_window": 0.5,
     "speaker": 1.8, "question": 0.6, "near_question": 0.7, "before2": 0.6, "after2": 0.2, "asks": -0.3, "picture": 0.2,
     "own": 0.2, "names": 0.5, "length": 0.2, "date": 1.0, "time": 2.0, "place": 0.8, "suggestion": 0.5, "liking": 0.3,
-    "number": 0.2,
+    "number": 0.2, "code": 3.0,
 }  # fmt: skip
 ASSISTED = {
     "words": 1.0, "passage": 1.0, "window": 0.5, "near": 1.5, "near_passage": 1.0, "near_window": 0.5, "speaker": 1.5,
     "instruction": 3.0, "preference": 1.5, "date": 0.5, "never": 0.5, "own": 0.2, "time": 0.5,
+    "code": 3.0,
 }  # fmt: skip
 NOTES = {
     "words": 0.3, "passage": 0.2, "near": 3.0, "near_passage": 2.7, "speaker": 0.7, "instruction": 1.0,
-    "preference": 0.4, "date": 0.2, "time": 1.5, "place": 0.3, "number": 0.1, "liking": 0.2,
+    "preference": 0.4, "date": 0.2, "time": 1.5, "place": 0.3, "number": 0.1, "liking": 0.2, "code": 6.0,
 }  # fmt: skip
 """Of what stands alone, with vectors. Without them a note is weighed as a turn of a talk."""
 WITHOUT_VECTORS = {

@@ -43,8 +43,8 @@ class LocalServer:
     """
 
     def __init__(self, file: str | Path | None = None, *, window: int = WINDOW, threads: int = 1) -> None:
-        path = _in_wheel() if file is None else Path(file)
         check_installed()
+        path = _in_wheel() if file is None else Path(file)
         if not _is_gguf(path):  # the library ends the whole process over some of the files it cannot read
             raise Misconfigured(f"{path} is not a model in GGUF form.")
         import xllamacpp  # noqa: PLC0415
@@ -92,6 +92,7 @@ class Local:
         stop: Sequence[str] = (),
         timeout_s: float = 120.0,
     ) -> None:
+        check_installed()
         self._file = _in_wheel() if file is None else Path(file)
         self.name = NAME if file is None else f"local:{self._file.stem}"
         self.window = window
