@@ -12,7 +12,7 @@ from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event, Scope
 from holdfast.errors import Corrupt, Invalid, NotFound, Unsupported
 from holdfast.ids import check_id
-from holdfast.ledger.blocks import blocks_of, call_in, result_in
+from holdfast.ledger.blocks import blocks_of, call_in, is_outside, result_in
 from holdfast.ledger.core import Core
 from holdfast.ledger.speech import least, voices_in
 from holdfast.records import TRUST
@@ -48,7 +48,7 @@ def trust_of_read(core: Core, scope: Scope, thread: str) -> str:
     else:
         if record.head > len(events):
             return TRUST[0]
-    ours = {id for _, content in read for id, name in _calls(content) if name in OURS}
+    ours = {id for event, content in read for id, name in _calls(event.kind, content) if id and name in OURS}
     return least(_trust(event.kind, content, ours) for event, content in read)
 
 
@@ -61,9 +61,11 @@ def _trust(kind: str, content: Any, ours: set[str]) -> str:
     return least(said.trust for said in outside)
 
 
-def _calls(content: Any) -> Iterator[tuple[str, str]]:
-    """The calls in an entry, each with the name of its tool."""
+def _calls(kind: str, content: Any) -> Iterator[tuple[str, str]]:
+    """The calls in an entry, each with the name of its tool. What comes from outside calls nothing, whatever it says."""
     fields = content if isinstance(content, dict) else {}
+    if kind == "observation" or is_outside(fields) or fields.get("role") == "user":
+        return
     if isinstance(fields.get("id"), str) and isinstance(fields.get("name"), str):
         yield fields["id"], fields["name"]
     given = fields.get("tool_calls")
