@@ -266,6 +266,22 @@ def test_nothing_related_is_said_to_be_nothing(here: Any, embedder: Any) -> None
     assert memory.recall("aisle seats").confidence > memory.recall("quantum chromodynamics lattice").confidence
 
 
+@pytest.mark.parametrize("only", [{"thread": "mine"}, {"agent": "travel"}], ids=["thread", "agent"])
+def test_what_may_not_be_seen_says_nothing_of_confidence(only: dict[str, str]) -> None:
+    said_here = ("We should paint the hall green", "The train leaves at nine", "Olga has the spare key", "New shoes")
+
+    def sure(others: int) -> float:
+        agent = only.get("agent")
+        with holdfast.open("ram:", embedder=HashEmbedder(), reranker="none") as store:
+            store.thread("mine", user="ana", agent=agent).append(*map(said, said_here))
+            elsewhere = [said(f"the spare key of flat {number} hangs on its hook") for number in range(others)]
+            store.thread("theirs", user="ana", agent=agent and "other").append(*elsewhere)
+            memory = store.memory("ana", agent=agent)
+            return memory.recall("Who has the spare key?", thread=only.get("thread")).confidence
+
+    assert sure(1) == pytest.approx(sure(600))
+
+
 def test_an_empty_store_has_nothing_relevant(store: holdfast.Store) -> None:
     for scope in ({"user": "ana"}, {"agent": "a"}, {"user": "ana", "agent": "a"}, {}):
         found = store.memory(**scope).recall("anything")

@@ -3,9 +3,9 @@
 With a reranker it goes by what that says of each of the first hits: whether it answers, and not only whether it is on
 the topic. Without one, by the share of the query's weight that some turn and its neighbours hold. In talk it also goes
 by how near the nearest row is, measured by how near texts of this corpus are that have nothing to do with each other;
-by the kind of conversation; and by whether anything is of the time that was asked for. Rows that a filter keeps out
-count for nothing: what is elsewhere must not make an answer here look like chance. What it was fitted to, and how well
-it holds elsewhere, is in ``docs/recall.md``. Deliberately absent: the ranking.
+by the kind of conversation; and by whether anything is of the time that was asked for. Rows that a filter keeps out or
+that may not be seen count for nothing: what is elsewhere must not make an answer here look like chance. What it was
+fitted to, and how well it holds elsewhere, is in ``docs/recall.md``. Deliberately absent: the ranking.
 """
 
 from __future__ import annotations

@@ -123,11 +123,6 @@ class RecallQuery(msgspec.Struct, frozen=True):
     trust: int = 0
     subject: str = ""
 
-    @property
-    def filtered(self) -> bool:
-        """Whether it asks for a part of what there is."""
-        return self.kinds is not None or bool(self.marks or self.since or self.until or self.trust)
-
 
 class ParsedQuery(NamedTuple):
     """A query as it was understood. ``asks`` is the sentence that asks, or all of a short query. ``terms`` are hashes

@@ -108,9 +108,9 @@ class Table:
 
     @cached_property
     def passed(self) -> Passed:
-        """What of the corpus passed the filters."""
+        """What of the corpus passed the filters and may be seen."""
         masks = [mask_of(self.corpus, part, self.asked) for part in range(len(self.corpus.segments))]
-        if not self.asked.filtered or all(mask.whole for mask in masks):
+        if all(mask.whole for mask in masks):
             return Passed(self.corpus.rows, None)
         rows = [mask.rows for mask in masks]
         return Passed(sum(int(np.count_nonzero(mask)) for mask in rows), rows)

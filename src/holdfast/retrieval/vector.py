@@ -10,6 +10,7 @@ Deliberately absent: making vectors (``providers``).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 
@@ -109,25 +110,29 @@ class Nearness:
         self._known[id(rows)] = (rows, found)
         return found
 
-    def background(self, masks: Sequence[Array | None] = ()) -> tuple[float, float]:
+    def background(self, masks: Sequence[Array] = ()) -> tuple[float, float]:
         """The mean cosine of texts here that have nothing to do with each other, and how far cosines lie from it.
 
         It tells what a cosine of this model is worth in this language: some models see 0.6 between any two Chinese
         texts. A sample of the rows that pass says so; where that is small, what is usual for such models counts too.
         """
-        allowed, name = self._allowed(masks), ("background", self.model)
-        if allowed:
-            return _background(self._sample(allowed))
-        if name not in self._corpus.cache:
-            self._corpus.cache[name] = _background(self._sample(allowed))
-        found: tuple[float, float] = self._corpus.cache[name]
+        if masks:
+            return _background(self._sample(masks))
+        cache, name = self._corpus.cache, ("background", self.model)
+        if name not in cache or cache[name][0] != self._of:
+            cache[name] = (self._of, _background(self._sample()))
+        found: tuple[float, float] = cache[name][1]
         return found
 
     # Inside
 
-    def _sample(self, allowed: dict[int, Array]) -> Array:
-        """Some of the vectors, from everywhere."""
-        held = [(vectors.rows, allowed.get(part)) for part, vectors in enumerate(self._of) if vectors is not None]
+    def _sample(self, masks: Sequence[Array] = ()) -> Array:
+        """Some of the vectors, from everywhere: of all passages, or of the first ones of the rows that pass."""
+        held = [
+            (vectors.rows, segment.columns["first"][mask] if mask is not None else None)
+            for vectors, segment, mask in zip(self._of, self._corpus.segments, masks or repeat(None), strict=False)
+            if vectors is not None
+        ]
         step = max(1, sum(len(rows if some is None else some) for rows, some in held) // _SAMPLE)
         picked = [_wide(rows[::step] if some is None else rows[some[::step]]) for rows, some in held]
         return np.concatenate(picked)[: 2 * _SAMPLE] if picked else np.zeros((0, 1))
@@ -209,6 +214,7 @@ class Nearness:
 
 
 def _background(vectors: Array) -> tuple[float, float]:
+    vectors = vectors[vectors.any(axis=1)]  # not those that are still to be made
     cosines = (vectors @ vectors.T)[np.triu_indices(len(vectors), 1)]
     if not len(cosines):
         return _USUAL
