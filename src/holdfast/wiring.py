@@ -164,4 +164,4 @@ class Wiring:
             if one._builder is not None:
                 one._builder.forget()
             if one._recaller is not None:
-                one._recaller.indexes.own_vectors.forget()
+                one._recaller.forget()

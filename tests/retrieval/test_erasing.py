@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.memory import conflicts, superseding
 from holdfast.testing.embedders import HashEmbedder
 
 pytestmark = pytest.mark.usefixtures("soon")
@@ -217,3 +218,13 @@ def test_another_store_keeps_no_word_of_an_erased_memory(place: Any, residue: Re
     assert not found(other)
     assert gone(one, residue)
     assert one.verify().problems == ()
+
+
+def test_no_reading_of_an_erased_text_is_kept(ram: holdfast.Store) -> None:
+    memory = ram.memory(user="ana")
+    memory.remember_all(["I ride a Vespa", "I sold the Vespa", "I ride a bicycle now"])
+    memory.recall("What do I ride?")
+    kept = (superseding._read, superseding._words, superseding._changes, conflicts._read_text)
+    assert all(one.cache_info().currsize for one in kept)
+    ram.erase(user="ana")
+    assert not any(one.cache_info().currsize for one in kept)

@@ -190,7 +190,7 @@ _LABELS = re.compile(
     r"example|case|version|room|order|invoice|page|line|memory|message|fact|record|document|day|week|round|level|"
     r"sprint|phase|unit|volume|option|rule|exercise|test)s?\.? ?(?:#|no\.? ?|number )?(?P<number>\d+)\b(?![:.]\d)"
     r"|#(?P<bare>\d+)\b|^\W*(?P<leading>\d+)[.):](?!\d)"
-    r"|^\W*(?P<first>[^\W_]*[^\W\d_][^\W_]*) (?P<own>\d+)(?=\s*(?:[:.)-](?!\d)|$))"
+    r"|^\W*(?P<first>(?=\d*[^\W\d_])[^\W_]+) (?P<own>\d+)(?=\s*(?:[:.)-](?!\d)|$))"
 )
 _FROM = re.compile(r"\bfrom (?:the |my |our )?(?!to\b|now\b|the\b|my\b|our\b)([a-z]{2,})")
 _BARE_WEEKDAY = re.compile(
@@ -268,6 +268,11 @@ def _read_text(text: str, subject: str) -> _Assertion:
     if _BARE_WEEKDAY.search(text):
         figures.pop("weekday", None)
     return _Assertion(core, len(nots), before, sides, figures, _labels(text), single)
+
+
+def forget() -> None:
+    """Keep no reading of any text: something was erased."""
+    _read_text.cache_clear()
 
 
 def _labels(text: str) -> frozenset[tuple[str, str]]:

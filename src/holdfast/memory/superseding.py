@@ -22,6 +22,7 @@ from functools import lru_cache
 
 import msgspec
 
+from holdfast.memory import conflicts
 from holdfast.memory.conflicts import content_words, figures_of
 from holdfast.text import STOP_WORDS, fold, stem
 
@@ -160,10 +161,14 @@ class _Statement(msgspec.Struct, frozen=True):
     left: tuple[tuple[frozenset[str], bool, _ReadSentence], ...]
 
 
-@lru_cache(_KEPT)
 def tells_change(text: str) -> bool:
     """Whether a text may say that something changed. Most do not, and need not be compared with others."""
-    return len(text) <= LONGEST_LATER and _CHANGED.search(text) is not None
+    return len(text) <= LONGEST_LATER and _changes(text)
+
+
+@lru_cache(_KEPT)
+def _changes(text: str) -> bool:
+    return _CHANGED.search(text) is not None
 
 
 def outdates(later: str, earlier: str) -> str | None:
@@ -182,6 +187,13 @@ def outdates(later: str, earlier: str) -> str | None:
         if judge(new, old):
             return rule
     return None
+
+
+def forget() -> None:
+    """Keep no reading of any text: something was erased."""
+    for kept in (_changes, _words, _read):
+        kept.cache_clear()
+    conflicts.forget()
 
 
 @lru_cache(_KEPT)

@@ -25,6 +25,7 @@ from holdfast.ledger import log
 from holdfast.ledger.core import Core, fetch, fetch_events
 from holdfast.ledger.files import FILE, Within, here, text_of, to_file
 from holdfast.ledger.speech import voice, voices
+from holdfast.memory import superseding
 from holdfast.memory.handle import NearFilters, Only
 from holdfast.memory.metadata import UNNAMED, wanted_marks
 from holdfast.memory.names import MEMORY, folded, memory_id, subject_of
@@ -166,6 +167,11 @@ class Recaller:
         """Have nothing saved of files that are gone. What was never searched is not indexed only for that."""
         if any(place == filing(scope) for place in self.indexes.saved()):
             self.indexes.purge([scope])
+
+    def forget(self) -> None:
+        """Something was erased: nothing that was read of texts is kept."""
+        self.indexes.own_vectors.forget()
+        superseding.forget()
 
     def _answered(self, asked: RecallQuery, seen: SearchableCorpus, run: Stopwatch, explain: bool) -> Recalled:
         corpus, parts, notes = seen
