@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from holdfast.engine.codec import decode, encode
 from holdfast.errors import Invalid
 from holdfast.ledger.speech import voices_in
 from holdfast.providers.models.model import Reply, ToolCall
+from holdfast.retrieval import index
 from holdfast.sessions.learning import ExtractedFact, Facts, learn
 from holdfast.sessions.summaries import lines_of, transcript
 from holdfast.testing.models import Scripted
@@ -219,6 +221,30 @@ def test_its_index_is_what_would_be_made_again_and_follows_a_rewind(place: Any) 
     assert not [hit for hit in memory.recall("zebra code") if "zebra" in hit.text]
     again.erase(user="ana")
     assert list(again.memory(user="ana").recall("zebra code quokka")) == []
+
+
+def test_what_is_saved_of_a_message_has_all_of_its_voices(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that dies between two parts of a long log must leave no message half known."""
+    monkeypatch.setattr(index, "_BATCH", 16)
+    monkeypatch.setattr(index, "SAVE_AT", 1)
+    store = place.open()
+    thread = store.thread("t", user="ana")
+    thread.append(*({"role": "user", "content": f"filler {number}"} for number in range(15)))
+    thread.append(*SHAPES["anthropic"]("The zebra code is 77."))
+    thread.append(*({"role": "user", "content": f"more {number}"} for number in range(15)))
+    grown, times = index.Index._save_grown, count()
+
+    def dying(self: index.Index, reaches: Any) -> None:
+        if next(times):
+            raise KeyboardInterrupt
+        grown(self, reaches)
+
+    monkeypatch.setattr(index.Index, "_save_grown", dying)
+    with pytest.raises(KeyboardInterrupt):
+        store.memory(user="ana").recall("zebra code")
+    monkeypatch.setattr(index.Index, "_save_grown", grown)
+    again = place.open(own=True).memory(user="ana")
+    assert "zebra" in again.recall("zebra code", k=1)[0].text
 
 
 # What a model remembers after it has read such a text

@@ -186,14 +186,14 @@ class Index:
             if number % _TOGETHER == 0:
                 self._source.ahead(behind[number : number + _TOGETHER])
             for document in self._source.documents(part.stream, part.after, part.upto):
-                batch.append(document)
-                if len(batch) >= _BATCH:
+                if len(batch) >= _BATCH and document.stream >= 0:  # all that one event says is saved together
                     done += len(batch)
                     self._add(batch)
                     batch = []
                     self._save_grown(reaches)
                     if progress is not None:
-                        progress(done, total)
+                        progress(min(done, total), total)
+                batch.append(document)
             self._reached[part.stream] = part.upto
         self._add(batch)
         if progress is not None and total:
@@ -285,37 +285,43 @@ class Index:
         texts: list[str] | None = None,
     ) -> int:
         """Give passages their vectors: all that lack one, or as many as there is time for. Return how many."""
-        count, name = 0, embedder.name
+        name = embedder.name
         if _time.monotonic() < self._resting.get(name, 0.0) or not (embedder.local or self._may_wait):
             return 0
-        portion = _PORTION if slow is None else _SLOW_PORTION
+        before = _lacking(segments, name)
         try:
             for segment in segments:
-                open_ = segment.lacking(name)
-                for start in range(0, len(open_), portion):
-                    if slow is not None and slow.left <= 0:
-                        return count
-                    some = open_[start : start + portion]
-                    read = texts_of(self._source, segment, some) if texts is None else [texts[at] for at in some]
-                    self._embed(embedder, segment, some, read, slow)
-                    count += len(some)
+                self._fill(embedder, segment, slow, texts)
         except HoldfastError as error:
             self._resting[name], self._troubles[name] = _time.monotonic() + RETRY_S, str(error)
             _log.warning("passages have no vectors by %s yet: %s", name, error)
-        else:
-            self._troubles.pop(name, None)
-        return count
+        return before - _lacking(segments, name)
 
-    def _embed(
-        self, embedder: Embeds, segment: Segment, some: Array, texts: list[str], slow: Patience | None = None
-    ) -> None:
+    def _fill(self, embedder: Embeds, segment: Segment, slow: Patience | None, texts: list[str] | None) -> None:
+        """Make vectors of one segment, and add them at once, however few: every addition copies all of them."""
+        open_, portion = segment.lacking(embedder.name), _PORTION if slow is None else _SLOW_PORTION
+        made: list[Array] = []
+        try:
+            for start in range(0, len(open_), portion):
+                if slow is not None and slow.left <= 0:
+                    break
+                some = open_[start : start + portion]
+                read = texts_of(self._source, segment, some) if texts is None else [texts[at] for at in some]
+                made.append(self._embed(embedder, read, slow))
+        finally:
+            if made:
+                rows = np.concatenate(made)
+                segment.add(embedder.name, open_[: len(rows)], rows)
+
+    def _embed(self, embedder: Embeds, texts: list[str], slow: Patience | None) -> Array:
         width = embedder.dimension  # asked for before the clock runs: a model is loaded once
         began = _time.monotonic()
         made = embedder.embed(texts)
         if slow is not None:
             slow.left -= _time.monotonic() - began
         self._refuse_other_width(embedder.name, width)
-        segment.add(embedder.name, some, made)
+        self._troubles.pop(embedder.name, None)
+        return made
 
     def _refuse_other_width(self, model: str, width: int) -> None:
         known = self.width(model)
