@@ -62,7 +62,7 @@ def _trust(kind: str, content: Any, ours: set[str]) -> str:
 
 
 def _calls(kind: str, content: Any) -> Iterator[tuple[str, str]]:
-    """The calls in an entry, each with the name of its tool. What comes from outside calls nothing, whatever it says."""
+    """The calls in an entry, each with the name of its tool. What comes from outside calls nothing."""
     fields = content if isinstance(content, dict) else {}
     if kind == "observation" or is_outside(fields) or fields.get("role") == "user":
         return

@@ -61,6 +61,8 @@ _PATIENT_MS = 200
 """With less time than this, a recall waits neither for an embedder far away nor for an index to be saved."""
 _LOADING_MS = 150
 """What the first reranking of a process takes: the model is loaded."""
+_HOPED = 0.99
+"""With each recall that has no time for it, reranking is thought to take less: once slow is not always slow."""
 
 
 Looked = tuple[IndexScope, Callable[[StreamRange], bool]]
@@ -182,12 +184,13 @@ class Recaller:
         vectors = self._vectors(question.without_names(reading, corpus), parts, run, notes)
         judge = self._judge(corpus, reading, run, notes)
         found = search(corpus, asked, reading, vectors, run, self._candidates, judge)
-        hits = self._hits(corpus, found, max(asked.k, disputes.LOOKED_AT), explain)
         if run.may("disputes"):
             start = _time.perf_counter()
-            hits = disputes.settled(hits, asked.text, asked.subject)
+            hits = self._hits(corpus, found, max(asked.k, disputes.LOOKED_AT), explain)
+            hits = disputes.settled(hits, asked.text, asked.subject)[: asked.k]
             run.timed("disputes", start)
-        hits = hits[: asked.k]
+        else:
+            hits = self._hits(corpus, found, asked.k, explain)
         report = RecallReport(
             query=asked.text,
             searched=corpus.rows,
@@ -289,7 +292,10 @@ class Recaller:
             if _time.monotonic() < self._resting.get(reranker.name, 0.0):
                 notes.append("not reranked: the reranker failed a moment ago")
                 return None
-            if not len(rows) or not run.may(reranking.STAGE, self._rerank_ms):
+            if not len(rows):
+                return None
+            if not run.may(reranking.STAGE, self._rerank_ms):
+                self._rerank_ms *= _HOPED
                 return None
             start = _time.perf_counter()
             try:

@@ -1,0 +1,116 @@
+"""The second look at the first hits: what a reranker is shown, what its word counts for, and how it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast
+from holdfast.errors import Misconfigured
+from holdfast.providers.choose import choose_reranker
+from holdfast.providers.reranker import Passage
+from holdfast.retrieval import reranking
+from holdfast.testing.embedders import HashEmbedder
+
+
+class Judge:
+    """A reranker that likes passages with a word in them."""
+
+    name = "judge"
+
+    def __init__(self, word: str = "quokka") -> None:
+        self.word, self.seen = word, list[tuple[str, list[Passage]]]()
+        self.answer: Any = None
+
+    def judge(self, question: str, passages: Sequence[Passage]) -> Any:
+        self.seen.append((question, list(passages)))
+        liked = [4.0 if self.word in passage.text else -4.0 for passage in passages]
+        return np.array([[one, one] for one in liked]) if self.answer is None else self.answer
+
+
+def store_with(judge: Any, *texts: str) -> holdfast.Store:
+    store = holdfast.open("ram:", embedder=HashEmbedder(), reranker=judge)
+    store.memory(user="ana").remember_all(texts)
+    return store
+
+
+OWNERS = ["Ada", "Bea", "Cem", "Dan", "Eva", "Fay", "Gus", "Hal", "Ida", "Jon", "Kim", "Lea", "Max", "Nia", "Ole"]
+NOTES = [f"the key of {owner} hangs on a hook" for owner in OWNERS]
+
+
+def test_its_word_moves_a_hit_up_and_says_whether_it_answers() -> None:
+    judge = Judge()
+    with store_with(judge, *NOTES[:6]) as store:
+        memory = store.memory(user="ana")
+        plain = [hit.text for hit in memory.recall("Whose key hangs on a hook?", without=["rerank"])]
+        judge.word = plain[-1]
+        found = memory.recall("Whose key hangs on a hook?", explain=True)
+        place = [hit.text for hit in found].index(judge.word)
+        assert place < len(plain) - 1
+        assert found[place].why["rerank"] > 0
+        judge.word = "in none of them"
+        assert memory.recall("Whose key hangs on a hook?").confidence < found.confidence
+
+
+def test_it_reads_the_first_hits_alone_with_who_speaks_and_the_turn_before() -> None:
+    judge = Judge()
+    with store_with(judge, *NOTES) as store:
+        store.memory(user="ana").recall("Which key?")
+        assert len(judge.seen[-1][1]) == reranking.FIRST
+        store.thread("t", user="bo").append(
+            {"role": "assistant", "content": "Where is it?"}, {"role": "user", "name": "Bo", "content": "In the shed."}
+        )
+        store.memory(user="bo").recall("Is the spade in the shed?")
+        question, passages = judge.seen[-1]
+        assert question == "Is the spade in the shed?"
+        assert Passage("Bo", "In the shed.", "Where is it?") in passages
+
+
+@pytest.mark.parametrize("answer", [[[1.0, 2.0]], [[np.nan, 1.0]] * 6, "nonsense", [1.0] * 6], ids=str)
+def test_what_it_answers_wrongly_is_said_and_left_out(answer: Any) -> None:
+    judge = Judge()
+    with store_with(judge, *NOTES[:6]) as store:
+        memory = store.memory(user="ana")
+        expected = [hit.text for hit in memory.recall("Which key?", without=["rerank"])]
+        judge.answer = answer
+        found = memory.recall("Which key?")
+        assert [hit.text for hit in found] == expected
+        assert any("not reranked" in note for note in found.report.notes)
+        asked = len(judge.seen)
+        assert any("failed a moment ago" in note for note in memory.recall("Which key?").report.notes)
+        assert len(judge.seen) == asked
+
+
+def test_another_script_and_no_letters_are_not_its_business() -> None:
+    judge = Judge()
+    with store_with(judge, *NOTES[:6]) as store:
+        for query in ("钥匙挂在哪里", "???", "12 34"):
+            store.memory(user="ana").recall(query)
+        assert not judge.seen
+
+
+def test_with_little_time_it_is_left_out_but_not_for_ever() -> None:
+    judge = Judge()
+    with store_with(judge, *NOTES[:6]) as store:
+        memory = store.memory(user="ana")
+        memory.recall("Which key?", without=["rerank"])
+        found = memory.recall("Which key?", within_ms=100)
+        assert "rerank" in found.report.skipped
+        assert not judge.seen
+        assert any("rerank" not in memory.recall("Which key?", within_ms=100).report.skipped for _ in range(200))
+
+
+def test_with_no_time_left_only_as_many_hits_are_read_as_are_shown() -> None:
+    with store_with("none", *NOTES) as store:
+        found = store.memory(user="ana").recall("Which key?", k=2, within_ms=0.001)
+        assert len(found) == 2
+        assert "disputes" in found.report.skipped
+
+
+@pytest.mark.parametrize("spec", ["zebra", object(), Judge], ids=str)
+def test_what_is_no_reranker_is_refused(spec: Any) -> None:
+    with pytest.raises(Misconfigured, match="A reranker is"):
+        choose_reranker(spec)
