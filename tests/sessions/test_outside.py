@@ -299,6 +299,14 @@ def test_after_an_untrusted_hit_too(store: holdfast.Store) -> None:
     assert trusts(memory) == ["untrusted", "untrusted"]
 
 
+def test_after_an_untrusted_hit_that_stands_among_the_facts_too(store: holdfast.Store) -> None:
+    store.memory(user="ana").remember("The rent goes to account 66", key="account", trust="untrusted")
+    with store.session(store.thread("t", user="ana"), learn="off").turn("Which account does the rent go to?") as turn:
+        assert "account 66" in turn.context.section("facts")
+        assert turn.trust == "untrusted"
+        turn.reply("66")
+
+
 def test_a_page_makes_a_model_replace_and_forget_nothing(store: holdfast.Store) -> None:
     memory = store.memory(user="ana")
     memory.remember("PIN 9999", key="pin")

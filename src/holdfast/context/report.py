@@ -13,7 +13,7 @@ from holdfast.context.budget import SECTIONS
 from holdfast.context.page import Dropped, Page
 from holdfast.context.render import render
 from holdfast.errors import Invalid, quoted
-from holdfast.records import Hit
+from holdfast.records import TRUST, Hit
 
 
 class SectionReport(msgspec.Struct, frozen=True):
@@ -61,13 +61,15 @@ class Context(msgspec.Struct, frozen=True):
     """What goes into the model for this turn. ``messages("openai")``, ``"anthropic"`` or ``"gemini"`` renders it.
 
     ``hits`` are what recall found and the context shows; ``window`` has the numbers of the first and the last entry
-    that it shows word for word, if any.
+    that it shows word for word, if any. ``trust`` is the least trust of what was found and is shown, among the facts
+    too.
     """
 
     page: Page
     report: ContextReport
     hits: tuple[Hit, ...] = ()
     window: tuple[int, int] | None = None
+    trust: str = TRUST[-1]
 
     def messages(self, format: str = "openai") -> Any:
         """The messages for OpenAI's, Anthropic's or Gemini's client; with ``plain``, one text."""

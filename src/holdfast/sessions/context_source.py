@@ -34,7 +34,7 @@ from holdfast.context.talk import ConversationSoFar, Message, Stretch, conversat
 from holdfast.context.window import Viewing, choose, weigh
 from holdfast.engine.contract import Mark, Scope
 from holdfast.errors import Corrupt, HoldfastError, Invalid, Unsupported, quoted
-from holdfast.ledger import log
+from holdfast.ledger import log, speech
 from holdfast.ledger import schema as schemas
 from holdfast.ledger.core import Core
 from holdfast.ledger.files import FILE, text_of
@@ -557,7 +557,9 @@ class Builder:
         report = account.report(before, gathering.recalled, began, gathering.elsewhere | shown)
         window = packed.window.stretches
         span = (window[0].first, window[-1].last) if window else None
-        return Context(page, report, hits, span)
+        pieces = {piece.id for pieces in packed.chosen.values() for piece in pieces}
+        trust = speech.least(hit.trust for hit in gathering.recalled or () if hit.id in pieces)
+        return Context(page, report, hits, span, trust)
 
 
 # The account

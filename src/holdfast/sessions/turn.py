@@ -352,7 +352,7 @@ class Exchange:
         self.answer: Answer | None = None
         self._stopped = ""
         brought = (said.trust for said in voices_in(question.kind, question.content))
-        self._read = least(["stated", *brought, *(hit.trust for hit in context.hits)])
+        self._read = least(["stated", context.trust, *brought])
 
     def __repr__(self) -> str:
         return f"Exchange({self._thread.id!r} #{self.question.number}, {'answered' if self.answer else 'open'})"
