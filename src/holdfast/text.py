@@ -75,12 +75,6 @@ def _stemmer(language: str) -> Callable[[str], str]:
     return stem
 
 
-def mostly_latin(text: str) -> bool:
-    """Whether most letters of a text are Latin ones."""
-    letters = [letter for letter in text if letter.isalpha()]
-    return 2 * sum(letter < "\u0250" for letter in letters) > len(letters)
-
-
 def fold(text: str) -> str:
     """The text without case, accents and other differences that people do not mean."""
     if text.isascii():

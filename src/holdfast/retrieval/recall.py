@@ -284,8 +284,8 @@ class Recaller:
 
     def _judge(self, corpus: Corpus, reading: ParsedQuery, run: Stopwatch, notes: list[str]) -> Judge | None:
         """What asks the reranker of the first rows. Where it fails, that is said, and it is left alone for a while."""
-        reranker = self._reranker
-        if reranker is None or not text.mostly_latin(reading.asks):
+        reranker, asks = self._reranker, reading.asks
+        if reranker is None or text.in_another_script(asks) or not any(map(str.isalpha, asks)):
             return None
 
         def judge(rows: Rows) -> Array | None:
@@ -299,7 +299,7 @@ class Recaller:
                 return None
             start = _time.perf_counter()
             try:
-                found = reranker.judge(reading.asks, self._passages(corpus, rows))
+                found = reranker.judge(asks, self._passages(corpus, rows))
             except HoldfastError as error:
                 self._resting[reranker.name] = _time.monotonic() + indexes.RETRY_S
                 notes.append(f"not reranked: {error}")
