@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import types
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -167,7 +167,8 @@ def test_what_no_longer_counts_does_not_cost_hits(memory: Memories, way: str) ->
     [
         {"k": 0}, {"k": -1}, {"k": 1_001}, {"k": True}, {"k": 2.0}, {"k": "3"}, {"k": None},
         {"within_ms": 0}, {"within_ms": -1}, {"within_ms": "x"}, {"within_ms": float("nan")},
-        {"as_of": "yesterday"}, {"as_of": datetime(2020, 1, 1)}, {"since": 5}, {"until": "x"},
+        {"as_of": "yesterday"}, {"as_of": datetime(2020, 1, 1)}, {"since": 5},
+        {"as_of": datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))}, {"until": "x"},
         {"kind": "fact"}, {"kind": ["semantic", 5]}, {"kind": 5}, {"tag": 5}, {"tag": ""}, {"tag": [""]}, {"by": 5},
         {"channel": ""}, {"tool": ["x"]}, {"trust": "high"}, {"trust": 1}, {"thread": ""}, {"thread": 5},
         {"subject": 5}, {"color": "red"},
