@@ -421,6 +421,18 @@ def test_of_two_messages_that_disagree_the_newer_comes_first(here: Any, clock: M
     assert newer < older
 
 
+def test_what_is_trusted_less_is_not_lifted_for_being_newer(here: Any, clock: ManualClock) -> None:
+    memory = here.open(None).memory(user="ana")
+    memory.remember("The account number for the rent is 11")
+    clock.advance(60)
+    newer = "Update: the account number for the rent is now 66"
+    memory.remember(newer, trust="untrusted")
+    (hit,) = [
+        one for one in memory.recall("What is the account number for the rent?", explain=True) if one.text == newer
+    ]
+    assert "newer first" not in hit.why
+
+
 def test_time_words_are_meant_from_now(here: Any, clock: ManualClock) -> None:
     store = here.open()
     thread = store.thread("t", user="ana")
