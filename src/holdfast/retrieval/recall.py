@@ -123,6 +123,7 @@ class Recaller:
             raise Invalid(f"there is no stage {', '.join(unknown)} to leave out; there are {', '.join(OPTIONAL)}")
         began = _time.perf_counter()
         asked = self._asked(query, k, as_of, within_ms, only, folded(subject_of(scope)))
+        asked = msgspec.structs.replace(asked, personal=scope.user is not None)
         run = Stopwatch(began, within_ms, without)
         seen = self._seen(scope, only.get("thread"), asked.kinds, _slow(within_ms))
         return self._answered(asked, seen, run, explain)
@@ -179,7 +180,7 @@ class Recaller:
         hits = self._hits(corpus, found, max(asked.k, disputes.LOOKED_AT), explain)
         if run.may("disputes"):
             start = _time.perf_counter()
-            hits = disputes.settled(hits, asked.text, asked.subject)
+            hits = disputes.settled(hits, asked.text, asked.subject if asked.personal else None)
             run.timed("disputes", start)
         hits = hits[: asked.k]
         report = RecallReport(
