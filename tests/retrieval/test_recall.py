@@ -433,6 +433,31 @@ def test_what_is_trusted_less_is_not_lifted_for_being_newer(here: Any, clock: Ma
     assert "newer first" not in hit.why
 
 
+@pytest.mark.parametrize("only", [{"trust": "stated"}, {"kind": "message"}], ids=str)
+def test_what_a_filter_keeps_out_lends_no_more_than_what_it_keeps(here: Any, only: dict[str, Any]) -> None:
+    store = here.open(None)
+    thread = store.thread("t", user="ana")
+    for number in range(20):
+        thread.append(said(f"Talk {number} about gardens and boats"), {"role": "assistant", "content": "Sure."})
+    thread.append(said("Look it up"), {"role": "tool", "content": "The vault opens with 9932"}, said("Okay."))
+    hits = store.memory(user="ana").recall("What opens the vault?", explain=True, **only)
+    assert max(abs(part) for hit in hits for part in hit.why.values()) <= 3
+    assert all(hit.score < 20 for hit in hits)
+
+
+def test_neighbours_that_are_trusted_less_lend_nothing(here: Any) -> None:
+    store = here.open(None)
+    thread = store.thread("t", user="ana")
+    thread.append(said("Look it up"), {"role": "tool", "content": "The vault opens with 9932"}, said("Okay."))
+    for number in range(20):
+        thread.append(said(f"Talk {number} about gardens and boats"), {"role": "assistant", "content": "Sure."})
+    memory = store.memory(user="ana")
+    assert memory.recall("What opens the vault?").relevant
+    found = memory.recall("What opens the vault?", trust="stated", explain=True)
+    assert not found.relevant
+    assert {hit.why["window"] for hit in found} == {0.0}
+
+
 def test_time_words_are_meant_from_now(here: Any, clock: ManualClock) -> None:
     store = here.open()
     thread = store.thread("t", user="ana")

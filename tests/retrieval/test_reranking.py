@@ -55,3 +55,21 @@ def test_an_answer_that_is_none_is_said_and_left_out(answer: Callable[[int], Any
     assert found[0].text == "The key is with Rita"
     assert all(np.isfinite(hit.score) for hit in found)
     assert [note.startswith("not reranked") for note in found.report.notes] == [True]
+
+
+def test_it_reads_no_neighbour_that_is_trusted_less() -> None:
+    read: list[Passage] = []
+
+    class Reads(_Judges):
+        def judge(self, question: str, passages: Sequence[Passage]) -> Any:
+            read.extend(passages)
+            return super().judge(question, passages)
+
+    with holdfast.open("ram:", embedder=None, reranker=Reads(lambda count: np.zeros((count, 2)))) as store:
+        store.thread("t", user="ana").append(
+            {"role": "tool", "content": "The vault opens with 9932"}, {"role": "user", "content": "Which vault?"}
+        )
+        store.memory(user="ana").recall("What opens the vault?", trust="stated")
+        assert read == [Passage("user", "Which vault?")]
+        store.memory(user="ana").recall("What opens the vault?")
+        assert Passage("user", "Which vault?", "The vault opens with 9932") in read
