@@ -190,7 +190,8 @@ _LABELS = re.compile(
     r"example|case|version|room|order|invoice|page|line|memory|message|fact|record|document|day|week|round|level|"
     r"sprint|phase|unit|volume|option|rule|exercise|test)s?\.? ?(?:#|no\.? ?|number )?(?P<number>\d+)\b(?![:.]\d)"
     r"|#(?P<bare>\d+)\b|^\W*(?P<leading>\d+)[.):](?!\d)"
-    r"|^\W*(?P<first>[^\W_]*[^\W\d_][^\W_]*) (?P<own>\d+)(?=\s*(?:[:.)-](?!\d)|$))"
+    r"|^\W*(?:the )?(?P<first>[^\W_]*[^\W\d_][^\W_]*) (?P<own>\d+)(?=\s*(?:[:.)-](?!\d)|$)|\s(?:is|are|has|have|can|"
+    r"costs?|seats?|holds?|runs?|opens?|closes?|leaves?|arrives?|departs?|starts?|ends?|goes|earns?|shows?|takes?)\b)"
 )
 _FROM = re.compile(r"\bfrom (?:the |my |our )?(?!to\b|now\b|the\b|my\b|our\b)([a-z]{2,})")
 _BARE_WEEKDAY = re.compile(
