@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast import Memories
+from holdfast.clock import to_datetime
 from holdfast.engine.contract import Put
 from holdfast.errors import Invalid
 from holdfast.records import Recalled
@@ -456,6 +457,19 @@ def test_neighbours_that_are_trusted_less_lend_nothing(here: Any) -> None:
     found = memory.recall("What opens the vault?", trust="stated", explain=True)
     assert not found.relevant
     assert {hit.why["window"] for hit in found} == {0.0}
+
+
+def test_what_was_said_later_lends_nothing(here: Any, clock: ManualClock) -> None:
+    store = here.open(None)
+    thread = store.thread("t", user="ana")
+    for number in range(20):
+        thread.append(said(f"Talk {number} about gardens and boats"), {"role": "assistant", "content": "Sure."})
+    then = to_datetime(clock.now())
+    clock.advance(86_400)
+    thread.append(said("The vault opens with 9932"))
+    memory = store.memory(user="ana")
+    assert memory.recall("What opens the vault?").relevant
+    assert not memory.recall("What opens the vault?", as_of=then).relevant
 
 
 def test_time_words_are_meant_from_now(here: Any, clock: ManualClock) -> None:
