@@ -55,7 +55,7 @@ def to_micros(moment: datetime) -> int:
     if moment.tzinfo is None:
         raise Invalid(f"{moment!r} has no time zone; use datetime.now(timezone.utc) or attach one")
     try:
-        return (moment - _EPOCH) // _MICROSECOND
+        return (moment.astimezone(UTC) - _EPOCH) // _MICROSECOND
     except OverflowError:  # the first and last hours of the calendar, in some zones
         raise Invalid(f"{moment!r} is outside the calendar of UTC") from None
 

@@ -14,7 +14,7 @@ from holdfast.doors.cli import chat, chat_model
 from holdfast.doors.cli.chat_local import LIMIT_S, Wording
 from holdfast.doors.cli.chat_quotes import SOURCE, UNKNOWN
 from holdfast.doors.cli.desk import Desk, Options
-from holdfast.errors import Misconfigured, ModelFailed
+from holdfast.errors import Invalid, Misconfigured, ModelFailed
 from holdfast.providers.models import local
 from holdfast.providers.models.model import Reply, Usage
 
@@ -100,6 +100,11 @@ def test_it_is_stopped_where_it_strays_or_takes_too_long(
 
 def test_nothing_said_leaves_the_quote_alone(store: holdfast.Store) -> None:
     (text,) = answer(store, Says(ModelFailed("gone", model="says", reason="connection", partial="")))
+    assert text.startswith(QUOTE)
+
+
+def test_a_question_that_is_too_long_for_it_is_answered_by_the_quote(store: holdfast.Store) -> None:
+    (text,) = answer(store, Says(Invalid("says refuses the request: it exceeds the context", model="says")))
     assert text.startswith(QUOTE)
 
 

@@ -13,6 +13,8 @@ from holdfast.memory.superseding import LONGEST_EARLIER, LONGEST_LATER, outdates
         ("left", "I ride a Vespa", "I sold the Vespa and bought a bicycle"),
         ("left", "We deploy with Jenkins", "we moved from Jenkins to Buildkite"),
         ("left", "I smoke ten cigarettes a day", "I stopped smoking"),
+        ("left", "I eat meat", "I no longer eat meat"),
+        ("left", "Our tickets live in jira", "We track work in linear now, jira is gone"),
         ("left", "Our tickets live in Jira", "We track work in Linear now, Jira is gone"),
         ("left", "I'm reading Middlemarch", "Finished Middlemarch, on to Beloved"),
         ("left", "My boss is Angela", "Angela left; Deepak is my manager these days"),
@@ -37,6 +39,7 @@ def test_what_outdates(rule: str, earlier: str, later: str) -> None:
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [
+        ("My dog eats meat", "I no longer eat meat"),  # another one does it
         ("I ride a Vespa", "Should I sell the Vespa and buy a bicycle?"),  # asked
         ("I ride a Vespa", "I am thinking of selling the Vespa"),  # planned
         ("I ride a Vespa", "I haven't sold the Vespa yet"),  # denied

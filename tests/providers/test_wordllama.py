@@ -178,26 +178,35 @@ def test_the_words_it_keeps_are_bounded(model: WordLlama, monkeypatch: pytest.Mo
 # Damage
 
 
-def _damaged(folder: Path, weights: bytes | None, tokens: str | None) -> WordLlama:
+def _damaged(folder: Path, weights: bytes | None, tokens: bytes | None) -> WordLlama:
     for name, content in ((wordllama._WEIGHTS, weights), (wordllama._TOKENS, tokens)):
         path = folder / name
         path.parent.mkdir()
         if content is not None:
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
+            path.write_bytes(content)
     model = WordLlama()
     model._folder = folder
     return model
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_file_of_another_version_makes_no_vectors_under_this_name(tmp_path: Path, at: int) -> None:
+    place = wordllama.folder() or Path()
+    files = [bytearray((place / name).read_bytes()) for name in (wordllama._WEIGHTS, wordllama._TOKENS)]
+    files[at][-100] ^= 1
+    with pytest.raises(Misconfigured, match="is damaged, or of a version"):
+        _damaged(tmp_path, bytes(files[0]), bytes(files[1])).embed(["text"])
 
 
 @pytest.mark.parametrize(
     ("weights", "tokens"),
     [
         (None, None),
-        (b"", "{}"),
-        (b"\xff" * 64, "{}"),
-        (b"\x02\x00\x00\x00\x00\x00\x00\x00{}", "{}"),
+        (b"", b"{}"),
+        (b"\xff" * 64, b"{}"),
+        (b"\x02\x00\x00\x00\x00\x00\x00\x00{}", b"{}"),
     ],
 )
-def test_damaged_files_say_how_to_repair_them(tmp_path: Path, weights: bytes | None, tokens: str | None) -> None:
+def test_damaged_files_say_how_to_repair_them(tmp_path: Path, weights: bytes | None, tokens: bytes | None) -> None:
     with pytest.raises(Misconfigured, match="pip install"):
         _damaged(tmp_path, weights, tokens).embed(["text"])

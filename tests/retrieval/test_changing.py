@@ -107,6 +107,29 @@ def test_somebody_else_outdates_nothing(here: Any, clock: ManualClock) -> None:
     assert [hit.text for hit in asked(store, VESPA.question) if hit.superseded_by] == [VESPA.earlier]
 
 
+def test_what_a_tool_returned_neither_outdates_nor_is_marked(here: Any, clock: ManualClock) -> None:
+    store = here.open()
+    thread = store.thread("talk", user="ana")
+    returned = {"type": "tool_result", "tool_use_id": "c", "content": VESPA.earlier}
+    words = {"type": "text", "text": "What does my insurance cost?"}
+    thread.append({"role": "user", "content": [words, returned]})
+    clock.advance(60)
+    thread.append({"role": "user", "content": [{**returned, "content": VESPA.later}]})
+    clock.advance(60)
+    thread.append({"role": "user", "content": VESPA.later})
+    assert [hit.text for hit in asked(store, VESPA.question) if hit.superseded_by] == []
+
+
+def test_without_a_user_each_thread_is_somebody_elses(here: Any, clock: ManualClock) -> None:
+    store = here.open()
+    store.thread("one").append({"role": "user", "content": VESPA.earlier})
+    clock.advance(60)
+    store.thread("two").append({"role": "user", "content": VESPA.later})
+    assert not any(hit.superseded_by for hit in store.memory().recall(VESPA.question))
+    store.thread("one").append({"role": "user", "content": VESPA.later})
+    assert any(hit.superseded_by for hit in store.memory().recall(VESPA.question))
+
+
 def test_of_two_values_that_dispute_each_other_the_later_comes_first(here: Any, clock: ManualClock) -> None:
     store = here.open()
     memory = store.memory(user="ana")

@@ -86,6 +86,25 @@ def test_a_message_of_any_client_library_is_found(ram: holdfast.Store, content: 
     assert ram.memory(user="ana").recall("zebra").relevant
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"inlineData": {"mimeType": "image/png", "data": "okapi"}},
+        {"inline_data": {"mime_type": "image/png", "data": "okapi"}},
+        {"fileData": {"fileUri": "okapi"}},
+        {"image": {"format": "png", "source": {"bytes": "okapi"}}},
+        {"text": "", "thoughtSignature": "okapi"},
+        {"reasoningContent": {"reasoningText": {"text": "", "signature": "okapi"}}},
+        {"functionResponse": {"name": "look", "parts": [{"inlineData": {"data": "okapi"}}]}},
+    ],
+)
+def test_a_file_inside_a_message_is_no_text(ram: holdfast.Store, block: dict[str, Any]) -> None:
+    ram.thread("t", user="ana").append({"role": "user", "content": [{"text": "a zebra"}, block]})
+    hits = ram.memory(user="ana").recall("zebra okapi")
+    assert hits[0].text.startswith("a zebra")
+    assert not any("okapi" in hit.text for hit in hits)
+
+
 def test_an_entry_that_is_no_text_says_nothing_and_breaks_nothing(ram: holdfast.Store) -> None:
     thread = ram.thread("t", user="ana")
     contents: tuple[Any, ...] = (

@@ -17,6 +17,7 @@ from holdfast.providers.automatic import Automatic
 from holdfast.providers.embedding import checked
 from holdfast.records import Recalled
 from holdfast.retrieval import index
+from holdfast.retrieval.source import texts_of
 from holdfast.testing.embedders import Flaky, HashEmbedder
 
 ANIMALS = [f"animal{number} lives in country{number % 7} near river{number % 5}" for number in range(120)]
@@ -112,6 +113,20 @@ def test_rankings_on_the_way_are_of_one_model_alone(here: Any, slow: Slow) -> No
     assert seen[-1] == ("slow", 0)
     assert slow.made == len(ANIMALS)
     assert store.verify().problems == ()
+
+
+def test_reading_the_texts_takes_of_the_same_time(
+    here: Any, slow: Slow, passing: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reading(*given: Any) -> list[str]:
+        passing.now += PORTION_S
+        return texts_of(*given)
+
+    store = here.open(auto(slow))
+    store.memory(user="ana").remember_all(ANIMALS)
+    monkeypatch.setattr(index, "texts_of", reading)
+    recall(store)
+    assert slow.made == 2 * 16  # and not 48: of 0.3 s, each 16 took a tenth to read and a tenth to embed
 
 
 def test_a_few_new_texts_get_their_vectors_at_once(here: Any, slow: Slow) -> None:

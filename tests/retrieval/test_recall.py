@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import types
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast import Memories
+from holdfast.clock import to_datetime
 from holdfast.engine.contract import Put
 from holdfast.errors import Invalid
 from holdfast.records import Recalled
@@ -167,7 +168,8 @@ def test_what_no_longer_counts_does_not_cost_hits(memory: Memories, way: str) ->
     [
         {"k": 0}, {"k": -1}, {"k": 1_001}, {"k": True}, {"k": 2.0}, {"k": "3"}, {"k": None},
         {"within_ms": 0}, {"within_ms": -1}, {"within_ms": "x"}, {"within_ms": float("nan")},
-        {"as_of": "yesterday"}, {"as_of": datetime(2020, 1, 1)}, {"since": 5}, {"until": "x"},
+        {"as_of": "yesterday"}, {"as_of": datetime(2020, 1, 1)}, {"since": 5},
+        {"as_of": datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))}, {"until": "x"},
         {"kind": "fact"}, {"kind": ["semantic", 5]}, {"kind": 5}, {"tag": 5}, {"tag": ""}, {"tag": [""]}, {"by": 5},
         {"channel": ""}, {"tool": ["x"]}, {"trust": "high"}, {"trust": 1}, {"thread": ""}, {"thread": 5},
         {"subject": 5}, {"color": "red"},
@@ -434,6 +436,56 @@ def test_of_two_messages_that_disagree_the_newer_comes_first(here: Any, clock: M
     found = texts(store.memory(user="ana").recall("What is my budget for the trip to Lisbon?"))
     older, newer = (next(at for at, text in enumerate(found) if amount in text) for amount in ("200", "350"))
     assert newer < older
+
+
+def test_what_is_trusted_less_is_not_lifted_for_being_newer(here: Any, clock: ManualClock) -> None:
+    memory = here.open(None).memory(user="ana")
+    memory.remember("The account number for the rent is 11")
+    clock.advance(60)
+    newer = "Update: the account number for the rent is now 66"
+    memory.remember(newer, trust="untrusted")
+    (hit,) = [
+        one for one in memory.recall("What is the account number for the rent?", explain=True) if one.text == newer
+    ]
+    assert "newer first" not in hit.why
+
+
+@pytest.mark.parametrize("only", [{"trust": "stated"}, {"kind": "message"}], ids=str)
+def test_what_a_filter_keeps_out_lends_no_more_than_what_it_keeps(here: Any, only: dict[str, Any]) -> None:
+    store = here.open(None)
+    thread = store.thread("t", user="ana")
+    for number in range(20):
+        thread.append(said(f"Talk {number} about gardens and boats"), {"role": "assistant", "content": "Sure."})
+    thread.append(said("Look it up"), {"role": "tool", "content": "The vault opens with 9932"}, said("Okay."))
+    hits = store.memory(user="ana").recall("What opens the vault?", explain=True, **only)
+    assert max(abs(part) for hit in hits for part in hit.why.values()) <= 3
+    assert all(hit.score < 20 for hit in hits)
+
+
+def test_neighbours_that_are_trusted_less_lend_nothing(here: Any) -> None:
+    store = here.open(None)
+    thread = store.thread("t", user="ana")
+    thread.append(said("Look it up"), {"role": "tool", "content": "The vault opens with 9932"}, said("Okay."))
+    for number in range(20):
+        thread.append(said(f"Talk {number} about gardens and boats"), {"role": "assistant", "content": "Sure."})
+    memory = store.memory(user="ana")
+    assert memory.recall("What opens the vault?").relevant
+    found = memory.recall("What opens the vault?", trust="stated", explain=True)
+    assert not found.relevant
+    assert {hit.why["window"] for hit in found} == {0.0}
+
+
+def test_what_was_said_later_lends_nothing(here: Any, clock: ManualClock) -> None:
+    store = here.open(None)
+    thread = store.thread("t", user="ana")
+    for number in range(20):
+        thread.append(said(f"Talk {number} about gardens and boats"), {"role": "assistant", "content": "Sure."})
+    then = to_datetime(clock.now())
+    clock.advance(86_400)
+    thread.append(said("The vault opens with 9932"))
+    memory = store.memory(user="ana")
+    assert memory.recall("What opens the vault?").relevant
+    assert not memory.recall("What opens the vault?", as_of=then).relevant
 
 
 def test_time_words_are_meant_from_now(here: Any, clock: ManualClock) -> None:

@@ -184,6 +184,17 @@ def test_after_a_handoff_the_fresh_session_knows_what_was_handed_over(store: hol
     assert "harbour" in page.section("handoff")
 
 
+def test_a_handoff_is_written_of_a_conversation_with_nul_in_it(store: holdfast.Store) -> None:
+    thread = store.thread("t", user="ana")
+    session = store.session(thread, learn="off")
+    session.turn("the goal of this\x00 trip is Lisbon").reply("Noted\x00. Next step: book\x00 a hotel.")
+    session.turn("and how\x00 far is it?")
+    session.end()
+    written = thread.handoff.read()
+    assert "how far" in written.next_action
+    assert "\x00" not in f"{written.goal}{written.next_action}{written.context}"
+
+
 def test_what_a_model_is_asked_for_a_summary_with_is_bounded(store: holdfast.Store) -> None:
     thread = store.thread("t", user="ana")
     for number in range(300):

@@ -25,7 +25,11 @@ _VOUCHED = ("system", "developer")
 _HELD = ("text", "content", "parts")
 _GIVEN = ("input", "arguments", "args")
 _RETURNED = ("title", "url", "source", "output", "outputs", "result", "results", "response", "json", "stdout", "stderr")
-_LABELS = ("id", "toolUseId", "status", "format", "bytes")
+_LABELS = ("id", "toolUseId", "status", "format")
+_NO_TEXT = frozenset({
+    "inlineData", "inline_data", "fileData", "file_data", "thoughtSignature", "thought_signature", "bytes", "s3Location"
+})  # fmt: skip
+"""Keys under which Gemini and Bedrock put files and seals: long, and nothing that anybody said."""
 RESERVED = "holdfast."
 """The prefix of events that Holdfast writes for itself. They are no part of what was said."""
 _LONG = 64
@@ -198,7 +202,9 @@ def _shown(block: dict[str, Any], *, outside: bool = False) -> dict[str, Any]:
     kind = block.get("type")
     if not isinstance(kind, str):
         hidden = (*_LABELS, *_MARKS) if outside else _MARKS if any(name in block for name in _HELD) else ()
-        return {name: value for name, value in block.items() if name not in hidden} if hidden else block
+        if "text" in block:
+            hidden = (*hidden, "signature")
+        return {name: value for name, value in block.items() if name not in hidden and name not in _NO_TEXT}
     if kind == "text" and isinstance(block.get("data"), str):  # the source of a document
         return {"data": block["data"]}
     names = (*_SPOKEN, *_RETURNED) if outside else _SPOKEN

@@ -286,7 +286,9 @@ def _by_leaving(new: _Statement, old: _Statement) -> bool:
     for words, named, sentence in new.left:
         if not words <= old.words or words & gone or _other_owner(sentence, old):
             continue
-        if named or old.sentences[0].own or old.sentences[0].subject & words:
+        said = old.sentences[0]
+        own = said.own and (said.mine or said.verb not in words)  # that I eat no meat says nothing of my dog
+        if named or own or said.subject & words:
             return True
     return False
 

@@ -26,6 +26,7 @@ NAME = "holdfast-reranker-1"
 _CLS, _SEP = 101, 102
 _QUESTION, _PASSAGE, _BEFORE = 40, 92, 24
 """How many tokens are read of each."""
+_LARGEST = 1e9  # further apart, scores would leave the range of their numbers
 _CHARACTERS = 40  # far more than a token has; a book is not read to its end only to be cut
 
 
@@ -107,7 +108,7 @@ def _read(tokens: Any, text: str, most: int) -> list[int]:
 
 
 class CheckedReranker:
-    """A reranker whose answers have been looked at: two finite numbers for each passage, or an error of ours."""
+    """A reranker whose answers have been looked at: two numbers for each passage, or an error of ours."""
 
     def __init__(self, inner: Reranker) -> None:
         self.inner, self.name = inner, inner.name
@@ -119,13 +120,15 @@ class CheckedReranker:
         import numpy  # noqa: PLC0415
 
         try:
-            found = numpy.asarray(self.inner.judge(question, passages), dtype=numpy.float32)
+            with numpy.errstate(over="ignore"):  # what does not fit becomes inf, which the next look refuses
+                found = numpy.asarray(self.inner.judge(question, passages), dtype=numpy.float32)
         except HoldfastError:
             raise
         except Exception as error:
             raise Unavailable(f"the reranker {self.name} failed: {type(error).__name__}: {error}") from error
-        if found.shape != (len(passages), 2) or not numpy.isfinite(found).all():
+        if found.shape != (len(passages), 2) or not (numpy.abs(found) <= _LARGEST).all():
             raise Misconfigured(
-                f"the reranker {self.name} must answer with two finite numbers for each of {len(passages)} passages"
+                f"the reranker {self.name} must answer with two numbers of at most {_LARGEST:.0e} for each of "
+                f"{len(passages)} passages"
             )
         return found

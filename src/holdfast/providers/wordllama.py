@@ -9,6 +9,7 @@ those of the package. Deliberately absent: downloads and other sizes of the mode
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.util
 import json
 import logging
@@ -32,6 +33,10 @@ DIMENSION = 256
 INSTALL = "pip install 'holdfast[embed]'"
 _WEIGHTS = Path("weights") / "l2_supercat_256.safetensors"
 _TOKENS = Path("tokenizers") / "l2_supercat_tokenizer_config.json"
+_DIGESTS = {
+    _WEIGHTS: "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
+    _TOKENS: "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",
+}
 _PIECE = 2_000  # characters that are tokenised at once: the time of the tokeniser grows faster than the text
 _WORD = 24  # longer words are rare, and keeping them would only fill the memory
 _WORDS = 100_000
@@ -156,8 +161,8 @@ def _load(place: Path) -> _StaticModel:
 
     began = time.perf_counter()
     try:
-        matrix = _matrix(place / _WEIGHTS)
-        model = _StaticModel(matrix, tokenizers.Tokenizer.from_file(str(place / _TOKENS)))
+        weights, tokens = (_read(place / name, known) for name, known in _DIGESTS.items())
+        model = _StaticModel(_matrix(weights), tokenizers.Tokenizer.from_str(tokens.decode()))
     except Exception as error:  # the tokeniser raises bare Exception
         raise Misconfigured(
             f"The data files of WordLlama cannot be read ({error}). Install it again: {INSTALL} --force-reinstall",
@@ -167,15 +172,20 @@ def _load(place: Path) -> _StaticModel:
     return model
 
 
-def _matrix(path: Path) -> Vectors:
+def _read(path: Path, known: str) -> bytes:
+    """A data file, refused unless it is the one that saved vectors were made with."""
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != known:
+        raise ValueError(f"{path.name} is damaged, or of a version that this Holdfast does not know")
+    return data
+
+
+def _matrix(data: bytes) -> Vectors:
     """Read the one tensor of a safetensors file: the size of a JSON header, the header, then the numbers."""
     import numpy  # noqa: PLC0415
 
-    with path.open("rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))["embedding.weight"]
-        if header["dtype"] != "F16" or header["shape"][1] != DIMENSION:
-            raise ValueError(f"{path.name} holds {header['dtype']} {header['shape']}")
-        start, end = header["data_offsets"]
-        file.seek(start, 1)
-        numbers: numpy.typing.NDArray[numpy.float16] = numpy.frombuffer(file.read(end - start), dtype="<f2")
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])["embedding.weight"]
+    first, end = header["data_offsets"]
+    numbers: numpy.typing.NDArray[numpy.float16] = numpy.frombuffer(data[start + first : start + end], dtype="<f2")
     return numbers.reshape(header["shape"]).astype(numpy.float32)

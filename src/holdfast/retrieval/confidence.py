@@ -32,7 +32,7 @@ _AT_LEAST = 200
 def confidence(table: Table, read: Array | None = None, judged: Array | None = None) -> float:
     """From 0, nothing here, to 1. ``judged`` is what a reranker says of the rows that it ``read``."""
     value = _guessed(table) if judged is None or read is None or not len(read) else _answered(table, read, judged)
-    return 1 / (1 + math.exp(-value))
+    return (1 + math.tanh(value / 2)) / 2  # the logistic curve, for any value
 
 
 def _answered(table: Table, read: Array, judged: Array) -> float:

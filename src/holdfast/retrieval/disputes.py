@@ -41,31 +41,37 @@ class _Said(NamedTuple):
     order: tuple[datetime, str]
 
 
-def settled(hits: Sequence[Hit], query: str, owner: str) -> tuple[Hit, ...]:
-    """The hits, each marked with what contradicts or outdates it. ``owner`` is whom "I" means."""
+def settled(hits: Sequence[Hit], query: str, owner: str | None) -> tuple[Hit, ...]:
+    """The hits, each marked with what contradicts or outdates it. ``owner`` is whom "I" means in all threads;
+    None where each may be somebody else's."""
     said = [one for hit in hits[:LOOKED_AT] if (one := _said(hit, owner)) is not None]
     outdated = _outdated(said)
     against, newer = _disputed(hits[:_DISPUTED], outdated)
     marked = [
         replace(hit, disputed_by=tuple(against.get(hit.id, ())), superseded_by=outdated.get(hit.id))
-        if hit.id in against or hit.id in outdated
+        if (hit.id in against or hit.id in outdated) and not _from_outside(hit)
         else hit
         for hit in hits
     ]
     return tuple(marked if _PAST.search(query) else _newer_first(marked, {**newer, **outdated}, query))
 
 
-def _said(hit: Hit, owner: str) -> _Said | None:
+def _from_outside(hit: Hit) -> bool:
+    """Whether it is what a tool or a page says in an entry, which may be in the hits with its own words as well."""
+    return hit.entry is not None and hit.trust == TRUST[0]
+
+
+def _said(hit: Hit, owner: str | None) -> _Said | None:
     """Files say nothing, nor do tools and assistants about the state of the one they talk with."""
     if hit.memory is not None:
         memory = hit.memory
         return _Said(hit, folded(memory.subject), (memory.recorded_at, in_order(memory.id)))
-    if hit.entry is None or hit.kind != "message" or not isinstance(hit.entry.content, dict):
+    if hit.entry is None or hit.kind != "message" or _from_outside(hit) or not isinstance(hit.entry.content, dict):
         return None
     name, role = (hit.entry.content.get(field) for field in ("name", "role"))
     if role not in ("user", None) or not (role or name):
         return None
-    who = folded(name) if isinstance(name, str) and name else owner
+    who = folded(name) if isinstance(name, str) and name else f"#{hit.entry.thread}" if owner is None else owner
     return _Said(hit, who, (hit.time, f"{hit.entry.number:020}"))
 
 
@@ -106,10 +112,10 @@ def _disputed(hits: Sequence[Hit], outdated: dict[str, str]) -> tuple[dict[str, 
 
 def _newer_first(hits: list[Hit], newer: dict[str, str], query: str) -> list[Hit]:
     """One newer hit lifted to just above the best older one, unless the older one's very figure is asked for."""
-    places = {hit.id: place for place, hit in enumerate(hits)}
+    places = {hit.id: place for place, hit in enumerate(hits) if not _from_outside(hit)}
     asked = set(_FIGURE.findall(query))
     for place, hit in enumerate(hits):
-        at = places.get(newer.get(hit.id, ""), -1)
+        at = -1 if _from_outside(hit) else places.get(newer.get(hit.id, ""), -1)
         if at > place and not asked & (set(_FIGURE.findall(hit.text)) - set(_FIGURE.findall(hits[at].text))):
             lifted = hits[at]
             above = hits[place - 1].score if place else hit.score + 2e-4

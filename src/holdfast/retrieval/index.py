@@ -305,8 +305,10 @@ class Index:
             for start in range(0, len(open_), portion):
                 if slow is not None and slow.left <= 0:
                     break
-                some = open_[start : start + portion]
+                some, began = open_[start : start + portion], _time.monotonic()
                 read = texts_of(self._source, segment, some) if texts is None else [texts[at] for at in some]
+                if slow is not None:
+                    slow.left -= _time.monotonic() - began
                 made.append(self._embed(embedder, read, slow))
         finally:
             if made:

@@ -20,8 +20,8 @@ def newer(table: Table, ranked: Array, scores: Array) -> tuple[Array, Array]:
     """Put one turn that says that something changed just above the best older one that it outdates.
 
     They are about the same when the same side says both, they are alike and each holds most of what is asked; the older
-    one carries a number, which is what changes. Nothing else moves: what is better and about something else stays above
-    it, and a second turn would push the answer away.
+    one carries a number, which is what changes, and the newer one is trusted as much. Nothing else moves: what is
+    better and about something else stays above it, and a second turn would push the answer away.
     """
     head = ranked[:_LOOKED_AT]
     if "current" not in table.reading or len(head) < 2:
@@ -31,7 +31,9 @@ def newer(table: Table, ranked: Array, scores: Array) -> tuple[Array, Array]:
     later = (time[None, :] > time[:, None]) | ((time[None, :] == time[:, None]) & (place[None, :] > place[:, None]))
     speaker, most = table.stored("speaker")[head], held >= _MOST
     number, update = table.cue("number")[head] > 0, table.cue("update")[head] > 0
-    outdates = later & alike & (speaker[None, :] == speaker[:, None]) & most[:, None] & most[None, :]
+    trust = table.stored("trust")[head]
+    outdates = later & alike & (trust[None, :] >= trust[:, None])
+    outdates &= (speaker[None, :] == speaker[:, None]) & most[:, None] & most[None, :]
     outdates = np.triu(outdates & number[:, None] & update[None, :], 1)
     outdates[_BEST:] = False
     if not outdates.any():

@@ -110,7 +110,7 @@ _MARKS = "\"'.,;:!?()[]{}<>«»“”„…"
 
 class RecallQuery(msgspec.Struct, frozen=True):
     """A recall's question and what it may find. Times are microseconds; ``kinds`` of None means every kind; ``subject``
-    is whom a question in the first person is about."""
+    is whom a question in the first person is about, and ``personal`` whether that is a user."""
 
     text: str
     k: int
@@ -122,6 +122,7 @@ class RecallQuery(msgspec.Struct, frozen=True):
     until: int | None = None
     trust: int = 0
     subject: str = ""
+    personal: bool = False
 
 
 class ParsedQuery(NamedTuple):

@@ -126,6 +126,7 @@ class Recaller:
             raise Invalid(f"there is no stage {', '.join(unknown)} to leave out; there are {', '.join(OPTIONAL)}")
         began = _time.perf_counter()
         asked = self._asked(query, k, as_of, within_ms, only, folded(subject_of(scope)))
+        asked = msgspec.structs.replace(asked, personal=scope.user is not None)
         run = Stopwatch(began, within_ms, without)
         seen = self._seen(scope, only.get("thread"), asked.kinds, _slow(within_ms))
         return self._answered(asked, seen, run, explain)
@@ -182,12 +183,12 @@ class Recaller:
         reading = question.telling(question.read(asked.text, asked.now), corpus)
         run.timed("catch up", run.began)
         vectors = self._vectors(question.without_names(reading, corpus), parts, run, notes)
-        judge = self._judge(corpus, reading, run, notes)
+        judge = self._judge(corpus, reading, asked.trust, run, notes)
         found = search(corpus, asked, reading, vectors, run, self._candidates, judge)
         if run.may("disputes"):
             start = _time.perf_counter()
             hits = self._hits(corpus, found, max(asked.k, disputes.LOOKED_AT), explain)
-            hits = disputes.settled(hits, asked.text, asked.subject)[: asked.k]
+            hits = disputes.settled(hits, asked.text, asked.subject if asked.personal else None)[: asked.k]
             run.timed("disputes", start)
         else:
             hits = self._hits(corpus, found, asked.k, explain)
@@ -282,7 +283,9 @@ class Recaller:
         run.timed("embed", start)
         return found
 
-    def _judge(self, corpus: Corpus, reading: ParsedQuery, run: Stopwatch, notes: list[str]) -> Judge | None:
+    def _judge(
+        self, corpus: Corpus, reading: ParsedQuery, trust: int, run: Stopwatch, notes: list[str]
+    ) -> Judge | None:
         """What asks the reranker of the first rows. Where it fails, that is said, and it is left alone for a while."""
         reranker, asks = self._reranker, reading.asks
         if reranker is None or text.in_another_script(asks) or not any(map(str.isalpha, asks)):
@@ -299,7 +302,7 @@ class Recaller:
                 return None
             start = _time.perf_counter()
             try:
-                found = reranker.judge(asks, self._passages(corpus, rows))
+                found = reranker.judge(asks, self._passages(corpus, rows, trust))
             except HoldfastError as error:
                 self._resting[reranker.name] = _time.monotonic() + indexes.RETRY_S
                 notes.append(f"not reranked: {error}")
@@ -310,14 +313,15 @@ class Recaller:
 
         return judge
 
-    def _passages(self, corpus: Corpus, rows: Rows) -> list[Passage]:
-        """The texts of some rows, and of the turns before them, as a reranker reads them."""
+    def _passages(self, corpus: Corpus, rows: Rows, trust: int) -> list[Passage]:
+        """The texts of some rows, and of the turns before them that are trusted so much, as a reranker reads them."""
         before = corpus.beside(rows, (-1,))[0]
-        spoken_ = corpus.column("kind", rows) < CODES["semantic"]
-        before = Rows(before.part, np.where(spoken_, before.row, -1))
+        read = corpus.column("kind", rows) < CODES["semantic"]
+        read &= corpus.column("trust", Rows(before.part, np.maximum(before.row, 0))) >= trust
+        before = Rows(before.part, np.where(read, before.row, -1))
         asked = _hit_rows(corpus, rows) + _hit_rows(corpus, before.at(before.row >= 0))
-        read = self._read(corpus, asked)
-        found = [self._passage(corpus, row, read) for row in asked]
+        ground = self._read(corpus, asked)
+        found = [self._passage(corpus, row, ground) for row in asked]
         turns = iter(found[len(rows) :])
         return [
             passage._replace(before=next(turns).text) if there else passage

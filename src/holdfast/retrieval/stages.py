@@ -47,17 +47,20 @@ def around(table: Table) -> dict[str, Array]:
     before, after = table.beside(-1), table.beside(1)
     before2, after2 = table.beside(-2), table.beside(2)
     table.lexical.look([before, after, before2, after2])
-    score = table.lexical.score
     top = max(float(table.columns["bm25"].max(initial=0.0)), 1e-9)
+
+    def score(rows: Rows) -> Array:
+        found: Array = np.minimum(table.lexical.score(rows) / top, 1.0)  # a filter may keep out the best of all
+        return found
+
     asked = _has_cue(table, before, "question")
-    found = {
+    return {
         "window": share(_window(table, before, after)),
         "thread": _threads(table),
-        "before2": score(before2) / top,
-        "after2": score(after2) / top,
-        "question": asked * score(before) / top,
+        "before2": score(before2),
+        "after2": score(after2),
+        "question": asked * score(before),
     }
-    return found
 
 
 def meaning_around(table: Table) -> dict[str, Array]:

@@ -84,7 +84,8 @@ class Table:
         return names, np.where(self.spoken, which, len(names) + np.arange(len(self)))
 
     def beside(self, step: int) -> Rows:
-        """The entries that many places after each row, of those in ``AROUND``; ``row`` is -1 where there is none."""
+        """The entries that many places after each row, of those in ``AROUND``; ``row`` is -1 where there is none, or
+        none that had been said by then and is trusted as much as is asked for."""
         return self._beside[step]
 
     @cached_property
@@ -92,8 +93,13 @@ class Table:
         if not self.spoken.any():
             return dict.fromkeys(AROUND, Rows(self.rows.part, np.full(len(self), -1, dtype=np.int64)))
         found = self.corpus.beside(self.rows, AROUND)
-        rows = [Rows(each.part, np.where(self.spoken, each.row, -1)) for each in found]
+        rows = [Rows(each.part, np.where(self.spoken & self._counts(each), each.row, -1)) for each in found]
         return dict(zip(AROUND, rows, strict=True))
+
+    def _counts(self, rows: Rows) -> Array:
+        there = Rows(rows.part, np.maximum(rows.row, 0))
+        found: Array = self.corpus.column("trust", there) >= self.asked.trust
+        return found if self.asked.as_of is None else found & (self.corpus.column("time", there) <= self.asked.as_of)
 
     def places(self, rows: Rows) -> Array:
         """Where rows of the corpus stand in this table, -1 for those that do not."""

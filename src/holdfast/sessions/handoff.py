@@ -105,13 +105,13 @@ def _update(
     theirs, _, _ = before.context.partition(_MARK)
     ours = f"{theirs.rstrip()}\n\n{_MARK}\n{progress.context}".lstrip() if progress.context else None
     return thread.handoff.update(
-        goal=progress.goal if progress.goal and not _is_theirs(thread, before) else None,
+        goal=_clean(progress.goal) if progress.goal and not _is_theirs(thread, before) else None,
         done=_items(progress.done),
         todo=_items(progress.todo),
         blockers=_items(progress.blockers) if unchanged or before.blockers == seen.blockers else None,
-        next_action=following if before.next_action == seen.next_action else None,
+        next_action=following and _clean(following) if before.next_action == seen.next_action else None,
         decisions=_items(progress.decisions),
-        context=ours,
+        context=ours and _clean(ours),
         expect=before.revision,
         by=BY,
     )
@@ -127,8 +127,13 @@ def _is_theirs(thread: Thread, before: HandoffDocument) -> bool:
     return bool(before.goal) and by != BY
 
 
+def _clean(text: str) -> str:
+    """Without NUL, which a message can hold and a file cannot."""
+    return text.replace("\x00", "")
+
+
 def _items(given: Sequence[str]) -> list[str] | None:
-    return [" ".join(item.replace("\x00", "").split())[:_LONG] for item in given[:_ITEMS] if item.strip()] or None
+    return [" ".join(_clean(item).split())[:_LONG] for item in given[:_ITEMS] if item.strip()] or None
 
 
 def _by_model(

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from holdfast.doors.cli.chat_choosing import Quote
 from holdfast.doors.cli.chat_quotes import SOURCE, Quoting, answered, question_in, told, whole
-from holdfast.errors import ModelFailed
+from holdfast.errors import Invalid, ModelFailed
 from holdfast.providers.models.model import Model, Reply, Usage
 from holdfast.text import terms, words
 
@@ -86,8 +86,8 @@ class Wording(Quoting):
                     yield piece
                 else:
                     return
-        except (ModelFailed, KeyboardInterrupt):
-            pass  # too long, out of order or interrupted: the quote says it
+        except (ModelFailed, Invalid, KeyboardInterrupt):
+            pass  # more than it can read, too slow, out of order or interrupted: the quote says it
         if begun:
             yield _CUT
 
