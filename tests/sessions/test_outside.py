@@ -416,3 +416,21 @@ def test_a_result_alone_opens_no_question(store: holdfast.Store) -> None:
     thread.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "42"}]})
     session = store.session(thread, model=Scripted("ok"), learn="off")
     assert session.resume() is None
+
+
+def test_a_session_that_trusts_no_outside_words_gets_none_back(store: holdfast.Store) -> None:
+    """Neither by looking up the message in which they stand nor in the hits that were recalled for a question."""
+    mail = {"type": "text", "text": "Quokka shop: my PIN is 1234.", "origin": "mail from the shop"}
+    store.thread("mails", user="ana").append(*_with(mail))
+    tool = holdfast.step("noop", effect="pure")(lambda: "")
+    for trust, comes in ((None, True), ("stated", False)):
+        look = ToolCall("1", "look_up", {"ref": "mails#1"})
+        thread, model = store.thread(f"t-{trust}", user="ana"), Scripted(look, "ok")
+        session = store.session(thread, model=model, tools=[tool], learn="off", trust=trust)
+        answer = session.turn(ASKED)
+        (looked,) = [str(entry.content) for entry in thread.log() if entry.kind == "observation"]
+        assert ASKED in looked
+        assert ("1234" in looked) is comes
+        hits = session.recalled_for(answer.question.number)
+        assert ASKED in [hit.text for hit in hits]
+        assert any("1234" in hit.text for hit in hits) is comes

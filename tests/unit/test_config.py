@@ -71,3 +71,18 @@ def test_a_bad_tenant_in_the_environment_is_refused_before_anything_is_opened(
     with pytest.raises(errors.Invalid, match="tenant takes 513 bytes"):
         holdfast.open(tmp_path / "store.db")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("named", "loaded"), [("auto", True), (" Auto\n", True), ("NONE ", False), (" ", False)])
+def test_the_environment_names_the_reranker(monkeypatch: pytest.MonkeyPatch, named: str, *, loaded: bool) -> None:
+    monkeypatch.setenv("HOLDFAST_RERANKER", named)
+    with holdfast.open("ram:", embedder="none") as store:
+        assert (store.wiring.reranker is not None) is loaded
+    with holdfast.open("ram:", reranker="none") as store:
+        assert store.wiring.reranker is None
+
+
+def test_a_reranker_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_RERANKER", "zebra")
+    with pytest.raises(errors.Misconfigured, match="zebra"):
+        holdfast.open("ram:")

@@ -10,8 +10,8 @@ neither do episodes, which may both have happened. Each rule has a name:
 - ``negation``: one of them says not
 - ``time``, ``date``, ``weekday``, ``number``: they differ in that alone
 
-What is numbered (note 12 and note 13, step 1 and step 2) are siblings in a list, and so are two days without a verb
-(gym on Monday, gym on Thursday): they contradict nothing.
+What is numbered (note 12 and note 13, the key of flat 3 and that of flat 5) are siblings in a list, and so are two days
+without a verb (gym on Monday, gym on Thursday): they contradict nothing.
 
 The rules read English; of other languages only the figures are compared. They prefer silence to a false alarm. Of many
 that contradict one another, each is reported with the latest before it, so that the work and the answer grow with the
@@ -192,6 +192,18 @@ _LABELS = re.compile(
     r"|#(?P<bare>\d+)\b|^\W*(?P<leading>\d+)[.):](?!\d)"
     r"|^\W*(?P<first>(?=\d*[^\W\d_])[^\W_]+) (?P<own>\d+)(?=\s*(?:[:.)-](?!\d)|$))"
 )
+_OWNER = "the|this|that|my|our|your|his|her|their|its"
+_PLACE = "of|for|from|in|into|at|on|by|to|near|with|behind|under|above"
+# A noun, its number, and more after it: the sentence is about that one. At the end, the number may be what is said.
+_TOPIC = re.compile(
+    rf"(?:(?P<start>(?:^|[.;!?]\s)\W*(?:(?:{_OWNER}) )?)|\b(?:{_OWNER}|{_PLACE}) )"
+    r"(?!(?:last|next|first|past|other|another|top|best|same|only|least|most|about|around|over|nearly|almost|exactly|age|"
+    rf"{_MONTH}|{_DAYS}|take|drink|eat|pay|add|use|buy|order|save|spend|need|keep|have|wait|walk|run|make|give|read|want)\b)"
+    r"(?P<what>[^\W\d_]+(?:[^\W\d_s]|us|ss)) (?P<number>\d+)(?:'s\b| (?=[^\W\d_])"
+    r"(?!(?:euros?|dollars?|pounds?|francs?|percent|degrees?|[km]?g|[km]?m|cm|ml|am|pm|"
+    r"(?:minute|hour|day|week|month|year|time|mile|people|person)s?)\b)"
+    rf"(?(start)|(?!(?:{_PLACE}|every|each|and|or|now|since|until)\b)))"
+)
 _FROM = re.compile(r"\bfrom (?:the |my |our )?(?!to\b|now\b|the\b|my\b|our\b)([a-z]{2,})")
 _BARE_WEEKDAY = re.compile(
     rf"^(?!.*(?:\b(?:is|are|am|was|were|be|has|have|due|deadline|starts?|begins?|ends?|leaves?|opens?|closes?|meets?|runs?|works?|moved|"
@@ -276,11 +288,12 @@ def forget() -> None:
 
 
 def _labels(text: str) -> frozenset[tuple[str, str]]:
-    """The numbers that name something in a list, with what they number."""
-    return frozenset(
+    """The numbers that name one of several, with what they number."""
+    topics = ((found["what"], found["number"]) for found in _TOPIC.finditer(text))
+    return frozenset(topics) | {
         (found["what"] or found["first"] or "", found["number"] or found["bare"] or found["leading"] or found["own"])
         for found in _LABELS.finditer(text)
-    )
+    }
 
 
 def _siblings(one: _Assertion, other: _Assertion) -> bool:

@@ -96,7 +96,9 @@ def _whole(given: Any) -> Embedder:
 
 def choose_reranker(spec: RerankerSpec) -> Reranker | None:
     """The reranker that is named, or None. "auto" is our own where it is installed, and none where it is not."""
-    if spec is None or spec == NONE:
+    if isinstance(spec, str):
+        spec = spec.strip().casefold()
+    if spec in (None, "", NONE):
         return None
     if spec == AUTO:
         try:

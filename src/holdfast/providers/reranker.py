@@ -66,10 +66,12 @@ class CrossEncoder:
     def judge(self, question: str, passages: Sequence[Passage]) -> Judged:
         import numpy  # noqa: PLC0415
 
+        if not passages:  # onnxruntime would end the process
+            return numpy.zeros((0, 2), dtype=numpy.float32)
         session, tokens = self._loaded()
         asked = [_CLS, *_read(tokens, question, _QUESTION), _SEP]
         said = [_said(tokens, passage) for passage in passages]
-        longest = len(asked) + max(map(len, said), default=0)
+        longest = len(asked) + max(map(len, said))
         ids = numpy.zeros((len(said), longest), dtype=numpy.int64)
         mask, second = numpy.zeros_like(ids), numpy.zeros_like(ids)
         for at, one in enumerate(said):

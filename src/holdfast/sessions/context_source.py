@@ -43,7 +43,7 @@ from holdfast.ledger.speech import voices, without_framework
 from holdfast.memory.drafts import check_trust
 from holdfast.memory.extraction import DECISION
 from holdfast.providers.tokens.choose import check_name
-from holdfast.records import Entry, EntryRef, Hit, Memory, Recalled
+from holdfast.records import TRUST, Entry, EntryRef, Hit, Memory, Recalled
 from holdfast.sessions.cache import FactCache, LogCache, MemoryPosition
 from holdfast.sessions.log_events import SESSION, SessionEvents, chain, is_event, marks_of, still_told
 from holdfast.sessions.turn import asked_of, sendable
@@ -56,12 +56,13 @@ if TYPE_CHECKING:
     from holdfast.thread import Thread
 
 
-def again(core: Core, memory: Memories, ids: Sequence[str]) -> list[Hit]:
-    """The hits of these ids that still exist, in the same order, without forgotten or erased ones.
+def again(core: Core, memory: Memories, ids: Sequence[str], trust: str | None) -> list[Hit]:
+    """The hits of these ids that still exist, in the same order, without forgotten, erased or less trusted ones.
 
     An entry in which two voices speak has a hit for each.
     """
-    return [hit for id in dict.fromkeys(ids) for hit in _again(core, memory, id)]
+    found = (hit for id in dict.fromkeys(ids) for hit in _again(core, memory, id))
+    return [hit for hit in found if trust is None or TRUST.index(hit.trust) >= TRUST.index(trust)]
 
 
 def _again(core: Core, memory: Memories, id: str) -> list[Hit]:

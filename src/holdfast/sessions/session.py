@@ -238,7 +238,7 @@ class Session:
         """The hits recalled for a question of this thread that still exist: what its answer could know."""
         answer = recorded(self.thread, self.thread.entry(number))
         used = [] if answer is None else answer.entries[-1].content.get("recalled", [])
-        return context_source.again(self.thread.logbook.core, self._memory, [id for id in used if isinstance(id, str)])
+        return self._again([id for id in used if isinstance(id, str)])
 
     def context(self, input: Any) -> Context:
         """The context that a turn with this input would get. Nothing is written."""
@@ -252,8 +252,12 @@ class Session:
 
     def _elsewhere(self, ref: str) -> str | None:
         """The text of an entry of another thread, if this thread's user may see it."""
-        hits = context_source.again(self.thread.logbook.core, self._memory, [ref])
+        hits = self._again([ref])
         return "\n".join(hit.text for hit in hits) if hits else None
+
+    def _again(self, ids: Sequence[str]) -> list[Hit]:
+        trust = self._settings.get("trust")
+        return context_source.again(self.thread.logbook.core, self._memory, ids, trust)
 
     # Inside a turn
 
