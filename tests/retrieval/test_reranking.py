@@ -110,7 +110,7 @@ def test_with_no_time_left_only_as_many_hits_are_read_as_are_shown() -> None:
         assert "disputes" in found.report.skipped
 
 
-@pytest.mark.parametrize("spec", ["zebra", object(), Judge], ids=str)
+@pytest.mark.parametrize("spec", ["zebra", object(), Judge], ids=["name", "object", "class"])
 def test_what_is_no_reranker_is_refused(spec: Any) -> None:
     with pytest.raises(Misconfigured, match="A reranker is"):
         choose_reranker(spec)

@@ -151,8 +151,8 @@ def published(folder: Path) -> Iterator[Corpus]:
     yield from map(_meeting, sorted((folder / "qmsum").glob("*.json")))
     for dialogue in json.loads((folder / "molweni.json").read_text(encoding="utf-8"))["data"]["dialogues"]:
         yield _chat(dialogue)
-    for line in (folder / "clapnq.jsonl").read_text(encoding="utf-8").splitlines():
-        yield _article(json.loads(line))
+    for file in sorted(folder.glob("clapnq*.jsonl")):
+        yield from (_article(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
 
 
 def _squad(sentences: Path, questions: Path) -> Iterator[Corpus]:
@@ -201,15 +201,12 @@ def _chat(dialogue: Any) -> Corpus:
 
 
 def _article(one: Any) -> Corpus:
+    """A passage by sentences, with one question that a sentence of it answers, or none does."""
     passage = one["passages"][0]
-    texts = [_joined(text) for text in passage["sentences"]]
     right = [text for answer in one["output"] for text in answer.get("selected_sentences") or ()]
-    asked = (
-        [(one["input"], passage["sentences"].index(right[0]), True)]
-        if right and right[0] in passage["sentences"]
-        else []
-    )
-    return Corpus(texts, [""] * len(texts), False, asked)
+    place = next((at for at, text in enumerate(passage["sentences"]) if text in right), None)
+    texts = [_joined(text) for text in passage["sentences"]]
+    return Corpus(texts, [""] * len(texts), False, [(one["input"], place or 0, place is not None)])
 
 
 def _joined(text: str) -> str:

@@ -2,10 +2,10 @@
 
     python tools/reranker/train.py groups GROUPS.npz [--public FOLDER]           # questions as tokens; some minutes
     python tools/reranker/train.py teacher GROUPS.npz TEACHER.npz                # six layers, 384 wide
-    python tools/reranker/train.py student GROUPS.npz TEACHER.npz MODEL.onnx     # --start: what it begins with
+    python tools/reranker/train.py student GROUPS.npz MODEL.onnx [--teacher TEACHER.npz] [--start MODEL.onnx]
 
-``requirements.txt`` names what it needs. On an accelerator teacher and student take three minutes each, on two
-processor cores some hours. Every fifth of our corpora is held out to measure with, unless ``--hold-out 0``. Never
+``requirements.txt`` names what it needs. On an accelerator teacher and student take some minutes, on two processor
+cores some hours. Every fifth of our corpora is held out to measure with, unless ``--hold-out 0``. Never
 train on anything that recall is judged with.
 """
 
@@ -54,17 +54,21 @@ def main() -> None:
         print(f"{len(found.answered)} questions, {int(found.ours.sum())} of them about corpora of ours")
         return
     data = groups.loaded(options.groups)
-    split = _split(data, options.hold_out, options.ours)
+    split = _split(data, options)
     if options.step == "teacher":
         weights = fitted(network.read_minilm(groups.MINILM / "model.onnx"), data, split, options)
         everything = said(weights, data, np.arange(len(data.answered)))
-        np.savez(options.teacher, said=everything, **{name: np.asarray(values) for name, values in weights.items()})
-    else:
-        with np.load(options.teacher) as held:
-            teacher = {name: jnp.asarray(held[name]) for name in held.files if name != "said"}
-            taught = held["said"]
-        start = network.read(options.start) if options.start else network.cut(teacher, options.layers)
-        network.write(fitted(start, data, split, options, taught), MODELS / "reranker" / "model.onnx", options.model)
+        np.savez(options.model, said=everything, **{name: np.asarray(values) for name, values in weights.items()})
+        return
+    teacher, taught = _teacher(options.teacher) if options.teacher else (None, None)
+    start = network.read(options.start) if options.start else network.cut(teacher, options.layers)
+    network.write(fitted(start, data, split, options, taught), MODELS / "reranker" / "model.onnx", options.model)
+
+
+def _teacher(file: Path) -> tuple[Any, Any]:
+    """Its weights, and what it says of everything."""
+    with np.load(file) as held:
+        return {name: jnp.asarray(held[name]) for name in held.files if name != "said"}, held["said"]
 
 
 def fitted(weights: Any, data: Groups, split: Split, options: Any, taught: Any = None) -> Any:
@@ -84,6 +88,8 @@ def fitted(weights: Any, data: Groups, split: Split, options: Any, taught: Any =
         return optax.apply_updates(weights, change), state, worth
 
     for epoch in range(options.epochs):
+        if time.time() - began > options.seconds:
+            break
         losses = []
         for places in groups.batches(data, split.learned, options.batch, rng):
             if len(places) < options.batch:
@@ -134,11 +140,12 @@ def measured(weights: Any, data: Groups, held: Any) -> str:
     return f"right one first {first:.3f}, AUC {area:.3f}, refused {(no < limit).mean():.3f} of unanswerable for 0.08"
 
 
-def _split(data: Groups, hold_out: int, times: int) -> Split:
-    held = data.ours & (data.corpus % hold_out == 0) if hold_out else np.zeros(len(data.ours), dtype=bool)
-    used = np.flatnonzero(~held)
-    own = used[data.ours[used]]
-    return Split(np.concatenate([used, *[own] * (times - 1)]), np.flatnonzero(held))
+def _split(data: Groups, options: Any) -> Split:
+    every = options.hold_out
+    held = data.ours & (data.corpus % every == 0) if every else np.zeros(len(data.ours), dtype=bool)
+    chance = np.random.default_rng(options.seed).random(len(data.ours))
+    own, public = np.flatnonzero(~held & data.ours), np.flatnonzero(~data.ours & (chance < options.public_part))
+    return Split(np.concatenate([public, *[own] * options.ours]), np.flatnonzero(held))
 
 
 def _batch(data: Groups, places: Any, taught: Any = None) -> Batch:
@@ -159,14 +166,16 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", choices=("groups", "teacher", "student"))
     parser.add_argument("groups", type=Path)
-    parser.add_argument("teacher", type=Path, nargs="?")
-    parser.add_argument("model", type=Path, nargs="?")
+    parser.add_argument("model", type=Path, nargs="?", help="where to write the teacher, or the student")
+    parser.add_argument("--teacher", type=Path, help="learn from what it says, too; needed unless --start is given")
     parser.add_argument("--public", type=Path, help="a folder of public data (README)")
     parser.add_argument("--start", type=Path, help="begin with this ONNX file; else with layers of the teacher")
     parser.add_argument("--layers", type=int, nargs="+", default=[1, 3, 5], help="these layers of the teacher")
     parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other epoch after so long")
     parser.add_argument("--batch", type=int, default=64, help="questions at a time")
     parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--public-part", type=float, default=1.0, help="of the public questions, so many")
     parser.add_argument("--ours", type=int, default=3, help="how often an epoch has the questions about our corpora")
     parser.add_argument("--hold-out", type=int, default=5, help="every so many corpora are only measured with; 0: none")
     parser.add_argument("--seed", type=int, default=1)
