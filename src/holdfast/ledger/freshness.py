@@ -206,8 +206,8 @@ def _moment(text: Any) -> int | None:
     try:
         moment = datetime.fromisoformat(text)
         micros = None if moment.tzinfo is None else to_micros(moment)
-        return None if micros is None else to_micros(to_datetime(micros))  # the first hours of the calendar have no UTC
-    except (ValueError, OverflowError):
+        return None if micros is None else to_micros(to_datetime(micros))
+    except (ValueError, OverflowError, Invalid):  # the first and last hours of the calendar have no UTC
         return None
 
 

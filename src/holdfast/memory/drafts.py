@@ -151,8 +151,6 @@ def _moment(moment: datetime | None, what: str) -> datetime | None:
         return to_datetime(to_micros(moment))
     except Invalid as error:
         raise Invalid(f"{what}: {error}", what=what) from error
-    except OverflowError as error:  # the first and last hours of the calendar have no UTC
-        raise Invalid(f"{what}: {moment!r} is outside the calendar", what=what) from error
 
 
 def _link(relation: object, object: object) -> tuple[str | None, str | None]:
