@@ -248,12 +248,16 @@ def talk(path, notes):
             talking.invoke(given, AT, durability="sync")
 
 path, notes, kills = sys.argv[1:]
-chance = random.Random(16)
+chance, usual = random.Random(16), 0.0
 for _ in range(int(kills)):
-    child = os.fork()
+    began, child = time.monotonic(), os.fork()
     if not child:
         talk(path, notes)
-    time.sleep(chance.uniform(0.01, 0.15))  # so that it is killed anywhere, while it opens the store too
+    while not usual and time.monotonic() - began < 60:  # how long a first step takes, on a busy machine too
+        if os.path.exists(notes):
+            usual = max(0.15, 2 * (time.monotonic() - began))
+        time.sleep(0.002)
+    time.sleep(chance.uniform(0.01, usual or 1))  # so that it is killed anywhere, while it opens the store too
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
 """
