@@ -70,6 +70,7 @@ class Ours(Side):
 
     package = "holdfast"
     spec = "wordllama"
+    reranker = "auto"
 
     def fill(self, texts: Texts) -> dict[str, Any]:
         self.open()
@@ -91,7 +92,7 @@ class Ours(Side):
         return {"index s": spent, "index processor s": processor, **self._sizes(texts)}
 
     def open(self) -> None:
-        self.store = holdfast.open(self.folder / "ours.db", embedder=self.spec)
+        self.store = holdfast.open(self.folder / "ours.db", embedder=self.spec, reranker=self.reranker)
         self.memory = self.store.memory(user=USER)
 
     def ask(self, question: str) -> list[str]:
@@ -123,6 +124,12 @@ class Ours(Side):
             "file MB": path.stat().st_size / 1e6,
             "free in it MB": free / 1e6,
         }
+
+
+class OursWithoutReranker(Ours):
+    """The same without a second look at the first hits."""
+
+    reranker = "none"
 
 
 class OursWithoutVectors(Ours):
@@ -275,6 +282,7 @@ class LanceIndexed(Lance):
 
 SIDES: dict[str, type[Side]] = {
     "holdfast": Ours,
+    "holdfast, no reranker": OursWithoutReranker,
     "holdfast, no embedder": OursWithoutVectors,
     "Mem0, local Qdrant": Mem0,
     "Chroma": Chroma,

@@ -152,7 +152,7 @@ def _ranked(table: Table, run: Stopwatch, judge: Judge | None) -> Ranking:
     read = reranking.first(table, ranked)
     judged = judge(table.rows.at(read)) if judge is not None else None
     if judged is not None:
-        ranked, scores, parts["rerank"] = reranking.blended(ranked, scores, read, judged)
+        ranked, scores, parts["rerank"] = reranking.blended(table, ranked, scores, read, judged)
     for name, stage in order.STAGES:
         if run.may(name):
             start = _time.perf_counter()

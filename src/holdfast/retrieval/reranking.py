@@ -18,7 +18,8 @@ STAGE = "rerank"
 FIRST = 10
 """How many hits are looked at again: more take longer and put no better one first."""
 _SPREAD_OF = 20
-_WEIGHT = 0.2
+_OF_TALK, _OF_NOTES = 0.4, 0.2
+"""What its word counts for. Notes are told apart by meaning better than turns are, so there it has less to mend."""
 
 Judge = Callable[[Rows], Array | None]
 """What a reranker says of rows: how well each fits and whether it answers, two numbers a row; or None."""
@@ -31,7 +32,7 @@ def first(table: Table, ranked: Array) -> Array:
     return found
 
 
-def blended(ranked: Array, scores: Array, read: Array, judged: Array) -> tuple[Array, Array, Array]:
+def blended(table: Table, ranked: Array, scores: Array, read: Array, judged: Array) -> tuple[Array, Array, Array]:
     """The ranking with a reranker's part in it, all scores, and that part. ``read`` are the rows that it judged.
 
     How far the scores lie apart differs from question to question, so the part is measured by their spread. It is
@@ -39,6 +40,7 @@ def blended(ranked: Array, scores: Array, read: Array, judged: Array) -> tuple[A
     """
     part = np.zeros_like(scores)
     fits = judged[:, 0] - judged[:, 0].min(initial=np.inf)
-    part[read] = _WEIGHT * float(scores[ranked[:_SPREAD_OF]].std()) * fits
+    worth = np.where(table.spoken[read], _OF_TALK, _OF_NOTES)
+    part[read] = worth * float(scores[ranked[:_SPREAD_OF]].std()) * fits
     scores = scores + part
     return ranked[np.argsort(-scores[ranked], kind="stable")], scores, part
