@@ -300,6 +300,12 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
 
 # Sentences of many kinds.
 VARIOUS: list[tuple[str, Facts]] = [
+    ("I'm German.", [(None, "is German")]),
+    ("I'm Italian by heritage", [(None, "is Italian by heritage")]),
+    ("I'm a morning person", [(None, "is a morning person")]),
+    ("I'm a doctor's daughter", [(None, "is a doctor's daughter")]),
+    ("I'm a slow reader", [(None, "is a slow reader")]),
+    ("I have never lived in Rome.", [(None, "has not lived in Rome")]),
     ("hey! name's Marco", [("name", "is called Marco")]),
     ("You can call me Beth if you like", [("called", "wants to be called Beth")]),
     ("I'm Dimitri and I run a bakery", [("name", "is called Dimitri"), (None, "runs a bakery")]),
@@ -456,7 +462,6 @@ SILENT: dict[str, list[str]] = {
         "I like that",
         "I love this song",
         "I'm tired of this",
-        "I'm Italian by heritage",
         "Call me crazy but it works",
         "I live for weekends",
         "I live in the moment",
@@ -513,8 +518,6 @@ SILENT: dict[str, list[str]] = {
         "I work as fast as I can",
         "I work for a living",
         "I'm a mess",
-        "I'm a morning person",
-        "I'm a doctor's daughter",
         "my wife and I",
         "my wife is amazing",
         "my friend who lives in Oslo",
@@ -605,7 +608,6 @@ SILENT: dict[str, list[str]] = {
         "Lena is not my sister.",
         "We haven't decided to move.",
         "I am not 34 years old.",
-        "I have never lived in Rome.",
         "I'm not Ana.",
     ],
     "reported": [
@@ -676,7 +678,6 @@ SILENT: dict[str, list[str]] = {
         "The company works for free.",
     ],
     "look-alikes": [
-        "I'm German.",
         "I'm sure.",
         "I'm Vegan-curious",
         "Call me later.",
@@ -684,7 +685,6 @@ SILENT: dict[str, list[str]] = {
         "I live in hope.",
         "I work for free.",
         "I'm a bit tired.",
-        "I'm a slow reader",
         "I like it.",
         "I love you.",
         "I like the idea.",

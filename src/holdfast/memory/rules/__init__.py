@@ -107,7 +107,7 @@ def _overlaps(each: Extraction, found: list[Extraction], of: Callable[[Extractio
 
 
 def _is_statement(one: Extraction, other: Extraction) -> bool:
-    return one.rule == "statement"
+    return one.rule == "statement" and (one.start == other.start or one.valid_from is not None)
 
 
 def _covers(one: Extraction, statement: Extraction) -> bool:

@@ -173,6 +173,7 @@ _BE = {
 }
 _HAVE = {"have", "has", "had", "'ve", "ve"}
 _DO = {"do", "does", "did"}
+_BARE_NOT = {"dont": "do", "doesnt": "do", "didnt": "did", "cant": "can", "isnt": "is", "arent": "are", "wasnt": "was"}
 _MODALS = {
     "will",
     "would",
@@ -239,7 +240,8 @@ _DOUBTFUL = frozenset(["probably", "kinda", "apparently", "sometimes"])
 
 _MODAL = re.compile(r"(?i:\s(?:is|are|was|were|has|had|should|would|will|can|could|must|may|might)\b)")
 _ADVERB_END = re.compile(rf"(?i:(?:\s(?:{'|'.join(_ADVERBS)}))+$)")
-_KEPT = frozenset(["only", "always", "usually", "often", "mostly", "never"])
+_KEPT = frozenset(["only", "always", "usually", "often", "mostly", "never", "seldom"])
+_MANNER = re.compile(r"\w{3,}(?<!rep)(?<!app)(?<!supp)(?<!comp)(?<!ltip)ly")
 
 
 def third(verb: str) -> str:
@@ -262,6 +264,7 @@ def _verbs() -> dict[str, str]:
 def _is_finite(word: str) -> bool:
     return (
         word in _BE
+        or word in _BARE_NOT
         or word in _HAVE
         or word in _MODALS
         or word in _DO
@@ -276,7 +279,7 @@ def clauses(text: str, before: str = "") -> Iterator[Clause]:
         if join in ("which", "who", "if", "unless", "that's"):
             continue
         at, when = _lead(text, start, end)
-        found = list(_subjects(text, at, end, last if join or start else None, before, first=start == 0))
+        found = list(_subjects(text, at, end, last if (join or start) and join != "so" else None, before, first=start == 0))
         for subject in found:
             yield Clause(subject, at, end, when)
         if found:
@@ -311,6 +314,8 @@ def _opens(text: str, at: int, join: str, mark: str) -> bool:
         return True
     token = _TOKEN.match(text, at)
     word = token[0].lower() if token else ""
+    if join == "and" and mark == "," and _goes_on_apart(text, at):
+        return True
     if join in ("and", "or", "plus", "then"):
         return _is_finite(word) or word in ("want", "need", "would", "am", "never") or _verbs().get(word) == "doing"
     if join in ("since", "as", "while") or mark not in (",", ":", "\u2013", "\u2014", "-"):
@@ -320,6 +325,12 @@ def _opens(text: str, at: int, join: str, mark: str) -> bool:
         or word in words.BARE.split()
         or (mark == "," and _verbs().get(word) in ("did", "do"))
     )
+
+
+def _goes_on_apart(text: str, at: int) -> bool:
+    """Whether another subject follows within three words: ", and sound doesn't work"."""
+    seen = [token[0].lower() for token, _ in zip(_TOKEN.finditer(text[at : at + 60]), range(4))]
+    return any(word in _DO or word in _BARE_NOT or word in ("is", "are", "'s", "n't") for word in seen[1:])
 
 
 def _lead(text: str, at: int, end: int) -> tuple[int, str]:
@@ -369,6 +380,8 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
     if word in words.BARE.split():
         yield from _owned(text, at, at, end)
     elif last is not None and (_is_finite(word) or word in ("never",)) and word not in _MODALS:
+        if _NOUN_AFTER_ALL.match(text, at, end):
+            return
         yield last._replace(start=at, end=at, shared=True)
     elif first and (
         word in words.DROPPING.split()
@@ -404,9 +417,18 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
         )
 
 
+_NOUN_AFTER_ALL = Pattern(r"(?i:\w+\s(?:\w+\s)?(?:is|are|was|has|goes|comes|does)\b)")
+
+
 @cache
 def heads_of(*tables: str) -> frozenset[str]:
     return frozenset(word.replace("_", " ") for table in tables for word in getattr(words, table).split())
+
+
+@cache
+def _nouns() -> frozenset[str]:
+    tables = heads_of("KIN", "ROLES", "PETS", "POSSESSIONS", "EVENTS", "ATTRIBUTES")
+    return tables | {f"{noun}s" for noun in tables} | {"name", "names", "place"}
 
 
 def _owned(text: str, start: int, at: int, end: int) -> Iterator[Subject]:
@@ -415,11 +437,25 @@ def _owned(text: str, start: int, at: int, end: int) -> Iterator[Subject]:
         if count > 9:
             return
         word, place = token[0].lower(), at + token.start()
-        if word in ("'s", "\u2019s", ":", "=", "'re", "'ve") or (_is_finite(word) and count):
+        following = _token(text, at + token.end(), end)
+        if word in ("'s", "\u2019s") and following and following[0].lower() in _nouns():
+            continue  # "my sister's flat", not "my sister is …"
+        if word in ("'s", "\u2019s", ":", "=", "'re", "'ve") or (_is_finite(word) and count) or _acts(
+            text[at:place].strip(), token[0], following[0].lower() if following else ""
+        ):
             name = _ADVERB_END.sub("", text[at:place].strip())
             if name and not re.search(r"[,;!]", name.replace("St.", "")) and not _MODAL.search(name):
                 kind = PERSON if is_person(name) else THING
                 yield Subject(kind, name, start, at + text[at:place].index(name) + len(name))
+
+
+def _acts(name: str, word: str, after: str) -> bool:
+    """Whether a word in no table is what someone, or those one belongs to, does: "my nan Rose crochets"."""
+    if not name or word.lower() in _nouns() or (_is_finite(after) and after not in words.DOES):
+        return False
+    kind = PERSON if is_person(name) else THING if head_of(name) in words.GROUPS.split() else ""
+    form = unlisted(word, Subject(kind, name, 0, 0)) if kind else None
+    return form == "does" or (form == "do" and after in words.NO_VERB)
 
 
 def is_person(name: str) -> bool:
@@ -467,7 +503,7 @@ def verb_group(text: str, clause: Clause) -> VerbGroup | None:
         if word in (":", "=") and not seen.words:
             return VerbGroup("be", "is", seen.negated, seen.modal, "is", token.end())
         if not seen.take(word, token.end()):
-            known = _verbs().get(word)
+            known = _verbs().get(word) or unlisted(token[0], clause.subject, seen.last, helped=seen.helped)
             if known is None or (seen.last in _BE and known in ("do", "does", "did", "done")):
                 break
             found = None if seen.doubtful else _main(known, word, seen.words, seen.negated, seen.modal, token.end())
@@ -489,11 +525,18 @@ class _Auxiliaries:
     def last(self) -> str:
         return self.words[-1] if self.words else ""
 
+    @property
+    def helped(self) -> bool:
+        return bool(self.modal) or self.last == "do"
+
     def take(self, word: str, end: int) -> bool:
         """Take a word unless it is the main verb, or none."""
-        if word in _ADVERBS:
+        if word in _BARE_NOT:
+            self.negated = True
+            return self.take(_BARE_NOT[word], end)
+        if word in _ADVERBS or word == "seldom" or _MANNER.fullmatch(word):
             self.doubtful = self.doubtful or word in _DOUBTFUL
-            self.adverb = word if word in _KEPT else self.adverb
+            self.adverb = word if word in _KEPT or word not in _ADVERBS else self.adverb
         elif word in ("not", "n't", "never") or (word == "no" and self._text[end : end + 7] == " longer"):
             self.negated = True
         elif word in _MODALS:
@@ -515,7 +558,7 @@ class _Auxiliaries:
         form, verb, said = {"had": ("did", "had", "had"), "have": ("have", "have", "has")}.get(self.last, ("", "", ""))
         if self.last in _BE or self.last == "'s":
             form, verb = "be", "was" if self.last in ("was", "were") else "is"
-            said = verb
+            said = "has been" if self.last == "been" and self.words[0] in _HAVE | {"'s"} else verb
         elif self.last == "do" and not self.negated:
             form, verb, said = "do", "do", "does"
         return VerbGroup(form, verb, self.negated, self.modal, said, end, self.adverb) if form else None
@@ -529,35 +572,62 @@ def _token(text: str, at: int, end: int) -> re.Match[str] | None:
 
 def _next_is_verb(text: str, at: int, end: int) -> bool:
     """Whether "do" helps another verb: "don't eat", "do love", but not "do yoga"."""
+    negated = at > 0 and text[:at].lower().endswith(("dont", "doesnt", "didnt"))
     for _ in range(3):
         token = _token(text, at, end)
         word = token[0].lower().replace("\u2019", "'") if token else ""
         if word in ("n't", "not", "never") or word in _ADVERBS:
-            at = token.end() if token else at
+            at, negated = token.end() if token else at, negated or word not in _ADVERBS
             continue
-        return word in _verbs() or word in words.NEVER_DOES or word in ("have", "do")
+        return word in _verbs() or word in words.NEVER_DOES or word in ("have", "do") or (negated and word.isalpha())
     return False
+
+
+def unlisted(word: str, subject: Subject, last: str = "", *, helped: bool = False) -> str | None:
+    """How a word stands that is in no table, if it can be the verb of this subject: by its ending alone."""
+    if not word.isalpha() or not word.islower() or word in words.NO_VERB or last in _BE:
+        return None
+    if last in (*_HAVE, "had"):
+        return "did" if word in words.PAST or word.endswith(("ed", "en")) else None
+    if helped:
+        return "do"
+    if word in words.PAST or (word.endswith("ed") and word not in ("need", "feed", "breed", "embed", "bleed", "speed")):
+        return "did"
+    if subject.kind == SELF or is_plural(subject.words):
+        return "do" if not word.endswith(("ing", "ly")) else None
+    return "does" if word.endswith("s") and not word.endswith(("ss", "us", "is")) else None
+
+
+def is_plural(name: str) -> bool:
+    """Whether a phrase after "my" stands for several: "twins", but not "daughter Ines"."""
+    head = re.sub(r"(?<=[a-z])(?:\s(?:[A-Z][\w'\u2019-]*|St\.))+$", "", name).lower()
+    last = (head.split() or [""])[-1]
+    several = last.endswith("s") and not last.endswith(("ss", "us", "is", "'s"))
+    return " and " in f" {name} " or several or last in ("children", "bees", "people", "parents", "kids")
+
+
+def _base(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    return word[:-2] if word.endswith(("sses", "shes", "ches", "xes", "zes", "oes")) else word[:-1]
 
 
 def _main(known: str, word: str, aux: list[str], negated: bool, modal: str, end: int) -> VerbGroup | None:
     last = aux[-1] if aux else ""
     if known == "doing":
-        return (
-            VerbGroup("doing", word, negated, modal, f"{'was' if last in ('was', 'were') else 'is'} {word}", end)
-            if last
-            else VerbGroup("doing", word, negated, modal, f"is {word}", end)
-        )
+        be = "was" if last in ("was", "were") else "has been" if last == "been" and aux[0] in _HAVE | {"'s"} else "is"
+        return VerbGroup("doing", word, negated, modal, f"{be} {word}", end)
     if last in (*_HAVE, "'s") or last == "had":
         past = words.PARTICIPLES.get(word, word)
         return (
             VerbGroup("did", past, negated, modal, f"{'had' if last == 'had' else 'has'} {word}", end)
-            if past in words.DID
+            if past in words.DID or known == "did"
             else None
         )
     if last in _BE:
         return None
     if known == "does":
-        base = next(verb for verb in words.DOES if third(verb) == word)
+        base = next((verb for verb in words.DOES if third(verb) == word), _base(word))
         return VerbGroup("do", base, negated, modal, word, end)
     if known == "do":
         return VerbGroup("do", word, negated, modal, third(word), end)

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast import when
 from holdfast.memory.extraction import Extraction
-from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
+from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence, with_capitals
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.memory.rules.vocabulary import RECURRING
 from holdfast.when import Pattern
@@ -150,7 +150,8 @@ def ahead(sentence: Sentence, span: when.Span) -> when.Span:
     """A time as someone means it who speaks of what is to come: "on the 12th" is the next one."""
     if span.until is None or span.until > sentence.time or re.search(r"[0-9]{4}", span.phrase):
         return span
-    again = when.find(f"it will be {sentence.text[max(0, span.start - 3) : span.end]}", sentence.time)
+    said = with_capitals(sentence.text[max(0, span.start - 3) : span.end])
+    again = when.find(f"it will be {said}", sentence.time)
     return msgspec.structs.replace(again[0], start=span.start, end=span.end) if again and again[0].since else span
 
 

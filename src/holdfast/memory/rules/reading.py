@@ -58,7 +58,7 @@ _REPORTED = Pattern(
     r"heard|wants|wanted)\b|\baccording to\b|\b(?:heard|read|rumou?r)\s{1,3}(?:that|somewhere)\b)"
 )
 _NEGATED = Pattern(
-    r"(?i:n['\u2019]t\b|\bnot\b|\bnever\b|\bneither\b|\bnobody\b|\bno one\b|\bhardly\b|\bfalse\b|\buntrue\b|\bdoubt\b|"
+    r"(?i:n['\u2019]t\b|\b(?:dont|cant|doesnt|isnt|didnt)\b|\bnot\b|\bnever\b|\bneither\b|\bnobody\b|\bno one\b|\bhardly\b|\bfalse\b|\buntrue\b|\bdoubt\b|"
     r"\bdeny\b|\bwithout\b)"
 )
 _OWN = Pattern(r"(?i:\b(?:i|my|we|our|me)\b)")
@@ -70,6 +70,7 @@ _ASKING = Pattern(
     r"(?i:,\s{1,3}(?:(?:so|and|but|now)\s{1,3})?(?:can|could|would|will|do|what|how|which|where|who|why|should|"
     r"are there|is there|any)\b(?!\s{1,3}(?:I|we)\s{0,3}$))"
 )
+_WH = Pattern(r"(?i:\b(?:what|how|which|where|who|why)$)")
 _PAUSE = Pattern(r"(?:,|\s-|\s?[\u2013\u2014:;]|\.{2,})\s+(?=\S)")
 _TAG = Pattern(
     r"(?i:\s*(?:right|no|yes|yeah|ok|okay|correct|eh|huh|innit|or\swhat|or\snot|true|you\sknow|really|(?:(?:is|are|"
@@ -95,6 +96,11 @@ _CHANGE = Pattern(
 )
 
 
+def with_capitals(text: str) -> str:
+    """With weekdays as times are read: "on friday" is "on Friday"."""
+    return _WEEKDAY.sub(lambda day: day[0].capitalize(), text)
+
+
 class Sentence(msgspec.Struct, frozen=True, dict=True):
     """One sentence with who says it, of whom, and when. ``at`` is where it begins in the text."""
 
@@ -114,7 +120,7 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def spans(self) -> list[when.Span]:
-        return when.find(_WEEKDAY.sub(lambda day: day[0].capitalize(), self.text), self.time)
+        return when.find(with_capitals(self.text), self.time)
 
     @cached_property
     def own(self) -> bool:
@@ -196,7 +202,8 @@ def _before_question(piece: str) -> str:
     if _ASKS_AT_ONCE.match(piece):
         return ""
     asking = _ASKING.search(piece) or next((each for each in reversed(list(_PAUSE.finditer(piece)))), None)
-    return piece[: asking.start()] if asking and not _TAG.match(piece, asking.end()) else ""
+    tag = asking and not _WH.search(asking[0]) and _TAG.match(piece, asking.end())
+    return piece[: asking.start()] if asking and not tag else ""
 
 
 def _bounds(text: str) -> Iterator[tuple[int, int, str]]:

@@ -24,11 +24,13 @@ from holdfast.memory.rules.clauses import (
     clauses,
     head_of,
     heads_of,
+    is_plural,
     theirs,
     verb_group,
 )
 from holdfast.memory.rules.complements import SECRET
 from holdfast.memory.rules.dates import ahead, stamp
+from holdfast.memory.rules.lasting import lasting
 from holdfast.memory.rules.phrases import folded
 from holdfast.memory.rules.reading import Sentence
 from holdfast.memory.rules.rule import ExtractionRule
@@ -102,6 +104,7 @@ def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication 
     rest = text[start:end]
     whole = f"{text[:end]} {clause.when}" if clause.when else text  # what fits may stand before the subject
     family = _family(whole, clause, group, start, len(whole) if clause.when else end)
+    family = family or lasting(text, clause, group, start, end, f"{rest} {clause.when}")
     if group.verb in ("live", "living") and _SEASON.match(clause.when):
         return None  # one home of several
     if rest and (_HANGING.search(rest) or (subject_left_out(clause, group) and _ONLY_TIMED.match(rest))):
@@ -119,9 +122,9 @@ def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication 
     subject = clause.subject
     who = _named(sentence.who, subject)
     words_ = theirs(sentence.words(start, end)).lstrip(" ,;") if rest else ""
-    said = " ".join(
-        part for part in (who, _verb(group, subject), words_, theirs(clause.when[:1].lower() + clause.when[1:])) if part
-    )
+    timed = theirs(clause.when[:1].lower() + clause.when[1:])
+    timed = f"on {timed.capitalize()}" if _DAYS.fullmatch(timed) else timed
+    said = " ".join(part for part in (who, _verb(group, subject), words_, timed) if part)
     return _Predication(family, end, f"{said}{_day(sentence, clause, group, end)}", _key(clause, group, family, rest))
 
 
@@ -156,7 +159,7 @@ def _named(who: str, subject: Subject) -> str:
 
 def _verb(group: VerbGroup, subject: Subject) -> str:
     """The verbs of a clause after a name: "don't eat" as "does not eat"."""
-    plural = bool(subject.words) if subject.kind == SELF else _plural(subject.words)
+    plural = bool(subject.words) if subject.kind == SELF else is_plural(subject.words)
     have, be, was = ("have", "are", "were") if plural else ("has", "is", "was")
     said = re.sub(r"^has\b", have, re.sub(r"^is\b", be, re.sub(r"^was\b", was, group.words)))
     if plural and group.form == "do":
@@ -167,20 +170,13 @@ def _verb(group: VerbGroup, subject: Subject) -> str:
         return f"can only {group.verb}"
     if group.modal in ("can", "ca", "cannot"):
         return f"can{'not' * group.negated} {group.verb}"
+    if group.negated and said.startswith(("has ", "have ")) and group.form != "have":
+        return said.replace(" ", " not ", 1)
     if group.negated:
         return f"{said} not" if group.form in ("be",) else f"does not {group.verb}"
     if group.adverb:
         return f"{said} {group.adverb}" if group.form == "be" else f"{group.adverb} {said}"
     return said
-
-
-def _plural(name: str) -> bool:
-    last = name.lower().split()[-1:] or [""]
-    return (
-        " and " in f" {name} "
-        or (last[0].endswith("s") and not last[0].endswith(("ss", "us", "is", "'s")))
-        or last[0] in ("children", "bees", "people")
-    )
 
 
 def _family(text: str, clause: Clause, group: VerbGroup, start: int, end: int) -> str | None:
@@ -342,6 +338,7 @@ _TAKEN = frozenset(
         "weight",
     ]
 )
+_DAYS = re.compile(rf"(?i:{words.DAY}s)")
 _RECURS = Pattern(rf"(?i:{words.RECURRING}|\bborn\b|\bbirthday\b|\banniversary\b)")
 _CALLED = Pattern(r"(?i:called\s|named\s)")
 _LISTED = Pattern(rf"(?i:{words.RECURRING}|{words.DATED}|\b{words.DAY}\b)")
@@ -413,7 +410,7 @@ def _key(clause: Clause, group: VerbGroup, family: str, rest: str) -> str | None
     subject = clause.subject
     if subject.kind == SELF and family == "place" and group.verb in ("live", "living"):
         return "home"
-    if subject.kind == THING and group.form == "be" and not _plural(subject.words) and "'s" not in subject.words:
+    if subject.kind == THING and group.form == "be" and not is_plural(subject.words) and "'s" not in subject.words:
         key = folded(_CURRENT.sub("", subject.words))
         return key if len(key) <= 60 and key not in _TAKEN else None
     if (

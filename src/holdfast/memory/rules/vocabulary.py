@@ -33,7 +33,9 @@ ROLES = (
     "boss manager supervisor mentor colleague colleagues coworker co-worker assistant landlord landlady tenant teacher "
     "tutor coach trainer professor advisor adviser instructor doctor gp dentist therapist physio surgeon cardiologist "
     "dermatologist midwife nurse vet lawyer solicitor accountant nanny babysitter cleaner gardener plumber hairdresser "
-    "client business_partner co-founder cofounder team_lead"
+    "client business_partner co-founder cofounder team_lead cleaning_lady housekeeper childminder au_pair pharmacist "
+    "optician osteopath counsellor counselor psychiatrist psychologist paediatrician pediatrician consultant ex_husband "
+    "ex_wife boyf bestie missus bff other_half in_laws stepkids"
 )
 PETS = (
     "dog dogs cat cats puppy puppies kitten kittens rabbit rabbits bunny hamster hamsters parrot parrots budgie "
@@ -114,6 +116,66 @@ ATTRIBUTES = (
     "server_ip ip ssid network project thesis_topic topic startup business side_hustle flat house apartment room "
     "place surgery"
 )
+
+GROUPS = "company firm employer office team school class college university church gym club landlord building shop store"
+"""What someone belongs to, and what it does is worth keeping: "our school uses Chromebooks"."""
+
+# Verbs that are in no table
+
+NO_VERB = frozenset(
+    (
+        "a an the my our your his her their its this that these those i we you he she it they me us him them who which "
+        "what when where why how if because since as so than then and or but nor for to of in on at by with from into "
+        "about after before until over under up down out off again all any both each every few more most much no none "
+        "not only own same some such too very just also even still yet already here there now once ago today tomorrow "
+        "yesterday tonight please thanks ok okay yes yeah lol one two three four five six seven eight nine ten first "
+        "second next last is am are was were be been being per via vs plus like without within during between though "
+        "although while unless except else ever never almost nearly sometimes often well back away"
+    ).split()
+)
+PAST = frozenset(
+    (
+        "was were had did went got came saw took made gave found told felt left kept began lost met paid sat stood "
+        "understood wrote drove flew rode ran sang spoke swam wore broke chose drew fell forgot froze grew knew threw "
+        "woke won bought brought built caught cut fought heard held hid hit hurt led lent let meant put quit read sent "
+        "set shot shut slept sold spent stole stuck taught thought tore wrote slid swore bit blew ate drank spun laid "
+        "said dreamt learnt lit bent dealt dug fed hung been done gone seen taken given written driven flown spoken worn known thrown"
+    ).split()
+)
+THINKING = frozenset(
+    (
+        "think guess know believe suppose assume wonder hope wish want need feel mean understand agree doubt bet swear "
+        "promise remember forget realise realize reckon imagine recall appreciate apologise apologize thank mind matter "
+        "seem sound say tell ask claim admit confess argue disagree consider intend expect insist suggest recommend "
+        "propose figure decide deserve plan aim beg dare fear regret worry care trust prove mention refer notice worked "
+        "miss struggle wanna request require concur acknowledge confirm deny declare answer live end dream"
+    ).split()
+)
+"""What these say holds of a moment or of a thought: they never tell a habit."""
+THINKING_DONE = frozenset(
+    "thought felt said told asked meant knew guessed forgot decided wanted needed seen heard found tried made got".split()
+)
+LIGHT = frozenset(
+    (
+        "get go come take make give keep put do bring let try start begin stop finish use turn look see hear find leave "
+        "call send show set add change check open close click press type enter run install build compile deploy test "
+        "load save select paste copy upload download import export submit create write read move buy order pay eat "
+        "drink cook sleep fall wait stay sit stand talk walk cry laugh smile hold hit lose break cut end happen work "
+        "continue receive return update print count follow meet spend help fix solve face share play watch listen wear "
+        "drop pick push pull throw catch fetch quit fail pass win choose switch attach include calculate compute define "
+        "apply connect lack implement handle log store represent provide present approach base experience notice hang"
+    ).split()
+)
+"""What these do may be done once: they tell a habit only where the clause says how often."""
+FAILING = frozenset("work leak crash throw hurt itch ache die ring smell drip freeze squeak rattle stink lag glitch".split())
+ABLE = frozenset(
+    (
+        "drive swim eat drink walk climb cycle ride bend kneel cook dance sing taste digest tolerate handle wear lift carry "
+        "fly afford do have speak smell"
+    ).split()
+)
+"""What someone who cannot do it will not be able to do tomorrow either."""
+IS_KEPT = "dishwasher freezer microwave washing_machine dryer lift elevator internet wifi parking driveway kids siblings"
 
 # Health
 
