@@ -21,6 +21,7 @@ from holdfast.memory.rules import (
     dates,
     decisions,
     family,
+    granted,
     instructions,
     mentions,
     names,
@@ -49,8 +50,8 @@ _ROOMS = (
     decisions,
     changes,
     numbers,
+    granted,
     statements,
-    mentions,
     answers,
 )
 RULES: dict[str, ExtractionRule] = {each.name: each for room in _ROOMS for each in room.RULES}
@@ -92,7 +93,8 @@ def extract(
     for sentence in reading.sentences(
         text, subject=subject, who=speaker or subject, time=time, ref=ref, asked=asked or ""
     ):
-        found += _not_twice([each for one in chosen if sentence.own or not one.own for each in one.find(sentence)])
+        reading_it = [one for one in chosen if (one.asked or not sentence.question) and (sentence.own or not one.own)]
+        found += _not_twice([each for one in reading_it for each in one.find(sentence)])
     return _settled(found)
 
 

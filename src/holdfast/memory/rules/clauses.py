@@ -116,13 +116,13 @@ _NOT_MINE = Pattern(
     r"in|on|at|to|from|of|as|by|until)\b)"
 )
 _THE = Pattern(r"(?i:the\s)")
-_NAME = r"(?-i:(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2})"
-_WHO = rf"(?:{words.either(words.KIN)}|{words.either(words.ROLES)}|{words.either(words.PETS)})"
+NAME = r"(?-i:(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2})"
+WHO = rf"(?:{words.either(words.KIN)}|{words.either(words.ROLES)}|{words.either(words.PETS)})"
 _ANTECEDENT = Pattern(
-    rf"(?i:\b(?:(?:my|our)\s(?:[\w-]+\s){{0,3}}?(?P<kin>{_WHO})\b(?!-|['\u2019](?!s\sname\sis))(?:(?:,\s|"
-    rf"['\u2019]s\sname\sis\s|\sis\s(?:called\s|named\s)?|\s(?:called|named)\s|\s)(?P<name>{_NAME})(?!['\u2019]))?|"
+    rf"(?i:\b(?:(?:my|our)\s(?:[\w-]+\s){{0,3}}?(?P<kin>{WHO})\b(?!-|['\u2019](?!s\sname\sis))(?:(?:,\s|"
+    rf"['\u2019]s\sname\sis\s|\sis\s(?:called\s|named\s)?|\s(?:called|named)\s|\s)(?P<name>{NAME})(?!['\u2019]))?|"
     rf"(?:got|adopted|have|getting|bought|rescued)\san?\s(?:[\w-]+\s){{0,3}}?(?P<pet>{words.either(words.PETS)})\b)|"
-    rf"^(?P<bare>{words.either(words.BARE)})(?:\s(?:is\s)?(?:called\s|named\s)?(?P<named>{_NAME}))?\b)"
+    rf"^(?P<bare>{words.either(words.BARE)})(?:\s(?:is\s)?(?:called\s|named\s)?(?P<named>{NAME}))?\b)"
 )
 
 
@@ -461,10 +461,10 @@ def _acts(name: str, word: str, after: str) -> bool:
 def is_person(name: str) -> bool:
     """Whether a phrase that follows "my" names a person or an animal: "older brother", "cousin Priya"."""
     return (
-        re.fullmatch(rf"(?i:(?:[\w'\u2019-]+\s){{0,4}}?(?:{_WHO}))(?:\s{_NAME})?(?:\sand\s.{{1,30}})?", name)
+        re.fullmatch(rf"(?i:(?:[\w'\u2019-]+\s){{0,4}}?(?:{WHO}))(?:\s{NAME})?(?:\sand\s.{{1,30}})?", name)
         is not None
         and not re.search(r"['\u2019]s\s\w+$", name)
-    ) or bool(re.fullmatch(rf"(?i:.*['\u2019]s\s(?:{_WHO}))", name))
+    ) or bool(re.fullmatch(rf"(?i:.*['\u2019]s\s(?:{WHO}))", name))
 
 
 def head_of(name: str) -> str:
@@ -586,6 +586,8 @@ def _next_is_verb(text: str, at: int, end: int) -> bool:
 def unlisted(word: str, subject: Subject, last: str = "", *, helped: bool = False) -> str | None:
     """How a word stands that is in no table, if it can be the verb of this subject: by its ending alone."""
     if not word.isalpha() or not word.islower() or word in words.NO_VERB or last in _BE:
+        return None
+    if last == "'s":
         return None
     if last in (*_HAVE, "had"):
         return "did" if word in words.PAST or word.endswith(("ed", "en")) else None

@@ -77,7 +77,8 @@ def _link(sentence: Sentence, rule: str, bounds: tuple[int, int], kin: str, name
 def _relative(sentence: Sentence) -> Iterator[Extraction]:
     for cue in (*_MY.finditer(sentence.text), *_HAVE_A.finditer(sentence.text)):
         name = name_at(sentence.text, cue.end(), most=3)
-        if name and sentence.states(cue.start()) and _belongs(sentence.text, cue, name.end):
+        asked = sentence.question and " is" in cue[0]
+        if name and not asked and sentence.states(cue.start()) and _belongs(sentence.text, cue, name.end):
             yield _link(sentence, "relative", (cue.start(), name.end), cue["kin"], name.text)
 
 
@@ -113,7 +114,7 @@ def _relatives(sentence: Sentence) -> Iterator[Extraction]:
 
 
 RULES = (
-    ExtractionRule("relative", "my wife Lena; my dog is called Rex; I have a cat named Tom", _relative),
+    ExtractionRule("relative", "my wife Lena; my dog is called Rex; I have a cat named Tom", _relative, asked=True),
     ExtractionRule("relative after", "Lena is my sister", _relative_after),
     ExtractionRule("married", "I'm married to Lena; I'm engaged to Lena", _married),
     ExtractionRule("relatives", "my kids are Tom and Max; I have two sons, Tom and Max", _relatives),

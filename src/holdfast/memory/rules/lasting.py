@@ -18,6 +18,7 @@ _POINTING = Pattern(
 )
 _AT_HAND = Pattern(r"(?i:\b(?:this|these|you|your|that\sone|the\s(?:same|above|following|other|next|last)|just|yet|nothing|another|enough)\b)")
 _ALWAYS = Pattern(rf"(?i:{words.RECURRING}|\b(?:never|often|rarely|regularly|all\sthe\stime)\b)")
+_WHEN_ONLY = Pattern(rf"(?i:{TIME})")
 _LASTED = Pattern(
     r"(?i:\bfor\s(?:(?:about|over|almost|nearly|around|the\s(?:last|past))\s)?(?:\w+\s){1,2}(?:years?|yrs|decades?)\b|"
     r"\b(?:\d+|two|three|four|five|six|ten|twenty)\s(?:years|yrs)\b|\b(?:my|our|his|her|their)\s(?:whole|entire)\slife|"
@@ -132,12 +133,12 @@ def _by_habit(clause: Clause, group: VerbGroup, rest: str, whole: str) -> str | 
         return None
     if group.modal:
         return "person" if verb in words.ABLE and rest else None
-    if verb == "have":
+    if verb in ("have", "own"):
         return "possession" if group.negated and _HAS_NOT.match(rest) else None
     told_elsewhere = verb in words.DOES or verb in words.NEVER_DOES  # and what follows did not fit there
     if told_elsewhere or verb in words.LIGHT or (kind == THING and verb in words.FAILING):
         return "routine" if marked and rest else None
-    needs_more = not (rest or group.negated or kind == PERSON)
+    needs_more = not (rest or group.negated or kind == PERSON) or (verb == "visit" and _WHEN_ONLY.match(rest))
     return None if needs_more else "routine" if kind in (SELF, PERSON, THING) else None
 
 

@@ -8,9 +8,9 @@ mark or a line; a cue word before a statement is enough to leave that statement 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -83,6 +83,12 @@ _ASKS_AT_ONCE = Pattern(
     r"didn['\u2019]t)\b)"
 )
 
+_TOLD_AFTER = Pattern(
+    r"(?i:(?:,|\s-|\s?[\u2013\u2014(]|\.{2,}|\s(?:because|since|as|cos|cuz|coz|given\sthat|considering))\s*"
+    r"(?=(?:i|we|my|our|im)(?:\s|['\u2019])))"
+)
+_IFS = Pattern(r"(?i:^\W{0,3}(?:(?:so|and|but|ok|hi|hey)\W{1,3})?(?:what\s)?if\b|\b(?:how\slong|long\sago|would\syou)\b)")
+
 _CORRECTION = Pattern(
     r"(?i:^\W{0,3}(?:(?:no|nope|wait|sorry|oops|ah|oh|hmm|well)\b[,.!\u2014\u2013 -]{0,4}){0,3}(?:(?:no|wait|"
     r"nope),(?=\s)|(?:actually|correction|sorry|oops|my mistake|my bad|(?:i was|i['\u2019]m|that was|that is|"
@@ -117,6 +123,8 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
     asked: str = ""
     """What the assistant said right before the message."""
     first: bool = False
+    question: bool = False
+    """Whether it only asks, so that nothing in it is stated but what it takes for granted."""
 
     @cached_property
     def spans(self) -> list[when.Span]:
@@ -140,7 +148,7 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _doubt(self) -> int:
         """Where the first word stands after which nothing is stated."""
-        cues = (_SUPPOSED.search(self.text), _REPORTED.search(self.text))
+        cues = (None if self.question else _SUPPOSED.search(self.text), _REPORTED.search(self.text))
         return min((cue.start() for cue in cues if cue), default=len(self.text))
 
     def states(self, start: int) -> bool:
@@ -172,29 +180,34 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
 def sentences(
     text: str, *, subject: str, who: str, time: datetime, ref: EntryRef | None, asked: str = ""
 ) -> Iterator[Sentence]:
-    """The sentences that state something, in order; questions and endless ones are left out."""
-    readable, corrected, before, first, time = (
-        blanked(text),
-        False,
-        "",
-        True,
-        time if time.tzinfo else time.replace(tzinfo=UTC),
-    )
+    """The sentences that state something, in order, and questions for what they take for granted; endless ones are not."""
+    readable, corrected, before, first = blanked(text), False, "", True
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
     for start, end, mark in _bounds(readable):
-        piece = readable[start:end]
-        whole = piece
-        if "?" in mark or "\uff1f" in mark:
-            piece = _before_question(piece)
-        if len(piece) > LONGEST or not piece.strip("\x00 \t\r"):
+        whole = readable[start:end]
+        piece = _before_question(whole) if "?" in mark or "\uff1f" in mark else whole
+        one = partial(Sentence, whole=text, subject=subject, who=who, time=time, ref=ref, asked=asked)
+        stated = len(piece) <= LONGEST and piece.strip("\x00 \t\r")
+        if stated:
+            begin = start + len(piece) - len(piece.lstrip())
+            yield one(text=stated, at=begin, after_correction=corrected, before=before, first=first)
+        if len(piece) < len(whole) <= LONGEST:
+            yield from _of_question(whole, len(piece), start, partial(one, before=before))
+        if stated:
+            before, first, corrected = stated, False, bool(_CORRECTION.search(stated)) and len(stated) < 45
+        else:
             before = whole[-LONGEST:] or before  # a question, too, may say who "she" is
             first = first and not whole.strip()
-            continue
-        begin = start + len(piece) - len(piece.lstrip())
-        piece = piece.strip()
-        yield Sentence(piece, begin, text, subject, who, time, ref, corrected, before, asked, first)
-        before, first = piece, False
-        bare = _CORRECTION.search(piece)
-        corrected = bool(bare) and len(piece) < 45
+
+
+def _of_question(whole: str, at: int, start: int, one: Callable[..., Sentence]) -> Iterator[Sentence]:
+    """What a question takes for granted, and what is told after it: "is brie safe, I'm pregnant?"."""
+    asking = whole[at:]
+    told = _TOLD_AFTER.search(asking) if _ASKS_AT_ONCE.match(asking) and not _IFS.search(asking) else None
+    if told and not _TAG.match(asking, told.end()):
+        yield one(text=asking[told.end() :], at=start + at + told.end())
+        asking = asking[: told.start()]
+    yield one(text=asking, at=start + at, question=True)
 
 
 def _before_question(piece: str) -> str:

@@ -77,25 +77,25 @@ def _statement(sentence: Sentence) -> Iterator[Extraction]:
         if clause.subject.start < reached or not sentence.states(clause.subject.start):
             continue
         group = verb_group(sentence.text, clause)
-        told = _told(sentence, clause, group) if group is not None else None
-        if told is None:
+        found = told(sentence, clause, group) if group is not None else None
+        if found is None:
             continue
-        reached = told.end
+        reached = found.end
         yield sentence.found(
             "statement",
             clause.start,
-            told.end,
-            told.text,
-            key=told.key,
-            corrects=sentence.corrects and told.key is not None,
+            found.end,
+            found.text,
+            key=found.key,
+            corrects=sentence.corrects and found.key is not None,
             kind="semantic",
             valid_from=sentence.since(event=group.form == "did") if group else None,
-            importance=0.8 if told.family == "health" else 0.6,
-            tags=(told.family,),
+            importance=0.8 if found.family == "health" else 0.6,
+            tags=(found.family,),
         )
 
 
-def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication | None:
+def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication | None:
     """What a clause says, if it is of a kind worth keeping."""
     text, start = sentence.text, _after_blank(sentence.text, group.end)
     end = _trimmed(text, start, clause.end)

@@ -120,6 +120,14 @@ ATTRIBUTES = (
 GROUPS = "company firm employer office team school class college university church gym club landlord building shop store"
 """What someone belongs to, and what it does is worth keeping: "our school uses Chromebooks"."""
 
+LIFE = (
+    "mum mom dad mother father parent grandparent grandmother grandfather woman man beginner vegetarian vegan diabetic "
+    "widow widower pensioner retiree teenager immigrant expat refugee veteran coeliac celiac wheelchair_user carer "
+    "caregiver homeowner landlord tenant volunteer christian muslim jew hindu buddhist freshman sophomore graduate "
+    "undergraduate foreigner newcomer smoker non-smoker runner cyclist gardener knitter introvert"
+)
+"""What someone is who says "as a …"."""
+
 # Verbs that are in no table
 
 NO_VERB = frozenset(
