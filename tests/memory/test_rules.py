@@ -305,7 +305,7 @@ VARIOUS: list[tuple[str, Facts]] = [
     ("I'm a morning person", [(None, "is a morning person")]),
     ("I'm a doctor's daughter", [(None, "is a doctor's daughter")]),
     ("I'm a slow reader", [(None, "is a slow reader")]),
-    ("I have never lived in Rome.", [(None, "has not lived in Rome")]),
+    ("I have never lived in Rome.", [(None, "has never lived in Rome")]),
     ("hey! name's Marco", [("name", "is called Marco")]),
     ("You can call me Beth if you like", [("called", "wants to be called Beth")]),
     ("I'm Dimitri and I run a bakery", [("name", "is called Dimitri"), (None, "runs a bakery")]),

@@ -26,6 +26,7 @@ from holdfast.memory.rules import (
     mentions,
     names,
     numbers,
+    others,
     places,
     preferences,
     reading,
@@ -52,6 +53,7 @@ _ROOMS = (
     numbers,
     granted,
     statements,
+    others,
     answers,
 )
 RULES: dict[str, ExtractionRule] = {each.name: each for room in _ROOMS for each in room.RULES}

@@ -275,7 +275,7 @@ def _is_finite(word: str) -> bool:
 def clauses(text: str, before: str = "") -> Iterator[Clause]:
     """The clauses whose subject is the speaker or belongs to the speaker. ``before`` is the previous sentence."""
     last: Subject | None = None
-    for start, end, join in _segments(text):
+    for start, end, join in segments(text):
         if join in ("which", "who", "if", "unless", "that's"):
             continue
         at, when = _lead(text, start, end)
@@ -286,7 +286,7 @@ def clauses(text: str, before: str = "") -> Iterator[Clause]:
             last = found[0]
 
 
-def _segments(text: str) -> Iterator[tuple[int, int, str]]:
+def segments(text: str) -> Iterator[tuple[int, int, str]]:
     begin, joined = 0, ""
     for cut in _CUT.finditer(text):
         join = (cut["join"] or "").lower()
@@ -380,7 +380,7 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
     if word in words.BARE.split():
         yield from _owned(text, at, at, end)
     elif last is not None and (_is_finite(word) or word in ("never",)) and word not in _MODALS:
-        if _NOUN_AFTER_ALL.match(text, at, end):
+        if _NOUN_AFTER_ALL.match(text, at, end) or (last.kind == SELF and _third_person(word)):
             return
         yield last._replace(start=at, end=at, shared=True)
     elif first and (
@@ -388,6 +388,7 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
         or word in ("love", "hate")
         or (
             _verbs().get(word) == "doing"
+            and not _has_verb(text[at + len(word) : end])  # "sharing a flat is hard"
             and word
             not in (
                 "getting",
@@ -417,6 +418,10 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
         )
 
 
+def _third_person(word: str) -> bool:
+    return word in ("is", "does", "has", "doesnt", "isnt") or _verbs().get(word) == "does"
+
+
 _NOUN_AFTER_ALL = Pattern(r"(?i:\w+\s(?:\w+\s)?(?:is|are|was|has|goes|comes|does)\b)")
 
 
@@ -440,13 +445,18 @@ def _owned(text: str, start: int, at: int, end: int) -> Iterator[Subject]:
         following = _token(text, at + token.end(), end)
         if word in ("'s", "\u2019s") and following and following[0].lower() in _nouns():
             continue  # "my sister's flat", not "my sister is …"
-        if word in ("'s", "\u2019s", ":", "=", "'re", "'ve") or (_is_finite(word) and count) or _acts(
+        if word in ("'s", "\u2019s", ":", "=", "'re", "'ve") or (count and _follows(text[at:place], word)) or _acts(
             text[at:place].strip(), token[0], following[0].lower() if following else ""
         ):
             name = _ADVERB_END.sub("", text[at:place].strip())
             if name and not re.search(r"[,;!]", name.replace("St.", "")) and not _MODAL.search(name):
                 kind = PERSON if is_person(name) else THING
                 yield Subject(kind, name, start, at + text[at:place].index(name) + len(name))
+
+
+def _follows(name: str, word: str) -> bool:
+    """Whether a word is a verb that a phrase can have: "my hours work" but not "my work hours"."""
+    return _is_finite(word) and (_verbs().get(word) != "do" or is_plural(name.strip()) or word in (*_HAVE, *_DO))
 
 
 def _acts(name: str, word: str, after: str) -> bool:
@@ -539,6 +549,7 @@ class _Auxiliaries:
             self.adverb = word if word in _KEPT or word not in _ADVERBS else self.adverb
         elif word in ("not", "n't", "never") or (word == "no" and self._text[end : end + 7] == " longer"):
             self.negated = True
+            self.adverb = word if word == "never" else self.adverb
         elif word in _MODALS:
             self.modal = self.modal or word
         elif word in ("got", "gotten") and self.last in (*_HAVE, "'s"):
@@ -602,7 +613,8 @@ def unlisted(word: str, subject: Subject, last: str = "", *, helped: bool = Fals
 
 def is_plural(name: str) -> bool:
     """Whether a phrase after "my" stands for several: "twins", but not "daughter Ines"."""
-    head = re.sub(r"(?<=[a-z])(?:\s(?:[A-Z][\w'\u2019-]*|St\.))+$", "", name).lower()
+    head = re.split(r"\s(?:in|with|for|of|at|on|from|to)\s", name)[0]
+    head = re.sub(r"(?<=[a-z])(?:\s(?:[A-Z][\w'\u2019-]*|St\.))+$", "", head).lower()
     last = (head.split() or [""])[-1]
     several = last.endswith("s") and not last.endswith(("ss", "us", "is", "'s"))
     return " and " in f" {name} " or several or last in ("children", "bees", "people", "parents", "kids")

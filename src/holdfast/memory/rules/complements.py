@@ -215,7 +215,7 @@ PATTERNS: dict[str, str] = {
         r"(?:.*?\b(?:surgery|operation|transplant|stroke|heart\sattack|miscarriage|lasik|bypass|c-section|"
         r"hysterectomy|chemo\w*|concussion|seizure|knee\sreplacement|hip\sreplacement|vasectomy)\b|(?:(?:a|our|my|"
         rf"his|her)\s(?:\w+\s){{0,2}})?(?:baby|twins|son|daughter|child|kids|boy|girl)\b|(?:my|a|his|"
-        rf"her)\s(?:\w+\s){{1,2}}(?:removed|replaced|out|taken\sout|amputated)\b|{ILLNESS}\sas\sa|"
+        rf"her)\s(?:\w+\s){{1,2}}(?:removed|replaced|taken\sout|amputated)\b|my\s(?:\w+\s){{1,2}}out\b|{ILLNESS}\sas\sa|"
         r"a\s(?:\w+\s)?(?:allergic\sreaction|baby))"
     ),
     "offer": r"(?:the|an?|their)\s(?:\w+\s){0,3}(?:offer|job|position|place|role|post)\b",

@@ -16,7 +16,7 @@ _POINTING = Pattern(
     r"(?i:(?:(?:to|at|on|in|of|with|for|about|like)\s)?(?:it|this|that|these|those|them|him|her|you|your|so|too|here|"
     r"there|what|how|why|when|where|if|whether|to|like|as)\b)"
 )
-_AT_HAND = Pattern(r"(?i:\b(?:this|these|you|your|that\sone|the\s(?:same|above|following|other|next|last)|just|yet|nothing|another|enough)\b)")
+_AT_HAND = Pattern(r"(?i:\b(?:this|these|those|you|your|each\sother|together|sometimes|that\sone|the\s(?:same|above|following|other|next|last)|just|yet|nothing|another|enough)\b)")
 _ALWAYS = Pattern(rf"(?i:{words.RECURRING}|\b(?:never|often|rarely|regularly|all\sthe\stime)\b)")
 _WHEN_ONLY = Pattern(rf"(?i:{TIME})")
 _LASTED = Pattern(
@@ -59,7 +59,7 @@ _IS = Pattern(
 _NAMES_ONE = Pattern(
     r"(?i:(?:an?|the\s(?:only|youngest|oldest|eldest|one\swho)|one\sof|the\smiddle\schild)\s(?!(?:bit|little|lot|tad|few|"
     r"couple|mess|wreck|idiot|fool|moron|failure|genius|loser|king|queen|god|joke|goner|star|legend|angel|saint|monster|"
-    r"nightmare|pain|disaster|treasure|sweetheart|delight|handful|character|hero|total|real|complete|fan\b(?!\sof\s(?!it|this|your))|"
+    r"nightmare|pain|disaster|treasure|sweetheart|delight|handful|character|hero|total|real|complete|mix|fan\b(?!\sof\s(?!it|this|your))|"
     r"big\s|huge|great|good|bad|true|step|third|half|quarter|minute|min|hour|day|week|month|year|second|while|"
     r"sucker|vampire|wizard|knight|robot|bot|potato|zombie|ghost|dead|happy|broken|changed|hot|problem)\b)[a-z])"
 )
@@ -94,7 +94,7 @@ def lasting(text: str, clause: Clause, group: VerbGroup, start: int, end: int, w
     if group.form == "did":
         return _of_a_life(group, whole)
     if group.words == "has been":
-        return "person" if group.negated or _LASTED.search(whole) else None
+        return "person" if group.adverb == "never" or _LASTED.search(whole) else None
     if group.form == "be":
         return _of_a_kind(clause, group, rest)
     if group.form == "doing":
@@ -108,7 +108,7 @@ def _of_a_life(group: VerbGroup, whole: str) -> str | None:
     perfect = group.words.startswith("has ")
     if group.verb in words.THINKING_DONE:
         return None
-    if perfect and (group.negated or _LASTED.search(whole)):
+    if perfect and (group.adverb == "never" or _LASTED.search(whole)):
         return "person"
     return "person" if not perfect and not group.negated and (_LASTED.search(whole) or _BACK_THEN.search(whole)) else None
 
@@ -129,6 +129,8 @@ def _of_a_kind(clause: Clause, group: VerbGroup, rest: str) -> str | None:
 def _by_habit(clause: Clause, group: VerbGroup, rest: str, whole: str) -> str | None:
     verb, kind = group.verb, clause.subject.kind
     marked = _ALWAYS.search(whole) is not None or group.adverb in ("always", "never", "usually", "only", "often", "rarely")
+    if rest.split(maxsplit=1)[:1] and rest.split()[0].lower() in words.DOES:
+        return None  # a misspelt adverb before the verb
     if verb in words.THINKING or (group.modal and not _cannot(group)):
         return None
     if group.modal:

@@ -43,7 +43,7 @@ _PASSING = Pattern(
     r"like\s(?:crazy|hell|a)|lol|lmao|jk|one\sday|someday|in\stheory|any\s?more)\b)"
 )
 _OPEN = Pattern(
-    r"(?i:\b(?:maybe|perhaps|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|might|"
+    r"(?i:\b(?:maybe|perhaps|your?|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|might|"
     r"apparently|supposedly|in\s(?:the|this|a|my)\s(?:game|story|novel|movie|film|dream|scenario|campaign))\b)"
 )
 _HANGING = Pattern(
@@ -171,7 +171,7 @@ def _verb(group: VerbGroup, subject: Subject) -> str:
     if group.modal in ("can", "ca", "cannot"):
         return f"can{'not' * group.negated} {group.verb}"
     if group.negated and said.startswith(("has ", "have ")) and group.form != "have":
-        return said.replace(" ", " not ", 1)
+        return said.replace(" ", " never " if group.adverb == "never" else " not ", 1)
     if group.negated:
         return f"{said} not" if group.form in ("be",) else f"does not {group.verb}"
     if group.adverb:

@@ -138,7 +138,7 @@ NO_VERB = frozenset(
         "not only own same some such too very just also even still yet already here there now once ago today tomorrow "
         "yesterday tonight please thanks ok okay yes yeah lol one two three four five six seven eight nine ten first "
         "second next last is am are was were be been being per via vs plus like without within during between though "
-        "although while unless except else ever never almost nearly sometimes often well back away"
+        "although while unless except else ever never almost nearly gotta gonna wanna lemme imma sometimes often well back away"
     ).split()
 )
 PAST = frozenset(
@@ -156,7 +156,7 @@ THINKING = frozenset(
         "promise remember forget realise realize reckon imagine recall appreciate apologise apologize thank mind matter "
         "seem sound say tell ask claim admit confess argue disagree consider intend expect insist suggest recommend "
         "propose figure decide deserve plan aim beg dare fear regret worry care trust prove mention refer notice worked "
-        "miss struggle wanna request require concur acknowledge confirm deny declare answer live end dream"
+        "miss struggle wanna request require concur acknowledge confirm deny declare answer live end dream treasure cherish value stress"
     ).split()
 )
 """What these say holds of a moment or of a thought: they never tell a habit."""
