@@ -102,8 +102,16 @@ def extract(
 
 def _not_twice(found: list[Extraction]) -> list[Extraction]:
     """Without a statement of what another rule found in a form of its own, and without an event that is a statement."""
+    found = [each for each in found if each.rule != "reasoned instruction" or _has_reason(each, found)]
     told = [each for each in found if each.rule != "statement" or not _overlaps(each, found, _covers)]
     return [each for each in told if each.rule != "happened" or not _overlaps(each, told, _is_statement)]
+
+
+def _has_reason(each: Extraction, found: list[Extraction]) -> bool:
+    """Whether the sentence says something lasting beside a wish, and no rule of its own tells the wish."""
+    others = [one for one in found if one.rule != each.rule and one.kind != "episodic"]
+    apart = [one for one in others if one.end <= each.start or each.end <= one.start]
+    return bool(apart) and apart == others
 
 
 def _overlaps(each: Extraction, found: list[Extraction], of: Callable[[Extraction, Extraction], bool]) -> bool:

@@ -100,7 +100,8 @@ _WHEN = Pattern(
     r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|(?:(?:ever\s|right\s)?(?:since|after)|because\sof|thanks\sto|for\swork|"
     r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty)\s(?:years?|months?|weeks?|"
     r"days?)\sago|"
-    rf"{words.DAY}s)(?:\s[^,:;!]{{1,40}}?)?|yesterday|tomorrow|today|tonight|these\sdays|nowadays))(?:,\s*|"
+    rf"{words.DAY}s)(?:\s[^,:;!]{{1,40}}?)?|when\s(?:i|we)\s(?:was|were)\s[^,:;!]{1,20}?|"
+    r"yesterday|tomorrow|today|tonight|these\sdays|nowadays))(?:,\s*|"
     r"\s+)(?=(?:i|we|my|our)(?:\s|['\u2019])))"
 )
 _DROPPED_WHEN = Pattern(r"(?i:(?:yesterday|(?:last|this)\s\w+),?\s+)")
@@ -330,6 +331,8 @@ def _opens(text: str, at: int, join: str, mark: str) -> bool:
 def _goes_on_apart(text: str, at: int) -> bool:
     """Whether another subject follows within three words: ", and sound doesn't work"."""
     seen = [token[0].lower() for token, _ in zip(_TOKEN.finditer(text[at : at + 60]), range(4))]
+    if seen[:1] and seen[0] in ("the", "his", "her", "their", "it", "she", "he", "they"):
+        return True
     return any(word in _DO or word in _BARE_NOT or word in ("is", "are", "'s", "n't") for word in seen[1:])
 
 
@@ -469,7 +472,8 @@ def _acts(name: str, word: str, after: str) -> bool:
 
 
 def is_person(name: str) -> bool:
-    """Whether a phrase that follows "my" names a person or an animal: "older brother", "cousin Priya"."""
+    """Whether a phrase that follows "my" names a person or an animal: "older brother", "cousin Priya in Rome"."""
+    name = re.split(r"\s(?:in|from|at)\s", name)[0]
     return (
         re.fullmatch(rf"(?i:(?:[\w'\u2019-]+\s){{0,4}}?(?:{WHO}))(?:\s{NAME})?(?:\sand\s.{{1,30}})?", name)
         is not None

@@ -258,6 +258,10 @@ PATTERNS: dict[str, str] = {
         r"(?:an?|my)\s(?:\w+\s){0,3}(?:book|novel|thesis|dissertation|memoir|phd|screenplay|musical|album|cookbook|"
         r"biography|textbook|trilogy|master)\w*\b"
     ),
+    "tryto": (
+        r"to\s(?:lose|gain|quit|stop|cut|save|learn|get\s(?:pregnant|fit|in\sshape|sober)|eat|conceive|become|sleep|give\sup|"
+        r"pay\soff)\b(?!\s(?:it|this|that|the|how|my)\b)"
+    ),
     "building": (
         r"(?:an?|my|our)\s(?:\w+\s){0,3}(?:house|boat|kit|cabin|app|shed|treehouse|company|startup|van|guitar|robot|"
         r"extension|greenhouse|deck|studio|game|canoe)\b"

@@ -8,7 +8,7 @@ for nine years"). What someone is needs a kind of its own. Deliberately absent: 
 from __future__ import annotations
 
 from holdfast.memory.rules import vocabulary as words
-from holdfast.memory.rules.clauses import PERSON, SELF, THING, Clause, VerbGroup, head_of
+from holdfast.memory.rules.clauses import PERSON, SELF, THING, Clause, VerbGroup, head_of, heads_of
 from holdfast.memory.rules.complements import TIME
 from holdfast.when import Pattern
 
@@ -56,18 +56,21 @@ _IS = Pattern(
     r"relationship|cast|care\shome)\b|(?:\d{1,2})\s(?:and|years?|yrs?|months?)\b|\d{1,2}\W*$|(?:a\s)?size\s\w|"
     r"from\s(?!here|there|the\s(?:team|start)|home|work|time)\w)"
 )
-_NAMES_ONE = Pattern(
-    r"(?i:(?:an?|the\s(?:only|youngest|oldest|eldest|one\swho)|one\sof|the\smiddle\schild)\s(?!(?:bit|little|lot|tad|few|"
+_NAMES_ONE_OF = (
+    r"(?:(?:an?|the\s(?:only|youngest|oldest|eldest|one\swho)|one\sof|the\smiddle\schild)\s(?!(?:bit|little|lot|tad|few|"
     r"couple|mess|wreck|idiot|fool|moron|failure|genius|loser|king|queen|god|joke|goner|star|legend|angel|saint|monster|"
     r"nightmare|pain|disaster|treasure|sweetheart|delight|handful|character|hero|total|real|complete|mix|fan\b(?!\sof\s(?!it|this|your))|"
     r"big\s|huge|great|good|bad|true|step|third|half|quarter|minute|min|hour|day|week|month|year|second|while|"
     r"sucker|vampire|wizard|knight|robot|bot|potato|zombie|ghost|dead|happy|broken|changed|hot|problem)\b)[a-z])"
 )
+_NAMES_ONE = Pattern(rf"(?i:{_NAMES_ONE_OF})")
 _BODY = Pattern(
     r"(?i:(?:(?:really|very|so|quite|pretty|still|extremely|super|too|not\s(?:very|so|that|too)?|a\sbit)\s?)*(?:bad|poor|"
     r"terrible|weak|limited|rusty|good|great|awful|basic|fluent|sensitive|dry|oily|curly|failing|tight|small|tiny|"
     r"not\sgreat|shaky|patchy)\b(?!\s(?:today|right|now)))"
 )
+_IS_OWNED = Pattern(rf"(?i:{_NAMES_ONE_OF}|(?:plot|unit|number|room|size|type|grade)\s\w)")
+_AIM = Pattern(r"(?i:(?:\w+\s)?(?:degree|major|phd|master'?s|thesis|job|background)\sis\sin\s[a-z]{4}|(?:\w+\s)?(?:dream|goal|ambition|resolution|aim)\sis\sto\s(?!it|this|get\sthis)\w)")
 _BODILY = frozenset(
     (
         f"{words.LANGUAGES} eyesight hearing memory back knee knees skin hair handwriting vision spelling balance budget "
@@ -119,7 +122,9 @@ def _of_a_kind(clause: Clause, group: VerbGroup, rest: str) -> str | None:
         return "person" if rest and not group.negated and _LASTED.search(rest) else None
     if kind == THING:
         bodily = head_of(clause.subject.words) in _BODILY
-        return "person" if bodily and _BODY.match(rest) else None
+        owned = head_of(clause.subject.words) in heads_of("ATTRIBUTES", "POSSESSIONS") and not group.negated
+        told = (bodily and _BODY.match(rest)) or (owned and _IS_OWNED.match(rest)) or _AIM.match(f"{clause.subject.words} is {rest}")
+        return "person" if told else None
     if group.negated:
         named = _IS.match(rest) is not None and rest[:1].isupper()
         return "person" if named or rest.startswith(("religious", "good at", "good with")) else None

@@ -58,7 +58,8 @@ def _does(sentence: Sentence, start: int, end: int) -> Extraction | None:
     text, at = sentence.text, start
     for _ in range(_WHO_WORDS):
         word = _WORD.match(text, at, end)
-        if word is None or word[0].strip().lower().replace("\u2019", "'") in _NOT_WHO:
+        one = word[0].strip().lower().replace("\u2019", "'") if word else ""
+        if word is None or one in _NOT_WHO or ("'" in one and one.split("'")[0] in _NOT_WHO):
             return None
         at = word.end()
         said = _DOES.match(text, at, end) or _IS_MINE.match(text, at, end)

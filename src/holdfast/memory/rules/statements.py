@@ -310,7 +310,7 @@ def _known(name: str) -> bool:
 def _is_named(text: str, start: int, end: int) -> bool:
     return (
         re.match(
-            r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2}\W*$",
+            r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2}(?:\s(?:at|from|in|on)\s.{2,50})?\W*$",
             text[start:end],
         )
         is not None

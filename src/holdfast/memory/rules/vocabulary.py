@@ -343,7 +343,7 @@ DOING = {
     "staying": ("plan", "plan"), "arriving": ("plan", "plan"), "applying": ("plan", "to"),
     "allergic": ("health", "to"), "staring": ("", "none"), "breastfeeding": ("health", "maybe"),
     "undergoing": ("health", "any"), "using": ("possession", "use"), "driving": ("possession", "drive"),
-    "playing": ("likes", "play"), "emigrating": ("plan", "any"),
+    "playing": ("likes", "play"), "emigrating": ("plan", "any"), "trying": ("plan", "tryto"),
 }  # fmt: skip
 NEVER_DOES = {
     "eat": ("diet", "bare"), "drink": ("diet", "bare"), "smoke": ("health", "maybe"), "drive": ("person", "maybe"),
