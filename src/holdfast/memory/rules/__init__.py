@@ -102,20 +102,17 @@ def extract(
 
 def _not_twice(found: list[Extraction]) -> list[Extraction]:
     """Without a statement of what another rule found in a form of its own, and without an event that is a statement."""
-    found = [each for each in found if each.rule != "reasoned instruction" or _has_reason(each, found)]
+    found = [each for each in found if each.rule != "others" or not _overlaps(each, found, _is_other)]
     told = [each for each in found if each.rule != "statement" or not _overlaps(each, found, _covers)]
     return [each for each in told if each.rule != "happened" or not _overlaps(each, told, _is_statement)]
 
 
-def _has_reason(each: Extraction, found: list[Extraction]) -> bool:
-    """Whether the sentence says something lasting beside a wish, and no rule of its own tells the wish."""
-    others = [one for one in found if one.rule != each.rule and one.kind != "episodic"]
-    apart = [one for one in others if one.end <= each.start or each.end <= one.start]
-    return bool(apart) and apart == others
-
-
 def _overlaps(each: Extraction, found: list[Extraction], of: Callable[[Extraction, Extraction], bool]) -> bool:
     return any(one.start < each.end and each.start < one.end and of(one, each) for one in found)
+
+
+def _is_other(one: Extraction, other: Extraction) -> bool:
+    return one.rule != other.rule
 
 
 def _is_statement(one: Extraction, other: Extraction) -> bool:

@@ -100,7 +100,7 @@ _WHEN = Pattern(
     r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|(?:(?:ever\s|right\s)?(?:since|after)|because\sof|thanks\sto|for\swork|"
     r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty)\s(?:years?|months?|weeks?|"
     r"days?)\sago|"
-    rf"{words.DAY}s)(?:\s[^,:;!]{{1,40}}?)?|when\s(?:i|we)\s(?:was|were)\s[^,:;!]{1,20}?|"
+    rf"{words.DAY}s)(?:\s[^,:;!]{{1,40}}?)?|when\s(?:i|we)\s(?:was|were)\s[^,:;!]{{1,20}}?|"
     r"yesterday|tomorrow|today|tonight|these\sdays|nowadays))(?:,\s*|"
     r"\s+)(?=(?:i|we|my|our)(?:\s|['\u2019])))"
 )
@@ -109,6 +109,7 @@ _I = Pattern(
     r"(?i:(?:i|we|both\sof\sus|(?:me|my\s[\w-]+(?:\s(?-i:[A-Z]\w+))?|(?-i:[A-Z]\w+))\sand\s(?:i|me))(?=[\s'\u2019])|"
     r"i(?=(?:m|ve)\b))"
 )
+_ALONE = Pattern(r"(?i:(?:i|we)(?:\s(?!and\b)|['\u2019]|m\b))")
 _MY = Pattern(r"(?i:(?:both\sof\s)?(?:my|our)\s)")
 _THEY = Pattern(r"(?i:(?:he|she|they)(?=[\s'\u2019])|(?:his|her|its|their)\sname(?=[\s'\u2019]))")
 _NOT_MINE = Pattern(
@@ -280,7 +281,9 @@ def clauses(text: str, before: str = "") -> Iterator[Clause]:
         if join in ("which", "who", "if", "unless", "that's"):
             continue
         at, when = _lead(text, start, end)
-        found = list(_subjects(text, at, end, last if (join or start) and join != "so" else None, before, first=start == 0))
+        found = list(
+            _subjects(text, at, end, last if (join or start) and join != "so" else None, before, first=start == 0)
+        )
         for subject in found:
             yield Clause(subject, at, end, when)
         if found:
@@ -296,7 +299,7 @@ def segments(text: str) -> Iterator[tuple[int, int, str]]:
             continue
         if not mark:
             continue  # a blank is no boundary
-        if join == "and" and mark == "and" and not _has_verb(text[begin : cut.start()]):
+        if join == "and" and mark == "and" and not (_has_verb(text[begin : cut.start()]) or _ALONE.match(text, begin)):
             continue  # "Freddie and I"
         hard = join in _ALWAYS or mark[0] in ";(.)"
         if hard or _opens(text, cut.end(), join, mark[:1]):
@@ -448,8 +451,10 @@ def _owned(text: str, start: int, at: int, end: int) -> Iterator[Subject]:
         following = _token(text, at + token.end(), end)
         if word in ("'s", "\u2019s") and following and following[0].lower() in _nouns():
             continue  # "my sister's flat", not "my sister is …"
-        if word in ("'s", "\u2019s", ":", "=", "'re", "'ve") or (count and _follows(text[at:place], word)) or _acts(
-            text[at:place].strip(), token[0], following[0].lower() if following else ""
+        if (
+            word in ("'s", "\u2019s", ":", "=", "'re", "'ve")
+            or (count and _follows(text[at:place], word))
+            or _acts(text[at:place].strip(), token[0], following[0].lower() if following else "")
         ):
             name = _ADVERB_END.sub("", text[at:place].strip())
             if name and not re.search(r"[,;!]", name.replace("St.", "")) and not _MODAL.search(name):
@@ -475,8 +480,7 @@ def is_person(name: str) -> bool:
     """Whether a phrase that follows "my" names a person or an animal: "older brother", "cousin Priya in Rome"."""
     name = re.split(r"\s(?:in|from|at)\s", name)[0]
     return (
-        re.fullmatch(rf"(?i:(?:[\w'\u2019-]+\s){{0,4}}?(?:{WHO}))(?:\s{NAME})?(?:\sand\s.{{1,30}})?", name)
-        is not None
+        re.fullmatch(rf"(?i:(?:[\w'\u2019-]+\s){{0,4}}?(?:{WHO}))(?:\s{NAME})?(?:\sand\s.{{1,30}})?", name) is not None
         and not re.search(r"['\u2019]s\s\w+$", name)
     ) or bool(re.fullmatch(rf"(?i:.*['\u2019]s\s(?:{WHO}))", name))
 

@@ -18,7 +18,7 @@ FOOD = rf"(?:{words.either(words.FOODS)})"
 TIME = rf"(?:{words.RECURRING}|{words.CLOCK}|{words.DATED})"
 _NP = r"(?:(?:an?|the|my|our|his|her|their|two|three|four|five|six|\d+|one|both|some|no)\s)?(?:[\w'\u2019.&-]+\s){0,4}?"
 _OWN_NP = r"(?:an?|my|our|one|two|three|four|both|\d+)\s(?:[\w'\u2019.&-]+\s){0,4}?"
-_MODEL = r"(?-i:(?:an?|my|our|two|three)\s(?:[\w'\u2019-]+\s){0,3}?(?:[A-Z][\w-]*\s?\w*|\d{4}\s\w+))"
+_MODEL = r"(?-i:(?:an?|my|our|two|three)\s(?:[\w'\u2019-]+\s){0,3}?(?:[A-Z][\w-]+\s?\w*|\d{4}\s\w+))"
 _BONE = (
     "arm|leg|ankle|wrist|collarbone|hand|foot|toes?|ribs?|hip|finger|nose|jaw|elbow|knee|acl|meniscus|shoulder|"
     "achilles|thumb"
@@ -78,7 +78,7 @@ PATTERNS: dict[str, str] = {
     "work": (
         r"(?:at\s(?!it\b|this\b|the\smoment\b|least\b)|for\s(?!free\b|a\sliving\b|me\b|it\b|this\b|now\b|\d)|"
         r"as\san?\s|in\s(?!silence\b|theory\b|"
-        r"progress\b|pairs\b|general\b|this\b|that\b)(?:an?\s|the\s|\w+)|with\s(?!me\b|it\b|you\b|this\b|that\b)|"
+        r"progress\b|pairs\b|general\b|this\b|that\b)(?:an?\s|the\s|\w+)|with\s(?!me\b|what\b|it\b|you\b|this\b|that\b)|"
         r"nights\b|(?:the\s)?(?:\w+\s)?shifts?\b|on\s(?:an?|the)\s(?:\w+\s)?(?:rig|farm|ship|ward|site|boat|estate|"
         r"platform)\b|part[- ]time\b|full[- ]time\b|remote(?:ly)?\b|"
         rf"from\s(?:home\b|\d)|freelance\b|.*?(?:{words.RECURRING}|{words.CLOCK})|\d+\s(?:hours|days))"
@@ -320,7 +320,7 @@ IS_OTHER = (
     rf"visiting)\b.*?{words.DATED}|dead\b|neutered|spayed|house-?trained|(?:\w+\s)?{_PET}\b)"
 )
 _LEADING = (
-    "called|named|at|on|in|from|by|about|around|roughly|under|over|approximately|the|an?|still|now|only|max|maximum|"
+    "called|named|spelled|spelt|at|on|in|from|by|about|around|roughly|under|over|approximately|the|an?|still|now|only|max|maximum|"
     "between|up\\sto"
 )
 SPECIFIC = (

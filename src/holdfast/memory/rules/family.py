@@ -20,7 +20,7 @@ _ONE = (
     "landlord|landlady"
 )
 _MANY = (
-    "sister|brother|twin|son|daughter|child|kid|baby|grandmother|grandma|grandfather|grandpa|grandson|granddaughter|"
+    "sister|brother|twin|son|daughter|child|kid|baby|grandmother|grandma|gran|granny|nan|nana|grandad|granddad|grandfather|grandpa|grandson|granddaughter|"
     "aunt|uncle|cousin|niece|nephew|friend|best friend|colleague|coworker|co-worker|roommate|flatmate|housemate|"
     "neighbou?r|teammate|partner|dog|cat|puppy|kitten|rabbit|hamster|parrot|horse|pet|mentor|therapist|doctor|dentist|"
     "assistant|teacher|tutor|coach|trainer|lawyer|accountant|vet|nurse|nanny|babysitter|eldest|youngest|"

@@ -36,6 +36,10 @@ _AS_ONE = Pattern(
     rf"{words.either(words.PROFESSIONS)}|{words.either(words.LIFE)})\b[^,]{{0,50}}?)(?:,\s|\W*$|\s(?=(?:i|we|what|how|can|"
     r"could|which|where)\b))(?!(?:i|we)\s(?:want|would|should|can|need)\b))"
 )
+_LIKE_ME = Pattern(
+    rf"(?i:\b(?P<what>an?\s(?:[\w-]+\s){{0,2}}?(?:{words.either(words.PROFESSIONS)}|{words.either(words.LIFE)}))\s"
+    r"(?:like|such\sas)\s(?:me|myself)\b)"
+)
 _VERB = Pattern(r"(?i:\b(?:is|are|was|were|has|have|had|who|which|i|we|you)\b)")
 
 
@@ -43,14 +47,20 @@ def _relative_clause(sentence: Sentence) -> Iterator[Extraction]:
     for found in _RELATIVE.finditer(sentence.text):
         if not sentence.states(found.start()):
             continue
-        close = _CLOSED.search(sentence.text, found.end())
+        close = _CLOSED.search(sentence.text, found.end() + 2)
         subject = Subject(PERSON, found["whom"], found.start(), found.end("who"))
         clause = Clause(subject, found.start(), close.start() if close else len(sentence.text))
         group = verb_group(sentence.text, clause)
         said = told(sentence, clause, group) if group is not None else None
         if said is not None:
             yield sentence.found(
-                "relative clause", clause.start, said.end, said.text, importance=0.6, tags=(said.family,), corrects=False
+                "relative clause",
+                clause.start,
+                said.end,
+                said.text,
+                importance=0.6,
+                tags=(said.family,),
+                corrects=False,
             )
 
 
@@ -77,7 +87,7 @@ def _an(what: str) -> str:
 
 
 def _as_one(sentence: Sentence) -> Iterator[Extraction]:
-    found = _AS_ONE.match(sentence.text)
+    found = _AS_ONE.match(sentence.text) or _LIKE_ME.search(sentence.text)
     if found:
         text = f"{sentence.who} is {theirs(found['what'])}"
         yield sentence.found("as one", *found.span("what"), text, importance=0.7, tags=("person",), corrects=False)

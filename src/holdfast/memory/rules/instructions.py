@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules import preferences, statements
 from holdfast.memory.rules.reading import S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
@@ -63,17 +64,24 @@ _AT_HAND = Pattern(
     r"lunch|dinner|breakfast)\b|\bit\b(?<!keep\sit)|\bkeep\sit\b(?!\s(?:simple|short|kosher|halal|vegan|vegetarian|cheap|"
     r"\w+[- ]free|formal|informal|polite)))"
 )
-_EVER = Pattern(rf"(?i:^(?:please{S})?(?P<say>no{S}[^,.!?]{{2,40}},?{S}(?:ever|at{S}all)\b))")
+_EVER = Pattern(rf"(?i:^(?:please{S})?(?P<say>no{S}(?![^,]*\bfor{S}me\b)[^,.!?]{{2,40}},?{S}(?:ever|at{S}all)\b))")
 
 
 def _reasoned(sentence: Sentence) -> Iterator[Extraction]:
-    """A wish beside its reason: it lasts as long as the reason, so ``extract`` keeps it only where that is learned."""
-    for rule, pattern in (("reasoned instruction", _REASONED), ("instruction", _EVER)):
+    """A wish beside its reason lasts as long as that: "I'm coeliac, so no wheat". Alone it may be for once."""
+    for pattern in (_REASONED, _EVER):
         for found in pattern.finditer(sentence.text):
             said = found["say"].rstrip(" .")
             if not _AT_HAND.search(said) and not _DENIED.search(sentence.text[: found.start()]):
                 start = found.start("say")
-                yield _asks(sentence, rule, start, start + len(said))
+                if pattern is _REASONED and not _has_reason(sentence, start, start + len(said)):
+                    continue
+                yield _asks(sentence, "reasoned instruction", start, start + len(said))
+
+
+def _has_reason(sentence: Sentence, start: int, end: int) -> bool:
+    beside = [each for rule in (*preferences.RULES, *statements.RULES) for each in rule.find(sentence)]
+    return bool(beside) and all(each.end <= sentence.at + start or sentence.at + end <= each.start for each in beside)
 
 
 def _asks(sentence: Sentence, rule: str, start: int, end: int) -> Extraction:

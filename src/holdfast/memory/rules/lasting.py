@@ -16,7 +16,11 @@ _POINTING = Pattern(
     r"(?i:(?:(?:to|at|on|in|of|with|for|about|like)\s)?(?:it|this|that|these|those|them|him|her|you|your|so|too|here|"
     r"there|what|how|why|when|where|if|whether|to|like|as)\b)"
 )
-_AT_HAND = Pattern(r"(?i:\b(?:this|these|those|you|your|each\sother|together|sometimes|that\sone|the\s(?:same|above|following|other|next|last)|just|yet|nothing|another|enough)\b)")
+_AT_HAND = Pattern(
+    r"(?i:\b(?:this|these|those|you|your|each\sother|together|sometimes|that\sone|the\s(?:same|above|following|other|next|last)|just|yet|nothing|another|enough)\b)"
+)
+_YOURS = Pattern(r"(?i:\b(?:this|you|your)\b|^(?:it|that|these|those)\b)")
+CONDITION = Pattern(r"(?i:\W{0,3}(?:if|unless)\b)")
 _ALWAYS = Pattern(rf"(?i:{words.RECURRING}|\b(?:never|often|rarely|regularly|all\sthe\stime)\b)")
 _WHEN_ONLY = Pattern(rf"(?i:{TIME})")
 _LASTED = Pattern(
@@ -65,16 +69,18 @@ _NAMES_ONE_OF = (
 )
 _NAMES_ONE = Pattern(rf"(?i:{_NAMES_ONE_OF})")
 _BODY = Pattern(
-    r"(?i:(?:(?:really|very|so|quite|pretty|still|extremely|super|too|not\s(?:very|so|that|too)?|a\sbit)\s?)*(?:bad|poor|"
-    r"terrible|weak|limited|rusty|good|great|awful|basic|fluent|sensitive|dry|oily|curly|failing|tight|small|tiny|"
+    r"(?i:(?:(?:really|very|so|quite|pretty|still|extremely|super|too|both|not\s(?:very|so|that|too)?|a\sbit)\s?)*(?:bad|poor|"
+    r"terrible|weak|limited|rusty|good|great|awful|basic|fluent|sensitive|dry|oily|curly|failing|tight|small|tiny|high|low|"
     r"not\sgreat|shaky|patchy)\b(?!\s(?:today|right|now)))"
 )
 _IS_OWNED = Pattern(rf"(?i:{_NAMES_ONE_OF}|(?:plot|unit|number|room|size|type|grade)\s\w)")
-_AIM = Pattern(r"(?i:(?:\w+\s)?(?:degree|major|phd|master'?s|thesis|job|background)\sis\sin\s[a-z]{4}|(?:\w+\s)?(?:dream|goal|ambition|resolution|aim)\sis\sto\s(?!it|this|get\sthis)\w)")
+_AIM = Pattern(
+    r"(?i:(?:\w+\s)?(?:degree|major|phd|master'?s|thesis|job|background)\sis\sin\s[a-z]{4}|(?:\w+\s)?(?:dream|goal|ambition|resolution|aim)\sis\sto\s(?!it|this|get\sthis)\w)"
+)
 _BODILY = frozenset(
     (
         f"{words.LANGUAGES} eyesight hearing memory back knee knees skin hair handwriting vision spelling balance budget "
-        "kitchen garden flat"
+        "kitchen garden flat pressure teeth"
     ).split()
 )
 _HAS = Pattern(
@@ -92,16 +98,20 @@ _HAS_NOT = Pattern(
 def lasting(text: str, clause: Clause, group: VerbGroup, start: int, end: int, whole: str) -> str | None:
     """What a clause is about, if it lasts. ``whole`` is what it says with a time that stood before its subject."""
     rest = text[start:end]
+    if CONDITION.match(text, clause.end):
+        return None
+    if group.form == "did" and _YOURS.search(rest) is None and (over := _of_a_life(group, whole)) is not None:
+        return over
     if _AT_HAND.search(text, clause.start, end) or _POINTING.match(text, start, end):
         return None
-    if group.form == "did":
-        return _of_a_life(group, whole)
     if group.words == "has been":
         return "person" if group.adverb == "never" or _LASTED.search(whole) else None
     if group.form == "be":
         return _of_a_kind(clause, group, rest)
     if group.form == "doing":
         return "person" if "been" in group.words and _LASTED.search(whole) else None
+    if group.form == "have" and group.negated:
+        return "possession" if _HAS_NOT.match(rest) else None
     if group.form == "have":
         return "person" if _HAS.match(rest) or _LASTED.search(whole) else None
     return _by_habit(clause, group, rest, whole) if group.form == "do" else None
@@ -113,7 +123,9 @@ def _of_a_life(group: VerbGroup, whole: str) -> str | None:
         return None
     if perfect and (group.adverb == "never" or _LASTED.search(whole)):
         return "person"
-    return "person" if not perfect and not group.negated and (_LASTED.search(whole) or _BACK_THEN.search(whole)) else None
+    return (
+        "person" if not perfect and not group.negated and (_LASTED.search(whole) or _BACK_THEN.search(whole)) else None
+    )
 
 
 def _of_a_kind(clause: Clause, group: VerbGroup, rest: str) -> str | None:
@@ -123,8 +135,14 @@ def _of_a_kind(clause: Clause, group: VerbGroup, rest: str) -> str | None:
     if kind == THING:
         bodily = head_of(clause.subject.words) in _BODILY
         owned = head_of(clause.subject.words) in heads_of("ATTRIBUTES", "POSSESSIONS") and not group.negated
-        told = (bodily and _BODY.match(rest)) or (owned and _IS_OWNED.match(rest)) or _AIM.match(f"{clause.subject.words} is {rest}")
+        told = (
+            (bodily and _BODY.match(rest))
+            or (owned and _IS_OWNED.match(rest))
+            or _AIM.match(f"{clause.subject.words} is {rest}")
+        )
         return "person" if told else None
+    if group.negated and rest.startswith("allowed to "):
+        return "person"
     if group.negated:
         named = _IS.match(rest) is not None and rest[:1].isupper()
         return "person" if named or rest.startswith(("religious", "good at", "good with")) else None
@@ -133,7 +151,14 @@ def _of_a_kind(clause: Clause, group: VerbGroup, rest: str) -> str | None:
 
 def _by_habit(clause: Clause, group: VerbGroup, rest: str, whole: str) -> str | None:
     verb, kind = group.verb, clause.subject.kind
-    marked = _ALWAYS.search(whole) is not None or group.adverb in ("always", "never", "usually", "only", "often", "rarely")
+    marked = _ALWAYS.search(whole) is not None or group.adverb in (
+        "always",
+        "never",
+        "usually",
+        "only",
+        "often",
+        "rarely",
+    )
     if rest.split(maxsplit=1)[:1] and rest.split()[0].lower() in words.DOES:
         return None  # a misspelt adverb before the verb
     if verb in words.THINKING or (group.modal and not _cannot(group)):
@@ -142,10 +167,12 @@ def _by_habit(clause: Clause, group: VerbGroup, rest: str, whole: str) -> str | 
         return "person" if verb in words.ABLE and rest else None
     if verb in ("have", "own"):
         return "possession" if group.negated and _HAS_NOT.match(rest) else None
-    told_elsewhere = verb in words.DOES or verb in words.NEVER_DOES  # and what follows did not fit there
-    if told_elsewhere or verb in words.LIGHT or (kind == THING and verb in words.FAILING):
-        return "routine" if marked and rest else None
-    needs_more = not (rest or group.negated or kind == PERSON) or (verb == "visit" and _WHEN_ONLY.match(rest))
+    strict = words.STRICT[:8] if kind == PERSON else words.STRICT  # what follows these did not fit where they are told
+    if verb in strict or verb in words.LIGHT or (kind == THING and verb in words.FAILING):
+        return "routine" if marked and (rest or group.adverb) else None
+    needs_more = not (rest or group.negated or group.adverb or kind == PERSON) or (
+        verb == "visit" and _WHEN_ONLY.match(rest)
+    )
     return None if needs_more else "routine" if kind in (SELF, PERSON, THING) else None
 
 

@@ -18,7 +18,7 @@ from holdfast.when import Pattern
 
 _SOME = Pattern(
     r"(?i:(?P<who>(?:nobody|no\sone|everyone|everybody|all|most|both|half|one|two|three|four|five|some|none|neither)\s"
-    r"(?:(?:in|at|of)\s)?(?P<mine>my|our)\s(?P<of>(?:[\w-]+\s)?[\w-]+))\s)"
+    r"(?:(?:in|at|of)\s)?(?:my|our)\s(?P<of>[\w-]+))\s)"
 )
 _WORD = Pattern(r"[\w'\u2019-]+\s")
 _NOT_WHO = (words.NO_VERB - {"of", "in", "from", "and"}) | frozenset(
@@ -35,7 +35,7 @@ _DOES = Pattern(
 _IS_MINE = Pattern(
     rf"(?i:(?P<verb>is|are)\s(?P<rest>(?:my|our)\s(?:(?:new|favou?rite|first|second|biggest|old|best|preferred|main|"
     rf"native)\s)*(?:{WHO}|thing|passion|weakness|hobby|colou?r|kryptonite|jam|mother\stongue|language|sport|team|comfort\s"
-    r"\w+|favou?rite(?:\s\w+){0,2})(?:\s(?:and|by|in|at|from|on|for|since)\s[^,;.!?]*)?)(?=\W*$|[,;]))"
+    r"\w+|favou?rite(?:\s\w+){{1,2}})(?:\s(?:and|by|in|at|from|on|for|since)\s[^,;.!?]*)?)(?=\W*$|[,;]))"
 )
 _ONCE = Pattern(
     r"(?i:\b(?:right\snow|today|tonight|tomorrow|this|that|an?\s(?:message|break|sec|error|moment|idea|hint)|your?|now|so\s"
@@ -70,16 +70,19 @@ def _does(sentence: Sentence, start: int, end: int) -> Extraction | None:
 
 
 def _some(sentence: Sentence, start: int, end: int) -> Extraction | None:
-    """What holds of some of those the speaker has: read as if it were said of one of them."""
+    """What holds of some of those the speaker has: judged as if it were said of one of them."""
     some = _SOME.match(sentence.text, start, end)
     if some is None:
         return None
-    clause = Clause(Subject(PERSON, f"{some['of']}s", start, some.end("who")), start, end)
-    group = verb_group(sentence.text, clause) or verb_group(
-        sentence.text, clause._replace(subject=Subject(PERSON, some["of"].rstrip("s"), start, some.end("who")))
-    )
-    said = told(sentence, clause, group) if group is not None else None
-    return _found(sentence, start, said.end, of_the_speaker(sentence, start, said.end)) if said else None
+    noun = some["of"].rstrip("s")
+    for words_ in (f"{noun}s", noun):
+        clause = Clause(Subject(PERSON, words_, start, some.end("who")), start, end)
+        group = verb_group(sentence.text, clause)
+        if group is not None:
+            denied = some["who"].lower().startswith(("nobody", "no ", "none", "neither"))
+            said = told(sentence, clause, group._replace(negated=group.negated or denied))
+            return _found(sentence, start, said.end, of_the_speaker(sentence, start, said.end)) if said else None
+    return None
 
 
 def of_the_speaker(sentence: Sentence, start: int, end: int) -> str:

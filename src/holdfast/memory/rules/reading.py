@@ -46,7 +46,7 @@ _SUPPOSED = Pattern(
     r"(?i:\b(?:if|as an ai|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|"
     "hypothetically|unless|"
     r"whether|probably|possibly|almost|let['\u2019]s say|assume|assuming|as though|dreamed|dreamt|imagined|joked|"
-    r"kidding|act as|in another life|hope|hoping|should|ask me|say I|say we|(?:I|i)\s(?:think|guess|suspect|believe|"
+    r"kidding|act as|in another life|hope|hoping|should|ask me|say (?:I|we|my|our)|(?:I|i)\s(?:think|guess|suspect|believe|"
     r"assume|wonder|feel\slike)|not sure|feels? like|for example|for instance|e\.g|in (?:the|"
     r"this|that|a|my) (?:story|novel|book|movie|film|game|dream|scenario|play|poem|song|role|simulation))\b|"
     r"['\u2019]d\b)"
@@ -87,7 +87,9 @@ _TOLD_AFTER = Pattern(
     r"(?i:(?:,|\s-|\s?[\u2013\u2014(]|\.{2,}|\s(?:because|since|as|cos|cuz|coz|given\sthat|considering))\s*"
     r"(?=(?:i|we|my|our|im)(?:\s|['\u2019])))"
 )
-_IFS = Pattern(r"(?i:^\W{0,3}(?:(?:so|and|but|ok|hi|hey)\W{1,3})?(?:what\s)?if\b|\b(?:how\slong|long\sago|would\syou)\b)")
+_IFS = Pattern(
+    r"(?i:^\W{0,3}(?:(?:so|and|but|ok|hi|hey)\W{1,3})?(?:what\s)?if\b|\b(?:how\slong|long\sago|would\syou)\b)"
+)
 
 _CORRECTION = Pattern(
     r"(?i:^\W{0,3}(?:(?:no|nope|wait|sorry|oops|ah|oh|hmm|well)\b[,.!\u2014\u2013 -]{0,4}){0,3}(?:(?:no|wait|"

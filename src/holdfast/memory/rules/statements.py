@@ -30,14 +30,15 @@ from holdfast.memory.rules.clauses import (
 )
 from holdfast.memory.rules.complements import SECRET
 from holdfast.memory.rules.dates import ahead, stamp
-from holdfast.memory.rules.lasting import lasting
+from holdfast.memory.rules.lasting import CONDITION, lasting
 from holdfast.memory.rules.phrases import folded
 from holdfast.memory.rules.reading import Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
 
 _PASSING = Pattern(
-    r"(?i:\b(?:right\snow|rn|at\sthe\smoment|tonight|this\s(?:morning|afternoon|evening|second|minute)|today|"
+    r"(?i:\b(?:right\snow|rn|at\sthe\smoment|tonight|this\s(?:morning|afternoon|evening|second|minute)|"
+    r"(?<!of\s)(?<!from\s)today|"
     r"for\snow|atm|"
     r"in\sa\s(?:minute|sec|second|bit|moment|hurry|meeting|mood)|soon|later|again|for\sa\s(?:bit|sec|while)|"
     r"like\s(?:crazy|hell|a)|lol|lmao|jk|one\sday|someday|in\stheory|any\s?more)\b)"
@@ -117,7 +118,9 @@ def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication |
     ):
         return None
     passing = _PASSING.search(rest) or _PASSING.search(clause.when)
-    if passing and (family not in _LASTING or passing[0].lower() not in ("soon", "today", "again", "tonight")):
+    if passing and (family not in _LASTING or passing[0].lower() not in _SOON or group.form == "be"):
+        return None
+    if group.adverb == "only" and CONDITION.match(text, clause.end):
         return None
     subject = clause.subject
     who = _named(sentence.who, subject)
@@ -338,6 +341,7 @@ _TAKEN = frozenset(
         "weight",
     ]
 )
+_SOON = ("soon", "today", "again", "tonight")
 _DAYS = re.compile(rf"(?i:{words.DAY}s)")
 _RECURS = Pattern(rf"(?i:{words.RECURRING}|\bborn\b|\bbirthday\b|\banniversary\b)")
 _CALLED = Pattern(r"(?i:called\s|named\s)")

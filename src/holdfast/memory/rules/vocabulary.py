@@ -117,7 +117,9 @@ ATTRIBUTES = (
     "place surgery"
 )
 
-GROUPS = "company firm employer office team school class college university church gym club landlord building shop store"
+GROUPS = (
+    "company firm employer office team school class college university church gym club landlord building shop store"
+)
 """What someone belongs to, and what it does is worth keeping: "our school uses Chromebooks"."""
 
 LIFE = (
@@ -175,7 +177,13 @@ LIGHT = frozenset(
     ).split()
 )
 """What these do may be done once: they tell a habit only where the clause says how often."""
-FAILING = frozenset("work leak crash throw hurt itch ache die ring smell drip freeze squeak rattle stink lag glitch".split())
+FAILING = frozenset(
+    "work leak crash throw hurt itch ache die ring smell drip freeze squeak rattle stink lag glitch".split()
+)
+STRICT = (
+    "like love hate enjoy prefer adore live need stay support follow share run use manage lead drive own rent ride train "
+    "react carry suffer work study dislike detest take skip avoid bank"
+).split()
 ABLE = frozenset(
     (
         "drive swim eat drink walk climb cycle ride bend kneel cook dance sing taste digest tolerate handle wear lift carry "
@@ -183,7 +191,9 @@ ABLE = frozenset(
     ).split()
 )
 """What someone who cannot do it will not be able to do tomorrow either."""
-IS_KEPT = "dishwasher freezer microwave washing_machine dryer lift elevator internet wifi parking driveway kids siblings"
+IS_KEPT = (
+    "dishwasher freezer microwave washing_machine dryer lift elevator internet wifi parking driveway kids siblings"
+)
 
 # Health
 
@@ -230,7 +240,7 @@ IS_STATUS = (
     r"(?:an?\s)?(?:identical\s|fraternal\s)?twins?|trans|non-binary|gay|lesbian|bisexual|adopted|fluent\sin\b|"
     "bilingual|trilingual|"
     r"laid\soff|made\sredundant|promoted\sto|hired\s(?:by|at|as)|accepted\s(?:at|to|into)|elected|"
-    r"born\s(?:in\s(?-i:[A-Z]|\d|the\s[A-Z])|on\s|and\sraised)|raised\s(?:in|by|on)|"
+    r"born\s(?:in\s(?-i:[A-Z]|\d|the\s[A-Z])|on\s|last\s|and\sraised)|raised\s(?:in|by|on)|"
     r"named\safter|buried|expecting|enrolled|employed|based\sin|stationed|originally\sfrom|from\s(?:the\s)?(?-i:[A-Z])|"
     r"(?:allowed|supposed)\sto\swork\sonly"
 )
