@@ -20,53 +20,14 @@ _TOKEN = Pattern(
     r"[\w&.@+-]*?\w(?=n['\u2019]t\b)|n['\u2019]t\b|['\u2019](?:m|re|ve|ll|d|s)\b|\w[\w&.@/+-]*(?:['\u2019](?!s\b|"
     r"m\b|re\b|ve\b|ll\b|d\b)\w+)?|[^\w\s]"
 )
-_JOINS = [
-    "and",
-    "but",
-    "so",
-    "because",
-    "cause",
-    "cuz",
-    "coz",
-    "since",
-    "as",
-    "although",
-    "though",
-    "while",
-    "whereas",
-    "plus",
-    "then",
-    "or",
-    "which",
-    "who",
-    "that's",
-    "unless",
-    "if",
-    "cos",
-]
-_ALWAYS = frozenset(
-    [
-        "but",
-        "so",
-        "because",
-        "cause",
-        "cuz",
-        "coz",
-        "although",
-        "though",
-        "whereas",
-        "which",
-        "who",
-        "that's",
-        "unless",
-        "if",
-        "cos",
-        "while",
-    ]
+_JOINS = words.each(
+    "and but so because cause cuz coz since as although though while whereas plus then or which who that's unless "
+    "if cos"
 )
+_ALWAYS = words.each("but so because cause cuz coz although though whereas which who that's unless if cos while")
 _CUT = Pattern(
     rf"(?i:(?:\s*(?:[;:()]|,|\.{{2,}})\s*|\s+[\u2013\u2014-]{{1,2}}\s+|\s+|"
-    rf"\s*\u2014\s*)(?:(?P<join>{'|'.join(_JOINS)})\s+(?:(?:also|then|now|just|so)\s+)?)?)"
+    rf"\s*\u2014\s*)(?:(?P<join>{'|'.join(sorted(_JOINS))})\s+(?:(?:also|then|now|just|so)\s+)?)?)"
 )
 _CLOSER = Pattern(
     "(?i:(?:what|how|which|where|who|when|why|can|could|would|should|do|does|did|will|any|is|are|wish|please|pls|"
@@ -176,66 +137,11 @@ _BE = {
 _HAVE = {"have", "has", "had", "'ve", "ve"}
 _DO = {"do", "does", "did"}
 _BARE_NOT = {"dont": "do", "doesnt": "do", "didnt": "did", "cant": "can", "isnt": "is", "arent": "are", "wasnt": "was"}
-_MODALS = {
-    "will",
-    "would",
-    "can",
-    "could",
-    "may",
-    "might",
-    "must",
-    "should",
-    "'ll",
-    "'d",
-    "ca",
-    "wo",
-    "cannot",
-    "shall",
-    "gonna",
-}
-_ADVERBS = frozenset(
-    [
-        "actually",
-        "really",
-        "currently",
-        "now",
-        "still",
-        "also",
-        "just",
-        "recently",
-        "mostly",
-        "absolutely",
-        "definitely",
-        "personally",
-        "generally",
-        "usually",
-        "truly",
-        "always",
-        "finally",
-        "already",
-        "both",
-        "literally",
-        "officially",
-        "normally",
-        "often",
-        "basically",
-        "kinda",
-        "only",
-        "even",
-        "newly",
-        "all",
-        "probably",
-        "certainly",
-        "totally",
-        "apparently",
-        "sometimes",
-        "too",
-        "soon",
-        "obviously",
-        "honestly",
-        "originally",
-        "both",
-    ]
+_MODALS = words.each("will would can could may might must should 'll 'd ca wo cannot shall gonna")
+_ADVERBS = words.each(
+    "actually really currently now still also just recently mostly absolutely definitely personally generally "
+    "usually truly always finally already both literally officially normally often basically kinda only even "
+    "newly all probably certainly totally apparently sometimes too soon obviously honestly originally both"
 )
 _DOUBTFUL = frozenset(["probably", "kinda", "apparently", "sometimes"])
 
@@ -333,7 +239,7 @@ def _opens(text: str, at: int, join: str, mark: str) -> bool:
 
 def _goes_on_apart(text: str, at: int) -> bool:
     """Whether another subject follows within three words: ", and sound doesn't work"."""
-    seen = [token[0].lower() for token, _ in zip(_TOKEN.finditer(text[at : at + 60]), range(4))]
+    seen = [token[0].lower() for token, _ in zip(_TOKEN.finditer(text[at : at + 60]), range(4), strict=False)]
     if seen[:1] and seen[0] in ("the", "his", "her", "their", "it", "she", "he", "they"):
         return True
     return any(word in _DO or word in _BARE_NOT or word in ("is", "are", "'s", "n't") for word in seen[1:])
@@ -379,6 +285,12 @@ def _by_date(subject: Subject) -> Subject:
     return subject._replace(shared=True) if head_of(subject.words) in heads_of("EVENTS") else subject
 
 
+_AN_ORDER = words.each(
+    "getting going using seeing building named called playing driving buying planning selling visiting writing running"
+)
+"""Verbs that ask for help with something where they open a sentence: "building a shed"."""
+
+
 def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) -> Iterator[Subject]:
     """A subject without "my", or one left out."""
     token = _TOKEN.match(text, at, end)
@@ -395,24 +307,7 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
         or (
             _verbs().get(word) == "doing"
             and not _has_verb(text[at + len(word) : end])  # "sharing a flat is hard"
-            and word
-            not in (
-                "getting",
-                "going",
-                "using",
-                "seeing",
-                "building",
-                "named",
-                "called",
-                "playing",
-                "driving",
-                "buying",
-                "planning",
-                "selling",
-                "visiting",
-                "writing",
-                "running",
-            )
+            and word not in _AN_ORDER
         )
     ):
         yield Subject(SELF, "", at, at, shared=True)

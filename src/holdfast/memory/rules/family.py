@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules import vocabulary as words
 from holdfast.memory.rules.phrases import name_at, name_before, names_at
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
@@ -19,16 +20,12 @@ _ONE = (
     "wife|husband|spouse|fianc\u00e9e?|fiancee?|girlfriend|boyfriend|mother|mom|mum|father|dad|boss|manager|supervisor|"
     "landlord|landlady"
 )
-_MANY = (
-    "sister|brother|twin|son|daughter|child|kid|baby|grandmother|grandma|gran|granny|nan|nana|grandad|granddad|grandfather|grandpa|grandson|granddaughter|"
-    "aunt|uncle|cousin|niece|nephew|friend|best friend|colleague|coworker|co-worker|roommate|flatmate|housemate|"
-    "neighbou?r|teammate|partner|dog|cat|puppy|kitten|rabbit|hamster|parrot|horse|pet|mentor|therapist|doctor|dentist|"
-    "assistant|teacher|tutor|coach|trainer|lawyer|accountant|vet|nurse|nanny|babysitter|eldest|youngest|"
-    "[a-z]{3,14}ologist|"
-    "physio|surgeon|midwife|hairdresser|stepson|stepdaughter|stepmother|stepfather|mother-in-law|father-in-law|"
-    "sister-in-law|brother-in-law|"
-    "godson|goddaughter|business partner"
-)
+_MANY = "|".join(
+    [
+        *sorted(words.each(f"{words.KIN} {words.ROLES} {words.PETS}"), key=len, reverse=True),
+        r"[a-z]{3,14}ologist|eldest|youngest",
+    ]
+).replace("_", r"\s")
 _PLURAL = (
     "sons|daughters|kids|children|sisters|brothers|siblings|dogs|cats|twins|pets|friends|cousins|nieces|nephews|parents"
 )

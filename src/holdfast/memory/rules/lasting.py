@@ -20,6 +20,7 @@ _AT_HAND = Pattern(
     r"(?i:\b(?:this|these|those|you|your|each\sother|together|sometimes|that\sone|the\s(?:same|above|following|other|next|last)|just|yet|nothing|another|enough)\b)"
 )
 _YOURS = Pattern(r"(?i:\b(?:this|you|your)\b|^(?:it|that|these|those)\b)")
+_HOW_OFTEN = words.each("always never usually only often rarely")
 CONDITION = Pattern(r"(?i:\W{0,3}(?:if|unless)\b)")
 _ALWAYS = Pattern(rf"(?i:{words.RECURRING}|\b(?:never|often|rarely|regularly|all\sthe\stime)\b)")
 _WHEN_ONLY = Pattern(rf"(?i:{TIME})")
@@ -77,11 +78,9 @@ _IS_OWNED = Pattern(rf"(?i:{_NAMES_ONE_OF}|(?:plot|unit|number|room|size|type|gr
 _AIM = Pattern(
     r"(?i:(?:\w+\s)?(?:degree|major|phd|master'?s|thesis|job|background)\sis\sin\s[a-z]{4}|(?:\w+\s)?(?:dream|goal|ambition|resolution|aim)\sis\sto\s(?!it|this|get\sthis)\w)"
 )
-_BODILY = frozenset(
-    (
-        f"{words.LANGUAGES} eyesight hearing memory back knee knees skin hair handwriting vision spelling balance budget "
-        "kitchen garden flat pressure teeth"
-    ).split()
+_BODILY = words.each(
+    f"{words.LANGUAGES} eyesight hearing memory back knee knees skin hair handwriting vision spelling balance "
+    "budget kitchen garden flat pressure teeth"
 )
 _HAS = Pattern(
     r"(?i:(?:(?:really|very|super|quite|a|an|two|both|one|no)\s)*(?:(?:big|small|wide|narrow|flat|long|short|bad|weak|"
@@ -150,30 +149,21 @@ def _of_a_kind(clause: Clause, group: VerbGroup, rest: str) -> str | None:
 
 
 def _by_habit(clause: Clause, group: VerbGroup, rest: str, whole: str) -> str | None:
-    verb, kind = group.verb, clause.subject.kind
-    marked = _ALWAYS.search(whole) is not None or group.adverb in (
-        "always",
-        "never",
-        "usually",
-        "only",
-        "often",
-        "rarely",
-    )
-    if rest.split(maxsplit=1)[:1] and rest.split()[0].lower() in words.DOES:
-        return None  # a misspelt adverb before the verb
-    if verb in words.THINKING or (group.modal and not _cannot(group)):
+    verb, kind, first = group.verb, clause.subject.kind, rest.partition(" ")[0].lower()
+    if verb in words.THINKING or first in words.DOES:  # the second is a misspelt adverb before the verb
         return None
     if group.modal:
-        return "person" if verb in words.ABLE and rest else None
+        return "person" if rest and verb in words.ABLE and _cannot(group) else None
     if verb in ("have", "own"):
         return "possession" if group.negated and _HAS_NOT.match(rest) else None
-    strict = words.STRICT[:8] if kind == PERSON else words.STRICT  # what follows these did not fit where they are told
-    if verb in strict or verb in words.LIGHT or (kind == THING and verb in words.FAILING):
+    told_elsewhere = (
+        words.TASTES if kind == PERSON else words.TASTES | words.STRICT
+    )  # and what follows did not fit there
+    if verb in words.LIGHT | told_elsewhere or (kind == THING and verb in words.FAILING):
+        marked = group.adverb in _HOW_OFTEN or _ALWAYS.search(whole) is not None
         return "routine" if marked and (rest or group.adverb) else None
-    needs_more = not (rest or group.negated or group.adverb or kind == PERSON) or (
-        verb == "visit" and _WHEN_ONLY.match(rest)
-    )
-    return None if needs_more else "routine" if kind in (SELF, PERSON, THING) else None
+    says_enough = rest or group.negated or group.adverb or kind == PERSON
+    return "routine" if says_enough and not (verb == "visit" and _WHEN_ONLY.match(rest)) else None
 
 
 def _cannot(group: VerbGroup) -> bool:

@@ -59,14 +59,9 @@ _ALLERGY_TO = Pattern(
     r"matters|means|has|was|here|so|makes|gets|and)[\w-]+)?))"
 )
 _MY_CONDITION = Pattern(
-    r"(?i:\bmy\s(?:(?:severe|mild|bad|chronic|stomach)\s)?(?P<what>asthma|diabetes|type\s[12]\sdiabetes|arthritis|"
-    "migraines|eczema|psoriasis|epilepsy|an[a]?emia|adhd|"
-    r"autism|ocd|ptsd|bipolar\sdisorder|dyslexia|dyscalculia|dyspraxia|tinnitus|vertigo|crohn['\u2019]s|ibs|lupus|"
-    r"ms|parkinson['\u2019]s|scoliosis|fibromyalgia|"
-    r"endometriosis|pcos|gout|osteoporosis|insomnia|sleep\sapn[o]?ea|rosacea|hay\sfever|glaucoma|stammer|stutter|"
-    r"stomach\sulcer|ulcer|pacemaker|hearing\said|"
-    r"c(?:o)?eliac\sdisease|heart\scondition|high\sblood\spressure|colou?r\sblindness|disability|"
-    r"prosthetic\s\w+)\b(?!\s(?:class|clinic|test|app|group|research|medication))(?!['\u2019]))"
+    r"(?i:\bmy\s(?:(?:severe|mild|bad|chronic|stomach)\s)?(?P<what>type\s[12]\sdiabetes|c(?:o)?eliac\sdisease|stammer|"
+    rf"stutter|(?:stomach\s)?ulcer|{words.either(words.CONDITIONS)}|prosthetic\s\w+)\b"
+    r"(?!\s(?:class|clinic|test|app|group|research|medication))(?!['\u2019]))"
 )
 _HERE = Pattern(
     "(?i:^(?:(?:hi|hey|hello|fellow|lifelong|proud|total|full|"
@@ -87,45 +82,18 @@ _GIVES_ME = Pattern(
 )
 
 
+_NO_PART = words.each("and the is with for my our of on no so its it's here's this")
+_NOT_HELD = words.each("use set put enter type insert replace error status http version product example sample")
+
+
 def _identifier(sentence: Sentence) -> Iterator[Extraction]:
     for match in _IDENTIFIER.finditer(sentence.text):
         det = (match["det"] or "").lower()
         what = " ".join(match["what"].lower().split())
         first, _, others = what.partition(" ")
-        if first in (
-            "and",
-            "the",
-            "is",
-            "with",
-            "for",
-            "my",
-            "our",
-            "of",
-            "on",
-            "no",
-            "so",
-            "its",
-            "it's",
-            "here's",
-            "this",
-        ):
+        if first in _NO_PART:
             what = others
-        if first in (
-            "use",
-            "set",
-            "put",
-            "enter",
-            "type",
-            "insert",
-            "replace",
-            "error",
-            "status",
-            "http",
-            "version",
-            "product",
-            "example",
-            "sample",
-        ):
+        if first in _NOT_HELD:
             continue
         if (
             det in ("his", "her", "their", "your", "a", "an")

@@ -21,9 +21,9 @@ _SOME = Pattern(
     r"(?:(?:in|at|of)\s)?(?:my|our)\s(?P<of>[\w-]+))\s)"
 )
 _WORD = Pattern(r"[\w'\u2019-]+\s")
-_NOT_WHO = (words.NO_VERB - {"of", "in", "from", "and"}) | frozenset(
-    "someone somebody people everyone nobody anyone nothing everything something let to please will would can could should "
-    "must may might do does did don't doesn't didn't dont won't can't have has had its".split()
+_NOT_WHO = (words.NO_VERB - {"of", "in", "from", "and"}) | words.each(
+    "someone somebody people everyone nobody anyone nothing everything something let to please will would can "
+    "could should must may might do does did don't doesn't didn't dont won't can't have has had its"
 )
 _WHO_WORDS = 5
 _DOES = Pattern(

@@ -46,8 +46,8 @@ _SUPPOSED = Pattern(
     r"(?i:\b(?:if|as an ai|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|"
     "hypothetically|unless|"
     r"whether|probably|possibly|almost|let['\u2019]s say|assume|assuming|as though|dreamed|dreamt|imagined|joked|"
-    r"kidding|act as|in another life|hope|hoping|should|ask me|say (?:I|we|my|our)|(?:I|i)\s(?:think|guess|suspect|believe|"
-    r"assume|wonder|feel\slike)|not sure|feels? like|for example|for instance|e\.g|in (?:the|"
+    r"kidding|act as|in another life|hope|hoping|should|ask me|say (?:I|we|my|our)|(?:I|i)\s(?:think|guess|suspect|"
+    r"believe|assume|wonder|feel\slike)|not sure|feels? like|for example|for instance|e\.g|in (?:the|"
     r"this|that|a|my) (?:story|novel|book|movie|film|game|dream|scenario|play|poem|song|role|simulation))\b|"
     r"['\u2019]d\b)"
 )
@@ -58,8 +58,8 @@ _REPORTED = Pattern(
     r"heard|wants|wanted)\b|\baccording to\b|\b(?:heard|read|rumou?r)\s{1,3}(?:that|somewhere)\b)"
 )
 _NEGATED = Pattern(
-    r"(?i:n['\u2019]t\b|\b(?:dont|cant|doesnt|isnt|didnt)\b|\bnot\b|\bnever\b|\bneither\b|\bnobody\b|\bno one\b|\bhardly\b|\bfalse\b|\buntrue\b|\bdoubt\b|"
-    r"\bdeny\b|\bwithout\b)"
+    r"(?i:n['\u2019]t\b|\b(?:dont|cant|doesnt|isnt|didnt)\b|\bnot\b|\bnever\b|\bneither\b|\bnobody\b|\bno one\b|\bhardly\b|"
+    r"\bfalse\b|\buntrue\b|\bdoubt\b|\bdeny\b|\bwithout\b)"
 )
 _OWN = Pattern(r"(?i:\b(?:i|my|we|our|me)\b)")
 _CLAUSE = Pattern(r"(?i:[,:\u2013\u2014(]|\bbut\b|\band\b|\bso\b|\bbecause\b|\bthough\b|\balthough\b|\binstead\b)")
@@ -182,7 +182,7 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
 def sentences(
     text: str, *, subject: str, who: str, time: datetime, ref: EntryRef | None, asked: str = ""
 ) -> Iterator[Sentence]:
-    """The sentences that state something, in order, and questions for what they take for granted; endless ones are not."""
+    """The sentences that state something, in order, and questions for what they take for granted; no endless ones."""
     readable, corrected, before, first = blanked(text), False, "", True
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
     for start, end, mark in _bounds(readable):

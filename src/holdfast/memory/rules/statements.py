@@ -229,33 +229,9 @@ def _of_thing(text: str, clause: Clause, group: VerbGroup, start: int, end: int)
     return "thing" if known and not group.negated and not _POINTING.match(text, start, end) else None
 
 
-_THING_VERBS = frozenset(
-    [
-        "cost",
-        "run",
-        "end",
-        "start",
-        "begin",
-        "expire",
-        "close",
-        "open",
-        "leave",
-        "land",
-        "arrive",
-        "depart",
-        "get",
-        "got",
-        "finish",
-        "meet",
-        "move",
-        "moved",
-        "weigh",
-        "measure",
-        "turn",
-        "take",
-        "need",
-        "lead",
-    ]
+_THING_VERBS = words.each(
+    "cost run end start begin expire close open leave land arrive depart get got finish meet move moved weigh "
+    "measure turn take need lead"
 )
 _DESCRIBING = Pattern(
     r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?%|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|a\s|my\s|"
@@ -306,7 +282,7 @@ def _known(name: str) -> bool:
     head = head_of(name)
     return head in heads_of("ATTRIBUTES", "POSSESSIONS", "EVENTS", "ROUTINE", "IDENTIFIED", "CONDITIONS") or bool(
         " " in name
-        and set(name.lower().replace("'s", "").split()) & set(f"{words.NUMBERING} favourite favorite".split())
+        and set(name.lower().replace("'s", "").split()) & set(words.each(f"{words.NUMBERING} favourite favorite"))
     )
 
 
@@ -322,24 +298,8 @@ def _is_named(text: str, start: int, end: int) -> bool:
 
 _SEASON = Pattern(r"(?i:in\s(?:the\s)?(?:spring|summer|autumn|fall|winter)|during\sthe\s(?:week|summer|winter))")
 _CURRENT = Pattern(r"(?i:^(?:new|current|own|present)\s)")
-_TAKEN = frozenset(
-    [
-        "phone",
-        "email",
-        "home",
-        "job",
-        "name",
-        "age",
-        "employer",
-        "birthday",
-        "called",
-        "origin",
-        "diet",
-        "anniversary",
-        "studies",
-        "height",
-        "weight",
-    ]
+_TAKEN = words.each(
+    "phone email home job name age employer birthday called origin diet anniversary studies height weight"
 )
 _SOON = ("soon", "today", "again", "tonight")
 _DAYS = re.compile(rf"(?i:{words.DAY}s)")
@@ -352,48 +312,10 @@ _ON_A_DATE = Pattern(
 )
 _TIMED = Pattern(rf"(?i:{complements.TIME}|{words.MONEY})")
 _ONLY_TIMED = Pattern(rf"(?i:(?:on\s|in\s)?{complements.TIME}\W*$)")
-_VAGUE = frozenset(
-    [
-        "character",
-        "code",
-        "essay",
-        "result",
-        "question",
-        "guess",
-        "point",
-        "answer",
-        "problem",
-        "issue",
-        "error",
-        "output",
-        "function",
-        "list",
-        "array",
-        "file",
-        "script",
-        "program",
-        "query",
-        "text",
-        "prompt",
-        "message",
-        "sentence",
-        "paragraph",
-        "word",
-        "input",
-        "string",
-        "variable",
-        "class",
-        "version",
-        "data",
-        "table",
-        "score",
-        "turn",
-        "bad",
-        "idea",
-        "opinion",
-        "favorite",
-        "page",
-    ]
+_VAGUE = words.each(
+    "character code essay result question guess point answer problem issue error output function list array file "
+    "script program query text prompt message sentence paragraph word input string variable class version data "
+    "table score turn bad idea opinion favorite page"
 )
 _IS_SELF = Pattern(rf"(?i:{complements.IS_SELF})")
 _IS_OTHER = Pattern(rf"(?i:{complements.IS_OTHER})")

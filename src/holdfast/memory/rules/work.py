@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules import vocabulary as words
 from holdfast.memory.rules.phrases import Phrase, name_at, name_before, place_at
 from holdfast.memory.rules.reading import ADVERB, AGED, AM, HAVE, NAMED, S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
@@ -25,15 +26,7 @@ _ENDED = Pattern(
     rf"(?i:\bI{S}(?:no{S}longer{S}work{S}(?:at|for)|(?:quit|left|resigned{S}from){S}(?:my{S}job{S}at{S}|"
     rf"my{S}position{S}at{S})|don['\u2019]t{S}work{S}(?:at|for)(?=[^.]{{1,60}}\bany ?more))(?:{S})?)"
 )
-_PROFESSION = (
-    "accountant|actor|actress|analyst|architect|artist|baker|barista|biologist|carpenter|chef|chemist|cleaner|coach|"
-    "consultant|cook|dentist|designer|developer|director|doctor|driver|economist|editor|electrician|engineer|farmer|"
-    "firefighter|freelancer|gardener|geologist|hairdresser|historian|journalist|judge|lawyer|lecturer|librarian|"
-    "manager|mechanic|midwife|musician|nurse|painter|paramedic|pharmacist|photographer|physician|physicist|"
-    "physiotherapist|pilot|plumber|programmer|professor|psychologist|realtor|researcher|salesman|scientist|secretary|"
-    "singer|student|surgeon|teacher|therapist|translator|veterinarian|vet|waiter|waitress|writer|paralegal|recruiter|"
-    "tutor|bartender|florist"
-)
+_PROFESSION = words.either(words.PROFESSIONS)
 _AS = Pattern(
     rf"(?i:(?:\bI{S}{ADVERB}work|{AM}{S}{ADVERB}(?:working|employed)|{HAVE}{S}been{S}working){S}as{S}(?:an?|the){S}|"
     rf"\bmy{S}(?:new{S}|current{S})?(?:job|profession|occupation){S}is{S}(?:being{S})?(?:an?{S})?(?!(?:to|not|very|"
@@ -46,7 +39,7 @@ _JOB = Pattern(
 )
 _IS_A = Pattern(
     rf"(?i:{AM}{S}{ADVERB}an?{S}(?P<job>(?:(?!bit\b|big\b|huge\b|good\b|bad\b|better\b|terrible\b|great\b|slow\b|"
-    rf"non-)[^\W\d_][\w-]{{0,20}}{S}){{0,3}}(?:{_PROFESSION}))\b)(?!['\u2019-])"
+    rf"retired\b|former\b|aspiring\b|failed\b|non-)[^\W\d_][\w-]{{0,20}}{S}){{0,3}}(?:{_PROFESSION}))\b)(?!['\u2019-])"
 )
 _AGED_JOB = Pattern(
     rf"(?i:{AM}{S}(?:{AGED}[0-9]{{2}}-year-old|"
