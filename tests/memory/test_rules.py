@@ -259,6 +259,8 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("What does a beginner like me need?", [(None, "is a beginner")]),
     ],
     "others": [
+        ("Mornings are best for me", [(None, "Mornings are best for Ana")]),
+        ("Penicillin gives me hives.", [(None, "Penicillin gives Ana hives")]),
         ("Thunder scares me.", [(None, "Thunder scares Ana")]),
         ("Nobody in our house eats pork", [(None, "Nobody in Ana's house eats pork")]),
         ("Two of my cousins are deaf", [(None, "Two of Ana's cousins are deaf")]),
@@ -266,7 +268,7 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
     ],
     "reasoned instruction": [
         ("I'm coeliac, so no wheat please", [("diet", "coeliac"), (None, "asks: no wheat please")]),
-        ("Don't schedule anything before noon, I work nights", [(None, "works nights"), (None, "Don't schedule anything")]),
+        ("Don't schedule anything before noon, I work nights", [(None, "works nights"), (None, "Don't schedule")]),
     ],
     "statement": [
         ("My gran speaks only Tamil.", [(None, "gran speaks only Tamil")]),
@@ -304,12 +306,10 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
     "reach": [
         ("Call me after 5.", [(None, "Call me after 5")]),
         ("Please only call me on weekdays", [(None, "only call me on weekdays")]),
-        ("Mornings are best for me", [(None, "Mornings are best for Ana")]),
     ],
     "sensitivity": [
         ("No food with nuts: I am allergic.", [("allergy:nuts", "nuts")]),
         ("My allergy to latex matters here", [("allergy:latex", "latex")]),
-        ("Penicillin gives me hives.", [(None, "Penicillin gives Ana hives")]),
         ("No sugar in tea for me, ever.", [(None, "takes no sugar in tea")]),
     ],
     "age": [

@@ -298,6 +298,9 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
     if word in words.BARE.split():
         yield from _owned(text, at, at, end)
     elif last is not None and (_is_finite(word) or word in ("never",)) and word not in _MODALS:
+        aim = _IN_ORDER_TO.search(text[max(0, at - 80) : at])
+        if aim and aim[1] in words.LIGHT | words.DOES.keys() and _verbs().get(word) == "do":
+            return  # "to save my back and avoid falls"
         if _NOUN_AFTER_ALL.match(text, at, end) or (last.kind == SELF and _third_person(word)):
             return
         yield last._replace(start=at, end=at, shared=True)
@@ -323,6 +326,7 @@ def _third_person(word: str) -> bool:
     return word in ("is", "does", "has", "doesnt", "isnt") or _verbs().get(word) == "does"
 
 
+_IN_ORDER_TO = Pattern(r"\bto\s([a-z]{3,})\s[^,;:]*\band\s$")
 _NOUN_AFTER_ALL = Pattern(r"(?i:\w+\s(?:\w+\s)?(?:is|are|was|has|goes|comes|does)\b)")
 
 

@@ -8,7 +8,7 @@ for nine years"). What someone is needs a kind of its own. Deliberately absent: 
 from __future__ import annotations
 
 from holdfast.memory.rules import vocabulary as words
-from holdfast.memory.rules.clauses import PERSON, SELF, THING, Clause, VerbGroup, head_of, heads_of
+from holdfast.memory.rules.clauses import PERSON, THING, Clause, VerbGroup, head_of, heads_of
 from holdfast.memory.rules.complements import TIME
 from holdfast.when import Pattern
 
@@ -19,7 +19,7 @@ _POINTING = Pattern(
 _AT_HAND = Pattern(
     r"(?i:\b(?:this|these|those|you|your|each\sother|together|sometimes|that\sone|the\s(?:same|above|following|other|next|last)|just|yet|nothing|another|enough)\b)"
 )
-_YOURS = Pattern(r"(?i:\b(?:this|you|your)\b|^(?:it|that|these|those)\b)")
+_YOURS = Pattern(r"(?i:\b(?:this|you|your)\b|^(?:it|that|these|those|him|her|them)\b)")
 _HOW_OFTEN = words.each("always never usually only often rarely")
 CONDITION = Pattern(r"(?i:\W{0,3}(?:if|unless)\b)")
 _ALWAYS = Pattern(rf"(?i:{words.RECURRING}|\b(?:never|often|rarely|regularly|all\sthe\stime)\b)")

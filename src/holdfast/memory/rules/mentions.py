@@ -60,8 +60,8 @@ _ALLERGY_TO = Pattern(
 )
 _MY_CONDITION = Pattern(
     r"(?i:\bmy\s(?:(?:severe|mild|bad|chronic|stomach)\s)?(?P<what>type\s[12]\sdiabetes|c(?:o)?eliac\sdisease|stammer|"
-    rf"stutter|(?:stomach\s)?ulcer|{words.either(words.CONDITIONS)}|prosthetic\s\w+)\b"
-    r"(?!\s(?:class|clinic|test|app|group|research|medication))(?!['\u2019]))"
+    rf"stutter|(?:stomach\s)?ulcer|(?!allerg|intol|phobia|dis|syndrome){words.either(words.CONDITIONS)}|prosthetic\s\w+)\b"
+    r"(?!\s(?:to|class|clinic|test|app|group|research|medication))(?!['\u2019]))"
 )
 _HERE = Pattern(
     "(?i:^(?:(?:hi|hey|hello|fellow|lifelong|proud|total|full|"
@@ -69,19 +69,6 @@ _HERE = Pattern(
     f"{words.IS_DIET}|diabetic|asthmatic|"
     rf"phobia\sof\s\w+|(?:mom|mum|dad|father|mother)\sof\s\w+))\shere\b)"
 )
-_SUITS = Pattern(
-    "(?i:^(?P<when>(?:mornings?|evenings?|afternoons?|weekdays|weekends|mid-?week|(?:after|"
-    rf"before)\s\d{{1,2}}(?::\d\d)?(?:\s?[ap]m)?|{words.RECURRING}))\s(?P<how>(?:is|are|works?|"
-    r"suits?)\s(?:(?:always|usually|generally)\s)?"
-    r"(?:(?:best|better|good|fine|well)\s)?)(?:for\s)?me\b)"
-)
-_GIVES_ME = Pattern(
-    r"(?i:^(?P<what>(?!it\b|this\b|that\b|they\b|he\b|she\b|you\b|what\b)[\w' -]{3,40}?)\s(?P<verb>gives?|"
-    r"makes?)\sme\s(?P<ill>hives|(?:a\s)?migraines?|a\srash|heartburn|"
-    r"asthma|cramps|swell(?:\sup)?|break\sout|sick|nauseous|sneeze|itch\w*|anxiety|panic\sattacks))"
-)
-
-
 _NO_PART = words.each("and the is with for my our of on no so its it's here's this")
 _NOT_HELD = words.each("use set put enter type insert replace error status http version product example sample")
 
@@ -142,7 +129,6 @@ def _reach(sentence: Sentence) -> Iterator[Extraction]:
                 importance=0.7,
                 tags=("contact",),
             )
-    yield from _suits(sentence)
 
 
 def _ailing(sentence: Sentence) -> Iterator[Extraction]:
@@ -164,12 +150,6 @@ def _article(what: str) -> str:
         )
         else ""
     )
-
-
-def _suits(sentence: Sentence) -> Iterator[Extraction]:
-    for match in _SUITS.finditer(sentence.text):
-        text = f"{match['when']} {match['how']}for {sentence.who}".replace("  ", " ")
-        yield sentence.found("reach", *match.span(), text[:1].upper() + text[1:], importance=0.6, tags=("routine",))
 
 
 def _allergy_told(sentence: Sentence) -> Iterator[Extraction]:
@@ -209,16 +189,6 @@ def _allergy_told(sentence: Sentence) -> Iterator[Extraction]:
         yield sentence.found(
             "sensitivity", *match.span(), f"{sentence.who} {verb} {what}", importance=0.8, tags=("health",)
         )
-    for match in _GIVES_ME.finditer(sentence.text):
-        if sentence.states(match.start()):
-            verb = match["verb"].lower()
-            yield sentence.found(
-                "sensitivity",
-                *match.span(),
-                f"{match['what']} {verb} {sentence.who} {match['ill']}",
-                importance=0.8,
-                tags=("health",),
-            )
 
 
 RULES = (
@@ -226,7 +196,5 @@ RULES = (
     ExtractionRule("condition", "because of my epilepsy; my stammer gets worse", _ailing),
     ExtractionRule("budget", "our budget for the trip is 1,200 euros", _budget, own=False),
     ExtractionRule("reach", "call me after 5; never ring before 9", _reach, own=False),
-    ExtractionRule(
-        "sensitivity", "no food with nuts, I am allergic; wine gives me migraines", _allergy_told, own=False
-    ),
+    ExtractionRule("sensitivity", "no food with nuts, I am allergic", _allergy_told, own=False),
 )

@@ -29,8 +29,8 @@ _WHO_WORDS = 5
 _DOES = Pattern(
     r"(?i:(?P<not>(?:do|does)n['\u2019]?t\s)?(?P<verb>freaks?|scares?|terrif(?:y|ies)|annoys?|irritates?|relaxes|relax|calms?|soothes?|triggers?|bothers?|"
     r"bores?|disgusts?|upsets?|stresses|stress|call|calls|makes?|gives?|works?|lives?|minds|owes?|pays?|teaches|teach|"
-    r"picks?|looks?|helps?|agrees?|disagrees?|visits?|(?:is|are)\s(?:very\s|too\s)?(?:hard|difficult|"
-    r"tough|impossible|easy)\sfor)\s(?P<rest>[^,;:.()!?\x00]*?\b(?:me|my|our|us)\b[^,;:.()!?\x00]*))"
+    r"picks?|looks?|helps?|agrees?|disagrees?|visits?|suits?|(?:is|are|works?)\s"
+    r"(?:(?:very|too|usually|always)\s)?(?:hard|difficult|tough|impossible|easy|best|better|good|fine|well)\sfor)\s(?P<rest>[^,;:.()!?\x00]*?\b(?:me|my|our|us)\b[^,;:.()!?\x00]*))"
 )
 _IS_MINE = Pattern(
     rf"(?i:(?P<verb>is|are)\s(?P<rest>(?:my|our)\s(?:(?:new|favou?rite|first|second|biggest|old|best|preferred|main|"

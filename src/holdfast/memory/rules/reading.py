@@ -58,7 +58,7 @@ _REPORTED = Pattern(
     r"heard|wants|wanted)\b|\baccording to\b|\b(?:heard|read|rumou?r)\s{1,3}(?:that|somewhere)\b)"
 )
 _NEGATED = Pattern(
-    r"(?i:n['\u2019]t\b|\b(?:dont|cant|doesnt|isnt|didnt)\b|\bnot\b|\bnever\b|\bneither\b|\bnobody\b|\bno one\b|\bhardly\b|"
+    r"(?i:n['\u2019]t\b|\b(?:dont|cant|doesnt|isnt|didnt|not|never|neither|nobody|no one|hardly)\b|"
     r"\bfalse\b|\buntrue\b|\bdoubt\b|\bdeny\b|\bwithout\b)"
 )
 _OWN = Pattern(r"(?i:\b(?:i|my|we|our|me)\b)")
