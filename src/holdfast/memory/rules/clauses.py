@@ -56,7 +56,7 @@ _FILLERS = (
 )
 _FILLER = Pattern(rf"(?i:(?:{words.either(_FILLERS)})\b[,:!.]{{0,3}}\s+)")
 _WHEN = Pattern(
-    r"(?i:(?P<when>(?:(?:on|in|at|since|as\sof|last|next|this|every|each|from|until|after|before|starting|most|by|"
+    r"(?i:(?P<when>(?:(?:on|in|at|since|as\sof|last|next|this|every|each|from|until|after|before|starting|most(?!\sof)|by|"
     r"as\san?|for|during)\s"
     r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|(?:(?:ever\s|right\s)?(?:since|after)|because\sof|thanks\sto|for\swork|"
     r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty)\s(?:years?|months?|weeks?|"
@@ -78,6 +78,7 @@ _NOT_MINE = Pattern(
     "when|while|after|before|because|although|though|since|with|without|for|about|and|or|is|are|do|use|set|put|add|"
     r"in|on|at|to|from|of|as|by|until)\b)"
 )
+_OWN_INSIDE = Pattern(r"(?i:\b(?:my|our)\b)")
 _THE = Pattern(r"(?i:the\s)")
 NAME = r"(?-i:(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2})"
 WHO = rf"(?:{words.either(words.KIN)}|{words.either(words.ROLES)}|{words.either(words.PETS)})"
@@ -318,7 +319,9 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
         yield from (
             each._replace(shared=True)
             for each in _owned(text, at, at, end)
-            if head_of(each.words) in heads_of("EVENTS") and not _NOT_MINE.match(each.words)
+            if head_of(each.words) in heads_of("EVENTS")
+            and not _NOT_MINE.match(each.words)
+            and not _OWN_INSIDE.search(each.words)
         )
 
 
@@ -348,7 +351,7 @@ def _owned(text: str, start: int, at: int, end: int) -> Iterator[Subject]:
             return
         word, place = token[0].lower(), at + token.start()
         following = _token(text, at + token.end(), end)
-        if word in ("'s", "\u2019s") and following and following[0].lower() in _nouns():
+        if word in ("'s", "\u2019s") and _owns(text, at + token.end(), end):
             continue  # "my sister's flat", not "my sister is …"
         if (
             word in ("'s", "\u2019s", ":", "=", "'re", "'ve")
@@ -359,6 +362,15 @@ def _owned(text: str, start: int, at: int, end: int) -> Iterator[Subject]:
             if name and not re.search(r"[,;!]", name.replace("St.", "")) and not _MODAL.search(name):
                 kind = PERSON if is_person(name) else THING
                 yield Subject(kind, name, start, at + text[at:place].index(name) + len(name))
+
+
+def _owns(text: str, at: int, end: int) -> bool:
+    """Whether what follows "my sister's" is hers: "flat" or "old flat", but not "a nurse"."""
+    first = _token(text, at, end)
+    second = _token(text, first.end(), end) if first else None
+    if first is None or first[0].lower() in words.NO_VERB:
+        return False
+    return first[0].lower() in _nouns() or (second is not None and second[0].lower() in _nouns())
 
 
 def _follows(name: str, word: str) -> bool:

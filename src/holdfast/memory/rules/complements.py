@@ -320,7 +320,7 @@ IS_OTHER = (
     rf"visiting)\b.*?{words.DATED}|dead\b|neutered|spayed|house-?trained|(?:\w+\s)?{_PET}\b)"
 )
 _LEADING = (
-    "called|named|spelled|spelt|at|on|in|from|by|about|around|roughly|under|over|approximately|the|an?|still|now|only|max|maximum|"
+    "called|named|spelled|spelt|with|at|on|in|from|by|about|around|roughly|under|over|approximately|the|an?|still|now|only|max|maximum|"
     "between|up\\sto"
 )
 SPECIFIC = (

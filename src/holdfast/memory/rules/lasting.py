@@ -14,7 +14,7 @@ from holdfast.when import Pattern
 
 _POINTING = Pattern(
     r"(?i:(?:(?:to|at|on|in|of|with|for|about|like)\s)?(?:it|this|that|these|those|them|him|her|you|your|so|too|here|"
-    r"there|what|how|why|when|where|if|whether|to|like|as)\b)"
+    r"there|what|how|why|when|where|if|whether|like|as)\b)"
 )
 _AT_HAND = Pattern(
     r"(?i:\b(?:this|these|those|you|your|each\sother|together|sometimes|that\sone|the\s(?:same|above|following|other|next|last)|just|yet|nothing|another|enough)\b)"
@@ -25,7 +25,7 @@ CONDITION = Pattern(r"(?i:\W{0,3}(?:if|unless)\b)")
 _ALWAYS = Pattern(rf"(?i:{words.RECURRING}|\b(?:never|often|rarely|regularly|all\sthe\stime)\b)")
 _WHEN_ONLY = Pattern(rf"(?i:{TIME})")
 _LASTED = Pattern(
-    r"(?i:\bfor\s(?:(?:about|over|almost|nearly|around|the\s(?:last|past))\s)?(?:\w+\s){1,2}(?:years?|yrs|decades?)\b|"
+    r"(?i:\bfor\s(?:(?:about|over|almost|nearly|around|the\s(?:last|past))\s)?(?:\w+\s){1,2}(?:years?|yrs|decades?|months)\b|"
     r"\b(?:\d+|two|three|four|five|six|ten|twenty)\s(?:years|yrs)\b|\b(?:my|our|his|her|their)\s(?:whole|entire)\slife|"
     r"\ball\s(?:my|our|his|her|their)\sli(?:fe|ves)\b|\bsince\s(?:19|20)\d\d\b|\bsince\s(?:birth|childhood|i\swas)\b)"
 )
@@ -150,7 +150,9 @@ def _of_a_kind(clause: Clause, group: VerbGroup, rest: str) -> str | None:
 
 def _by_habit(clause: Clause, group: VerbGroup, rest: str, whole: str) -> str | None:
     verb, kind, first = group.verb, clause.subject.kind, rest.partition(" ")[0].lower()
-    if verb in words.THINKING or first in words.DOES:  # the second is a misspelt adverb before the verb
+    if (
+        verb in words.THINKING or first in words.DOES or f"{verb} {first}" == "manage to"
+    ):  # the second is a misspelt adverb before the verb
         return None
     if group.modal:
         return "person" if rest and verb in words.ABLE and _cannot(group) else None

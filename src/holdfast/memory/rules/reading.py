@@ -43,13 +43,13 @@ _SHORT = Pattern(
 _COUNTED = Pattern(r"(?:\b(?:no|nr|vol|fig|ca|min|max|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec))$", re.IGNORECASE)
 
 _SUPPOSED = Pattern(
-    r"(?i:\b(?:if|as an ai|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|"
+    r"(?i:\b(?:if|as an ai|would(?!\s(?:you|u)\b|\s(?:like|love)\s[^,;]{2,80}[,;])|wish|wished|could(?!\s(?:you|u)\b)|might|maybe|perhaps|suppose|supposing|imagine|pretend|"
     "hypothetically|unless|"
     r"whether|probably|possibly|almost|let['\u2019]s say|assume|assuming|as though|dreamed|dreamt|imagined|joked|"
     r"kidding|act as|in another life|hope|hoping|should|ask me|say (?:I|we|my|our)|(?:I|i)\s(?:think|guess|suspect|"
     r"believe|assume|wonder|feel\slike)|not sure|feels? like|for example|for instance|e\.g|in (?:the|"
     r"this|that|a|my) (?:story|novel|book|movie|film|game|dream|scenario|play|poem|song|role|simulation))\b|"
-    r"['\u2019]d\b)"
+    r"['\u2019]d\b(?!\s(?:like|love|prefer|rather)\s[^,;]{2,80}[,;]))"
 )
 _REPORTED = Pattern(
     r"(?i:\b(?!I\b|we\b)[^\W\d_]{1,30}\s{1,3}(?:just\s{1,3}|also\s{1,3}|once\s{1,3}|always\s{1,3}|"

@@ -120,6 +120,8 @@ def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication |
     passing = _PASSING.search(rest) or _PASSING.search(clause.when)
     if passing and (family not in _LASTING or passing[0].lower() not in _SOON or group.form == "be"):
         return None
+    if group.negated and text[end : clause.end].strip(" .,!").lower() == "then":
+        return None  # "so I can't work then": when that is stands elsewhere
     if group.adverb == "only" and CONDITION.match(text, clause.end):
         return None
     subject = clause.subject

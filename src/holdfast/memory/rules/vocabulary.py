@@ -37,9 +37,10 @@ ROLES = (
     "neighbors boss manager supervisor mentor colleague colleagues coworker co-worker assistant landlord landlady "
     "tenant teacher tutor coach trainer professor advisor adviser instructor doctor gp dentist therapist physio "
     "surgeon cardiologist dermatologist midwife nurse vet lawyer solicitor accountant nanny babysitter cleaner "
-    "gardener plumber hairdresser client business_partner co-founder cofounder team_lead cleaning_lady "
-    "housekeeper childminder au_pair pharmacist optician osteopath counsellor counselor psychiatrist psychologist "
-    "paediatrician pediatrician consultant ex_husband ex_wife boyf bestie missus bff other_half in_laws stepkids"
+    "gardener plumber hairdresser client business_partner co-founder cofounder team_lead cleaning_lady walker "
+    "sitter minder housekeeper childminder au_pair pharmacist optician osteopath counsellor counselor "
+    "psychiatrist psychologist paediatrician pediatrician consultant ex_husband ex_wife boyf bestie missus bff "
+    "other_half in_laws stepkids"
 )
 PETS = (
     "dog dogs cat cats puppy puppies kitten kittens rabbit rabbits bunny hamster hamsters parrot parrots budgie "
@@ -122,7 +123,9 @@ ATTRIBUTES = (
 )
 
 GROUPS = (
-    "company firm employer office team school class college university church gym club landlord building shop store"
+    "company firm employer office team school class college university church gym club landlord building shop "
+    "store job course contract car house flat apartment garden heating village town street balcony bedroom "
+    "kitchen family"
 )
 """What someone belongs to, and what it does is worth keeping: "our school uses Chromebooks"."""
 
@@ -178,11 +181,13 @@ LIGHT = each(
     "experience notice hang"
 )
 """What these do may be done once: they tell a habit only where the clause says how often."""
-FAILING = each("work leak crash throw hurt itch ache die ring smell drip freeze squeak rattle stink lag glitch")
+FAILING = each(
+    "work leak crash throw hurt itch ache die ring smell drip freeze squeak rattle stink lag glitch shake vibrate "
+    "stall squeal beep blink flicker overheat fog rust"
+)
 TASTES = each("like love hate enjoy prefer adore live need dislike detest")
 STRICT = each(
-    "stay support follow share run use manage lead drive own rent ride train react carry suffer work study take skip "
-    "avoid bank"
+    "stay support follow share run use drive own rent ride train react carry suffer work study take skip avoid bank"
 )
 """What follows these decides, and the tables below say what it must be."""
 ABLE = each(
