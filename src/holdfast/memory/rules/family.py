@@ -59,16 +59,9 @@ def _link(sentence: Sentence, rule: str, bounds: tuple[int, int], kin: str, name
     relation = " ".join(kin.lower().split())
     keyed = re.fullmatch(_ONE, relation) is not None
     return sentence.found(
-        rule,
-        *bounds,
-        f"{sentence.who}'s {relation} is {name}",
-        key=relation if keyed else None,
-        relation=relation,
-        object=name,
-        importance=0.7,
-        corrects=sentence.corrects and keyed,
-        tags=("people",),
-    )
+        rule, *bounds, f"{sentence.who}'s {relation} is {name}", key=relation if keyed else None, relation=relation,
+        object=name, importance=0.7, corrects=sentence.corrects and keyed, tags=("people",),
+    )  # fmt: skip
 
 
 def _relative(sentence: Sentence) -> Iterator[Extraction]:

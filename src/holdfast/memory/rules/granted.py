@@ -54,14 +54,9 @@ def _relative_clause(sentence: Sentence) -> Iterator[Extraction]:
         said = told(sentence, clause, group) if group is not None else None
         if said is not None:
             yield sentence.found(
-                "relative clause",
-                clause.start,
-                said.end,
-                said.text,
-                importance=0.6,
-                tags=(said.family,),
+                "relative clause", clause.start, said.end, said.text, importance=0.6, tags=(said.family,),
                 corrects=False,
-            )
+            )  # fmt: skip
 
 
 def _apposition(sentence: Sentence) -> Iterator[Extraction]:

@@ -120,15 +120,9 @@ def _reach(sentence: Sentence) -> Iterator[Extraction]:
             " me" in said or "my " in said or said.startswith(("don", "never", "please don"))
         ):
             yield sentence.found(
-                "reach",
-                match.start("say"),
-                match.end("say"),
-                f"{sentence.who} asks: {match['say'].strip()}",
-                kind="procedural",
-                corrects=False,
-                importance=0.7,
-                tags=("contact",),
-            )
+                "reach", match.start("say"), match.end("say"), f"{sentence.who} asks: {match['say'].strip()}",
+                kind="procedural", corrects=False, importance=0.7, tags=("contact",),
+            )  # fmt: skip
 
 
 def _ailing(sentence: Sentence) -> Iterator[Extraction]:
@@ -161,13 +155,9 @@ def _allergy_told(sentence: Sentence) -> Iterator[Extraction]:
             if sentence.states(match.start()):
                 key = f"allergy:{folded(match['what'])}" if not kin else None
                 yield sentence.found(
-                    "sensitivity",
-                    *match.span(),
-                    f"{who} is allergic to {match['what']}",
-                    key=key,
-                    importance=0.9,
+                    "sensitivity", *match.span(), f"{who} is allergic to {match['what']}", key=key, importance=0.9,
                     tags=("health",),
-                )
+                )  # fmt: skip
     for match in _NOT_FOR_ME.finditer(sentence.text):
         if not _ONCE.search(sentence.text):
             yield sentence.found(

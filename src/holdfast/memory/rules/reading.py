@@ -43,7 +43,8 @@ _SHORT = Pattern(
 _COUNTED = Pattern(r"(?:\b(?:no|nr|vol|fig|ca|min|max|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec))$", re.IGNORECASE)
 
 _SUPPOSED = Pattern(
-    r"(?i:\b(?:if|as an ai|would(?!\s(?:you|u)\b|\s(?:like|love)\s[^,;]{2,80}[,;])|wish|wished|could(?!\s(?:you|u)\b)|might|maybe|perhaps|suppose|supposing|imagine|pretend|"
+    r"(?i:\b(?:if|as an ai|would(?!\s(?:you|u)\b|\s(?:like|love)\s[^,;]{2,80}[,;])|could(?!\s(?:you|u)\b)|"
+    r"wish|wished|might|maybe|perhaps|suppose|supposing|imagine|pretend|"
     "hypothetically|unless|"
     r"whether|probably|possibly|almost|let['\u2019]s say|assume|assuming|as though|dreamed|dreamt|imagined|joked|"
     r"kidding|act as|in another life|hope|hoping|should|ask me|say (?:I|we|my|our)|(?:I|i)\s(?:think|guess|suspect|"
@@ -171,6 +172,11 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
     def words(self, start: int, end: int) -> str:
         """The words as they were written: what is blanked for the rules is kept in what they find."""
         return self.whole[self.at + start : self.at + end]
+
+    def link(self, rule: str, start: int, end: int, relation: str, to: str, **more: Any) -> Extraction:
+        """What is found as a relation to something, of the speaker or whom ``of`` names."""
+        who = more.pop("of", self.who)
+        return self.found(rule, start, end, f"{who} {relation} {to}", relation=relation, object=to, **more)
 
     def found(self, rule: str, start: int, end: int, text: str, **more: Any) -> Extraction:
         more.setdefault("subject", self.subject)

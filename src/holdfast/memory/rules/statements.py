@@ -83,17 +83,11 @@ def _statement(sentence: Sentence) -> Iterator[Extraction]:
             continue
         reached = found.end
         yield sentence.found(
-            "statement",
-            clause.start,
-            found.end,
-            found.text,
-            key=found.key,
-            corrects=sentence.corrects and found.key is not None,
-            kind="semantic",
+            "statement", clause.start, found.end, found.text, key=found.key,
+            corrects=sentence.corrects and found.key is not None, kind="semantic",
             valid_from=sentence.since(event=group.form == "did") if group else None,
-            importance=0.8 if found.family == "health" else 0.6,
-            tags=(found.family,),
-        )
+            importance=0.8 if found.family == "health" else 0.6, tags=(found.family,),
+        )  # fmt: skip
 
 
 def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication | None:

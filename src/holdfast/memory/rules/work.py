@@ -63,34 +63,17 @@ _THEY_WORK = Pattern(
 
 
 def _employment(sentence: Sentence, rule: str, start: int, company: Phrase, *, new: bool = False) -> Extraction:
-    return sentence.found(
-        rule,
-        start,
-        company.end,
-        f"{sentence.who} works at {company.text}",
-        key="employer",
-        relation="works at",
-        object=company.text,
-        valid_from=sentence.since(event=new),
-        corrects=sentence.corrects and not new,
-        importance=0.7,
-        tags=("work",),
-    )
+    return sentence.link(
+        rule, start, company.end, "works at", company.text, key="employer", valid_from=sentence.since(event=new),
+        corrects=sentence.corrects and not new, importance=0.7, tags=("work",),
+    )  # fmt: skip
 
 
 def _job_found(sentence: Sentence, rule: str, start: int, job: Phrase) -> Extraction:
-    return sentence.found(
-        rule,
-        start,
-        job.end,
-        f"{sentence.who} works as {job.text}",
-        key="job",
-        relation="works as",
-        object=job.text,
-        valid_from=sentence.since(),
-        importance=0.7,
+    return sentence.link(
+        rule, start, job.end, "works as", job.text, key="job", valid_from=sentence.since(), importance=0.7,
         tags=("work",),
-    )
+    )  # fmt: skip
 
 
 def _employer(sentence: Sentence) -> Iterator[Extraction]:
@@ -111,20 +94,10 @@ def _left_employer(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _ENDED.finditer(sentence.text):
         company = place_at(sentence.text, cue.end())
         if company and sentence.states(cue.start()):
-            yield sentence.found(
-                "left employer",
-                cue.start(),
-                company.end,
-                f"{sentence.who} no longer works at {company.text}",
-                key="employer",
-                relation="no longer works at",
-                object=company.text,
-                ended=True,
-                corrects=False,
-                valid_from=sentence.since(event=True),
-                importance=0.7,
-                tags=("work",),
-            )
+            yield sentence.link(
+                "left employer", cue.start(), company.end, "no longer works at", company.text, key="employer",
+                ended=True, corrects=False, valid_from=sentence.since(event=True), importance=0.7, tags=("work",),
+            )  # fmt: skip
 
 
 def _job(sentence: Sentence) -> Iterator[Extraction]:
@@ -155,16 +128,9 @@ def _studies(sentence: Sentence) -> Iterator[Extraction]:
         if school and sentence.states(match.start()):
             text = f"{sentence.who} studies {match['what']} at {school.text}"
             yield sentence.found(
-                "studies",
-                match.start(),
-                school.end,
-                text,
-                key="studies",
-                relation="studies at",
-                object=school.text,
-                importance=0.6,
-                tags=("work",),
-            )
+                "studies", match.start(), school.end, text, key="studies", relation="studies at", object=school.text,
+                importance=0.6, tags=("work",),
+            )  # fmt: skip
 
 
 def _their_work(sentence: Sentence) -> Iterator[Extraction]:
@@ -177,18 +143,10 @@ def _their_work(sentence: Sentence) -> Iterator[Extraction]:
         what = place_at(sentence.text, cue.end()) if at else Phrase(job[0], *job.span()) if job else None
         if what:
             relation = "works at" if at else "works as"
-            yield sentence.found(
-                "their work",
-                name.start,
-                what.end,
-                f"{name.text} {relation} {what.text}",
-                subject=name.text,
-                key="employer" if at else "job",
-                relation=relation,
-                object=what.text,
-                importance=0.6,
-                tags=("work",),
-            )
+            yield sentence.link(
+                "their work", name.start, what.end, relation, what.text, of=name.text, subject=name.text,
+                key="employer" if at else "job", importance=0.6, tags=("work",),
+            )  # fmt: skip
 
 
 RULES = (
