@@ -56,9 +56,9 @@ _FILLERS = (
 )
 _FILLER = Pattern(rf"(?i:(?:{words.either(_FILLERS)})\b[,:!.]{{0,3}}\s+)")
 _WHEN = Pattern(
-    r"(?i:(?P<when>(?:(?:on|in|at|since|as\sof|last|next|this|every|each|from|until|after|before|starting|most(?!\sof)|by|"
+    r"(?i:(?P<when>(?:(?:on|in|at|since(?!\s(?:i|we)\b)|as\sof|last|next|this|every|each|from|until|after|before|starting|most(?!\sof)|by|"
     r"as\san?|for|during)\s"
-    r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|(?:(?:ever\s|right\s)?(?:since|after)|because\sof|thanks\sto|for\swork|"
+    r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|(?:(?:ever\s|right\s)?(?:since|after)(?!\s(?:i|we)\b)|because\sof|thanks\sto|for\swork|"
     r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty)\s(?:years?|months?|weeks?|"
     r"days?)\sago|"
     rf"{words.DAY}s)(?:\s[^,:;!]{{1,40}}?)?|when\s(?:i|we)\s(?:was|were)\s[^,:;!]{{1,20}}?|"

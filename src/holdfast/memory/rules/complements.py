@@ -127,7 +127,7 @@ PATTERNS: dict[str, str] = {
         rf"to\s(?:\w+\s){{0,2}}(?:school|university|college|high\sschool)\b"
     ),
     "get": (
-        rf"(?:up\b.*?{words.CLOCK}|up\searly|home\b.*?{words.CLOCK}|off\swork\b.*?{words.CLOCK}|paid\b|(?:bad\s|"
+        rf"(?:up\b.*?{words.CLOCK}|up\searly|home\b.*?{words.CLOCK}|off\swork\b.*?{words.CLOCK}|paid\b(?!\stomorrow)|(?:bad\s|"
         r"terrible\s)?(?:migraines|hives|seasick|carsick|motion\ssick\w*|nosebleeds|headaches\sfrom|panic\sattacks|"
         r"hay\sfever|vertigo|heartburn|an?\srash\sfrom)\b|(?:an?|my)\s(?:\w+\s)?(?:massage|haircut|shot|injection|"
         rf"infusion|transfusion|delivery|bonus|allowance)\b.*?{words.RECURRING})"

@@ -64,7 +64,7 @@ _AT_HAND = Pattern(
     r"lunch|dinner|breakfast)\b|\bit\b(?<!keep\sit)|\bkeep\sit\b(?!\s(?:simple|short|kosher|halal|vegan|vegetarian|cheap|"
     r"\w+[- ]free|formal|informal|polite)))"
 )
-_EVER = Pattern(rf"(?i:^(?:please{S})?(?P<say>no{S}(?![^,]*\bfor{S}me\b)[^,.!?]{{2,40}},?{S}(?:ever|at{S}all)\b))")
+_EVER = Pattern(rf"(?i:^(?:please{S})?(?P<say>no{S}(?![^,]*\bfor{S}me\b)[^,.!?]{{2,40}},?{S}ever\b))")
 
 
 def _reasoned(sentence: Sentence) -> Iterator[Extraction]:

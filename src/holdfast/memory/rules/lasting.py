@@ -150,17 +150,15 @@ def _of_a_kind(clause: Clause, group: VerbGroup, rest: str) -> str | None:
 
 def _by_habit(clause: Clause, group: VerbGroup, rest: str, whole: str) -> str | None:
     verb, kind, first = group.verb, clause.subject.kind, rest.partition(" ")[0].lower()
-    if (
-        verb in words.THINKING or first in words.DOES or f"{verb} {first}" == "manage to"
-    ):  # the second is a misspelt adverb before the verb
+    # Before another verb this one is a misspelt adverb.
+    if verb in words.THINKING or first in words.DOES or f"{verb} {first}" == "manage to":
         return None
     if group.modal:
         return "person" if rest and verb in words.ABLE and _cannot(group) else None
     if verb in ("have", "own"):
         return "possession" if group.negated and _HAS_NOT.match(rest) else None
-    told_elsewhere = (
-        words.TASTES if kind == PERSON else words.TASTES | words.STRICT
-    )  # and what follows did not fit there
+    # What follows one of these did not fit where it has a form of its own.
+    told_elsewhere = words.TASTES if kind == PERSON else words.TASTES | words.STRICT
     if verb in words.LIGHT | told_elsewhere or (kind == THING and verb in words.FAILING):
         marked = group.adverb in _HOW_OFTEN or _ALWAYS.search(whole) is not None
         return "routine" if marked and (rest or group.adverb) else None

@@ -25,7 +25,7 @@ _IDENTIFIER = Pattern(
     f"{words.either(words.NUMBERING)})s?|"
     r"(?:booking|order|customer|membership|tracking|server|licen[cs]e|registration)\s?(?:reference|ref|id|number|"
     r"no|code|plate|ip)?|pnr|iban|license\splate|number\splate|server\sip)\.?"
-    rf"(?P<of>\s(?:at|for|of|to|on|with)\s(?:the|my|our)\s\w+(?:\s\w+)?(?:\sin\s(?-i:[A-Z]\w+))?)?"
+    rf"(?P<of>\s(?:at|for|of|to|on|with)\s(?:the|my|our)\s\w+(?:\s(?!is\b|are\b)\w+)?(?:\sin\s(?-i:[A-Z]\w+))?)?"
     r"(?:\s(?:is|are|=|was)(?:\snow)?|\sends\s(?:in|with)|['\u2019]s|:|\s?=|"
     rf"\s\#)?[\s:#]{{1,3}}(?P<code>{_CODE})(?P<by>\s(?:with|for|at)\s(?:the\s|my\s|our\s)?\w+(?:\s\w+)?)?)(?![\w%])"
 )

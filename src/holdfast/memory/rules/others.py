@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules import vocabulary as words
-from holdfast.memory.rules.clauses import PERSON, WHO, Clause, Subject, segments, verb_group
+from holdfast.memory.rules.clauses import PERSON, WHO, Clause, Subject, is_person, segments, verb_group
 from holdfast.memory.rules.reading import Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.memory.rules.statements import told
@@ -25,6 +25,7 @@ _NOT_WHO = (words.NO_VERB - {"of", "in", "from", "and"}) | words.each(
     "someone somebody people everyone nobody anyone nothing everything something let to please will would can "
     "could should must may might do does did don't doesn't didn't dont won't can't have has had its"
 )
+_CIRCLE = words.each("family house household home flat team office class students street pupils clients")
 _WHO_WORDS = 5
 _DOES = Pattern(
     r"(?i:(?P<not>(?:do|does)n['\u2019]?t\s)?(?P<verb>freaks?|scares?|terrif(?:y|ies)|annoys?|irritates?|relaxes|relax|calms?|soothes?|triggers?|bothers?|"
@@ -75,6 +76,8 @@ def _some(sentence: Sentence, start: int, end: int) -> Extraction | None:
     if some is None:
         return None
     noun = some["of"].rstrip("s")
+    if not is_person(noun) and not is_person(some["of"]) and some["of"].lower() not in _CIRCLE:
+        return None
     for words_ in (f"{noun}s", noun):
         clause = Clause(Subject(PERSON, words_, start, some.end("who")), start, end)
         group = verb_group(sentence.text, clause)

@@ -93,7 +93,7 @@ def _statement(sentence: Sentence) -> Iterator[Extraction]:
 def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication | None:
     """What a clause says, if it is of a kind worth keeping."""
     text, start = sentence.text, _after_blank(sentence.text, group.end)
-    end = _trimmed(text, start, clause.end)
+    end = _trimmed(text, start, _run_on(text, start, clause.end))
     if group.negated and words.NEVER_DOES.get(group.verb, ("", ""))[1] == "only":
         end = min(end, text.find(",", start, end) % (len(text) + 1))  # "can't swim, never learned"
     rest = text[start:end]
@@ -118,12 +118,15 @@ def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication |
         return None  # "so I can't work then": when that is stands elsewhere
     if group.adverb == "only" and CONDITION.match(text, clause.end):
         return None
+    if group.verb in _OF_SOMETHING and _AGO.match(rest):
+        return None
     subject = clause.subject
     who = _named(sentence.who, subject)
+    together = group.form == "be" and text[subject.start : subject.end].lower() == "we" and _SEVERAL.match(rest)
     words_ = theirs(sentence.words(start, end)).lstrip(" ,;") if rest else ""
     timed = theirs(clause.when[:1].lower() + clause.when[1:])
     timed = f"on {timed.capitalize()}" if _DAYS.fullmatch(timed) else timed
-    said = " ".join(part for part in (who, _verb(group, subject), words_, timed) if part)
+    said = " ".join(part for part in (who, "belongs to" if together else _verb(group, subject), words_, timed) if part)
     return _Predication(family, end, f"{said}{_day(sentence, clause, group, end)}", _key(clause, group, family, rest))
 
 
@@ -230,7 +233,7 @@ _THING_VERBS = words.each(
     "measure turn take need lead"
 )
 _DESCRIBING = Pattern(
-    r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?%|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|a\s|my\s|"
+    r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?(?:%|percent)|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|a\s|my\s|"
     r"fire\b)|here|like|as|down|gone|late|stuck)(?!\w))"
 )
 
@@ -297,6 +300,9 @@ _CURRENT = Pattern(r"(?i:^(?:new|current|own|present)\s)")
 _TAKEN = words.each(
     "phone email home job name age employer birthday called origin diet anniversary studies height weight"
 )
+_OF_SOMETHING = words.each("quit stopped started left bought sold finished got")
+_SEVERAL = Pattern(r"(?i:an?\s(?:\w+\s)?(?:family|couple|household|team|group|band|club)\b)")
+_AGO = Pattern(r"(?i:(?:\w+\s){1,4}ago\W*$|(?:last|this|in)\s\w+\W*$|yesterday\W*$)")
 _SOON = ("soon", "today", "again", "tonight")
 _DAYS = re.compile(rf"(?i:{words.DAY}s)")
 _RECURS = Pattern(rf"(?i:{words.RECURRING}|\bborn\b|\bbirthday\b|\banniversary\b)")
@@ -346,6 +352,23 @@ def _key(clause: Clause, group: VerbGroup, family: str, rest: str) -> str | None
 
 def _after_blank(text: str, at: int) -> int:
     return at + len(text[at:]) - len(text[at:].lstrip())
+
+
+def _run_on(text: str, start: int, end: int) -> int:
+    """Where another sentence begins that no mark divides from this one: "i have adhd i need short steps"."""
+    again = _AGAIN.search(text, start, end)
+    return again.end() if again and again[1].lower() not in _LEADS_ON else end
+
+
+_AGAIN = Pattern(
+    r"(?i:\b([\w'\u2019]+)(?=\s(?:i|we)\s(?:need|want|have|can|cant|live|work|am|would|prefer|like|dont|"
+    r"don['\u2019]t)\b))"
+)
+_LEADS_ON = words.each(
+    "that what where when how than as thing things one everything anything way because and so if who since while "
+    "but or place places until before after unless whenever time times day days reason all whatever which year "
+    "years"
+)
 
 
 def _trimmed(text: str, start: int, end: int) -> int:

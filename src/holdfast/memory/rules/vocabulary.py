@@ -164,7 +164,7 @@ THINKING = each(
     "mind matter seem sound say tell ask claim admit confess argue disagree consider intend expect insist suggest "
     "recommend propose figure decide deserve plan aim beg dare fear regret worry care trust prove mention refer "
     "notice worked miss struggle wanna request require concur acknowledge confirm deny declare answer live end "
-    "dream treasure cherish value stress"
+    "dream treasure cherish value stress rest"
 )
 """What these say holds of a moment or of a thought: they never tell a habit."""
 THINKING_DONE = each(
