@@ -128,7 +128,7 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
     ],
     "relative": [
         ("My wife Lena loves tea.", [("wife", "Lena"), (None, "wife Lena loves tea")]),
-        ("My wife, Lena, is a doctor.", [("wife", "Lena")]),
+        ("My wife, Lena, is a doctor.", [("wife", "Lena"), (None, "wife Lena is a doctor")]),
         ("my dog is called Rex", [("dog", "Rex")]),
         ("My older brother's name is Paul", [("brother", "Paul")]),
         ("I have a cat named Misha.", [("cat", "Misha")]),
@@ -327,6 +327,12 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
 
 # Sentences of many kinds.
 VARIOUS: list[tuple[str, Facts]] = [
+    (
+        "Would my aunt, a beekeeper, know? My uncle, Gus, turns 80 on 3 May",
+        [(None, "aunt is a beekeeper"), ("uncle", "Gus"), (None, "uncle Gus turns 80")],
+    ),
+    ("i have asthma i need short walks", [(None, "has asthma")]),
+    ("We are a family of five", [(None, "belongs to a family of five")]),
     ("We homeschool both girls", [(None, "homeschools both girls")]),
     ("my nan Rose crochets blankets", [("nan", "Rose"), (None, "nan Rose crochets blankets")]),
     ("we dont own a car", [(None, "does not own a car")]),

@@ -31,6 +31,7 @@ from holdfast.memory.rules import (
     preferences,
     reading,
     statements,
+    vocabulary,
     work,
 )
 from holdfast.memory.rules.rule import ExtractionRule
@@ -58,9 +59,10 @@ _ROOMS = (
 )
 RULES: dict[str, ExtractionRule] = {each.name: each for room in _ROOMS for each in room.RULES}
 
-_BESIDE = frozenset(
-    {"statement", "relative", "relative after", "relatives", "married", "happened", "introduction", "identifier"}
-)
+_BESIDE = vocabulary.each("statement relative relatives married happened introduction identifier apposition has") | {
+    "relative after",
+    "as one",
+}
 _SPEAKERS = frozenset({"user", "human", "person", "customer", ""})
 """Roles whose "I" is a person. An assistant's "I", a tool's output and a system's text state nothing about anyone."""
 

@@ -56,9 +56,11 @@ _FILLERS = (
 )
 _FILLER = Pattern(rf"(?i:(?:{words.either(_FILLERS)})\b[,:!.]{{0,3}}\s+)")
 _WHEN = Pattern(
-    r"(?i:(?P<when>(?:(?:on|in|at|since(?!\s(?:i|we)\b)|as\sof|last|next|this|every|each|from|until|after|before|starting|most(?!\sof)|by|"
+    r"(?i:(?P<when>(?:(?:on|in|at|since(?!\s(?:i|we)\b)|as\sof|last|next|this|every|each|from|until|after|before|"
+    r"starting|most(?!\sof)|by|"
     r"as\san?|for|during)\s"
-    r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|(?:(?:ever\s|right\s)?(?:since|after)(?!\s(?:i|we)\b)|because\sof|thanks\sto|for\swork|"
+    r"(?:[^,:;!]|(?<=\d):(?=\d)){1,40}?|(?:(?:ever\s|right\s)?(?:since|after)(?!\s(?:i|we)\b)|because\sof|"
+    r"thanks\sto|for\swork|"
     r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty)\s(?:years?|months?|weeks?|"
     r"days?)\sago|"
     rf"{words.DAY}s)(?:\s[^,:;!]{{1,40}}?)?|when\s(?:i|we)\s(?:was|were)\s[^,:;!]{{1,20}}?|"
@@ -184,6 +186,9 @@ def _is_finite(word: str) -> bool:
 def clauses(text: str, before: str = "") -> Iterator[Clause]:
     """The clauses whose subject is the speaker or belongs to the speaker. ``before`` is the previous sentence."""
     last: Subject | None = None
+    for clause in _apposed(text):
+        yield clause
+        last = clause.subject
     for start, end, join in segments(text):
         if join in ("which", "who", "if", "unless", "that's"):
             continue
@@ -195,6 +200,22 @@ def clauses(text: str, before: str = "") -> Iterator[Clause]:
             yield Clause(subject, at, end, when)
         if found:
             last = found[0]
+
+
+_APPOSED = Pattern(
+    rf"(?i:(?:^|[,.]\s|\b(?:and|but|so|because)\s)(?P<start>)(?:(?P<name>{NAME}),\s(?:my|"
+    rf"our)\s(?P<kin>(?:[\w-]+\s)?{WHO})|"
+    rf"(?:my|our)\s(?P<who>(?:[\w-]+\s)?{WHO}),\s(?:(?P<called>{NAME})|an?\s[^,]{{2,40}})),\s)"
+)
+
+
+def _apposed(text: str) -> Iterator[Clause]:
+    """Clauses whose subject has a name or kind of its own between commas: "my aunt, Gerda, turns 80"."""
+    for found in _APPOSED.finditer(text):
+        who = " ".join(part for part in (found["kin"] or found["who"], found["name"] or found["called"]) if part)
+        subject = Subject(PERSON, who, found.start("start"), found.end())
+        end = next(segments(text[found.end() :]))[1] + found.end()
+        yield Clause(subject, subject.start, end)
 
 
 def segments(text: str) -> Iterator[tuple[int, int, str]]:

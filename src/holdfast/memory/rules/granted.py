@@ -27,13 +27,15 @@ _BESIDE = Pattern(
     r"\s\((?P<closed>(?:an?\s|\d|(?-i:[A-Z]))[^()?!\x00]{1,50})\)))"
 )
 _OLD = Pattern(
-    rf"(?i:\b(?:my|our)\s(?P<age>{_AGED})(?:\s(?P<kin>(?:\w+\s)?{WHO})\b|(?=\W*$|[,.?!)]|\s(?:who|is|has|and|to|for|that|"
+    rf"(?i:\b(?:my|our)\s(?P<age>{_AGED})(?:\s(?P<kin>(?:\w+\s)?{WHO})\b|(?=\W*$|[,.?!)]|\s(?:who|is|has|and|to|for|"
+    rf"that|"
     r"with|in|at|on|needs|loves|wants|can|keeps|does|just)\b)))"
 )
 _COUNTED = Pattern(rf"(?i:\b(?:my|our)\s(?P<what>{_NUMBER}\s(?:\w+\s)?{WHO}(?<=s|n))\b(?!['\u2019]))")
 _AS_ONE = Pattern(
     r"(?i:^(?:(?:hi|hello|hey)\W{1,3})?as\s(?P<what>an?\s(?:[\w-]+\s){0,3}?(?:"
-    rf"{words.either(words.PROFESSIONS)}|{words.either(words.LIFE)})\b[^,]{{0,50}}?)(?:,\s|\W*$|\s(?=(?:i|we|what|how|can|"
+    rf"{words.either(words.PROFESSIONS)}|{words.either(words.LIFE)})\b[^,]{{0,50}}?)(?:,\s|\W*$|\s(?=(?:i|we|what|"
+    rf"how|can|"
     r"could|which|where)\b))(?!(?:i|we)\s(?:want|would|should|can|need)\b))"
 )
 _LIKE_ME = Pattern(

@@ -54,14 +54,20 @@ _DENIED = Pattern(r"(?i:\b(?:said|says|told|they|he|she|wish)\b)")
 
 
 _REASONED = Pattern(
-    rf"(?i:(?:^|[,;\u2014\u2013]{S}|\bso{S}|\bhence{S})(?:(?:so|please|pls|and){S}){{0,2}}(?P<say>(?:no(?!t\b|{S}(?:idea|"
-    rf"problem|worries|one|way|longer|need|luck)\b)|only(?!{S}(?:i|we|my|because)\b)|avoid|skip|stick{S}to|keep|use|speak|"
-    rf"nothing{S}(?:with|too)|(?:don['\u2019]?t|do{S}not|never){S}(?:suggest|recommend|call|text|ring|phone|schedule|book|"
+    rf"(?i:(?:^|[,;\u2014\u2013]{S}|\bso{S}|\bhence{S})(?:(?:so|please|pls|and){S}){{0,2}}(?P<say>(?:no(?!t\b|"
+    rf"{S}(?:idea|"
+    rf"problem|worries|one|way|longer|need|luck)\b)|only(?!{S}(?:i|we|my|because)\b)|avoid|skip|stick{S}to|keep|use|"
+    rf"speak|"
+    rf"nothing{S}(?:with|too)|(?:don['\u2019]?t|do{S}not|never){S}(?:suggest|recommend|call|text|ring|phone|schedule|"
+    rf"book|"
     rf"plan|use|give|send|include|serve|offer|put|assume)){S}[^,;:!?\n\u2014\u2013]{{2,80}}))"
 )
+_ONLY = Pattern(rf"(?i:\bso{S}(?P<say>(?:please{S})?(?:[\w-]+{S}){{1,3}}only)\b)")
 _AT_HAND = Pattern(
-    r"(?i:\b(?:this|that|these|those|them|him|her|the|there|here|today|tonight|tomorrow|now|next|yet|instead|word|words|sentence|more|"
-    r"lunch|dinner|breakfast)\b|\bit\b(?<!keep\sit)|\bkeep\sit\b(?!\s(?:simple|short|kosher|halal|vegan|vegetarian|cheap|"
+    r"(?i:\b(?:this|that|these|those|them|him|her|the|there|here|today|tonight|tomorrow|now|next|yet|instead|word|"
+    r"words|sentence|more|"
+    r"lunch|dinner|breakfast)\b|\bit\b(?<!keep\sit)|\bkeep\sit\b(?!\s(?:simple|short|kosher|halal|vegan|vegetarian|"
+    r"cheap|"
     r"\w+[- ]free|formal|informal|polite)))"
 )
 _EVER = Pattern(rf"(?i:^(?:please{S})?(?P<say>no{S}(?![^,]*\bfor{S}me\b)[^,.!?]{{2,40}},?{S}ever\b))")
@@ -69,12 +75,12 @@ _EVER = Pattern(rf"(?i:^(?:please{S})?(?P<say>no{S}(?![^,]*\bfor{S}me\b)[^,.!?]{
 
 def _reasoned(sentence: Sentence) -> Iterator[Extraction]:
     """A wish beside its reason lasts as long as that: "I'm coeliac, so no wheat". Alone it may be for once."""
-    for pattern in (_REASONED, _EVER):
+    for pattern in (_REASONED, _ONLY, _EVER):
         for found in pattern.finditer(sentence.text):
             said = found["say"].rstrip(" .")
             if not _AT_HAND.search(said) and not _DENIED.search(sentence.text[: found.start()]):
                 start = found.start("say")
-                if pattern is _REASONED and not _has_reason(sentence, start, start + len(said)):
+                if pattern is not _EVER and not _has_reason(sentence, start, start + len(said)):
                     continue
                 yield _asks(sentence, "reasoned instruction", start, start + len(said))
 

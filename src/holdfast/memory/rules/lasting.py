@@ -17,7 +17,8 @@ _POINTING = Pattern(
     r"there|what|how|why|when|where|if|whether|like|as)\b)"
 )
 _AT_HAND = Pattern(
-    r"(?i:\b(?:this|these|those|you|your|each\sother|together|sometimes|that\sone|the\s(?:same|above|following|other|next|last)|just|yet|nothing|another|enough)\b)"
+    r"(?i:\b(?:this|these|those|you|your|each\sother|together|sometimes|that\sone|the\s(?:same|above|following|other|"
+    r"next|last)|just|yet|nothing|another|enough)\b)"
 )
 _YOURS = Pattern(r"(?i:\b(?:this|you|your)\b|^(?:it|that|these|those|him|her|them)\b)")
 _HOW_OFTEN = words.each("always never usually only often rarely")
@@ -25,16 +26,19 @@ CONDITION = Pattern(r"(?i:\W{0,3}(?:if|unless)\b)")
 _ALWAYS = Pattern(rf"(?i:{words.RECURRING}|\b(?:never|often|rarely|regularly|all\sthe\stime)\b)")
 _WHEN_ONLY = Pattern(rf"(?i:{TIME})")
 _LASTED = Pattern(
-    r"(?i:\bfor\s(?:(?:about|over|almost|nearly|around|the\s(?:last|past))\s)?(?:\w+\s){1,2}(?:years?|yrs|decades?|months)\b|"
+    r"(?i:\bfor\s(?:(?:about|over|almost|nearly|around|the\s(?:last|past))\s)?(?:\w+\s){1,2}(?:years?|yrs|decades?|"
+    r"months)\b|"
     r"\b(?:\d+|two|three|four|five|six|ten|twenty)\s(?:years|yrs)\b|\b(?:my|our|his|her|their)\s(?:whole|entire)\slife|"
     r"\ball\s(?:my|our|his|her|their)\sli(?:fe|ves)\b|\bsince\s(?:19|20)\d\d\b|\bsince\s(?:birth|childhood|i\swas)\b)"
 )
 _BACK_THEN = Pattern(
     r"(?i:\b(?:in|since|until|from)\s(?:19|20)\d\d\b|\b(?:years|decades)\sago\b|\bas\sa\s(?:kid|child|teen\w*|boy|girl|"
-    r"student)\b|\bwhen\s(?:i|we)\s(?:was|were)\s(?:little|small|young|\d|a\s|in\s|kids|children)|\bin\sthe\s(?:19)?\d0s\b)"
+    r"student)\b|\bwhen\s(?:i|we)\s(?:was|were)\s(?:little|small|young|\d|a\s|in\s|kids|children)|"
+    r"\bin\sthe\s(?:19)?\d0s\b)"
 )
 _NATION = (
-    rf"(?:{words.either(words.LANGUAGES)}|american|canadian|mexican|brazilian|australian|austrian|belgian|swiss|scottish|"
+    rf"(?:{words.either(words.LANGUAGES)}|american|canadian|mexican|brazilian|australian|austrian|belgian|swiss|"
+    rf"scottish|"
     r"british|indian|pakistani|nigerian|kenyan|ghanaian|south\safrican|egyptian|moroccan|filipin[oa]|indonesian|"
     r"malaysian|colombian|argentinian|chilean|peruvian|cuban|jamaican|croatian|serbian|bulgarian|albanian|lithuanian|"
     r"latvian|estonian|slovak|slovenian|israeli|iranian|iraqi|lebanese|syrian|european|asian|african)"
@@ -46,7 +50,8 @@ _SKILL = (
 _IS = Pattern(
     rf"(?i:(?:half\s|originally\s|born\s)?{_NATION}(?=\W*$|\s(?:and|but|from|by|not|so)\b|,)|"
     r"(?:very\s|really\s|quite\s|pretty\s|so\s|still\s|totally\s|completely\s|a\sbit\s)?(?:(?:new|allergic|intolerant|"
-    r"addicted|sensitive|prone|vulnerable|related|loyal)\sto|(?:bad|good|terrible|rubbish|useless|hopeless|great|decent|"
+    r"addicted|sensitive|prone|vulnerable|related|loyal)\sto|(?:bad|good|terrible|rubbish|useless|hopeless|great|"
+    r"decent|"
     r"brilliant|awful|clumsy|slow|handy)\s(?=at\s|with\s)|(?:scared|afraid|terrified|fond|wary)\s(?=of\s)|(?:obsessed|"
     r"comfortable)\s(?=with\s)|(?:keen|big|hooked)\s(?=on\s)|(?:interested|fluent|qualified)\s(?=in\s)|(?:passionate|"
     r"crazy|mad|nuts|picky|fussy|strict)\s(?=about\s)|(?:responsible)\s(?=for\s))\s?"
@@ -56,40 +61,51 @@ _IS = Pattern(
     r"colou?r-?blind|vegan|vegetarian|retired|disabled|hypermobile|nonverbal|non-verbal|trans|nocturnal|muslim|jewish|"
     r"hindu|sikh|catholic|christian|buddhist|forgetful|nearsighted|homeschooled|freelance|self-?employed|teetotal|"
     r"coeliac|celiac|bilingual|divorced|widowed)\b(?!-|\s(?:enough|today))|"
-    r"in\s(?:the\s)?(?:year|grade|sixth\sform|my|his|her|their|our)\s(?:\d+|[2-9]0s|first|second|third|final|late|early|"
+    r"in\s(?:the\s)?(?:year|grade|sixth\sform|my|his|her|their|our)\s(?:\d+|[2-9]0s|first|second|third|final|late|"
+    r"early|"
     r"mid|last)\b|in\s(?:the\s)?\d+(?:st|nd|rd|th)\s(?:grade|year)\b|in\sa\s(?:\w+\s){0,2}(?:band|choir|wheelchair|"
     r"relationship|cast|care\shome)\b|(?:\d{1,2})\s(?:and|years?|yrs?|months?)\b|\d{1,2}\W*$|(?:a\s)?size\s\w|"
     r"from\s(?!here|there|the\s(?:team|start)|home|work|time)\w)"
 )
 _NAMES_ONE_OF = (
-    r"(?:(?:an?|the\s(?:only|youngest|oldest|eldest|one\swho)|one\sof|the\smiddle\schild)\s(?!(?:bit|little|lot|tad|few|"
-    r"couple|mess|wreck|idiot|fool|moron|failure|genius|loser|king|queen|god|joke|goner|star|legend|angel|saint|monster|"
-    r"nightmare|pain|disaster|treasure|sweetheart|delight|handful|character|hero|total|real|complete|mix|fan\b(?!\sof\s(?!it|this|your))|"
+    r"(?:(?:an?|the\s(?:only|youngest|oldest|eldest|one\swho)|one\sof|the\smiddle\schild)\s(?!(?:bit|little|lot|tad|"
+    r"few|"
+    r"couple|mess|wreck|idiot|fool|moron|failure|genius|loser|king|queen|god|joke|goner|star|legend|angel|saint|"
+    r"monster|"
+    r"nightmare|pain|disaster|treasure|sweetheart|delight|handful|character|hero|total|real|complete|mix|"
+    r"fan\b(?!\sof\s(?!it|this|your))|"
     r"big\s|huge|great|good|bad|true|step|third|half|quarter|minute|min|hour|day|week|month|year|second|while|"
     r"sucker|vampire|wizard|knight|robot|bot|potato|zombie|ghost|dead|happy|broken|changed|hot|problem)\b)[a-z])"
 )
 _NAMES_ONE = Pattern(rf"(?i:{_NAMES_ONE_OF})")
 _BODY = Pattern(
-    r"(?i:(?:(?:really|very|so|quite|pretty|still|extremely|super|too|both|not\s(?:very|so|that|too)?|a\sbit)\s?)*(?:bad|poor|"
-    r"terrible|weak|limited|rusty|good|great|awful|basic|fluent|sensitive|dry|oily|curly|failing|tight|small|tiny|high|low|"
+    r"(?i:(?:(?:really|very|so|quite|pretty|still|extremely|super|too|both|not\s(?:very|so|that|too)?|"
+    r"a\sbit)\s?)*(?:bad|poor|"
+    r"terrible|weak|limited|rusty|shot|arthritic|numb|stiff|nonexistent|at\s\w+\slevel|good|great|awful|basic|fluent|"
+    r"sensitive|dry|oily|curly|failing|tight|small|tiny|high|low|"
     r"not\sgreat|shaky|patchy)\b(?!\s(?:today|right|now)))"
 )
 _IS_OWNED = Pattern(rf"(?i:{_NAMES_ONE_OF}|(?:plot|unit|number|room|size|type|grade)\s\w)")
 _AIM = Pattern(
-    r"(?i:(?:\w+\s)?(?:degree|major|phd|master'?s|thesis|job|background)\sis\sin\s[a-z]{4}|(?:\w+\s)?(?:dream|goal|ambition|resolution|aim)\sis\sto\s(?!it|this|get\sthis)\w)"
+    r"(?i:(?:\w+\s)?(?:degree|major|phd|master'?s|thesis|job|background)\sis\sin\s[a-z]{4}|(?:\w+\s)?(?:dream|goal|"
+    r"ambition|resolution|aim)\sis\sto\s(?!it|this|get\sthis)\w)"
 )
 _BODILY = words.each(
-    f"{words.LANGUAGES} eyesight hearing memory back knee knees skin hair handwriting vision spelling balance "
+    f"{words.LANGUAGES} eyesight hearing memory back knee knees hip hips hand hands foot feet ankle shoulder skin "
+    f"hair handwriting vision spelling balance "
     "budget kitchen garden flat pressure teeth"
 )
 _HAS = Pattern(
     r"(?i:(?:(?:really|very|super|quite|a|an|two|both|one|no)\s)*(?:(?:big|small|wide|narrow|flat|long|short|bad|weak|"
     r"sensitive|dry|oily|curly|thick|thin|high|low|poor|good|limited|wooden|steep)\s){1,2}(?:hands?|feet|foot|legs?|"
     r"arms?|back|knees?|hips?|skin|hair|eyes?|eyesight|hearing|vision|memory|garden|kitchen|ceilings?|balcony|budget|"
-    r"blood\spressure|iron|pain\sthreshold)\b)"
+    r"blood\spressure|iron|pain\sthreshold)\b|(?:two|three|four|five|six|\d+)\s(?:\w+\s)?(?:jobs|houses|flats|"
+    r"bedrooms|employees|"
+    r"students|tenants|clients|acres|passports|nationalities|horses|degrees)\b)"
 )
 _HAS_NOT = Pattern(
-    rf"(?i:(?:an?|any|our\sown|my\sown)\s(?:\w+\s){{0,2}}?(?:{words.either(words.POSSESSIONS)}|{words.either(words.PETS)}|"
+    rf"(?i:(?:an?|any|our\sown|my\sown)\s(?:\w+\s){{0,2}}?(?:{words.either(words.POSSESSIONS)}|"
+    rf"{words.either(words.PETS)}|"
     rf"{words.either(words.KIN)}|{words.either(words.IS_KEPT)})\b(?!\s(?:yet|with\sme|here|number|name)))"
 )
 

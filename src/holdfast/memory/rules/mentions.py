@@ -60,7 +60,8 @@ _ALLERGY_TO = Pattern(
 )
 _MY_CONDITION = Pattern(
     r"(?i:\bmy\s(?:(?:severe|mild|bad|chronic|stomach)\s)?(?P<what>type\s[12]\sdiabetes|c(?:o)?eliac\sdisease|stammer|"
-    rf"stutter|(?:stomach\s)?ulcer|(?!allerg|intol|phobia|dis|syndrome){words.either(words.CONDITIONS)}|prosthetic\s\w+)\b"
+    rf"stutter|(?:stomach\s)?ulcer|(?!allerg|intol|phobia|dis|syndrome){words.either(words.CONDITIONS)}|"
+    rf"prosthetic\s\w+)\b"
     r"(?!\s(?:to|class|clinic|test|app|group|research|medication))(?!['\u2019]))"
 )
 _HERE = Pattern(

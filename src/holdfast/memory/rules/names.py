@@ -15,7 +15,8 @@ _NAME = Pattern(
     rf"(?i:\bmy{S}(?:(?:full|first|real|given|actual){S})?name(?:{S}is|['\u2019]s){S}{ADVERB}(?:spel(?:led|t){S})?)"
 )
 _CALLED = Pattern(
-    rf"(?i:(?:^|[,.!]{S}|\b(?:please|just|can|and|but|so){S})(?:call|address){S}me{S}(?:as{S})?|\b(?:people|friends|everyone|everybody|they|"
+    rf"(?i:(?:^|[,.!]{S}|\b(?:please|just|can|and|but|so){S})(?:call|address){S}me{S}(?:as{S})?|\b(?:people|friends|"
+    rf"everyone|everybody|they|"
     rf"folks){S}(?:all{S})?calls?{S}me{S}|\bI{S}go{S}by{S}(?:the{S}name{S}(?:of{S})?)?|\bmy{S}nickname{S}is{S})"
 )
 _GREETING = Pattern(

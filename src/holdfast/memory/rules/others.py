@@ -28,18 +28,23 @@ _NOT_WHO = (words.NO_VERB - {"of", "in", "from", "and"}) | words.each(
 _CIRCLE = words.each("family house household home flat team office class students street pupils clients")
 _WHO_WORDS = 5
 _DOES = Pattern(
-    r"(?i:(?P<not>(?:do|does)n['\u2019]?t\s)?(?P<verb>freaks?|scares?|terrif(?:y|ies)|annoys?|irritates?|relaxes|relax|calms?|soothes?|triggers?|bothers?|"
+    r"(?i:(?P<not>(?:do|does)n['\u2019]?t\s)?(?P<verb>freaks?|scares?|terrif(?:y|ies)|annoys?|irritates?|relaxes|"
+    r"relax|calms?|soothes?|triggers?|bothers?|"
     r"bores?|disgusts?|upsets?|stresses|stress|call|calls|makes?|gives?|works?|lives?|minds|owes?|pays?|teaches|teach|"
-    r"picks?|looks?|helps?|agrees?|disagrees?|visits?|suits?|(?:is|are|works?)\s"
-    r"(?:(?:very|too|usually|always)\s)?(?:hard|difficult|tough|impossible|easy|best|better|good|fine|well)\sfor)\s(?P<rest>[^,;:.()!?\x00]*?\b(?:me|my|our|us)\b[^,;:.()!?\x00]*))"
+    r"picks?|looks?|helps?|agrees?|disagrees?|visits?|suits?|(?:is|are)\s(?:banned|forbidden|off\slimits)\s(?:in|at|"
+    r"for)|(?:is|are|works?)\s"
+    r"(?:(?:very|too|usually|always)\s)?(?:hard|difficult|tough|impossible|easy|best|better|good|fine|"
+    r"well)\sfor)\s(?P<rest>[^,;:.()!?\x00]*?\b(?:me|my|our|us)\b[^,;:.()!?\x00]*))"
 )
 _IS_MINE = Pattern(
     rf"(?i:(?P<verb>is|are)\s(?P<rest>(?:my|our)\s(?:(?:new|favou?rite|first|second|biggest|old|best|preferred|main|"
-    rf"native)\s)*(?:{WHO}|thing|passion|weakness|hobby|colou?r|kryptonite|jam|mother\stongue|language|sport|team|comfort\s"
-    r"\w+|favou?rite(?:\s\w+){{1,2}})(?:\s(?:and|by|in|at|from|on|for|since)\s[^,;.!?]*)?)(?=\W*$|[,;]))"
+    rf"native)\s)*(?:{WHO}|thing|passion|weakness|hobby|colou?r|kryptonite|jam|mother\stongue|language|sport|team|"
+    rf"comfort\s"
+    r"\w+|favou?rite(?:\s\w+){{1,2}})(?:\s(?:and|by|in|at|from|on|for|since|as|now)\b[^,;.!?]*)?)(?=\W*$|[,;]))"
 )
 _ONCE = Pattern(
-    r"(?i:\b(?:right\snow|today|tonight|tomorrow|this|that|an?\s(?:message|break|sec|error|moment|idea|hint)|your?|now|so\s"
+    r"(?i:\b(?:right\snow|today|tonight|tomorrow|this|that|an?\s(?:message|break|sec|error|moment|idea|hint)|your?|"
+    r"now|so\s"
     r"(?:much|bad)|crazy|wonder|think|feel\slike|laugh|smile|sad|happy|angry|mad|want|hungry|blush|a\sheadache)\b)"
 )
 _BARE_ME = Pattern(r"(?i:^(?:makes?|gives?|helps?)\s(?:me|us)\W*$|\b(?:it|them|him|her|myself)\b)")

@@ -44,7 +44,8 @@ _PASSING = Pattern(
     r"like\s(?:crazy|hell|a)|lol|lmao|jk|one\sday|someday|in\stheory|any\s?more)\b)"
 )
 _OPEN = Pattern(
-    r"(?i:\b(?:maybe|perhaps|your?|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|might|"
+    r"(?i:\b(?:maybe|perhaps|your?|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|"
+    r"might|"
     r"apparently|supposedly|in\s(?:the|this|a|my)\s(?:game|story|novel|movie|film|dream|scenario|campaign))\b)"
 )
 _HANGING = Pattern(
@@ -233,7 +234,8 @@ _THING_VERBS = words.each(
     "measure turn take need lead"
 )
 _DESCRIBING = Pattern(
-    r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?(?:%|percent)|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|a\s|my\s|"
+    r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?(?:%|percent)|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|"
+    r"a\s|my\s|"
     r"fire\b)|here|like|as|down|gone|late|stuck)(?!\w))"
 )
 
@@ -288,7 +290,9 @@ def _known(name: str) -> bool:
 def _is_named(text: str, start: int, end: int) -> bool:
     return (
         re.match(
-            r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2}(?:\s(?:at|from|in|on)\s.{2,50})?\W*$",
+            r"(?:(?:Mr|Mrs|Ms|Dr|"
+            r"Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2}(?:\s(?:at|from|in|"
+            r"on)\s.{2,50})?\W*$",
             text[start:end],
         )
         is not None
